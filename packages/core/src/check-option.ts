@@ -1,0 +1,50 @@
+import { PawlError, type PawlErrorCode } from './errors.js'
+
+/** Collects where an option stands, so that every complaint names it the same way. */
+export interface OptionOwner {
+  readonly code: Extract<PawlErrorCode, 'PAWL_INVALID_OPTION' | 'PAWL_INVALID_PIPELINE'>
+  /** Such as `createEngine` or `pipeline 'create-ride', phase 'charge_created'`. */
+  readonly where: string
+}
+
+export function invalidOption(owner: OptionOwner, option: string, got: unknown, takes: string): PawlError {
+  return new PawlError(owner.code, `${owner.where}: ${option} is ${show(got)}; it takes ${takes}.`)
+}
+
+export function checkKnownOptions(owner: OptionOwner, options: unknown, known: readonly string[]): void {
+  if (typeof options !== 'object' || options === null) {
+    throw new PawlError(owner.code, `${owner.where}: the options are ${show(options)}; they have to be an object.`)
+  }
+  for (const name of Object.keys(options)) {
+    if (!known.includes(name)) {
+      throw new PawlError(owner.code, `${owner.where}: unknown option '${name}'. Known are ${known.join(', ')}.`)
+    }
+  }
+}
+
+export function checkFunction(owner: OptionOwner, option: string, value: unknown): void {
+  if (typeof value !== 'function') throw invalidOption(owner, option, value, 'a function')
+}
+
+export function checkOptionalFunction(owner: OptionOwner, option: string, value: unknown): void {
+  if (value !== undefined) checkFunction(owner, option, value)
+}
+
+export function checkWholeNumber(owner: OptionOwner, option: string, value: unknown, least: number): void {
+  if (value === undefined) return
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < least) {
+    throw invalidOption(owner, option, value, `a whole number of ${least} or more`)
+  }
+}
+
+export function checkOneOf(owner: OptionOwner, option: string, value: unknown, choices: readonly string[]): void {
+  if (value === undefined || (typeof value === 'string' && choices.includes(value))) return
+  throw invalidOption(owner, option, value, `one of ${choices.map((choice) => `'${choice}'`).join(', ')}`)
+}
+
+function show(value: unknown): string {
+  if (typeof value === 'string') return `'${value.slice(0, 80)}'`
+  if (typeof value === 'function') return 'a function'
+  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
+  return String(value)
+}

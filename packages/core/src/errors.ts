@@ -1,0 +1,61 @@
+/**
+ * Every code an error of Pawl can carry, with what it means. `docs/errors.md` has a section for each;
+ * a test compares the two.
+ */
+export const errorCodes = {
+  PAWL_INVALID_OPTION: 'An option of createEngine, migrate or close has a value it does not take.',
+  PAWL_INVALID_PIPELINE: 'A pipeline is declared in a way that cannot work.',
+  PAWL_INVALID_REQUEST: 'The scope or key given to execute is not usable.',
+  PAWL_INVALID_INPUT: 'The input does not satisfy the schema of its pipeline.',
+  PAWL_NOT_JSON: 'A value that has to be stored is not JSON.',
+  PAWL_TOO_LARGE: 'A value that has to be stored is over its size cap.',
+  PAWL_NOT_REGISTERED: 'The pipeline given to execute is not one of those given to createEngine.',
+  PAWL_NOT_MIGRATED: 'The tables of Pawl are not in the database, or are of another version.',
+  PAWL_INVALID_RESPONSE: 'respond() was given a status, header or body that cannot be stored.',
+  PAWL_INVALID_RESULT: 'A phase returned something that is neither state nor a response nor retryLater().',
+  PAWL_FOREIGN_IN_TRANSACTION: "A foreign request was made while a phase's transaction was open.",
+  PAWL_SECOND_FOREIGN_REQUEST: 'A call made a second state-changing foreign request.',
+  PAWL_NESTED_CHECKOUT: 'A phase asked engine.db for a second connection while its transaction was open.',
+  PAWL_TRANSACTION_ENDED: 'A phase ended its own transaction with COMMIT or ROLLBACK.',
+  PAWL_TRANSACTION_ABORTED: 'A phase swallowed a database error that had aborted its transaction.',
+  PAWL_TRANSACTION_CLOSED: 'A phase used its tx after it had returned.',
+  PAWL_STREAM_UNSUPPORTED: 'A query was streamed, which the driver does not do.',
+  PAWL_CALL_TIMEOUT: 'A call did not answer in time.',
+  PAWL_CONNECTION_LOST: 'The connection to PostgreSQL broke.',
+  PAWL_NO_CONNECTION: 'No connection could be had in time.',
+  PAWL_LEASE_LOST: 'Another holder took the key over.',
+  PAWL_AMBIGUOUS_RESPONSE: 'onError gave a final response to an error that does not say what happened.',
+  PAWL_STORED_INPUT_REJECTED: 'A stored input no longer satisfies the schema of its pipeline.',
+  PAWL_CLOSING: 'The engine is closing and takes no new work.',
+} as const
+
+export type PawlErrorCode = keyof typeof errorCodes
+
+/** The base of every error that Pawl throws or records: a stable `code`, a message that says what to do. */
+export class PawlError extends Error {
+  override readonly name: string = 'PawlError'
+  readonly code: PawlErrorCode
+
+  constructor(code: PawlErrorCode, message: string, options?: { readonly cause?: unknown }) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/** One thing that a schema found wrong, and where. */
+export interface InputIssue {
+  readonly message: string
+  readonly path: string
+}
+
+/** The input does not satisfy the pipeline's schema. Nothing was reserved or run. */
+export class InvalidInputError extends PawlError {
+  override readonly name = 'InvalidInputError'
+  readonly issues: readonly InputIssue[]
+
+  constructor(pipeline: string, issues: readonly InputIssue[]) {
+    const list = issues.map((issue) => `${issue.path === '' ? 'input' : issue.path}: ${issue.message}`).join('; ')
+    super('PAWL_INVALID_INPUT', `The input of pipeline '${pipeline}' is not valid: ${list}`)
+    this.issues = issues
+  }
+}

@@ -1,0 +1,120 @@
+import {
+  checkFunction,
+  checkKnownOptions,
+  checkOneOf,
+  checkOptionalFunction,
+  checkWholeNumber,
+  invalidOption,
+  type OptionOwner,
+} from '../check-option.js'
+import { PawlError } from '../errors.js'
+import { MAX_NAME_LENGTH } from '../limits.js'
+import { GUARANTEES } from './phase.js'
+import { checkSettings, PHASE_SETTING_NAMES, PIPELINE_SETTING_NAMES } from './settings.js'
+
+/** What the types enforce, once more for callers without types: each complaint names the pipeline and the phase. */
+
+const NAME = /^[A-Za-z][A-Za-z0-9_.-]*$/
+const RESERVED_POINTS = ['started', 'finished']
+
+export function checkPipelineOptions(options: Record<string, unknown>): void {
+  const owner = ownerOf(options['name'])
+  checkKnownOptions(owner, options, ['name', 'version', 'input', 'fingerprint', 'upgradesFrom', ...PIPELINE_SETTING_NAMES])
+  checkName(owner, 'name', options['name'])
+  checkWholeNumber(owner, 'version', options['version'] ?? null, 1)
+  checkOptionalFunction(owner, 'fingerprint', options['fingerprint'])
+  checkSchema(owner, options['input'])
+  checkUpgrades(owner, options['upgradesFrom'], options['version'] as number)
+  checkSettings(owner, options)
+}
+
+export function checkLocalPhase(owner: OptionOwner, run: unknown, options: object): void {
+  checkFunction(owner, 'the second argument', run)
+  checkKnownOptions(owner, options, ['when', ...PHASE_SETTING_NAMES])
+  checkOptionalFunction(owner, 'when', (options as { when?: unknown }).when)
+  checkSettings(owner, options)
+}
+
+const FOREIGN_OPTIONS = ['call', 'settle', 'reference', 'onError', 'when', 'effectName', 'guarantee', 'windowMs', 'reconcile', 'quietForMs']
+
+export function checkForeignPhase(owner: OptionOwner, options: Record<string, unknown>): void {
+  checkKnownOptions(owner, options, [...FOREIGN_OPTIONS, ...PHASE_SETTING_NAMES])
+  checkFunction(owner, 'call', options['call'])
+  for (const name of ['settle', 'reference', 'onError', 'when', 'reconcile']) {
+    checkOptionalFunction(owner, name, options[name])
+  }
+  if (options['effectName'] !== undefined) checkName(owner, 'effectName', options['effectName'])
+  checkOneOf(owner, 'guarantee', options['guarantee'], GUARANTEES)
+  checkWholeNumber(owner, 'windowMs', options['windowMs'], 1)
+  checkWholeNumber(owner, 'quietForMs', options['quietForMs'], 0)
+  checkGuarantee(owner, options)
+  checkSettings(owner, options)
+}
+
+export function checkPoint(owner: OptionOwner, name: unknown, taken: readonly string[]): void {
+  checkName(owner, 'the phase name', name)
+  if (RESERVED_POINTS.includes(name as string)) {
+    throw new PawlError('PAWL_INVALID_PIPELINE', `${owner.where}: '${String(name)}' is reserved; choose another phase name.`)
+  }
+  if (taken.includes(name as string)) {
+    throw new PawlError('PAWL_INVALID_PIPELINE', `${owner.where}: there is a phase '${String(name)}' already; names are unique.`)
+  }
+}
+
+export function checkEffectName(owner: OptionOwner, effectName: string, taken: readonly string[]): void {
+  if (taken.includes(effectName)) {
+    throw new PawlError(
+      'PAWL_INVALID_PIPELINE',
+      `${owner.where}: the effect name '${effectName}' is used by an earlier phase; both would send the same provider key.`,
+    )
+  }
+}
+
+export function ownerOf(pipeline: unknown, phase?: unknown): OptionOwner {
+  const where = `pipeline '${String(pipeline)}'${phase === undefined ? '' : `, phase '${String(phase)}'`}`
+  return { code: 'PAWL_INVALID_PIPELINE', where }
+}
+
+function checkName(owner: OptionOwner, option: string, name: unknown): void {
+  if (typeof name !== 'string' || name.length > MAX_NAME_LENGTH || !NAME.test(name)) {
+    throw invalidOption(owner, option, name, `a letter, then letters, digits, '_', '.' or '-', at most ${MAX_NAME_LENGTH} in all`)
+  }
+}
+
+function checkSchema(owner: OptionOwner, schema: unknown): void {
+  if (schema === undefined) return
+  const standard = (schema as { '~standard'?: { validate?: unknown } } | null)?.['~standard']
+  if (typeof standard?.validate !== 'function') {
+    throw invalidOption(owner, 'input', schema, 'a Standard Schema (zod, valibot, arktype, …)')
+  }
+}
+
+function checkUpgrades(owner: OptionOwner, upgrades: unknown, version: number): void {
+  if (upgrades === undefined) return
+  if (!Array.isArray(upgrades)) throw invalidOption(owner, 'upgradesFrom', upgrades, 'an array of { version, points, state }')
+  for (const upgrade of upgrades as Record<string, unknown>[]) {
+    checkKnownOptions({ ...owner, where: `${owner.where}, upgradesFrom` }, upgrade, ['version', 'points', 'state'])
+    checkWholeNumber(owner, 'upgradesFrom.version', upgrade['version'] ?? null, 1)
+    if ((upgrade['version'] as number) >= version) {
+      throw invalidOption(owner, 'upgradesFrom.version', upgrade['version'], `a version before ${version}`)
+    }
+    checkOptionalFunction(owner, 'upgradesFrom.state', upgrade['state'])
+  }
+}
+
+function checkGuarantee(owner: OptionOwner, options: Record<string, unknown>): void {
+  const guarantee = (options['guarantee'] ?? 'keyed') as string
+  const goesOnlyWith: Record<string, readonly string[]> = {
+    windowMs: ['keyed'],
+    quietForMs: ['queryable'],
+    reconcile: ['keyed', 'queryable'],
+  }
+  for (const [name, guarantees] of Object.entries(goesOnlyWith)) {
+    if (options[name] !== undefined && !guarantees.includes(guarantee)) {
+      throw new PawlError('PAWL_INVALID_PIPELINE', `${owner.where}: ${name} does not go with guarantee '${guarantee}'.`)
+    }
+  }
+  if (guarantee === 'queryable' && options['reconcile'] === undefined) {
+    throw new PawlError('PAWL_INVALID_PIPELINE', `${owner.where}: guarantee 'queryable' needs reconcile, to ask the provider.`)
+  }
+}

@@ -1,0 +1,237 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import { PawlError } from '../errors.js'
+import { DEFAULT_QUIET_MS, DEFAULT_WINDOW_MS } from '../limits.js'
+import {
+  checkEffectName,
+  checkForeignPhase,
+  checkLocalPhase,
+  checkPipelineOptions,
+  checkPoint,
+  ownerOf,
+} from './check-pipeline.js'
+import { describePipeline, drawPipeline, hashDefinition } from './describe-pipeline.js'
+import type { Respond, RetryLater } from './directive.js'
+import type { Jsonable, JsonValue, NotJson } from './json-value.js'
+import type {
+  Conditional,
+  ForeignPhaseOptions,
+  GuaranteeOptions,
+  MaybePromise,
+  Phase,
+  StateAfter,
+  StateReturn,
+  TransactionContext,
+} from './phase.js'
+import { definitionOf, type Pipeline, type PipelineDefinition, type UpgradeFrom } from './pipeline.js'
+import { PHASE_SETTING_NAMES, PIPELINE_SETTING_NAMES, type PhaseSettings, type PipelineSettings } from './settings.js'
+
+/** What a pipeline is declared with, besides its phases. */
+export interface PipelineOptions<Input> extends PipelineSettings {
+  /** Names the pipeline in rows, logs and errors. Never reuse a name for something else. */
+  readonly name: string
+  /** Raise it whenever phases change their names, order or kinds. */
+  readonly version: number
+  /** What of the input makes two requests the same. Default: all of it, as canonical JSON. */
+  readonly fingerprint?: (input: Input) => JsonValue
+  /** How rows of older versions continue under this one. */
+  readonly upgradesFrom?: readonly UpgradeFrom[]
+}
+
+type Literal<Name extends string> = string extends Name ? 'a phase name is a string literal' : Name
+
+/** The phase's name, or the sentence that says why it cannot be one. */
+export type PointName<Name extends string, Taken extends string> = Name extends 'started' | 'finished'
+  ? `'${Name}' is a reserved recovery point: choose another phase name`
+  : Name extends Taken
+    ? `there is a phase '${Name}' already: phase names are unique`
+    : Literal<Name>
+
+/** Phases in order. Only `finish` makes it a pipeline. */
+export interface PipelineBuilder<DB, Given, Input, State, Points extends string> {
+  /**
+   * A phase of database work only, in one transaction with its recovery point.
+   *
+   * @example
+   * .local('ride_created', async ({ tx, input, scope }) => {
+   *   const ride = await tx.insertInto('rides').values({ rider: scope, ...input }).returning('id').executeTakeFirstOrThrow()
+   *   return { rideId: ride.id } // merged into the typed, durable state
+   * })
+   */
+  local<Name extends string, Returned, Condition extends boolean = never>(
+    name: PointName<Name, Points>,
+    run: (context: TransactionContext<DB, Input, State>) => MaybePromise<Returned & StateReturn<Returned>>,
+    options?: PhaseSettings & Conditional<Input, State, Condition>,
+  ): PipelineBuilder<DB, Given, Input, StateAfter<State, Returned, Condition>, Points | Name>
+
+  /**
+   * A phase with exactly one foreign side effect: `call` without a transaction, then `settle` in one.
+   *
+   * @example
+   * .foreign('charge_created', {
+   *   call: ({ state, idempotencyKey, signal }) => payments.charge({ ride: state.rideId }, { idempotencyKey, signal }),
+   *   settle: async ({ tx, state, result }) => {
+   *     await tx.updateTable('rides').set({ charge_id: result.id }).where('id', '=', state.rideId).execute()
+   *     return { chargeId: result.id }
+   *   },
+   *   onError: ({ error }) => (isCardDeclined(error) ? respond(402, { code: 'declined' }) : retryLater(error)),
+   * })
+   */
+  foreign<
+    Name extends string,
+    Result,
+    Returned = undefined,
+    Condition extends boolean = never,
+  >(
+    name: PointName<Name, Points>,
+    options: ForeignPhaseOptions<DB, Input, State, Result, Returned> &
+      GuaranteeOptions<Input, State, Result> &
+      Conditional<Input, State, Condition>,
+  ): PipelineBuilder<DB, Given, Input, StateAfter<State, Returned, Condition>, Points | Name>
+
+  /**
+   * The last transaction, which answers.
+   *
+   * @example
+   * .finish(async ({ state, stage }) => {
+   *   await stage('send_receipt', { rideId: state.rideId })
+   *   return respond(201, { id: state.rideId, charge: state.chargeId })
+   * })
+   */
+  finish(
+    run: (context: TransactionContext<DB, Input, State>) => MaybePromise<Respond | RetryLater>,
+    options?: PhaseSettings,
+  ): Pipeline<DB, Given>
+}
+
+type JsonSchema<Schema extends StandardSchemaV1> =
+  StandardSchemaV1.InferOutput<Schema> extends Jsonable<StandardSchemaV1.InferOutput<Schema>>
+    ? Schema
+    : NotJson<"the schema's output is not JSON: it is stored, so it cannot hold Dates, bigints or class instances">
+
+/** Declares a pipeline: with a Standard Schema as `input`, or with the input's type as type argument. */
+export interface DefinePipeline<DB> {
+  /**
+   * @example
+   * const createRide = pipeline({ name: 'create-ride', version: 1, input: CreateRide })
+   */
+  <Schema extends StandardSchemaV1>(
+    options: PipelineOptions<StandardSchemaV1.InferInput<Schema>> & { readonly input: JsonSchema<Schema> },
+  ): PipelineBuilder<DB, StandardSchemaV1.InferInput<Schema>, StandardSchemaV1.InferOutput<Schema>, object, never>
+  /**
+   * @example
+   * const createRide = pipeline<{ from: string; to: string }>({ name: 'create-ride', version: 1 })
+   */
+  <Input = JsonValue>(
+    options: [Input] extends [Jsonable<Input>]
+      ? PipelineOptions<Input>
+      : NotJson<"the input's type is not JSON: it is stored, so it cannot hold Dates, bigints or class instances">,
+  ): PipelineBuilder<DB, Input, Input, object, never>
+}
+
+export function definePipeline(options: PipelineOptions<never> & { readonly input?: unknown }): UntypedBuilder {
+  checkPipelineOptions(options as unknown as Record<string, unknown>)
+  return new UntypedBuilder(options, [])
+}
+
+/** The builder as it runs; `DefinePipeline` is how it is seen. Each step gives a new one, so prefixes can be shared. */
+class UntypedBuilder {
+  readonly #options: PipelineOptions<never> & { readonly input?: unknown }
+  readonly #phases: readonly Phase[]
+
+  constructor(options: PipelineOptions<never> & { readonly input?: unknown }, phases: readonly Phase[]) {
+    this.#options = options
+    this.#phases = phases
+  }
+
+  local(name: string, run: (context: never) => unknown, options: PhaseSettings & Conditional<never, never, boolean> = {}): UntypedBuilder {
+    const owner = this.#checkName(name)
+    checkLocalPhase(owner, run, options)
+    return this.#with({ kind: 'local', name, run, when: options.when ?? null, settings: pickPhaseSettings(options) })
+  }
+
+  foreign(
+    name: string,
+    options: ForeignPhaseOptions<never, never, never, never, never> &
+      GuaranteeOptions<never, never, never> &
+      Conditional<never, never, boolean>,
+  ): UntypedBuilder {
+    const owner = this.#checkName(name)
+    checkForeignPhase(owner, options as unknown as Record<string, unknown>)
+    const effectName = options.effectName ?? name
+    checkEffectName(owner, effectName, this.#phases.flatMap((phase) => (phase.kind === 'foreign' ? [phase.effectName] : [])))
+    return this.#with({
+      kind: 'foreign',
+      name,
+      effectName,
+      guarantee: options.guarantee ?? 'keyed',
+      windowMs: options.windowMs ?? DEFAULT_WINDOW_MS,
+      quietForMs: options.quietForMs ?? DEFAULT_QUIET_MS,
+      call: options.call,
+      settle: options.settle ?? null,
+      reconcile: options.reconcile ?? null,
+      reference: options.reference ?? null,
+      onError: options.onError ?? null,
+      when: options.when ?? null,
+      settings: pickPhaseSettings(options),
+    })
+  }
+
+  finish(run: (context: never) => unknown, options: PhaseSettings = {}): Pipeline<never, never> {
+    const { name, version, input, fingerprint, upgradesFrom } = this.#options
+    const owner = ownerOf(name, 'finished')
+    checkLocalPhase(owner, run, options)
+    const definition: PipelineDefinition = {
+      name,
+      version,
+      schema: (input as StandardSchemaV1 | undefined) ?? null,
+      fingerprint: fingerprint ?? null,
+      upgradesFrom: upgradesFrom ?? [],
+      phases: this.#phases,
+      finish: { kind: 'finish', name: 'finished', run, settings: pickPhaseSettings(options) },
+      settings: pick(this.#options, PIPELINE_SETTING_NAMES),
+      hash: hashDefinition(name, version, this.#phases),
+    }
+    checkUpgradeTargets(definition)
+    return Object.freeze({
+      name,
+      version,
+      definitionHash: definition.hash,
+      describe: () => describePipeline(definition),
+      diagram: () => drawPipeline(definition),
+      [definitionOf]: definition,
+    })
+  }
+
+  #checkName(name: string) {
+    const owner = ownerOf(this.#options.name, name)
+    checkPoint(owner, name, this.#phases.map((phase) => phase.name))
+    return owner
+  }
+
+  #with(phase: Phase): UntypedBuilder {
+    return new UntypedBuilder(this.#options, [...this.#phases, phase])
+  }
+}
+
+function checkUpgradeTargets(definition: PipelineDefinition): void {
+  const points = ['started', ...definition.phases.map((phase) => phase.name)]
+  for (const upgrade of definition.upgradesFrom) {
+    for (const [from, to] of Object.entries(upgrade.points ?? {})) {
+      if (!points.includes(to)) {
+        throw new PawlError(
+          'PAWL_INVALID_PIPELINE',
+          `${ownerOf(definition.name).where}: upgradesFrom version ${upgrade.version} maps '${from}' to '${to}', ` +
+            `which is not a recovery point of version ${definition.version}.`,
+        )
+      }
+    }
+  }
+}
+
+function pickPhaseSettings(options: PhaseSettings): PhaseSettings {
+  return pick(options, PHASE_SETTING_NAMES)
+}
+
+function pick<T extends object>(from: T, names: readonly (keyof T)[]): Partial<T> {
+  return Object.fromEntries(names.filter((name) => from[name] !== undefined).map((name) => [name, from[name]])) as Partial<T>
+}

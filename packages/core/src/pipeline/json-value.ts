@@ -1,0 +1,108 @@
+import { PawlError } from '../errors.js'
+import { MAX_JSON_DEPTH } from '../limits.js'
+
+/** A value that JSON can carry without loss. */
+export type JsonValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly JsonValue[]
+  | { readonly [key: string]: JsonValue | undefined }
+
+/** An object of JSON values. `undefined` members are left out, as JSON.stringify does. */
+export type JsonObject = { readonly [key: string]: JsonValue | undefined }
+
+declare const reason: unique symbol
+
+/** Nothing can be assigned to it, and the compiler prints its argument: the sentence that says what to do. */
+export interface NotJson<Reason extends string> {
+  readonly [reason]: Reason
+}
+
+/**
+ * `T` itself where JSON can carry it; a sentence in place of each member that it cannot. The sentence is what the
+ * compiler prints.
+ */
+export type Jsonable<T> = 0 extends 1 & T
+  ? T
+  : T extends JsonValue | undefined
+    ? T
+    : T extends bigint
+      ? NotJson<'a bigint is not JSON: keep a string'>
+      : T extends symbol
+        ? NotJson<'a symbol is not JSON: keep a string'>
+        : T extends Date
+          ? NotJson<'a Date is not JSON: keep date.toISOString()'>
+          : T extends (...args: never[]) => unknown
+            ? NotJson<'a function is not JSON: keep plain data'>
+            : T extends ReadonlyMap<unknown, unknown> | ReadonlySet<unknown>
+              ? NotJson<'a Map or Set is not JSON: keep an array or a plain object'>
+              : T extends ArrayBufferView | ArrayBuffer
+                ? NotJson<'a binary buffer is not JSON: keep a base64 string'>
+                : T extends object
+                  ? { [K in keyof T]: Jsonable<T[K]> }
+                  : NotJson<'a value of unknown type is not JSON: give it a JSON type'>
+
+/** Where a value that is to be stored comes from, for the message of an error. */
+export interface JsonOrigin {
+  /** Such as `the state returned by phase 'ride_created' of pipeline 'create-ride'`. */
+  readonly what: string
+  readonly maxBytes: number
+}
+
+/** The JSON text of a value, after checking that nothing would be lost, and its size. */
+export function encodeJson(value: unknown, origin: JsonOrigin): string {
+  assertJson(value, origin.what, '', 0)
+  const text = JSON.stringify(value)
+  const bytes = Buffer.byteLength(text)
+  if (bytes > origin.maxBytes) {
+    throw new PawlError(
+      'PAWL_TOO_LARGE',
+      `${capitalise(origin.what)} is ${bytes} bytes of JSON; the cap is ${origin.maxBytes}. ` +
+        'Keep large data in a table of your own and its id here, or raise the cap in createEngine({ caps }).',
+    )
+  }
+  return text
+}
+
+function assertJson(value: unknown, what: string, path: string, depth: number): void {
+  if (depth > MAX_JSON_DEPTH) throw notJson(what, path.slice(0, 60), `is nested deeper than ${MAX_JSON_DEPTH} levels`)
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return
+    case 'number':
+      if (!Number.isFinite(value)) throw notJson(what, path, `is ${value}, which JSON would turn into null`)
+      return
+    case 'object':
+      if (value !== null) assertJsonContainer(value, what, path, depth)
+      return
+    default:
+      throw notJson(what, path, `is ${typeof value === 'undefined' ? 'undefined' : `a ${typeof value}`}`)
+  }
+}
+
+function assertJsonContainer(value: object, what: string, path: string, depth: number): void {
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++) {
+      assertJson(value[index], what, `${path}[${index}]`, depth + 1)
+    }
+    return
+  }
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype !== null && prototype !== Object.prototype && Object.getPrototypeOf(prototype) !== null) {
+    throw notJson(what, path, `is a ${value.constructor.name}, which JSON would not give back`)
+  }
+  for (const [key, member] of Object.entries(value)) {
+    if (member !== undefined) assertJson(member, what, `${path}.${key}`, depth + 1)
+  }
+}
+
+function notJson(what: string, path: string, problem: string): PawlError {
+  return new PawlError('PAWL_NOT_JSON', `${capitalise(what)} is not JSON: ${path === '' ? 'it' : path} ${problem}.`)
+}
+
+function capitalise(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}

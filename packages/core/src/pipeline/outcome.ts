@@ -1,0 +1,49 @@
+import type { StoredResponse } from './directive.js'
+
+/** Why a key waits for a person. */
+export const STUCK_REASONS = ['attempts_exhausted', 'abandoned', 'unknown_outcome', 'window_passed'] as const
+export type StuckReason = (typeof STUCK_REASONS)[number]
+
+/** Why a request has to be sent again. */
+export type RetryReason =
+  /** A phase answered with 5xx, 408, 425 or 429, or with retryLater(). */
+  | 'asked_by_phase'
+  /** A time-out, a broken connection, a conflict that did not go away. */
+  | 'transient_error'
+  /** An exception nobody expected; counted, and stuck at the cap. */
+  | 'unknown_error'
+  /** `reconcile` says absent, but the call may still arrive. */
+  | 'outcome_pending'
+  /** The engine is closing; the key was given back. */
+  | 'closing'
+
+/** What became of a request: a closed union, to be switched over exhaustively. */
+export type Outcome =
+  /** Ran to its end here. `response` is what was stored. */
+  | { readonly type: 'completed'; readonly keyId: string; readonly response: StoredResponse; readonly expiresAt: Date }
+  /** Had finished before; the stored response, byte for byte. */
+  | { readonly type: 'replayed'; readonly keyId: string; readonly response: StoredResponse; readonly expiresAt: Date }
+  /** Another holder runs it. `fencedOff` tells that it was taken over from this very execution. */
+  | { readonly type: 'in_flight'; readonly retryAfterMs: number; readonly fencedOff: boolean }
+  /** The key belongs to another request, or to another pipeline. Nothing changed. */
+  | { readonly type: 'mismatch'; readonly differs: 'request' | 'pipeline' }
+  /** Not finished; the recovery point is kept, nothing is stored. A retry with the same key resumes. */
+  | {
+      readonly type: 'retry_later'
+      readonly keyId: string
+      readonly reason: RetryReason
+      readonly retryAfterMs: number
+      readonly recoveryPoint: string
+      readonly error: unknown
+      /** The 5xx, 408, 425 or 429 response, where a phase gave one: to be sent, not stored. */
+      readonly response: StoredResponse | null
+    }
+  /** No automatic step may touch the key any more: a person decides. */
+  | { readonly type: 'stuck'; readonly keyId: string; readonly reason: StuckReason; readonly recoveryPoint: string }
+  /** The key runs under a version or definition that is not registered here. Nothing was written. */
+  | { readonly type: 'refused'; readonly pipeline: string; readonly version: number; readonly detail: string }
+  /** The store cannot answer. No user code ran. */
+  | { readonly type: 'unavailable'; readonly error: unknown }
+
+/** What became of `resume`: as for `execute`, or the key is no longer there. */
+export type ResumeOutcome = Exclude<Outcome, { type: 'mismatch' }> | { readonly type: 'gone' }

@@ -1,0 +1,178 @@
+import type { Transaction } from 'kysely'
+import type { Directive } from './directive.js'
+import type { Jsonable, JsonValue, NotJson } from './json-value.js'
+import type { PhaseSettings } from './settings.js'
+
+export type MaybePromise<T> = T | Promise<T>
+
+/** Hands a job over in the phase's own transaction: it exists exactly when the phase committed. Gives its id. */
+export type Stage = <Payload>(
+  name: string,
+  payload: Payload & Jsonable<Payload>,
+  options?: { readonly runAfterMs?: number },
+) => Promise<string>
+
+/** What `when` and `call` see: no transaction, and nothing that could open one. */
+export interface PhaseContext<Input, State> {
+  readonly input: Input
+  /** What earlier phases returned, merged. */
+  readonly state: State
+  /** The principal that owns the key. */
+  readonly scope: string
+  /** The id of the key's row: business rows may refer to it (`ON DELETE SET NULL`). */
+  readonly keyId: string
+}
+
+export interface TransactionContext<DB, Input, State> extends PhaseContext<Input, State> {
+  /** The phase's transaction. What is written here commits together with the recovery point, or not at all. */
+  readonly tx: Transaction<DB>
+  readonly stage: Stage
+}
+
+export interface CallContext<Input, State> extends PhaseContext<Input, State> {
+  /** The same on every attempt, distinct per effect. Give it to the provider. */
+  readonly idempotencyKey: string
+  /** Aborted at the time-out, when the lease is lost, and when the engine closes. */
+  readonly signal: AbortSignal
+}
+
+/** `reconcile` found the effect at the provider; its result goes to `settle`. */
+export class Found<Result> {
+  /** @internal */
+  readonly kind = 'found'
+  readonly result: Result
+  constructor(result: Result) {
+    this.result = result
+  }
+}
+
+/** `reconcile` did not find the effect at the provider. */
+export class Absent {
+  /** @internal */
+  readonly kind = 'absent'
+}
+
+/** The provider has it: settle with this result. */
+export const found = <Result>(result: Result): Found<Result> => new Found(result)
+/** The provider does not have it. */
+export const absent = (): Absent => new Absent()
+
+export const GUARANTEES = ['keyed', 'queryable', 'at_most_once'] as const
+/** What the provider promises, which decides what a resumed phase may do. See docs/guarantees.md. */
+export type Guarantee = (typeof GUARANTEES)[number]
+
+type Reconcile<Input, State, Result> = (
+  context: CallContext<Input, State>,
+) => MaybePromise<Found<NoInfer<Result>> | Absent>
+
+/** The guarantee and what goes with it. */
+export type GuaranteeOptions<Input, State, Result> =
+  | {
+      /** The provider deduplicates on the key we send. */
+      readonly guarantee?: 'keyed'
+      /** For how long it does so, counted from the previous commit. Default 23 h. */
+      readonly windowMs?: number
+      /** Asked once the window is over. Without it, the key is stuck then. */
+      readonly reconcile?: Reconcile<Input, State, Result>
+      readonly quietForMs?: never
+    }
+  | {
+      /** The provider can be asked whether it happened. */
+      readonly guarantee: 'queryable'
+      readonly reconcile: Reconcile<Input, State, Result>
+      /** How long after the call's deadline "absent" starts to count. Default 60 s. */
+      readonly quietForMs?: number
+      readonly windowMs?: never
+    }
+  | {
+      /** Neither: an interrupted call is stuck, and a person decides. */
+      readonly guarantee: 'at_most_once'
+      readonly reconcile?: never
+      readonly quietForMs?: never
+      readonly windowMs?: never
+    }
+
+/** Makes a phase conditional. `Condition` is `never` exactly where there is no `when`. */
+export interface Conditional<Input, State, Condition extends boolean> {
+  /** Runs the phase only if true; recorded as skipped otherwise. Decide from input and state alone. */
+  readonly when?: (context: PhaseContext<Input, State>) => Condition
+}
+
+export interface ForeignPhaseOptions<DB, Input, State, Result, Returned> extends PhaseSettings {
+  /** The one foreign side effect. No transaction is open and no connection is held. */
+  readonly call: (context: CallContext<Input, State>) => MaybePromise<Result & Jsonable<Result>>
+  /** Records the result, in one transaction with the recovery point. */
+  readonly settle?: (
+    context: TransactionContext<DB, Input, State> & { readonly result: NoInfer<Result> },
+  ) => MaybePromise<Returned & StateReturn<Returned>>
+  /** The provider's name for the effect, recorded in `effects` for reconciliation. */
+  readonly reference?: (result: NoInfer<Result>) => string
+  /**
+   * Asked when `call` failed. May write and respond: rows and response commit together. Nothing returned means: treat
+   * the error as usual. A final response to an error that does not say what happened is refused.
+   */
+  readonly onError?: (
+    context: TransactionContext<DB, Input, State> & { readonly error: unknown },
+  ) => MaybePromise<Directive | void>
+  /** Part of the provider key; keep it when you rename the phase. Default: the phase's name. */
+  readonly effectName?: string
+}
+
+type NoPatch = void | undefined | null
+
+/** What a phase may return, or the sentence that says what is wrong with it. */
+export type StateReturn<Returned> = Returned extends Directive | NoPatch
+  ? Returned
+  : Returned extends readonly unknown[] | string | number | boolean
+    ? NotJson<'a phase returns an object that is merged into the state, or respond(), or retryLater()'>
+    : Jsonable<Returned>
+
+type PatchOf<Returned> = Exclude<Returned, Directive | NoPatch>
+type Simplify<T> = { [K in keyof T]: T[K] }
+type Overwrite<State, Patch> = Patch extends unknown ? Simplify<Omit<State, keyof Patch> & Patch> : never
+
+/** The state after a phase: certain members if it always returns them, optional ones if it may not. */
+export type StateAfter<State, Returned, Condition> = [PatchOf<Returned>] extends [never]
+  ? State
+  : [Condition | Extract<Returned, NoPatch>] extends [never]
+    ? Overwrite<State, PatchOf<Returned>>
+    : Overwrite<State, Partial<PatchOf<Returned>>>
+
+// How the engine sees a phase once the types have done their work.
+
+type Untyped = never
+
+export interface LocalPhase {
+  readonly kind: 'local'
+  readonly name: string
+  readonly run: (context: Untyped) => unknown
+  readonly when: ((context: Untyped) => boolean) | null
+  readonly settings: PhaseSettings
+}
+
+export interface ForeignPhase {
+  readonly kind: 'foreign'
+  readonly name: string
+  readonly effectName: string
+  readonly guarantee: Guarantee
+  readonly windowMs: number
+  readonly quietForMs: number
+  readonly call: (context: Untyped) => unknown
+  readonly settle: ((context: Untyped) => unknown) | null
+  readonly reconcile: ((context: Untyped) => unknown) | null
+  readonly reference: ((result: Untyped) => unknown) | null
+  readonly onError: ((context: Untyped) => unknown) | null
+  readonly when: ((context: Untyped) => boolean) | null
+  readonly settings: PhaseSettings
+}
+
+export interface FinishPhase {
+  readonly kind: 'finish'
+  readonly name: 'finished'
+  readonly run: (context: Untyped) => unknown
+  readonly settings: PhaseSettings
+}
+
+export type Phase = LocalPhase | ForeignPhase
+export type AnyPhase = Phase | FinishPhase
+export type State = { readonly [name: string]: JsonValue | undefined }

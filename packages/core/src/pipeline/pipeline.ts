@@ -1,0 +1,53 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import type { PipelineDescription } from './describe-pipeline.js'
+import type { JsonValue } from './json-value.js'
+import type { FinishPhase, Phase, State } from './phase.js'
+import type { PipelineSettings } from './settings.js'
+
+/** How rows of an older version continue under this one. Applied with the take-over, in one fenced UPDATE. */
+export interface UpgradeFrom {
+  /** The older version. */
+  readonly version: number
+  /** Its recovery points under their new names; points that keep their name need no entry. */
+  readonly points?: Readonly<Record<string, string>>
+  /** Turns its state into this version's. Default: unchanged. */
+  readonly state?: (state: State) => State
+}
+
+/** What the engine knows of a pipeline. */
+export interface PipelineDefinition {
+  readonly name: string
+  readonly version: number
+  readonly schema: StandardSchemaV1 | null
+  readonly fingerprint: ((input: never) => JsonValue) | null
+  readonly upgradesFrom: readonly UpgradeFrom[]
+  readonly phases: readonly Phase[]
+  readonly finish: FinishPhase
+  readonly settings: PipelineSettings
+  readonly hash: string
+}
+
+export const definitionOf: unique symbol = Symbol('pawl.definition')
+declare const types: unique symbol
+
+/**
+ * A named, versioned, ordered list of phases that ends in a response. Declare it with `pipeline(...)`, give it to
+ * `createEngine`, run it with `engine.execute`.
+ */
+export interface Pipeline<DB, Input> {
+  readonly name: string
+  readonly version: number
+  /** Changes exactly when rows in flight could not safely go on under this definition. */
+  readonly definitionHash: string
+  /** Phases in order, with kinds, guarantees and effect names. */
+  describe(): PipelineDescription
+  /** The state diagram, as Mermaid text. */
+  diagram(): string
+  /** @internal */
+  readonly [definitionOf]: PipelineDefinition
+  /** @internal */
+  readonly [types]?: { readonly db: (db: DB) => void; readonly input: (input: Input) => void }
+}
+
+/** Any pipeline that runs on this database. */
+export type AnyPipeline<DB> = Pipeline<DB, never>

@@ -1,0 +1,109 @@
+import { checkOneOf, checkWholeNumber, invalidOption, type OptionOwner } from '../check-option.js'
+import {
+  DEFAULT_ABANDON_AFTER_MS,
+  DEFAULT_CALL_TIMEOUT_MS,
+  DEFAULT_LEASE_MS,
+  DEFAULT_MAX_ATTEMPTS,
+  DEFAULT_RETENTION_MS,
+  DEFAULT_TRANSACTION_RETRIES,
+  MAX_DEFAULT_IDLE_TIMEOUT_MS,
+  MAX_DEFAULT_LOCK_TIMEOUT_MS,
+  MAX_DEFAULT_STATEMENT_TIMEOUT_MS,
+  MIN_LEASE_MS,
+} from '../limits.js'
+
+export const ISOLATION_LEVELS = ['read committed', 'repeatable read', 'serializable'] as const
+export type IsolationLevel = (typeof ISOLATION_LEVELS)[number]
+
+/** What can be set for one phase; the pipeline's settings are its defaults. */
+export interface PhaseSettings {
+  /** Isolation of the phase's transaction. Default `read committed`. */
+  readonly isolation?: IsolationLevel
+  /** How often a transaction that met a conflict or a lost connection is tried again. Default 5. */
+  readonly transactionRetries?: number
+  /** `statement_timeout` of the transaction, on the server. Shorter than the lease. */
+  readonly statementTimeoutMs?: number
+  /** `lock_timeout` of the transaction, on the server. Shorter than the lease. */
+  readonly lockTimeoutMs?: number
+  /** `idle_in_transaction_session_timeout` of the transaction, on the server. Shorter than the lease. */
+  readonly idleTimeoutMs?: number
+  /** How long a `call` may take, enforced even if it ignores its `signal`. Default 30 s. */
+  readonly callTimeoutMs?: number
+  /** How long the key is ours without a sign of life, while this phase runs. Default 30 s. */
+  readonly leaseMs?: number
+}
+
+/** What can be set for a pipeline; the engine's `defaults` are its defaults. */
+export interface PipelineSettings extends PhaseSettings {
+  /** Attempts at one point (crashes and unknown exceptions) before the key is stuck. Default 10. */
+  readonly maxAttempts?: number
+  /** How long a finished key replays, counted from its finish. Default 24 h. */
+  readonly retentionMs?: number
+  /** Age at which an unfinished key is stuck instead of tried again. Default 24 h. */
+  readonly abandonAfterMs?: number
+}
+
+export type ResolvedPhaseSettings = Required<PhaseSettings>
+export type ResolvedPipelineSettings = Required<PipelineSettings>
+
+export const PHASE_SETTING_NAMES = [
+  'isolation',
+  'transactionRetries',
+  'statementTimeoutMs',
+  'lockTimeoutMs',
+  'idleTimeoutMs',
+  'callTimeoutMs',
+  'leaseMs',
+] as const satisfies readonly (keyof PhaseSettings)[]
+
+export const PIPELINE_SETTING_NAMES = [
+  ...PHASE_SETTING_NAMES,
+  'maxAttempts',
+  'retentionMs',
+  'abandonAfterMs',
+] as const satisfies readonly (keyof PipelineSettings)[]
+
+/** Checks each setting by itself; how they fit together is known only once defaults are filled in. */
+export function checkSettings(owner: OptionOwner, settings: PipelineSettings): void {
+  checkOneOf(owner, 'isolation', settings.isolation, ISOLATION_LEVELS)
+  checkWholeNumber(owner, 'transactionRetries', settings.transactionRetries, 0)
+  checkWholeNumber(owner, 'leaseMs', settings.leaseMs, MIN_LEASE_MS)
+  checkWholeNumber(owner, 'maxAttempts', settings.maxAttempts, 1)
+  for (const name of ['statementTimeoutMs', 'lockTimeoutMs', 'idleTimeoutMs', 'callTimeoutMs'] as const) {
+    checkWholeNumber(owner, name, settings[name], 1)
+  }
+  checkWholeNumber(owner, 'retentionMs', settings.retentionMs, 1)
+  checkWholeNumber(owner, 'abandonAfterMs', settings.abandonAfterMs, 1)
+}
+
+/** Later layers win. Time-outs left open follow the lease, so that a short lease needs no further settings. */
+export function resolveSettings(...layers: readonly PipelineSettings[]): ResolvedPipelineSettings {
+  const given: PipelineSettings = Object.assign({}, ...layers.map(withoutUndefined)) as PipelineSettings
+  const leaseMs = given.leaseMs ?? DEFAULT_LEASE_MS
+  return {
+    isolation: 'read committed',
+    transactionRetries: DEFAULT_TRANSACTION_RETRIES,
+    statementTimeoutMs: Math.min(MAX_DEFAULT_STATEMENT_TIMEOUT_MS, Math.floor(leaseMs / 2)),
+    lockTimeoutMs: Math.min(MAX_DEFAULT_LOCK_TIMEOUT_MS, Math.floor(leaseMs / 4)),
+    idleTimeoutMs: Math.min(MAX_DEFAULT_IDLE_TIMEOUT_MS, Math.floor(leaseMs / 2)),
+    callTimeoutMs: DEFAULT_CALL_TIMEOUT_MS,
+    maxAttempts: DEFAULT_MAX_ATTEMPTS,
+    retentionMs: DEFAULT_RETENTION_MS,
+    abandonAfterMs: DEFAULT_ABANDON_AFTER_MS,
+    ...given,
+    leaseMs,
+  }
+}
+
+/** A transaction that outlives its lease would be fenced off after its work: refuse the combination. */
+export function checkTimeoutsFitLease(owner: OptionOwner, settings: ResolvedPhaseSettings): void {
+  for (const name of ['statementTimeoutMs', 'lockTimeoutMs', 'idleTimeoutMs'] as const) {
+    if (settings[name] >= settings.leaseMs) {
+      throw invalidOption(owner, name, settings[name], `less than leaseMs, which is ${settings.leaseMs}`)
+    }
+  }
+}
+
+function withoutUndefined(layer: PipelineSettings): PipelineSettings {
+  return Object.fromEntries(Object.entries(layer).filter(([, value]) => value !== undefined))
+}

@@ -1,0 +1,156 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, watch } from 'node:fs'
+import { access, readdir } from 'node:fs/promises'
+import { createServer, type AddressInfo } from 'node:net'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { startPostgres, type DevPostgres } from '@pawl/dev-postgres'
+import pg from 'pg'
+import { afterEach, describe, expect, test } from 'vitest'
+
+const STARTER = fileURLToPath(new URL('./fixtures/postgres-starter.mjs', import.meta.url))
+
+const started: DevPostgres[] = []
+
+async function start(...args: Parameters<typeof startPostgres>): Promise<DevPostgres> {
+  const postgres = await startPostgres(...args)
+  started.push(postgres)
+  return postgres
+}
+
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((postgres) => postgres.stop()))
+})
+
+/** A session that expects to be ended by the server. */
+async function connect(url: string): Promise<{ ended: Promise<void>; errors: Error[] }> {
+  const client = new pg.Client({ connectionString: url })
+  const errors: Error[] = []
+  client.on('error', (error) => errors.push(error))
+  const ended = new Promise<void>((resolve) => client.once('end', resolve))
+  await client.connect()
+  return { ended, errors }
+}
+
+async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    const { rows } = await client.query<Record<string, unknown>>(sql)
+    return rows
+  } finally {
+    await client.end()
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+async function untilGone(directory: string): Promise<void> {
+  const watcher = watch(dirname(directory))
+  while (existsSync(directory)) await once(watcher, 'change')
+  watcher.close()
+}
+
+describe('startPostgres', () => {
+  test('starts PostgreSQL 18 with the settings that tests rely on, and the given ones', async () => {
+    const postgres = await start({ settings: { application_name: 'given', max_connections: '20' } })
+    const [row] = await query(
+      postgres.url,
+      `select current_setting('server_version_num')::int / 10000 as version, current_setting('server_encoding') as encoding,
+              current_setting('lc_messages') as messages, current_setting('fsync') as fsync,
+              current_setting('synchronous_commit') as synchronous_commit, current_setting('listen_addresses') as listens,
+              current_setting('max_connections') as max_connections, current_user as user, current_database() as database`,
+    )
+    expect(row).toEqual({
+      version: 18,
+      encoding: 'UTF8',
+      messages: 'C',
+      fsync: 'off',
+      synchronous_commit: 'on',
+      listens: '127.0.0.1',
+      max_connections: '20',
+      user: 'pawl',
+      database: 'pawl',
+    })
+    expect(postgres.pid !== null && isAlive(postgres.pid)).toBe(true)
+  })
+
+  test('runs several at once, each with data of its own', async () => {
+    const [one, other] = await Promise.all([start(), start()])
+    await query(one.url, 'create table only_here ()')
+    expect(one.port).not.toBe(other.port)
+    await expect(query(other.url, 'table only_here')).rejects.toThrow('relation "only_here" does not exist')
+  })
+
+  test('keeps committed rows over a kill and a restart, on the same port', async () => {
+    const postgres = await start()
+    const firstPid = postgres.pid
+    await query(postgres.url, 'create table kept as select 42 as answer')
+
+    await postgres.kill()
+    expect(postgres.pid).toBeNull()
+    await expect(query(postgres.url, 'table kept')).rejects.toThrow('ECONNREFUSED')
+
+    await postgres.restart()
+    expect(postgres.pid).not.toBe(firstPid)
+    expect(await query(postgres.url, 'table kept')).toEqual([{ answer: 42 }])
+  })
+
+  test('restarts a running server, ending its sessions', async () => {
+    const postgres = await start()
+    const session = await connect(postgres.url)
+
+    await postgres.restart()
+    await session.ended
+    expect(session.errors[0]?.message).toContain('terminating connection')
+    expect(await query(postgres.url, 'select 1 as up')).toEqual([{ up: 1 }])
+  })
+
+  test('stop ends the server, removes its files, and may be called again', async () => {
+    const postgres = await start()
+    const { pid, directory } = postgres
+    await access(`${directory}/postgres.log`)
+
+    await postgres.stop()
+    expect(existsSync(directory)).toBe(false)
+    expect(pid !== null && isAlive(pid)).toBe(false)
+    await postgres.stop()
+    await expect(postgres.restart()).rejects.toThrow('it was stopped before')
+  })
+
+  test('says why it cannot start, with the end of the log, and leaves nothing behind', async () => {
+    const taken = createServer().listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    const { port } = taken.address() as AddressInfo
+    await expect(startPostgres({ port })).rejects.toThrow('Address already in use')
+    taken.close()
+
+    await expect(startPostgres({ settings: { no_such_setting: '1' } })).rejects.toThrow(
+      'unrecognized configuration parameter "no_such_setting"',
+    )
+  })
+
+  test.each(['SIGKILL', 'SIGINT', 'SIGTERM', 'its own end'] as const)(
+    'after %s of the starter, the server and its files are gone',
+    async (cause) => {
+      const starter = fork(STARTER, { execArgv: [] })
+      const [server] = (await once(starter, 'message')) as [{ url: string; pid: number; directory: string }]
+      const session = await connect(server.url)
+      expect(await readdir(server.directory)).toEqual(['data', 'postgres.log'])
+
+      if (cause === 'its own end') starter.send('end')
+      else starter.kill(cause)
+
+      await session.ended
+      await untilGone(server.directory)
+      expect(isAlive(server.pid)).toBe(false)
+    },
+  )
+})

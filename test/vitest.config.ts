@@ -1,0 +1,24 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vitest/config'
+
+const source = (path: string) => fileURLToPath(new URL(`../packages/${path}`, import.meta.url))
+
+export default defineConfig({
+  resolve: {
+    // Tests read the sources, so that watch mode needs no build and a stack trace points at a line of TypeScript.
+    alias: [
+      { find: /^@pawl\/core$/, replacement: source('core/src/index.ts') },
+      { find: /^@pawl\/core\/internal$/, replacement: source('core/src/internal.ts') },
+    ],
+  },
+  test: {
+    include: ['**/*.test.ts'],
+    globalSetup: ['./global-setup.ts'],
+    pool: 'forks',
+    // More would only wait for each other on a small machine: all of them share one PostgreSQL.
+    maxWorkers: 2,
+    // A slow machine, a restart of the database, a property with a hundred runs: far above what a test needs.
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+  },
+})

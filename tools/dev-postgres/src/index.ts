@@ -1,0 +1,2 @@
+export { startPostgres } from './start-postgres.js'
+export type { DevPostgres, StartPostgresOptions } from './start-postgres.js'

@@ -1,0 +1,64 @@
+import { SupervisorClient } from './supervisor-client.js'
+import type { ServerStatus } from './messages.js'
+
+export type StartPostgresOptions = {
+  /** Server settings on top of the defaults, e.g. `{ log_statement: 'all' }`; they survive a restart. */
+  readonly settings?: Readonly<Record<string, string>>
+  /** A port to insist on. Without it, a free one is chosen. */
+  readonly port?: number
+}
+
+/** A running PostgreSQL 18 of our own. It ends, and its files go, when the process that started it ends. */
+export type DevPostgres = {
+  /** A connection string for the database `pawl`, as its superuser. */
+  readonly url: string
+  readonly port: number
+  /** The postmaster's process id; null while the server is down. */
+  readonly pid: number | null
+  /** Holds `data/` and `postgres.log`. */
+  readonly directory: string
+  /** Fast stop; removes the directory. Calling it again does nothing. */
+  stop(): Promise<void>
+  /** Immediate stop, as in a crash: nothing is flushed, the data directory stays for `restart`. */
+  kill(): Promise<void>
+  /** Starts the server again, on the same port and data; stops it first if it is up. */
+  restart(): Promise<void>
+}
+
+/**
+ * Starts a real PostgreSQL on 127.0.0.1, with a data directory of its own. Any number can run side by side.
+ *
+ * @example
+ * const postgres = await startPostgres({ settings: { log_statement: 'all' } })
+ * const pool = new pg.Pool({ connectionString: postgres.url })
+ * // …
+ * await postgres.stop()
+ */
+export async function startPostgres(options: StartPostgresOptions = {}): Promise<DevPostgres> {
+  const supervisor = new SupervisorClient()
+  const { settings = {}, port = null } = options
+  let status: ServerStatus = await supervisor.send({ name: 'start', settings, port })
+  let stopped: Promise<void> | undefined
+
+  return {
+    url: `postgresql://pawl@127.0.0.1:${status.port}/pawl`,
+    port: status.port,
+    directory: status.directory,
+    get pid() {
+      return status.pid
+    },
+    stop() {
+      stopped ??= supervisor.send({ name: 'stop' }).then(async (last) => {
+        status = last
+        await supervisor.ended
+      })
+      return stopped
+    },
+    async kill() {
+      status = await supervisor.send({ name: 'kill' })
+    },
+    async restart() {
+      status = await supervisor.send({ name: 'restart' })
+    },
+  }
+}
