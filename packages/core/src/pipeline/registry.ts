@@ -1,6 +1,5 @@
 import { PawlError } from '../errors.js'
 import { type AnyPipeline, definitionOf, type PipelineDefinition, type UpgradeFrom } from './pipeline.js'
-import type { State } from './phase.js'
 
 /** What a row pins. */
 export interface PinnedDefinition {
@@ -57,10 +56,6 @@ export function upgradePoint(definition: PipelineDefinition, upgrade: UpgradeFro
   const mapped = upgrade.points?.[point] ?? point
   const known = mapped === 'started' || definition.phases.some((phase) => phase.name === mapped)
   return known ? mapped : null
-}
-
-export function upgradeState(upgrade: UpgradeFrom, state: State): State {
-  return upgrade.state === undefined ? state : upgrade.state(state)
 }
 
 function readDefinition(pipeline: AnyPipeline<never>): PipelineDefinition {

@@ -1,0 +1,144 @@
+import { createHash } from 'node:crypto'
+import { channel } from 'node:diagnostics_channel'
+import type { StuckReason, RetryReason } from '../pipeline/outcome.js'
+
+/** What every message carries. Key and scope are hashed: listeners log, and logs travel. */
+export interface KeyMessage {
+  readonly keyHash: string
+  readonly scopeHash: string
+  readonly pipeline: string
+  readonly version: number
+}
+
+/** With the grant it happened under. */
+export interface GrantMessage extends KeyMessage {
+  readonly keyId: string
+  readonly fence: number
+  readonly recoveryPoint: string
+}
+
+export interface PhaseMessage extends GrantMessage {
+  readonly phase: string
+}
+
+/** Every message, by the name of its channel. */
+export interface PawlMessages {
+  /** A fresh key was reserved. */
+  'pawl:reserved': GrantMessage
+  /** A stored response was given. */
+  'pawl:replayed': KeyMessage & { readonly keyId: string }
+  /** Another holder runs the key. */
+  'pawl:in_flight': KeyMessage & { readonly retryAfterMs: number }
+  /** The key belongs to another request or pipeline. */
+  'pawl:mismatch': KeyMessage & { readonly differs: 'request' | 'pipeline' }
+  /** An abandoned key was granted anew. */
+  'pawl:taken_over': GrantMessage & { readonly attempts: number }
+  'pawl:phase_started': PhaseMessage
+  /** The phase's rows and recovery point are durable. */
+  'pawl:phase_committed': PhaseMessage & { readonly skipped: boolean }
+  /** The phase's transaction met a conflict or lost its connection and is tried again. */
+  'pawl:phase_retried': PhaseMessage & { readonly error: unknown; readonly attempt: number }
+  /** The phase did not commit, and the key was given back. */
+  'pawl:phase_failed': PhaseMessage & { readonly error: unknown; readonly reason: RetryReason }
+  /** A COMMIT got no answer; the fence was raised to learn what became of it. */
+  'pawl:commit_settled': PhaseMessage & { readonly committed: boolean }
+  /** Another holder took the key over from this execution, which wrote nothing more. */
+  'pawl:fenced_off': PhaseMessage
+  /** A response was stored. */
+  'pawl:finished': GrantMessage & { readonly status: number }
+  /** No automatic step may touch the key any more. */
+  'pawl:stuck': KeyMessage & { readonly keyId: string; readonly recoveryPoint: string; readonly reason: StuckReason }
+  /** The key runs under a version or definition that is not registered here. */
+  'pawl:refused': KeyMessage & { readonly detail: string }
+  /** The store could not answer. */
+  'pawl:unavailable': { readonly error: unknown }
+  /** Something that needs a developer's eye, and no request's outcome depends on. */
+  'pawl:warning': { readonly message: string; readonly error: unknown }
+}
+
+export type PawlChannel = keyof PawlMessages
+
+type Listener = (message: unknown, name: string | symbol) => void
+
+const names = {
+  'pawl:reserved': true,
+  'pawl:replayed': true,
+  'pawl:in_flight': true,
+  'pawl:mismatch': true,
+  'pawl:taken_over': true,
+  'pawl:phase_started': true,
+  'pawl:phase_committed': true,
+  'pawl:phase_retried': true,
+  'pawl:phase_failed': true,
+  'pawl:commit_settled': true,
+  'pawl:fenced_off': true,
+  'pawl:finished': true,
+  'pawl:stuck': true,
+  'pawl:refused': true,
+  'pawl:unavailable': true,
+  'pawl:warning': true,
+} satisfies Record<PawlChannel, true>
+
+/** The names of all channels. */
+export const pawlChannels = Object.keys(names) as readonly PawlChannel[]
+
+const channels = Object.fromEntries(pawlChannels.map((name) => [name, guardedChannel(name)])) as Record<
+  PawlChannel,
+  ReturnType<typeof channel>
+>
+
+/**
+ * Announces a message. It is built only if somebody listens.
+ */
+export function announce<Name extends PawlChannel>(name: Name, message: () => PawlMessages[Name]): void {
+  const target = channels[name]
+  if (target.hasSubscribers) target.publish(message())
+}
+
+/**
+ * Listens to a channel with its type; gives the function that ends it. `diagnostics_channel.subscribe` works as well.
+ *
+ * @example
+ * const stop = subscribe('pawl:stuck', ({ keyId, reason }) => log.error({ keyId, reason }, 'a request needs a person'))
+ */
+export function subscribe<Name extends PawlChannel>(name: Name, listener: (message: PawlMessages[Name]) => void): () => void {
+  const typed = listener as unknown as Listener
+  channels[name].subscribe(typed)
+  return () => void channels[name].unsubscribe(typed)
+}
+
+/** A short, one-way name for a key or scope. */
+export function hashName(...parts: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16)
+}
+
+/**
+ * Node ends the process when a subscriber of a channel throws. A logger's bug must not end a payment, so the channels
+ * of Pawl wrap every subscriber they are given, through whichever function it comes.
+ */
+function guardedChannel(name: PawlChannel): ReturnType<typeof channel> {
+  const target = channel(name)
+  const guards = new Map<Listener, Listener>()
+  const guardOf = (listener: Listener): Listener => {
+    const known = guards.get(listener)
+    if (known !== undefined) return known
+    const guard: Listener = (message, from) => {
+      try {
+        listener(message, from)
+      } catch (error) {
+        process.emitWarning(`A listener of ${name} threw: ${error instanceof Error ? error.message : String(error)}`)
+      }
+    }
+    guards.set(listener, guard)
+    // A channel's first subscription passes through here a second time, as Node makes the channel active.
+    guards.set(guard, guard)
+    return guard
+  }
+  // The prototype is looked up at each call: Node exchanges it when the first listener comes and the last one goes.
+  const inherited = () => Object.getPrototypeOf(target) as typeof target
+  Object.defineProperties(target, {
+    subscribe: { value: (listener: Listener) => inherited().subscribe.call(target, guardOf(listener)) },
+    unsubscribe: { value: (listener: Listener) => inherited().unsubscribe.call(target, guardOf(listener)) },
+  })
+  return target
+}

@@ -1,0 +1,174 @@
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  Kysely,
+  type KyselyPlugin,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type QueryResult,
+  Transaction,
+  type TransactionSettings,
+} from 'kysely'
+import { PawlError } from '../errors.js'
+import type { Session } from './session.js'
+import type { SessionPool } from './session-pool.js'
+
+/** A session as Kysely sees it. */
+class SessionConnection implements DatabaseConnection {
+  readonly session: Session
+
+  constructor(session: Session) {
+    this.session = session
+  }
+
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    const { command, rowCount, rows } = await this.session.query(query.sql, query.parameters)
+    const changes = command === 'INSERT' || command === 'UPDATE' || command === 'DELETE' || command === 'MERGE'
+    return changes ? { numAffectedRows: BigInt(rowCount ?? 0), rows: rows as R[] } : { rows: (rows ?? []) as R[] }
+  }
+
+  streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
+    throw new PawlError('PAWL_STREAM_UNSUPPORTED', 'This Kysely does not stream. Page through the rows, or use a Kysely of your own.')
+  }
+}
+
+/** Stock Kysely does not look at COMMIT's command tag, nor destroy a client that is not clean. This driver does. */
+class SessionDriver implements Driver {
+  readonly #sessions: SessionPool
+  readonly #checkout: () => void
+
+  constructor(sessions: SessionPool, checkout: () => void) {
+    this.#sessions = sessions
+    this.#checkout = checkout
+  }
+
+  async init(): Promise<void> {}
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    this.#checkout()
+    return new SessionConnection(await this.#sessions.acquire('engine.db'))
+  }
+
+  async beginTransaction(connection: DatabaseConnection, settings: TransactionSettings): Promise<void> {
+    const isolation = settings.isolationLevel === undefined ? '' : ` isolation level ${settings.isolationLevel}`
+    const access = settings.accessMode === undefined ? '' : ` ${settings.accessMode}`
+    await sessionOf(connection).query(`begin${isolation}${access}`, [])
+  }
+
+  async commitTransaction(connection: DatabaseConnection): Promise<void> {
+    const session = sessionOf(connection)
+    const { command } = await session.query('commit', [])
+    if (command !== 'COMMIT') throw abortedTransaction(session)
+  }
+
+  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    await rollBack(sessionOf(connection))
+  }
+
+  async releaseConnection(connection: DatabaseConnection): Promise<void> {
+    sessionOf(connection).release()
+  }
+
+  async destroy(): Promise<void> {}
+}
+
+/** Rolls back if that is still possible; if not, the session's release destroys the connection, which does as well. */
+export async function rollBack(session: Session): Promise<void> {
+  try {
+    await session.run({ name: 'rollback', text: 'ROLLBACK' })
+  } catch {
+    // The first error is the one to report; the session knows that it is not clean.
+  }
+}
+
+export function abortedTransaction(session: Session): PawlError {
+  return new PawlError(
+    'PAWL_TRANSACTION_ABORTED',
+    'The transaction could not commit: a database error in it was swallowed. Let errors of tx pass, or use a savepoint.',
+    { cause: session.firstError },
+  )
+}
+
+/** Gives out Kysely instances: one on the pool, and one for each phase's transaction. */
+export class KyselyFactory {
+  readonly #dialect: Dialect
+  readonly #plugins: KyselyPlugin[]
+  readonly #template: Kysely<never>
+
+  /** `checkout` may refuse a connection by throwing. */
+  constructor(sessions: SessionPool, plugins: readonly KyselyPlugin[], checkout: () => void) {
+    this.#dialect = {
+      createAdapter: () => new PostgresAdapter(),
+      createDriver: () => new SessionDriver(sessions, checkout),
+      createIntrospector: (db) => new PostgresIntrospector(db),
+      createQueryCompiler: () => new PostgresQueryCompiler(),
+    }
+    this.#plugins = [...plugins]
+    this.#template = this.onPool()
+  }
+
+  onPool<DB>(): Kysely<DB> {
+    return new Kysely<DB>({ dialect: this.#dialect, plugins: this.#plugins })
+  }
+
+  /** A Kysely transaction on a session that is in one already, and the way to end its use. */
+  onSession(session: Session): PhaseTransaction {
+    const connection = new PhaseConnection(session)
+    const tx = new Transaction<never>({
+      config: { dialect: this.#dialect, plugins: this.#plugins },
+      dialect: this.#dialect,
+      driver: NESTED_TRANSACTIONS_REFUSED,
+      executor: this.#template.getExecutor().withConnectionProvider({
+        provideConnection: (consumer) => consumer(connection),
+      }),
+    })
+    return { tx, close: () => connection.close() }
+  }
+}
+
+export interface PhaseTransaction {
+  readonly tx: Transaction<never>
+  /** From here on, queries through `tx` fail. */
+  close(): void
+}
+
+/** The connection of one phase: it notices a transaction that the user ended, and queries that come too late. */
+class PhaseConnection extends SessionConnection {
+  #closed = false
+
+  close(): void {
+    this.#closed = true
+  }
+
+  override async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    if (this.#closed) {
+      throw new PawlError('PAWL_TRANSACTION_CLOSED', 'tx was used after its phase had returned. Await every query inside the phase.')
+    }
+    const result = await super.executeQuery<R>(query)
+    if (this.session.transactionStatus === 'I') {
+      throw new PawlError('PAWL_TRANSACTION_ENDED', 'The phase ended its own transaction. Leave COMMIT and ROLLBACK to Pawl.')
+    }
+    return result
+  }
+}
+
+const refuseNested = (): never => {
+  throw new PawlError('PAWL_TRANSACTION_ENDED', 'tx is a transaction already; it cannot start another.')
+}
+
+const NESTED_TRANSACTIONS_REFUSED: Driver = {
+  init: async () => {},
+  acquireConnection: refuseNested,
+  beginTransaction: refuseNested,
+  commitTransaction: refuseNested,
+  rollbackTransaction: refuseNested,
+  releaseConnection: refuseNested,
+  destroy: async () => {},
+}
+
+function sessionOf(connection: DatabaseConnection): Session {
+  return (connection as SessionConnection).session
+}

@@ -1,0 +1,25 @@
+import type { Client, Pool, PoolClient } from 'pg'
+import { PawlError } from '../errors.js'
+import type { Probe } from './probe.js'
+import { Session } from './session.js'
+
+/**
+ * A session of its own beside the pool, with the pool's settings: a saturated pool cannot starve it. Its release ends
+ * the connection.
+ */
+export async function openSession(pool: Pool, phase: string, deadlineMs: number, probe: Probe | null): Promise<Session> {
+  const ClientOfPool = (pool as unknown as { Client: new (options: unknown) => Client }).Client
+  const client = new ClientOfPool(pool.options) as Client & PoolClient
+  client.release = () => void client.end().catch(() => {})
+  const session = new Session(client, phase, deadlineMs, probe)
+  const timer = setTimeout(() => session.giveUp(), deadlineMs)
+  try {
+    await client.connect()
+    return session
+  } catch (error) {
+    session.release()
+    throw new PawlError('PAWL_NO_CONNECTION', 'Could not connect to PostgreSQL.', { cause: error })
+  } finally {
+    clearTimeout(timer)
+  }
+}

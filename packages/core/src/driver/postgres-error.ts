@@ -1,0 +1,19 @@
+/** The SQLSTATE of a server's error, or null for any other error. */
+export function sqlStateOf(error: unknown): string | null {
+  if (typeof error !== 'object' || error === null || !('code' in error) || !('severity' in error)) return null
+  return typeof error.code === 'string' && /^[0-9A-Z]{5}$/.test(error.code) ? error.code : null
+}
+
+/** With these the server also ends the session: shutdown, crash, idle-in-transaction kill, protocol failure. */
+const SESSION_ENDING = new Set(['57P01', '57P02', '57P03', '57P05', '25P03', '25P04'])
+
+export function endsSession(sqlState: string): boolean {
+  return SESSION_ENDING.has(sqlState) || sqlState.startsWith('08')
+}
+
+const SOCKET_CODES = new Set(['ECONNRESET', 'ECONNREFUSED', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
+
+/** Whether a socket's error code says that the peer could not be reached or went away. */
+export function isSocketError(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && 'code' in error && SOCKET_CODES.has(String(error.code))
+}

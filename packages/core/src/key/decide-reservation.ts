@@ -1,0 +1,81 @@
+import type { StoredResponse } from '../pipeline/directive.js'
+import type { StuckReason } from '../pipeline/outcome.js'
+import type { State } from '../pipeline/phase.js'
+import type { PipelineDefinition, UpgradeFrom } from '../pipeline/pipeline.js'
+import { type Registry, upgradePoint } from '../pipeline/registry.js'
+import type { SettingsBook } from '../pipeline/settings-book.js'
+import type { KeyRow } from '../storage/key-row.js'
+import { FINGERPRINT_VERSION } from './fingerprint.js'
+
+/** Who asks for a key that somebody has reserved. */
+export interface Asking {
+  /** Random identity of this attempt to get the key. */
+  readonly holder: string
+  /** What the request is; null when the key is asked for by its id, to recover it. */
+  readonly request: { readonly pipeline: string; readonly fingerprint: string } | null
+}
+
+export type Decision =
+  | { readonly type: 'mismatch'; readonly differs: 'request' | 'pipeline' }
+  | { readonly type: 'replay'; readonly response: StoredResponse; readonly expiresMs: number }
+  | { readonly type: 'stuck'; readonly reason: StuckReason }
+  | { readonly type: 'refuse'; readonly detail: string }
+  /** It is held by us: a grant whose answer was lost on the way. */
+  | { readonly type: 'ours'; readonly definition: PipelineDefinition }
+  | { readonly type: 'in_flight'; readonly leaseLeftMs: number }
+  | { readonly type: 'give_up'; readonly reason: StuckReason }
+  | { readonly type: 'take_over'; readonly definition: PipelineDefinition; readonly at: Continuation }
+
+/** Where and with what a row goes on: as it is, or as an upgrade maps it. */
+export interface Continuation {
+  readonly recoveryPoint: string
+  readonly intent: KeyRow['intent']
+  /** Null: unchanged. */
+  readonly stateJson: string | null
+}
+
+/** What may be done with a reserved key. Pure: the row says all, its `nowMs` is the database's clock. */
+export function decideReservation(row: KeyRow, asking: Asking, registry: Registry, settings: SettingsBook): Decision {
+  const { request } = asking
+  if (request !== null && row.pipeline !== request.pipeline) return { type: 'mismatch', differs: 'pipeline' }
+  if (request !== null && row.fingerprintVersion === FINGERPRINT_VERSION && row.fingerprint !== request.fingerprint) {
+    return { type: 'mismatch', differs: 'request' }
+  }
+  if (row.response !== null) return { type: 'replay', response: row.response, expiresMs: row.expiresMs ?? row.nowMs }
+  if (row.stuckReason !== null) return { type: 'stuck', reason: row.stuckReason }
+  if (row.fingerprintVersion !== FINGERPRINT_VERSION) {
+    return { type: 'refuse', detail: `fingerprint version ${row.fingerprintVersion} is not known here` }
+  }
+
+  const resolution = registry.resolve(row)
+  if (resolution.type === 'unknown') return { type: 'refuse', detail: resolution.detail }
+  if (row.holder === asking.holder) return { type: 'ours', definition: resolution.definition }
+
+  const leaseLeftMs = (row.leaseUntilMs ?? row.nowMs) - row.nowMs
+  if (leaseLeftMs > 0) return { type: 'in_flight', leaseLeftMs }
+
+  const { maxAttempts, abandonAfterMs } = settings.pipeline(resolution.definition)
+  if (row.attempts >= maxAttempts) return { type: 'give_up', reason: 'attempts_exhausted' }
+  if (row.nowMs - row.createdMs >= abandonAfterMs) return { type: 'give_up', reason: 'abandoned' }
+
+  if (resolution.type === 'registered') {
+    return { type: 'take_over', definition: resolution.definition, at: { ...row, stateJson: null } }
+  }
+  return upgrade(row, resolution.definition, resolution.upgrade)
+}
+
+function upgrade(row: KeyRow, definition: PipelineDefinition, from: UpgradeFrom): Decision {
+  const recoveryPoint = upgradePoint(definition, from, row.recoveryPoint)
+  const callPhase = row.intent === null ? null : upgradePoint(definition, from, row.intent.phase)
+  if (recoveryPoint === null || (row.intent !== null && callPhase === null)) {
+    const point = recoveryPoint === null ? row.recoveryPoint : row.intent?.phase
+    return { type: 'refuse', detail: `upgradesFrom version ${row.version} does not say where '${point}' is now` }
+  }
+  try {
+    const stateJson = from.state === undefined ? null : JSON.stringify(from.state(JSON.parse(row.stateJson) as State))
+    const intent = row.intent === null || callPhase === null ? null : { ...row.intent, phase: callPhase }
+    return { type: 'take_over', definition, at: { recoveryPoint, intent, stateJson } }
+  } catch (error) {
+    return { type: 'refuse', detail: `upgradesFrom version ${row.version}: state() threw: ${String(error)}` }
+  }
+}

@@ -1,0 +1,26 @@
+import type { Probe } from '../driver/probe.js'
+import type { SessionPool } from '../driver/session-pool.js'
+import type { Registry } from '../pipeline/registry.js'
+import type { SettingsBook } from '../pipeline/settings-book.js'
+import type { Tables } from '../storage/tables.js'
+
+/** Size caps in bytes. */
+export interface Caps {
+  readonly inputBytes: number
+  readonly stateBytes: number
+  readonly responseBytes: number
+}
+
+/** What the parts of one engine share. */
+export interface Environment {
+  readonly sessions: SessionPool
+  readonly tables: Tables
+  readonly registry: Registry
+  readonly settings: SettingsBook
+  readonly caps: Caps
+  /** Keeps the provider keys of two applications on one provider account apart. */
+  readonly namespace: string
+  /** For the framework's statements that run outside a phase's transaction. */
+  readonly lockTimeoutMs: number
+  readonly probe: Probe | null
+}

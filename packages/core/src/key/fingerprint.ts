@@ -1,0 +1,24 @@
+import { createHash } from 'node:crypto'
+import canonicalize from 'canonicalize'
+import { PawlError } from '../errors.js'
+import type { JsonValue } from '../pipeline/json-value.js'
+
+/** Raised when the way a fingerprint is computed changes; rows remember theirs. */
+export const FINGERPRINT_VERSION = 1
+
+/**
+ * Names a request: equal exactly for equal canonical JSON (RFC 8785), so key order, white space and the spelling of
+ * numbers do not matter. Bytes are taken as they are, and never equal a JSON value.
+ */
+export function fingerprintOf(request: JsonValue | Uint8Array): Buffer {
+  const hash = createHash('sha256')
+  if (request instanceof Uint8Array) return hash.update('bytes:').update(request).digest()
+  let canonical: string | undefined
+  try {
+    canonical = canonicalize(request)
+  } catch (error) {
+    throw new PawlError('PAWL_NOT_JSON', 'The value to take the fingerprint of is not JSON.', { cause: error })
+  }
+  if (canonical === undefined) throw new PawlError('PAWL_NOT_JSON', 'The value to take the fingerprint of is undefined.')
+  return hash.update('json:').update(canonical).digest()
+}

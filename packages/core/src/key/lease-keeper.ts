@@ -1,0 +1,112 @@
+import type { Pool } from 'pg'
+import { openSession } from '../driver/open-session.js'
+import type { Probe } from '../driver/probe.js'
+import type { Session } from '../driver/session.js'
+import { RENEWALS_PER_LEASE } from '../limits.js'
+import { type Hold, renewLeases } from '../storage/hold-statements.js'
+import type { Tables } from '../storage/tables.js'
+
+/** A lease that is being kept while its call runs. */
+export interface KeptLease {
+  /** Ends the renewals, after the last one under way: a late renewal would disturb the transaction to come. */
+  stop(): Promise<'kept' | 'lost'>
+}
+
+interface Entry {
+  readonly hold: Hold
+  readonly leaseMs: number
+  readonly onLost: () => void
+  dueAt: number
+  lost: boolean
+}
+
+/**
+ * Renews the leases of running calls: one statement for all that are due, on a connection of its own that is open only
+ * while there is something to renew. A call that ends before its first renewal costs nothing.
+ */
+export class LeaseKeeper {
+  readonly #pool: Pool
+  readonly #tables: Tables
+  readonly #probe: Probe | null
+  readonly #deadlineMs: number
+  readonly #entries = new Set<Entry>()
+  #timer: NodeJS.Timeout | null = null
+  #round: Promise<void> | null = null
+  #session: Session | null = null
+  #halted = false
+
+  constructor(pool: Pool, tables: Tables, deadlineMs: number, probe: Probe | null) {
+    this.#pool = pool
+    this.#tables = tables
+    this.#deadlineMs = deadlineMs
+    this.#probe = probe
+  }
+
+  keep(hold: Hold, leaseMs: number, onLost: () => void): KeptLease {
+    const entry: Entry = { hold, leaseMs, onLost, dueAt: performance.now() + leaseMs / RENEWALS_PER_LEASE, lost: false }
+    this.#entries.add(entry)
+    this.#schedule()
+    return {
+      stop: async () => {
+        this.#entries.delete(entry)
+        await this.#round
+        this.#schedule()
+        return entry.lost ? 'lost' : 'kept'
+      },
+    }
+  }
+
+  /** Ends all renewals at once, as the end of the process would. */
+  halt(): void {
+    this.#halted = true
+    this.#entries.clear()
+    this.#schedule()
+    this.#session?.giveUp()
+  }
+
+  #schedule(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    if (this.#round !== null || this.#halted) return
+    if (this.#entries.size === 0) {
+      this.#session?.release()
+      this.#session = null
+      return
+    }
+    const earliest = Math.min(...[...this.#entries].map((entry) => entry.dueAt))
+    this.#timer = setTimeout(() => this.#startRound(), Math.max(0, earliest - performance.now()))
+  }
+
+  #startRound(): void {
+    this.#round = this.#renewDue().finally(() => {
+      this.#round = null
+      this.#schedule()
+    })
+  }
+
+  async #renewDue(): Promise<void> {
+    const now = performance.now()
+    // What would be due within half a period goes along: fewer, fuller statements.
+    const due = [...this.#entries].filter((entry) => entry.dueAt <= now + entry.leaseMs / RENEWALS_PER_LEASE / 2)
+    for (const entry of due) entry.dueAt = now + entry.leaseMs / RENEWALS_PER_LEASE
+    try {
+      this.#session ??= await openSession(this.#pool, 'renewal', this.#deadlineMs, this.#probe)
+      const store = { session: this.#session, tables: this.#tables }
+      const renewals = await renewLeases(store, due.map(({ hold, leaseMs }) => ({ ...hold, leaseMs })))
+      const lost = new Set(renewals.filter((renewal) => renewal.result === 'lost').map((renewal) => renewal.id))
+      for (const entry of due) {
+        if (lost.has(entry.hold.id)) this.#lose(entry)
+      }
+    } catch {
+      // The next round tries on a new connection; if none succeeds, the lease runs out, which is what leases are for.
+      this.#session?.release()
+      this.#session = null
+    }
+  }
+
+  #lose(entry: Entry): void {
+    entry.lost = true
+    this.#entries.delete(entry)
+    entry.onLost()
+  }
+}

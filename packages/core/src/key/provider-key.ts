@@ -1,0 +1,19 @@
+import { createHash } from 'node:crypto'
+import type { KeyRow } from '../storage/key-row.js'
+
+/**
+ * The idempotency key sent to a provider: the same on every attempt, after every crash, rename and deploy; distinct
+ * per (scope, key, effect). Never the row's id, which a lost commit hands out twice. Parts are prefixed with their
+ * length, so that no two lists of parts are the same bytes.
+ */
+export function providerKeyOf(
+  namespace: string,
+  row: Pick<KeyRow, 'scope' | 'key' | 'fingerprint' | 'pipeline' | 'effectEpoch'>,
+  effectName: string,
+): string {
+  const hash = createHash('sha256')
+  for (const part of [namespace, row.scope, row.key, row.fingerprint, row.pipeline, effectName, String(row.effectEpoch)]) {
+    hash.update(`${Buffer.byteLength(part)}:`).update(part)
+  }
+  return `pawl_${hash.digest('base64url')}`
+}

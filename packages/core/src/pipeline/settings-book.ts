@@ -1,0 +1,78 @@
+import { PawlError } from '../errors.js'
+import { SHORT_RETENTION_MS } from '../limits.js'
+import { ownerOf } from './check-pipeline.js'
+import type { PipelineDefinition } from './pipeline.js'
+import {
+  checkTimeoutsFitLease,
+  type PipelineSettings,
+  resolveSettings,
+  type ResolvedPhaseSettings,
+  type ResolvedPipelineSettings,
+} from './settings.js'
+
+interface Entry {
+  readonly pipeline: ResolvedPipelineSettings
+  readonly phases: ReadonlyMap<string, ResolvedPhaseSettings>
+}
+
+/** Every setting of every registered pipeline and phase, with defaults filled in and checked against each other. */
+export class SettingsBook {
+  readonly #entries = new Map<PipelineDefinition, Entry>()
+
+  constructor(defaults: PipelineSettings, definitions: readonly PipelineDefinition[]) {
+    for (const definition of definitions) this.#entries.set(definition, resolveEntry(defaults, definition))
+  }
+
+  pipeline(definition: PipelineDefinition): ResolvedPipelineSettings {
+    return this.#entry(definition).pipeline
+  }
+
+  phase(definition: PipelineDefinition, phase: string): ResolvedPhaseSettings {
+    const settings = this.#entry(definition).phases.get(phase)
+    if (settings === undefined) throw new TypeError(`no phase '${phase}' in pipeline '${definition.name}'`)
+    return settings
+  }
+
+  /** The lease that a key at this recovery point is held under: that of the phase to come. */
+  leaseMsAt(definition: PipelineDefinition, recoveryPoint: string): number {
+    const index = definition.phases.findIndex((phase) => phase.name === recoveryPoint)
+    const next = definition.phases[index + 1] ?? definition.finish
+    return this.phase(definition, next.name).leaseMs
+  }
+
+  #entry(definition: PipelineDefinition): Entry {
+    const entry = this.#entries.get(definition)
+    if (entry === undefined) throw new TypeError(`pipeline '${definition.name}' is not registered`)
+    return entry
+  }
+}
+
+function resolveEntry(defaults: PipelineSettings, definition: PipelineDefinition): Entry {
+  const pipeline = resolveSettings(defaults, definition.settings)
+  const phases = new Map<string, ResolvedPhaseSettings>()
+  for (const phase of [...definition.phases, definition.finish]) {
+    const settings = resolveSettings(defaults, definition.settings, phase.settings)
+    checkTimeoutsFitLease(ownerOf(definition.name, phase.name), settings)
+    phases.set(phase.name, settings)
+  }
+  checkRetention(definition, pipeline.retentionMs)
+  return { pipeline, phases }
+}
+
+/** A key that is forgotten before the provider forgets would be sent again and swallowed there, or doubled here. */
+function checkRetention(definition: PipelineDefinition, retentionMs: number): void {
+  for (const phase of definition.phases) {
+    if (phase.kind === 'foreign' && phase.guarantee === 'keyed' && phase.windowMs > retentionMs) {
+      throw new PawlError(
+        'PAWL_INVALID_PIPELINE',
+        `${ownerOf(definition.name, phase.name).where}: retentionMs is ${retentionMs}; it must not be shorter than ` +
+          `windowMs, which is ${phase.windowMs}.`,
+      )
+    }
+  }
+  if (retentionMs < SHORT_RETENTION_MS) {
+    process.emitWarning(
+      `pipeline '${definition.name}': retentionMs is ${retentionMs}. Clients that retry later than that get a second effect.`,
+    )
+  }
+}

@@ -1,0 +1,199 @@
+import type { StuckReason } from '../pipeline/outcome.js'
+import { type Intent, KEY_COLUMNS, type KeyRow, readKeyRow } from './key-row.js'
+import { boundedBy, defineStatement, epochMs, msInterval, type Store } from './statement.js'
+
+/** The right to write a key: every statement here is conditional on it. */
+export interface Hold {
+  readonly id: string
+  readonly fence: number
+  readonly holder: string
+}
+
+const HELD = 'k.id = $1::uuid AND k.fence = $2::bigint AND k.holder = $3::uuid'
+
+const raiseFenceStatement = defineStatement(
+  'raise_fence',
+  ({ keys }) => `
+  UPDATE ${keys} AS k
+     SET fence = k.fence + 1, holder = $4::uuid,
+         lease_until = CASE WHEN k.status = 'running' THEN clock_timestamp() + ${msInterval('$5')} END
+    FROM ${boundedBy('$6')}
+   WHERE ${HELD}
+  RETURNING ${KEY_COLUMNS}`,
+)
+
+/**
+ * Settles an unknown COMMIT: waits for the lost transaction's row lock, and once this has committed, that one can no
+ * longer. What it returns is the truth; null means that we were fenced off. Whatever the status: it may have finished.
+ */
+export async function raiseFence(
+  store: Store,
+  hold: Hold,
+  by: { readonly holder: string; readonly leaseMs: number; readonly lockTimeoutMs: number },
+): Promise<KeyRow | null> {
+  const { rows } = await raiseFenceStatement(store, [
+    hold.id,
+    hold.fence,
+    hold.holder,
+    by.holder,
+    by.leaseMs,
+    String(by.lockTimeoutMs),
+  ])
+  return rows[0] === undefined ? null : readKeyRow(rows[0])
+}
+
+const declareCallStatement = defineStatement(
+  'declare_call',
+  ({ keys }) => `
+  UPDATE ${keys} AS k
+     SET intent = json_build_object('kind', 'calling', 'phase', $4::text,
+                                    'deadlineMs', ${epochMs(`clock_timestamp() + ${msInterval('$5')}`)}),
+         lease_until = clock_timestamp() + ${msInterval('$6')}, updated_at = clock_timestamp()
+    FROM ${boundedBy('$7')}
+   WHERE ${HELD} AND k.status = 'running'
+  RETURNING k.id`,
+)
+
+/** Says durably that the call is about to be made. False: fenced off. */
+export async function declareCall(
+  store: Store,
+  hold: Hold,
+  call: {
+    readonly phase: string
+    readonly timeoutMs: number
+    readonly leaseMs: number
+    readonly lockTimeoutMs: number
+  },
+): Promise<boolean> {
+  const { rows } = await declareCallStatement(store, [
+    hold.id,
+    hold.fence,
+    hold.holder,
+    call.phase,
+    call.timeoutMs,
+    call.leaseMs,
+    String(call.lockTimeoutMs),
+  ])
+  return rows.length === 1
+}
+
+/** How a key is given back. */
+export interface Release {
+  /** Leaves the lease to run out, because a call of ours is still under way. */
+  readonly keepLease: boolean
+  readonly runAfterMs: number
+  /** An attempt counts towards the cap; a retry lengthens the back-off; nothing is as if it had not been granted. */
+  readonly countsAs: 'attempt' | 'retry' | 'nothing'
+  readonly raiseEpoch: boolean
+  readonly intent: Intent | null
+  readonly lastError: string | null
+  readonly lockTimeoutMs: number
+}
+
+const releaseKeyStatement = defineStatement(
+  'release_key',
+  ({ keys }) => `
+  UPDATE ${keys} AS k
+     SET lease_until = CASE WHEN $4::boolean THEN k.lease_until END,
+         run_after = clock_timestamp() + ${msInterval('$5')},
+         attempts = greatest(k.attempts - $6::integer, 0), retries = k.retries + $7::integer,
+         effect_epoch = k.effect_epoch + $8::integer, intent = $9::json,
+         last_error = coalesce($10, k.last_error), updated_at = clock_timestamp()
+    FROM ${boundedBy('$11')}
+   WHERE ${HELD} AND k.status = 'running'
+  RETURNING k.id`,
+)
+
+/** Gives the key back. False: fenced off, and the new holder is left alone. */
+export async function releaseKey(store: Store, hold: Hold, release: Release): Promise<boolean> {
+  const { rows } = await releaseKeyStatement(store, [
+    hold.id,
+    hold.fence,
+    hold.holder,
+    release.keepLease,
+    release.runAfterMs,
+    release.countsAs === 'attempt' ? 0 : 1,
+    release.countsAs === 'retry' ? 1 : 0,
+    release.raiseEpoch ? 1 : 0,
+    release.intent === null ? null : JSON.stringify(release.intent),
+    release.lastError,
+    String(release.lockTimeoutMs),
+  ])
+  return rows.length === 1
+}
+
+const markStuckStatement = defineStatement(
+  'mark_stuck',
+  ({ keys }) => `
+  UPDATE ${keys} AS k
+     SET status = 'stuck', stuck_reason = $4, lease_until = NULL, intent = $5::json,
+         last_error = coalesce($6, k.last_error), updated_at = clock_timestamp()
+    FROM ${boundedBy('$7')}
+   WHERE ${HELD} AND k.status = 'running'
+  RETURNING k.id`,
+)
+
+/** Hands the key to a person. False: fenced off. */
+export async function markStuck(
+  store: Store,
+  hold: Hold,
+  stuck: {
+    readonly reason: StuckReason
+    readonly intent: Intent | null
+    readonly lastError: string | null
+    readonly lockTimeoutMs: number
+  },
+): Promise<boolean> {
+  const { rows } = await markStuckStatement(store, [
+    hold.id,
+    hold.fence,
+    hold.holder,
+    stuck.reason,
+    stuck.intent === null ? null : JSON.stringify(stuck.intent),
+    stuck.lastError,
+    String(stuck.lockTimeoutMs),
+  ])
+  return rows.length === 1
+}
+
+const renewLeasesStatement = defineStatement(
+  'renew_leases',
+  ({ keys }) => `
+  WITH held AS (
+    SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::uuid[], $4::double precision[]) AS h (id, fence, holder, lease_ms)
+  ), free AS (
+    SELECT k.id, h.lease_ms FROM ${keys} AS k JOIN held AS h
+        ON k.id = h.id AND k.fence = h.fence AND k.holder = h.holder AND k.status = 'running'
+       FOR NO KEY UPDATE OF k SKIP LOCKED
+  ), renewed AS (
+    UPDATE ${keys} AS k SET lease_until = clock_timestamp() + free.lease_ms * interval '1 millisecond'
+      FROM free WHERE k.id = free.id
+    RETURNING k.id
+  )
+  SELECT h.id, renewed.id IS NOT NULL AS renewed,
+         k.id IS NULL OR k.fence <> h.fence OR k.holder <> h.holder OR k.status <> 'running' AS lost,
+         ${epochMs('clock_timestamp()')} AS now_ms
+    FROM held AS h LEFT JOIN ${keys} AS k ON k.id = h.id LEFT JOIN renewed ON renewed.id = h.id`,
+)
+
+export interface Renewal {
+  readonly id: string
+  /** Neither renewed nor lost: the row is locked just now; the next tick tries again. */
+  readonly result: 'renewed' | 'lost' | 'locked'
+  readonly nowMs: number
+}
+
+/** Renews many leases in one statement. Rows that are locked are left for the next time instead of waited for. */
+export async function renewLeases(store: Store, holds: readonly (Hold & { readonly leaseMs: number })[]): Promise<Renewal[]> {
+  const { rows } = await renewLeasesStatement(store, [
+    holds.map((hold) => hold.id),
+    holds.map((hold) => hold.fence),
+    holds.map((hold) => hold.holder),
+    holds.map((hold) => hold.leaseMs),
+  ])
+  return rows.map((row) => ({
+    id: row['id'] ?? '',
+    result: row['renewed'] === 't' ? 'renewed' : row['lost'] === 't' ? 'lost' : 'locked',
+    nowMs: Number(row['now_ms']),
+  }))
+}

@@ -1,0 +1,126 @@
+import type { StoredResponse } from '../pipeline/directive.js'
+import type { JsonValue } from '../pipeline/json-value.js'
+import type { StuckReason } from '../pipeline/outcome.js'
+import { epochMs } from './statement.js'
+
+/** What was said, durably, about a call before its result was settled. */
+export type Intent =
+  /** It may have been made; no attempt of it goes on after the deadline. */
+  | { readonly kind: 'calling'; readonly phase: string; readonly deadlineMs: number }
+  /** It was made and gave this result, which `settle` could not commit. */
+  | { readonly kind: 'called'; readonly phase: string; readonly result: JsonValue }
+
+/** One recovery point reached: which, when (database's clock), under which fence. */
+export interface TrailEntry {
+  readonly point: string
+  readonly atMs: number
+  readonly fence: number
+  readonly skipped: boolean
+}
+
+/** A key's row. Times are milliseconds on the database's clock; `nowMs` is that clock when the row was read. */
+export interface KeyRow {
+  readonly id: string
+  readonly scope: string
+  readonly key: string
+  readonly pipeline: string
+  readonly version: number
+  readonly definitionHash: string
+  readonly fingerprint: string
+  readonly fingerprintVersion: number
+  /** JSON text: parsed anew for every phase, so that nothing is carried from one to the next but what is stored. */
+  readonly inputJson: string
+  readonly stateJson: string
+  readonly recoveryPoint: string
+  readonly status: 'running' | 'finished' | 'stuck'
+  readonly stuckReason: StuckReason | null
+  readonly fence: number
+  readonly holder: string
+  readonly leaseUntilMs: number | null
+  readonly attempts: number
+  readonly retries: number
+  readonly runAfterMs: number | null
+  readonly intent: Intent | null
+  readonly effectEpoch: number
+  readonly lastError: string | null
+  readonly trail: readonly TrailEntry[]
+  readonly response: StoredResponse | null
+  readonly createdMs: number
+  readonly updatedMs: number
+  readonly expiresMs: number | null
+  readonly nowMs: number
+}
+
+/** The columns that `readKeyRow` reads; `k` is the key's table. The body travels as base64: half of hex's size. */
+export const KEY_COLUMNS = `
+  k.id, k.scope, k.key, k.pipeline, k.version, k.definition_hash, encode(k.fingerprint, 'hex') AS fingerprint,
+  k.fingerprint_version, k.input, k.state, k.recovery_point, k.status, k.stuck_reason, k.fence, k.holder,
+  ${epochMs('k.lease_until')} AS lease_until_ms, k.attempts, k.retries, ${epochMs('k.run_after')} AS run_after_ms,
+  k.intent, k.effect_epoch, k.last_error, k.trail, k.response_status, k.response_headers,
+  encode(k.response_body, 'base64') AS response_body, ${epochMs('k.created_at')} AS created_ms,
+  ${epochMs('k.updated_at')} AS updated_ms, ${epochMs('k.expires_at')} AS expires_ms,
+  ${epochMs('clock_timestamp()')} AS now_ms`
+
+type TextRow = Readonly<Record<string, string | null>>
+
+export function readKeyRow(row: TextRow): KeyRow {
+  return {
+    id: text(row, 'id'),
+    scope: text(row, 'scope'),
+    key: text(row, 'key'),
+    pipeline: text(row, 'pipeline'),
+    version: Number(text(row, 'version')),
+    definitionHash: text(row, 'definition_hash'),
+    fingerprint: text(row, 'fingerprint'),
+    fingerprintVersion: Number(text(row, 'fingerprint_version')),
+    inputJson: text(row, 'input'),
+    stateJson: text(row, 'state'),
+    recoveryPoint: text(row, 'recovery_point'),
+    status: text(row, 'status') as KeyRow['status'],
+    stuckReason: row['stuck_reason'] as StuckReason | null,
+    fence: Number(text(row, 'fence')),
+    holder: text(row, 'holder'),
+    leaseUntilMs: numberOrNull(row, 'lease_until_ms'),
+    attempts: Number(text(row, 'attempts')),
+    retries: Number(text(row, 'retries')),
+    runAfterMs: numberOrNull(row, 'run_after_ms'),
+    intent: row['intent'] == null ? null : (JSON.parse(row['intent']) as Intent),
+    effectEpoch: Number(text(row, 'effect_epoch')),
+    lastError: row['last_error'] ?? null,
+    trail: readTrail(text(row, 'trail')),
+    response: readResponse(row),
+    createdMs: Number(text(row, 'created_ms')),
+    updatedMs: Number(text(row, 'updated_ms')),
+    expiresMs: numberOrNull(row, 'expires_ms'),
+    nowMs: Number(text(row, 'now_ms')),
+  }
+}
+
+/** When the last recovery point committed: from here on a call of the next phase may have happened. */
+export function previousCommitMs(row: Pick<KeyRow, 'trail' | 'createdMs'>): number {
+  return row.trail.at(-1)?.atMs ?? row.createdMs
+}
+
+function readTrail(json: string): TrailEntry[] {
+  const entries = JSON.parse(json) as { p: string; t: number; f: number; s?: true }[]
+  return entries.map((entry) => ({ point: entry.p, atMs: entry.t, fence: entry.f, skipped: entry.s === true }))
+}
+
+function readResponse(row: TextRow): StoredResponse | null {
+  if (row['response_status'] == null) return null
+  return {
+    status: Number(row['response_status']),
+    headers: JSON.parse(text(row, 'response_headers')) as Record<string, string>,
+    body: Buffer.from(text(row, 'response_body'), 'base64'),
+  }
+}
+
+function text(row: TextRow, column: string): string {
+  const value = row[column]
+  if (value == null) throw new TypeError(`idempotency_keys.${column} is unexpectedly null`)
+  return value
+}
+
+function numberOrNull(row: TextRow, column: string): number | null {
+  return row[column] == null ? null : Number(row[column])
+}

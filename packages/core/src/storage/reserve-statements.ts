@@ -1,0 +1,133 @@
+import type { StuckReason } from '../pipeline/outcome.js'
+import { KEY_COLUMNS, type KeyRow, readKeyRow } from './key-row.js'
+import { boundedBy, defineStatement, msInterval, type Store } from './statement.js'
+
+/** What a fresh key is reserved with. */
+export interface NewKey {
+  readonly scope: string
+  readonly key: string
+  readonly pipeline: string
+  readonly version: number
+  readonly definitionHash: string
+  readonly fingerprint: Buffer
+  readonly fingerprintVersion: number
+  readonly inputJson: string
+  readonly holder: string
+  readonly leaseMs: number
+}
+
+const insertKeyStatement = defineStatement(
+  'insert_key',
+  ({ keys }) => `
+  INSERT INTO ${keys} AS k
+    (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version, input, holder, lease_until)
+  SELECT $1, $2, $3, $4::integer, $5, $6::bytea, $7::smallint, $8::json, $9::uuid, clock_timestamp() + ${msInterval('$10')}
+    FROM ${boundedBy('$11')}
+  ON CONFLICT (scope, key) DO NOTHING
+  RETURNING ${KEY_COLUMNS}`,
+)
+
+/** Reserves the key if it is free. Null: somebody has it. */
+export async function insertKey(store: Store, key: NewKey, lockTimeoutMs: number): Promise<KeyRow | null> {
+  const { rows } = await insertKeyStatement(store, [
+    key.scope,
+    key.key,
+    key.pipeline,
+    key.version,
+    key.definitionHash,
+    key.fingerprint,
+    key.fingerprintVersion,
+    key.inputJson,
+    key.holder,
+    key.leaseMs,
+    String(lockTimeoutMs),
+  ])
+  return rows[0] === undefined ? null : readKeyRow(rows[0])
+}
+
+const findKeyStatement = defineStatement(
+  'find_key',
+  ({ keys }) => `SELECT ${KEY_COLUMNS} FROM ${keys} AS k WHERE k.scope = $1 AND k.key = $2`,
+)
+
+export async function findKey(store: Store, scope: string, key: string): Promise<KeyRow | null> {
+  const { rows } = await findKeyStatement(store, [scope, key])
+  return rows[0] === undefined ? null : readKeyRow(rows[0])
+}
+
+const findKeyByIdStatement = defineStatement(
+  'find_key_by_id',
+  ({ keys }) => `SELECT ${KEY_COLUMNS} FROM ${keys} AS k WHERE k.id = $1::uuid`,
+)
+
+export async function findKeyById(store: Store, id: string): Promise<KeyRow | null> {
+  const { rows } = await findKeyByIdStatement(store, [id])
+  return rows[0] === undefined ? null : readKeyRow(rows[0])
+}
+
+/**
+ * The row that was read, if nobody has moved it since and nobody holds it. A locked row belongs to a holder that is
+ * about to commit, or froze while doing so: skipped, so that duplicates neither wait nor drain the pool.
+ */
+const unheld = (keys: string): string => `
+  SELECT id FROM ${keys}
+   WHERE id = $1::uuid AND fence = $2::bigint AND status = 'running'
+     AND (lease_until IS NULL OR lease_until <= clock_timestamp())
+     FOR NO KEY UPDATE SKIP LOCKED`
+
+/** Who takes a key over, and under which definition it goes on (its own, or one it is upgraded to). */
+export interface TakeOver {
+  readonly holder: string
+  readonly leaseMs: number
+  readonly version: number
+  readonly definitionHash: string
+  readonly recoveryPoint: string
+  /** Null: unchanged. */
+  readonly stateJson: string | null
+  readonly intent: KeyRow['intent']
+}
+
+const takeOverKeyStatement = defineStatement(
+  'take_over_key',
+  ({ keys }) => `
+  WITH target AS (${unheld(keys)})
+  UPDATE ${keys} AS k
+     SET fence = k.fence + 1, holder = $3::uuid, lease_until = clock_timestamp() + ${msInterval('$4')},
+         attempts = k.attempts + 1, version = $5::integer, definition_hash = $6, recovery_point = $7,
+         state = coalesce($8::json, k.state), intent = $9::json, updated_at = clock_timestamp()
+    FROM target WHERE k.id = target.id
+  RETURNING ${KEY_COLUMNS}`,
+)
+
+/** Grants the key anew, conditional on all that was read of it. Null: it moved, is held, or is locked. */
+export async function takeOverKey(store: Store, read: KeyRow, by: TakeOver): Promise<KeyRow | null> {
+  const { rows } = await takeOverKeyStatement(store, [
+    read.id,
+    read.fence,
+    by.holder,
+    by.leaseMs,
+    by.version,
+    by.definitionHash,
+    by.recoveryPoint,
+    by.stateJson,
+    by.intent === null ? null : JSON.stringify(by.intent),
+  ])
+  return rows[0] === undefined ? null : readKeyRow(rows[0])
+}
+
+const giveUpKeyStatement = defineStatement(
+  'give_up_key',
+  ({ keys }) => `
+  WITH target AS (${unheld(keys)})
+  UPDATE ${keys} AS k
+     SET fence = k.fence + 1, holder = $3::uuid, status = 'stuck', stuck_reason = $4, lease_until = NULL,
+         updated_at = clock_timestamp()
+    FROM target WHERE k.id = target.id
+  RETURNING k.id`,
+)
+
+/** Instead of a take-over: nobody may run the key any more. False: it moved, is held, or is locked. */
+export async function giveUpKey(store: Store, read: KeyRow, holder: string, reason: StuckReason): Promise<boolean> {
+  const { rows } = await giveUpKeyStatement(store, [read.id, read.fence, holder, reason])
+  return rows.length === 1
+}

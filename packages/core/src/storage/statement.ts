@@ -1,0 +1,42 @@
+import type { QueryResult } from 'pg'
+import type { Session, Statement } from '../driver/session.js'
+import type { Tables } from './tables.js'
+
+type Row = Record<string, string | null>
+
+/** A session, and the tables its statements are about. */
+export interface Store {
+  readonly session: Session
+  readonly tables: Tables
+}
+
+/**
+ * Names a statement and writes its text once per schema. The text never holds a value: those are parameters.
+ */
+export function defineStatement(
+  name: string,
+  write: (tables: Tables) => string,
+): (store: Store, values: readonly unknown[]) => Promise<QueryResult<Row>> {
+  const written = new WeakMap<Tables, Statement>()
+  return ({ session, tables }, values) => {
+    let statement = written.get(tables)
+    if (statement === undefined) {
+      statement = { name, text: write(tables) }
+      written.set(tables, statement)
+    }
+    return session.run(statement, values)
+  }
+}
+
+/**
+ * A one-row source that sets `lock_timeout` for the statement it stands in, before any row is locked. It keeps a
+ * single statement a single round trip, and works behind a pooler that hands sessions out per transaction.
+ */
+export const boundedBy = (parameter: string): string =>
+  `(SELECT set_config('lock_timeout', ${parameter}, true) AS lock_timeout) AS bounded`
+
+/** Milliseconds since the epoch, on the database's clock and without a JavaScript Date in between. */
+export const epochMs = (expression: string): string => `floor(extract(epoch FROM ${expression}) * 1000)`
+
+/** An interval of a number of milliseconds. */
+export const msInterval = (parameter: string): string => `(${parameter}::double precision * interval '1 millisecond')`

@@ -1,0 +1,32 @@
+import { invalidOption } from '../check-option.js'
+
+/** The framework's tables in the schema it was given, quoted and ready for SQL. */
+export interface Tables {
+  readonly schema: string
+  readonly keys: string
+  readonly effects: string
+  readonly stagedJobs: string
+}
+
+export const DEFAULT_SCHEMA = 'pawl'
+
+/** Lower case only, so that the name means the same with and without quotes. */
+const IDENTIFIER = /^[a-z_][a-z0-9_]{0,62}$/
+
+export function tablesIn(schema: string, where: string): Tables {
+  if (typeof schema !== 'string' || !IDENTIFIER.test(schema) || schema.startsWith('pg_')) {
+    throw invalidOption(
+      { code: 'PAWL_INVALID_OPTION', where },
+      'schema',
+      schema,
+      "a lower-case identifier of letters, digits and '_' that does not start with a digit or 'pg_'",
+    )
+  }
+  const table = (name: string) => `"${schema}"."${name}"`
+  return {
+    schema,
+    keys: table('idempotency_keys'),
+    effects: table('effects'),
+    stagedJobs: table('staged_jobs'),
+  }
+}
