@@ -125,7 +125,7 @@ describe('startPostgres', () => {
     await expect(postgres.restart()).rejects.toThrow('it was stopped before')
   })
 
-  test('says why it cannot start, with the end of the log, and leaves nothing behind', async () => {
+  test('says why it cannot start, with the end of the log', async () => {
     const taken = createServer().listen(0, '127.0.0.1')
     await once(taken, 'listening')
     const { port } = taken.address() as AddressInfo

@@ -23,9 +23,12 @@ function locatePackage(): string {
     // The package exports only dist/index.js, which lies one level below its root.
     return fileURLToPath(new URL('..', import.meta.resolve(name)))
   } catch (cause) {
-    throw new Error(`No PostgreSQL binaries for this machine (${name}). Set DATABASE_URL to use a server of yours.`, {
-      cause,
-    })
+    throw new Error(
+      `No PostgreSQL binaries for this machine (${name}). Set DATABASE_URL to use a server of yours.`,
+      {
+        cause,
+      },
+    )
   }
 }
 
@@ -34,7 +37,9 @@ function locatePackage(): string {
  * version and shared by all checkouts; it appears under its name only when complete.
  */
 async function copyForOtherUsers(installed: string, user: ServerUser): Promise<string> {
-  const { version } = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8')) as { version: string }
+  const { version } = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8')) as {
+    version: string
+  }
   const root = await findTempRoot(user)
   const target = join(root, `pawl-postgres-binaries-${version}`)
   if (await isOurs(target)) return target

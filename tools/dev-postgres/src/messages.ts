@@ -1,6 +1,10 @@
 /** What the starting process asks of its supervisor. */
 export type Command =
-  | { readonly name: 'start'; readonly settings: Readonly<Record<string, string>>; readonly port: number | null }
+  | {
+      readonly name: 'start'
+      readonly settings: Readonly<Record<string, string>>
+      readonly port: number | null
+    }
   | { readonly name: 'stop' | 'kill' | 'restart' }
 
 export type Request = { readonly id: number; readonly command: Command }

@@ -112,7 +112,11 @@ export class PostgresServer {
     await this.#runToEnd(binaries.initdb, [`--pgdata=${this.#dataDirectory}`, ...flags])
     await writeFile(join(this.#dataDirectory, 'pg_hba.conf'), HOST_BASED_AUTHENTICATION)
     // Single-user mode creates the database without a client, before the server listens.
-    await this.#runToEnd(binaries.postgres, ['--single', '-D', this.#dataDirectory, 'postgres'], 'CREATE DATABASE pawl\n')
+    await this.#runToEnd(
+      binaries.postgres,
+      ['--single', '-D', this.#dataDirectory, 'postgres'],
+      'CREATE DATABASE pawl\n',
+    )
     // What was said so far is of no use once it went well, and would push the server's own words out of an error.
     await this.#log.truncate()
   }

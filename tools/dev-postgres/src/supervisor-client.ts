@@ -13,7 +13,10 @@ const SUPERVISOR_SCRIPT = fileURLToPath(new URL('./supervisor.js', import.meta.u
 export class SupervisorClient {
   readonly ended: Promise<unknown>
   readonly #child: ChildProcess
-  readonly #waiting = new Map<number, { resolve: (status: ServerStatus) => void; reject: (error: Error) => void }>()
+  readonly #waiting = new Map<
+    number,
+    { resolve: (status: ServerStatus) => void; reject: (error: Error) => void }
+  >()
   #lastId = 0
 
   constructor() {
@@ -29,8 +32,12 @@ export class SupervisorClient {
     })
     this.ended = once(this.#child, 'exit')
     this.#child.on('message', (reply) => this.#settle(reply as Reply))
-    this.#child.on('exit', () => this.#rejectAll(new Error('The supervisor of PostgreSQL ended unexpectedly.')))
-    this.#child.on('error', (cause) => this.#rejectAll(new Error('The supervisor of PostgreSQL failed.', { cause })))
+    this.#child.on('exit', () =>
+      this.#rejectAll(new Error('The supervisor of PostgreSQL ended unexpectedly.')),
+    )
+    this.#child.on('error', (cause) =>
+      this.#rejectAll(new Error('The supervisor of PostgreSQL failed.', { cause })),
+    )
     this.#child.unref()
   }
 

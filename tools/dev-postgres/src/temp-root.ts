@@ -11,7 +11,9 @@ export async function findTempRoot(user: ServerUser): Promise<string> {
   for (const candidate of [tmpdir(), '/tmp', '/var/tmp']) {
     if (await canOthersEnter(candidate)) return candidate
   }
-  throw new Error('PostgreSQL cannot run as root here: no temporary directory is open to other users. Set TMPDIR.')
+  throw new Error(
+    'PostgreSQL cannot run as root here: no temporary directory is open to other users. Set TMPDIR.',
+  )
 }
 
 async function canOthersEnter(path: string): Promise<boolean> {

@@ -131,16 +131,19 @@ export class KyselyFactory {
 
 export interface PhaseTransaction {
   readonly tx: Transaction<never>
-  /** From here on, queries through `tx` fail. */
+  /** From here on, queries through `tx` fail. Throws if the user had ended the transaction. */
   close(): void
 }
 
 /** The connection of one phase: it notices a transaction that the user ended, and queries that come too late. */
 class PhaseConnection extends SessionConnection {
   #closed = false
+  #endedByUser = false
 
   close(): void {
     this.#closed = true
+    // Said again here, because user code may have swallowed it.
+    if (this.#endedByUser) throw endedByUser()
   }
 
   override async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
@@ -149,10 +152,15 @@ class PhaseConnection extends SessionConnection {
     }
     const result = await super.executeQuery<R>(query)
     if (this.session.transactionStatus === 'I') {
-      throw new PawlError('PAWL_TRANSACTION_ENDED', 'The phase ended its own transaction. Leave COMMIT and ROLLBACK to Pawl.')
+      this.#endedByUser = true
+      throw endedByUser()
     }
     return result
   }
+}
+
+function endedByUser(): PawlError {
+  return new PawlError('PAWL_TRANSACTION_ENDED', 'The phase ended its own transaction. Leave COMMIT and ROLLBACK to Pawl.')
 }
 
 const refuseNested = (): never => {

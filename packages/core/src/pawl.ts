@@ -1,0 +1,21 @@
+import { type DefinePipeline, definePipeline } from './pipeline/define-pipeline.js'
+import { createEngine, type Engine } from './runner/engine.js'
+import type { EngineOptions } from './runner/engine-options.js'
+
+/** `pipeline` and `createEngine` for one database type. */
+export interface Pawl<DB> {
+  /** Declares a pipeline on this database. */
+  readonly pipeline: DefinePipeline<DB>
+  /** Creates an engine on this database. */
+  readonly createEngine: (options: EngineOptions<DB>) => Engine<DB>
+}
+
+/**
+ * Names the application's database type once; every pipeline and engine then knows it.
+ *
+ * @example
+ * export const { pipeline, createEngine } = pawl<Database>()
+ */
+export function pawl<DB>(): Pawl<DB> {
+  return { pipeline: definePipeline as unknown as DefinePipeline<DB>, createEngine: createEngine<DB> }
+}

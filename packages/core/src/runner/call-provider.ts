@@ -1,0 +1,81 @@
+import { PawlError } from '../errors.js'
+import { providerKeyOf } from '../key/provider-key.js'
+import type { KeptLease } from '../key/lease-keeper.js'
+import { ABORT_GRACE_MS } from '../limits.js'
+import type { ForeignPhase } from '../pipeline/phase.js'
+import type { Run } from './run.js'
+
+/** How a call ended. The lease is kept until `lease.stop()`, except where it was lost. */
+export type CallEnd =
+  | { readonly type: 'returned'; readonly value: unknown; readonly lease: KeptLease }
+  | { readonly type: 'threw'; readonly error: unknown; readonly lease: KeptLease }
+  /** Still under way: it ignored its signal. Its lease must not be given back yet. */
+  | { readonly type: 'unsettled'; readonly error: unknown; readonly pending: Promise<Settlement>; readonly lease: KeptLease }
+  | { readonly type: 'fenced_off' }
+
+export type Settlement =
+  | { readonly type: 'returned'; readonly value: unknown }
+  | { readonly type: 'threw'; readonly error: unknown }
+
+/**
+ * Calls the provider with no transaction and no connection of the key, for at most its time-out, while the lease is
+ * renewed. Losing the lease aborts the signal and drops the result.
+ */
+export async function callProvider(run: Run, phase: ForeignPhase, step: 'call' | 'reconcile'): Promise<CallEnd> {
+  const { parts } = run
+  const { callTimeoutMs, leaseMs } = parts.env.settings.phase(run.definition, phase.name)
+  const controller = new AbortController()
+  const timeout = new PawlError('PAWL_CALL_TIMEOUT', `${step} of phase '${phase.name}' did not answer within ${callTimeoutMs} ms.`)
+  const timer = setTimeout(() => controller.abort(timeout), callTimeoutMs)
+  const onStopping = () => controller.abort(new PawlError('PAWL_CLOSING', 'The engine is closing.'))
+  parts.stopping.addEventListener('abort', onStopping)
+  let lost = false
+  const lease = parts.keeper.keep(run.hold, leaseMs, () => {
+    lost = true
+    controller.abort(new PawlError('PAWL_LEASE_LOST', `Another holder took the key over during phase '${phase.name}'.`))
+  })
+  try {
+    const pending = settle(send(run, phase, step, controller.signal))
+    const first = await Promise.race([pending, whenAborted(controller.signal)])
+    // An aborted request needs a moment to say so; one that was answered in that moment is answered.
+    const settled = first ?? (await Promise.race([pending, grace()]))
+    if (lost) return { type: 'fenced_off' }
+    if (settled === null) return { type: 'unsettled', error: controller.signal.reason, pending, lease }
+    if (settled.type === 'returned') return { ...settled, lease }
+    return { type: 'threw', error: controller.signal.aborted ? controller.signal.reason : settled.error, lease }
+  } finally {
+    clearTimeout(timer)
+    parts.stopping.removeEventListener('abort', onStopping)
+  }
+}
+
+async function send(run: Run, phase: ForeignPhase, step: 'call' | 'reconcile', signal: AbortSignal): Promise<unknown> {
+  const { probe, namespace } = run.parts.env
+  const idempotencyKey = providerKeyOf(namespace, run.row, phase.effectName)
+  const context = { ...run.phaseContext(), idempotencyKey, signal }
+  const ask = step === 'call' ? phase.call : phase.reconcile
+  if (probe !== null) await probe({ phase: phase.name, step, when: 'before' })
+  const value = await run.parts.strict.inCall(phase.name, async () => ask?.(context as never))
+  if (probe !== null) await probe({ phase: phase.name, step, when: 'after' })
+  return value
+}
+
+function settle(promise: Promise<unknown>): Promise<Settlement> {
+  return promise.then(
+    (value) => ({ type: 'returned', value }),
+    (error: unknown) => ({ type: 'threw', error }),
+  )
+}
+
+function whenAborted(signal: AbortSignal): Promise<null> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve(null)
+    else signal.addEventListener('abort', () => resolve(null), { once: true })
+  })
+}
+
+function grace(): Promise<null> {
+  return new Promise((resolve) => {
+    setTimeout(() => resolve(null), ABORT_GRACE_MS)
+  })
+}

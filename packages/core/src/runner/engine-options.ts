@@ -1,0 +1,109 @@
+import type { KyselyPlugin } from 'kysely'
+import type { Pool } from 'pg'
+import { checkFunction, checkKnownOptions, checkWholeNumber, invalidOption, type OptionOwner } from '../check-option.js'
+import type { Caps } from '../key/environment.js'
+import {
+  DEFAULT_ACQUIRE_TIMEOUT_MS,
+  DEFAULT_MAX_INPUT_BYTES,
+  DEFAULT_MAX_RESPONSE_BYTES,
+  DEFAULT_MAX_STATE_BYTES,
+} from '../limits.js'
+import type { AnyPipeline } from '../pipeline/pipeline.js'
+import { checkSettings, PIPELINE_SETTING_NAMES, type PipelineSettings } from '../pipeline/settings.js'
+import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../storage/tables.js'
+import type { Stager } from './engine-parts.js'
+import type { StrictOptions } from './strict-mode.js'
+
+export interface EngineOptions<DB> {
+  /** Connections come from here. Pawl never ends it. */
+  readonly pool: Pool
+  /** All pipelines, and all of their versions, that may run here. */
+  readonly pipelines: readonly AnyPipeline<DB>[]
+  /** The schema of the framework's tables. Default `pawl`. */
+  readonly schema?: string
+  /** Part of every provider key: keeps two applications on one provider account apart. Never change it. Default `pawl`. */
+  readonly namespace?: string
+  /** Settings for pipelines that do not say otherwise. */
+  readonly defaults?: PipelineSettings
+  /** Kysely plugins for `tx` and `engine.db`. The framework's own statements never see them. */
+  readonly plugins?: readonly KyselyPlugin[]
+  /** Puts staged jobs straight into a queue in the same database. Default: rows in `staged_jobs`. */
+  readonly stager?: Stager<DB>
+  /** Catches foreign requests where none may be. Default: on unless NODE_ENV is `production`. */
+  readonly strict?: boolean | StrictOptions
+  /** Size caps in bytes. Defaults: input 256 KiB, state 64 KiB, response 2 MiB. */
+  readonly caps?: Partial<Caps>
+  /** How long to wait for a connection of the pool. Default 10 s. */
+  readonly acquireTimeoutMs?: number
+}
+
+export interface CheckedEngineOptions {
+  readonly tables: Tables
+  readonly namespace: string
+  readonly defaults: PipelineSettings
+  readonly caps: Caps
+  readonly strict: StrictOptions | null
+  readonly acquireTimeoutMs: number
+}
+
+const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'createEngine' }
+const OPTION_NAMES = [
+  'pool',
+  'pipelines',
+  'schema',
+  'namespace',
+  'defaults',
+  'plugins',
+  'stager',
+  'strict',
+  'caps',
+  'acquireTimeoutMs',
+] as const satisfies readonly (keyof EngineOptions<unknown>)[]
+
+/** Checks every option once and fills in defaults. */
+export function checkEngineOptions(options: EngineOptions<never>): CheckedEngineOptions {
+  checkKnownOptions(OWNER, options, OPTION_NAMES)
+  const { pool, pipelines, plugins, stager, namespace = 'pawl', acquireTimeoutMs } = options
+  if (typeof (pool as Partial<Pool> | undefined)?.connect !== 'function') throw invalidOption(OWNER, 'pool', pool, 'a pg.Pool')
+  if (!Array.isArray(pipelines) || pipelines.length === 0) throw invalidOption(OWNER, 'pipelines', pipelines, 'a list of one pipeline or more')
+  if (typeof namespace !== 'string' || namespace === '') throw invalidOption(OWNER, 'namespace', namespace, 'a non-empty string')
+  if (plugins !== undefined && !Array.isArray(plugins)) throw invalidOption(OWNER, 'plugins', plugins, 'a list of Kysely plugins')
+  if (stager !== undefined) checkFunction(OWNER, 'stager.stage', (stager as Partial<Stager<never>> | null)?.stage)
+  checkWholeNumber(OWNER, 'acquireTimeoutMs', acquireTimeoutMs, 1)
+  return {
+    tables: tablesIn(options.schema ?? DEFAULT_SCHEMA, OWNER.where),
+    namespace,
+    defaults: checkDefaults(options.defaults ?? {}),
+    caps: checkCaps(options.caps ?? {}),
+    strict: checkStrict(options.strict),
+    acquireTimeoutMs: acquireTimeoutMs ?? DEFAULT_ACQUIRE_TIMEOUT_MS,
+  }
+}
+
+function checkDefaults(defaults: PipelineSettings): PipelineSettings {
+  const owner: OptionOwner = { ...OWNER, where: 'createEngine: defaults' }
+  checkKnownOptions(owner, defaults, PIPELINE_SETTING_NAMES)
+  checkSettings(owner, defaults)
+  return defaults
+}
+
+function checkCaps(caps: Partial<Caps>): Caps {
+  const owner: OptionOwner = { ...OWNER, where: 'createEngine: caps' }
+  checkKnownOptions(owner, caps, ['inputBytes', 'stateBytes', 'responseBytes'])
+  for (const [name, value] of Object.entries(caps)) checkWholeNumber(owner, name, value, 1)
+  return {
+    inputBytes: caps.inputBytes ?? DEFAULT_MAX_INPUT_BYTES,
+    stateBytes: caps.stateBytes ?? DEFAULT_MAX_STATE_BYTES,
+    responseBytes: caps.responseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
+  }
+}
+
+function checkStrict(strict: EngineOptions<never>['strict']): StrictOptions | null {
+  const wanted = strict ?? process.env['NODE_ENV'] !== 'production'
+  if (wanted === false) return null
+  if (wanted === true) return {}
+  const owner: OptionOwner = { ...OWNER, where: 'createEngine: strict' }
+  checkKnownOptions(owner, wanted, ['allow'])
+  if (wanted.allow !== undefined) checkFunction(owner, 'allow', wanted.allow)
+  return wanted
+}

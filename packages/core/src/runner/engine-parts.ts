@@ -1,0 +1,37 @@
+import type { Transaction } from 'kysely'
+import type { KyselyFactory } from '../driver/kysely-driver.js'
+import type { Environment } from '../key/environment.js'
+import type { LeaseKeeper } from '../key/lease-keeper.js'
+import type { JsonValue } from '../pipeline/json-value.js'
+import type { StrictMode } from './strict-mode.js'
+
+/** A job as a stager gets it, inside the transaction of the phase that staged it. */
+export interface JobToStage<DB> {
+  readonly tx: Transaction<DB>
+  /** Stable identity, the same at every delivery. */
+  readonly id: string
+  readonly name: string
+  readonly payload: JsonValue
+  readonly keyId: string
+  readonly runAfterMs: number
+}
+
+/**
+ * Puts staged jobs straight into a queue that lives in the same database, instead of into `staged_jobs`.
+ */
+export interface Stager<DB> {
+  stage(job: JobToStage<DB>): Promise<void>
+}
+
+/** What a run needs besides what reservation needs. */
+export interface EngineParts {
+  readonly env: Environment
+  readonly kysely: KyselyFactory
+  readonly keeper: LeaseKeeper
+  readonly strict: StrictMode
+  readonly stager: Stager<never> | null
+  /** Aborted when close() has waited long enough. */
+  readonly stopping: AbortSignal
+  /** Work that goes on after its execution has answered, such as a call that ignores its signal. */
+  readonly afterwards: Set<Promise<void>>
+}

@@ -1,0 +1,100 @@
+import { announce } from '../announce/announce.js'
+import { IN_FLIGHT_RETRY_MS } from '../limits.js'
+import type { Outcome, StuckReason } from '../pipeline/outcome.js'
+import { markStuck, releaseKey } from '../storage/hold-statements.js'
+import type { Intent, KeyRow } from '../storage/key-row.js'
+import { findKeyById } from '../storage/reserve-statements.js'
+import type { Store } from '../storage/statement.js'
+import { backOffMs } from './back-off.js'
+import { recordError } from './record-error.js'
+import type { Run } from './run.js'
+import type { Failure } from './step-result.js'
+
+/** Ends a grant whose phase failed: the key is given back, or stuck at its caps. Never touches a new holder's row. */
+export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
+  const stuckBy = capReached(run, failed)
+  if (stuckBy !== null) return giveToPerson(run, stuckBy, failed.intent, failed.error)
+
+  const { row } = run
+  const unknown = failed.reason === 'unknown_error'
+  const closing = failed.reason === 'closing'
+  const failures = unknown ? row.attempts : row.retries
+  const runAfterMs = closing ? 0 : (failed.afterMs ?? backOffMs(failures))
+  announce('pawl:phase_failed', () => ({ ...run.phaseMessage(failed.phase), error: failed.error, reason: failed.reason }))
+  const released = await write(run, (store) =>
+    releaseKey(store, run.hold, {
+      keepLease: failed.keepLease,
+      runAfterMs,
+      countsAs: unknown ? 'attempt' : closing ? 'nothing' : 'retry',
+      raiseEpoch: failed.raiseEpoch,
+      intent: failed.intent,
+      lastError: failed.error == null ? null : recordError(failed.error),
+      lockTimeoutMs: run.parts.env.lockTimeoutMs,
+    }),
+  )
+  if (released === false) return fencedOff(run, failed.phase)
+  return {
+    type: 'retry_later',
+    keyId: row.id,
+    reason: failed.reason,
+    // Where the lease could not be given back, nobody gets the key before it ends.
+    retryAfterMs: failed.keepLease || released === null ? Math.max(runAfterMs, run.leaseMs) : runAfterMs,
+    recoveryPoint: row.recoveryPoint,
+    error: failed.error,
+    response: failed.response,
+  }
+}
+
+/** Ends a grant that no automatic step may follow. */
+export async function giveToPerson(run: Run, reason: StuckReason, intent: Intent | null, error: unknown): Promise<Outcome> {
+  const { row } = run
+  const lastError = error == null ? null : recordError(error)
+  const { lockTimeoutMs } = run.parts.env
+  const marked = await write(run, (store) => markStuck(store, run.hold, { reason, intent, lastError, lockTimeoutMs }))
+  if (marked === false) return fencedOff(run, row.recoveryPoint)
+  if (marked === null) {
+    // The store is away: the next attempt finds the same reason and marks it then.
+    const { id: keyId, recoveryPoint } = row
+    return { type: 'retry_later', keyId, reason: 'transient_error', retryAfterMs: run.leaseMs, recoveryPoint, error, response: null }
+  }
+  announce('pawl:stuck', () => ({ ...run.grantMessage(), reason }))
+  return { type: 'stuck', keyId: row.id, reason, recoveryPoint: row.recoveryPoint }
+}
+
+/** Ends an execution that another holder took over from: it writes nothing more, and tells what it sees. */
+export async function fencedOff(run: Run, phase: string): Promise<Outcome> {
+  announce('pawl:fenced_off', () => run.phaseMessage(phase))
+  const row = await write(run, (store) => findKeyById(store, run.row.id))
+  return whatOthersMadeOfIt(row)
+}
+
+function whatOthersMadeOfIt(row: KeyRow | null): Outcome {
+  if (row?.response != null) {
+    const expiresAt = new Date(row.expiresMs ?? row.nowMs)
+    return { type: 'replayed', keyId: row.id, response: row.response, expiresAt }
+  }
+  if (row?.stuckReason != null) {
+    return { type: 'stuck', keyId: row.id, reason: row.stuckReason, recoveryPoint: row.recoveryPoint }
+  }
+  const leaseLeftMs = row?.leaseUntilMs == null ? IN_FLIGHT_RETRY_MS : row.leaseUntilMs - row.nowMs
+  return { type: 'in_flight', retryAfterMs: Math.max(0, leaseLeftMs), fencedOff: true }
+}
+
+/** Crashes and unknown errors are capped by attempts, all the rest by age. */
+function capReached(run: Run, failed: Failure): StuckReason | null {
+  const { maxAttempts, abandonAfterMs } = run.parts.env.settings.pipeline(run.definition)
+  if (failed.reason === 'closing') return null
+  if (failed.reason === 'unknown_error' && run.row.attempts >= maxAttempts) return 'attempts_exhausted'
+  return run.nowMs() - run.row.createdMs >= abandonAfterMs ? 'abandoned' : null
+}
+
+/** Null: the store did not answer. Then the lease runs out by itself, and nothing is lost but time. */
+async function write<T>(run: Run, statement: (store: Store) => Promise<T>): Promise<T | null> {
+  const { sessions, tables } = run.parts.env
+  try {
+    return await sessions.with('give_back', (session) => statement({ session, tables }))
+  } catch (error) {
+    announce('pawl:warning', () => ({ message: 'a key could not be given back; its lease runs out', error }))
+    return null
+  }
+}

@@ -1,0 +1,60 @@
+import { PawlError } from '../errors.js'
+import type { Caps } from '../key/environment.js'
+import { isTransientStatus, Respond, RetryLater, type StoredResponse } from '../pipeline/directive.js'
+import { encodeJson } from '../pipeline/json-value.js'
+import type { State } from '../pipeline/phase.js'
+
+/** What a phase's return value asks for. */
+export type Returned =
+  | { readonly type: 'advance'; readonly stateJson: string }
+  | { readonly type: 'finish'; readonly response: StoredResponse }
+  /** Roll back and give the key back: retryLater(), or a response that must not become final. */
+  | { readonly type: 'roll_back'; readonly directive: Respond | RetryLater }
+  /** onError had nothing to say. */
+  | { readonly type: 'nothing' }
+
+/** Which function of a phase returned: each may return something else. */
+export type ReturnedBy = 'phase' | 'finish' | 'onError'
+
+export function interpretReturn(
+  value: unknown,
+  by: ReturnedBy,
+  at: { readonly pipeline: string; readonly phase: string; readonly stateJson: string; readonly caps: Caps },
+): Returned {
+  if (value instanceof RetryLater) return { type: 'roll_back', directive: value }
+  if (value instanceof Respond) {
+    if (isTransientStatus(value.response.status)) return { type: 'roll_back', directive: value }
+    checkResponseSize(value.response, at)
+    return { type: 'finish', response: value.response }
+  }
+  const nothing = value === undefined || value === null
+  if (nothing && by === 'onError') return { type: 'nothing' }
+  if (nothing && by === 'phase') return { type: 'advance', stateJson: at.stateJson }
+  if (by !== 'phase' || typeof value !== 'object' || Array.isArray(value)) throw invalidReturn(by, at)
+
+  const what = `the state after phase '${at.phase}' of pipeline '${at.pipeline}'`
+  const state: State = { ...(JSON.parse(at.stateJson) as State), ...(value as State) }
+  return { type: 'advance', stateJson: encodeJson(state, { what, maxBytes: at.caps.stateBytes }) }
+}
+
+function checkResponseSize(
+  response: StoredResponse,
+  at: { readonly pipeline: string; readonly phase: string; readonly caps: Caps },
+): void {
+  if (response.body.length <= at.caps.responseBytes) return
+  throw new PawlError(
+    'PAWL_TOO_LARGE',
+    `The response of phase '${at.phase}' of pipeline '${at.pipeline}' is ${response.body.length} bytes; ` +
+      `the cap is ${at.caps.responseBytes}. Answer with a link to it, or raise the cap in createEngine({ caps }).`,
+  )
+}
+
+function invalidReturn(by: ReturnedBy, at: { readonly pipeline: string; readonly phase: string }): PawlError {
+  const takes = {
+    phase: 'an object that is merged into the state, respond(), retryLater(), or nothing',
+    finish: 'respond() or retryLater()',
+    onError: 'respond(), retryLater(), or nothing',
+  }[by]
+  const who = by === 'onError' ? `onError of phase '${at.phase}'` : `Phase '${at.phase}'`
+  return new PawlError('PAWL_INVALID_RESULT', `${who} of pipeline '${at.pipeline}' has to return ${takes}.`)
+}

@@ -1,0 +1,72 @@
+import type { StoredResponse } from '../pipeline/directive.js'
+import type { JsonValue } from '../pipeline/json-value.js'
+import type { StuckReason } from '../pipeline/outcome.js'
+import type { State } from '../pipeline/phase.js'
+import type { KeyRow } from '../storage/key-row.js'
+
+/** A key as a person would look at it. */
+export interface KeyView {
+  readonly keyId: string
+  readonly scope: string
+  readonly key: string
+  readonly pipeline: string
+  readonly version: number
+  readonly status: 'running' | 'finished' | 'stuck'
+  readonly stuckReason: StuckReason | null
+  /** The last phase that committed. */
+  readonly recoveryPoint: string
+  readonly fence: number
+  /** Null when nobody holds the key. `live` is judged by the database's clock. */
+  readonly lease: { readonly until: Date; readonly live: boolean } | null
+  /** Crashes and unknown errors since the last advance. */
+  readonly attempts: number
+  /** Orderly retries since the last advance. */
+  readonly retries: number
+  /** No automatic attempt before this moment. */
+  readonly runAfter: Date | null
+  /** What is known of a call that is not settled. */
+  readonly call: { readonly phase: string; readonly known: 'may_have_been_made' | 'returned' } | null
+  readonly lastError: string | null
+  readonly trail: readonly { readonly point: string; readonly at: Date; readonly fence: number; readonly skipped: boolean }[]
+  readonly input: JsonValue
+  readonly state: State
+  readonly response: StoredResponse | null
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  readonly expiresAt: Date | null
+}
+
+export function viewKey(row: KeyRow): KeyView {
+  const { id, scope, key, pipeline, version, status, stuckReason, recoveryPoint, fence, attempts, retries, lastError, response } = row
+  return {
+    keyId: id,
+    scope,
+    key,
+    pipeline,
+    version,
+    status,
+    stuckReason,
+    recoveryPoint,
+    fence,
+    lease: row.leaseUntilMs === null ? null : { until: new Date(row.leaseUntilMs), live: row.leaseUntilMs > row.nowMs },
+    attempts,
+    retries,
+    runAfter: dateOrNull(row.runAfterMs),
+    call:
+      row.intent === null
+        ? null
+        : { phase: row.intent.phase, known: row.intent.kind === 'called' ? 'returned' : 'may_have_been_made' },
+    lastError,
+    trail: row.trail.map(({ atMs, ...entry }) => ({ ...entry, at: new Date(atMs) })),
+    input: JSON.parse(row.inputJson) as JsonValue,
+    state: JSON.parse(row.stateJson) as State,
+    response,
+    createdAt: new Date(row.createdMs),
+    updatedAt: new Date(row.updatedMs),
+    expiresAt: dateOrNull(row.expiresMs),
+  }
+}
+
+function dateOrNull(ms: number | null): Date | null {
+  return ms === null ? null : new Date(ms)
+}

@@ -1,0 +1,30 @@
+import { MAX_ERROR_LENGTH } from '../limits.js'
+
+/** Card numbers, keys of providers, bearer tokens and passwords in URLs: none of them belongs into a row. */
+const SECRETS: readonly (readonly [RegExp, string])[] = [
+  [/\b(?:\d[ -]?){13,19}\b/g, '[number]'],
+  [/\b(?:sk|pk|rk|whsec)_[A-Za-z0-9_]+/g, '[key]'],
+  [/\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]+/gi, '$1 [token]'],
+  [/:\/\/[^\s/@]+@/g, '://[credentials]@'],
+]
+
+/** What of an error is stored: its name, code and message, without secrets and without what `text` cannot hold. */
+export function recordError(error: unknown): string {
+  return storableText(redact(describe(error))).slice(0, MAX_ERROR_LENGTH)
+}
+
+/** PostgreSQL's `text` takes neither NUL nor lone surrogates; a provider may send both, after the charge. */
+export function storableText(text: string): string {
+  return text.replaceAll('\0', '').replace(/\p{Surrogate}/gu, '')
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return typeof error === 'string' ? error : `non-error thrown: ${typeof error}`
+  const code = 'code' in error && typeof error.code === 'string' ? ` [${error.code}]` : ''
+  const cause = error.cause instanceof Error ? ` (cause: ${error.cause.name}: ${error.cause.message})` : ''
+  return `${error.name}${code}: ${error.message}${cause}`
+}
+
+function redact(text: string): string {
+  return SECRETS.reduce((redacted, [pattern, instead]) => redacted.replace(pattern, instead), text)
+}

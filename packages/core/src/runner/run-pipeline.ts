@@ -1,0 +1,122 @@
+import { announce } from '../announce/announce.js'
+import { PawlError } from '../errors.js'
+import type { Outcome } from '../pipeline/outcome.js'
+import { Respond } from '../pipeline/directive.js'
+import type { FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js'
+import { skipPhase } from '../storage/advance-statements.js'
+import { renewLeases } from '../storage/hold-statements.js'
+import { reasonOf, runForeignStep } from './foreign-phase.js'
+import { fencedOff, giveBack, giveToPerson } from './give-back.js'
+import { nextStep, type Step } from './next-step.js'
+import { raiseFenceOf, runTransaction } from './phase-transaction.js'
+import type { Run } from './run.js'
+import { failure, type StepResult } from './step-result.js'
+
+/** The loop: look at the row, do the next step, until there is a response or the key is given back. */
+export async function runPipeline(run: Run): Promise<Outcome> {
+  for (;;) {
+    const step = nextStep(run.definition, run.row, run.nowMs())
+    const { name } = step.phase
+    const result = run.parts.stopping.aborted
+      ? failure(name, 'closing', new PawlError('PAWL_CLOSING', 'The engine is closing.'), { intent: run.row.intent })
+      : await runStep(run, step)
+    switch (result.type) {
+      case 'advanced':
+        announce('pawl:phase_committed', () => ({ ...run.phaseMessage(name), skipped: run.row.trail.at(-1)?.skipped === true }))
+        continue
+      case 'again':
+        continue
+      case 'finished': {
+        const { response } = result
+        announce('pawl:finished', () => ({ ...run.grantMessage(), recoveryPoint: 'finished', status: response.status }))
+        return { type: 'completed', keyId: run.row.id, response, expiresAt: new Date(result.expiresMs) }
+      }
+      case 'failed':
+        return giveBack(run, result)
+      case 'stuck':
+        return giveToPerson(run, result.reason, result.intent, result.error)
+      case 'fenced_off':
+        return fencedOff(run, result.phase)
+    }
+  }
+}
+
+async function runStep(run: Run, step: Step): Promise<StepResult> {
+  const { phase } = step
+  announce('pawl:phase_started', () => run.phaseMessage(phase.name))
+  try {
+    if (phase.kind !== 'finish' && phase.when !== null && !phase.when(run.phaseContext() as never)) return await skip(run, phase)
+    switch (step.do) {
+      case 'run_local':
+      case 'finish':
+        return await runLocal(run, step.phase)
+      case 'call':
+        return leaseIsStale(run) ? await renew(run, step.phase) : await runForeignStep(run, step)
+      default:
+        return await runForeignStep(run, step)
+    }
+  } catch (error) {
+    return failure(phase.name, reasonOf(error), error, { intent: run.row.intent })
+  }
+}
+
+async function runLocal(run: Run, phase: LocalPhase | FinishPhase): Promise<StepResult> {
+  const by = phase.kind === 'finish' ? 'finish' : 'phase'
+  const end = await runTransaction(run, { phase, by, body: phase.run, effect: null, beforeBegin: null })
+  switch (end.type) {
+    case 'threw':
+      return failure(phase.name, reasonOf(end.error), end.error)
+    case 'rolled_back': {
+      const { directive } = end
+      if (directive instanceof Respond) return failure(phase.name, 'asked_by_phase', null, { response: directive.response })
+      return failure(phase.name, 'asked_by_phase', directive?.error, { afterMs: directive?.afterMs ?? null })
+    }
+    case 'fenced_off':
+      return { type: 'fenced_off', phase: phase.name }
+    default:
+      return end
+  }
+}
+
+async function skip(run: Run, phase: LocalPhase | ForeignPhase): Promise<StepResult> {
+  const { env } = run.parts
+  const to = { point: phase.name, leaseMs: env.settings.leaseMsAt(run.definition, phase.name), lockTimeoutMs: env.lockTimeoutMs }
+  const sentAt = performance.now()
+  try {
+    const skipped = await env.sessions.with(phase.name, (session) =>
+      skipPhase({ session, tables: env.tables }, run.hold, run.row.recoveryPoint, to),
+    )
+    if (skipped === null) return { type: 'fenced_off', phase: phase.name }
+    run.advanced(phase.name, run.row.stateJson, skipped.nowMs, sentAt, true)
+    return { type: 'advanced' }
+  } catch (error) {
+    if (!(error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST')) throw error
+    const raised = await raiseFenceOf(run, error)
+    if (raised === 'fenced_off') return { type: 'fenced_off', phase: phase.name }
+    if (raised === 'unreachable') throw error
+    run.update(raised, sentAt)
+    return { type: 'again' }
+  }
+}
+
+/** Whether so much of the lease has passed that it may be over: the process was frozen, or waited long. */
+function leaseIsStale(run: Run): boolean {
+  return performance.now() - run.leasedAt > run.leaseMs / 2
+}
+
+/** A frozen process asks whether the key is still its own before it sends anything. */
+async function renew(run: Run, phase: ForeignPhase): Promise<StepResult> {
+  const { env } = run.parts
+  const sentAt = performance.now()
+  const { leaseMs } = run
+  const [renewal] = await env.sessions.with(phase.name, (session) =>
+    renewLeases({ session, tables: env.tables }, [{ ...run.hold, leaseMs }]),
+  )
+  if (renewal === undefined || renewal.result === 'lost') return { type: 'fenced_off', phase: phase.name }
+  if (renewal.result === 'locked') {
+    const error = new PawlError('PAWL_LEASE_LOST', `The key was locked when phase '${phase.name}' was about to call.`)
+    return failure(phase.name, 'transient_error', error, { intent: run.row.intent })
+  }
+  run.update({ ...run.row, nowMs: renewal.nowMs }, sentAt)
+  return { type: 'again' }
+}

@@ -1,0 +1,67 @@
+import type { PipelineDefinition } from '../pipeline/pipeline.js'
+import type { State } from '../pipeline/phase.js'
+import { type GrantMessage, hashName, type PhaseMessage } from '../announce/announce.js'
+import type { Hold } from '../storage/hold-statements.js'
+import type { KeyRow } from '../storage/key-row.js'
+import type { EngineParts } from './engine-parts.js'
+
+/** One grant of a key, from reservation to response, release or loss. `row` mirrors what is stored. */
+export class Run {
+  readonly parts: EngineParts
+  readonly definition: PipelineDefinition
+  row: KeyRow
+  /** On the monotonic clock: before the statement was sent that last set the lease. */
+  leasedAt: number
+  #readAt: number
+
+  constructor(parts: EngineParts, definition: PipelineDefinition, row: KeyRow, askedAt: number) {
+    this.parts = parts
+    this.definition = definition
+    this.row = row
+    this.leasedAt = askedAt
+    this.#readAt = performance.now()
+  }
+
+  get hold(): Hold {
+    return this.row
+  }
+
+  /** The lease that the coming phase runs under. */
+  get leaseMs(): number {
+    return this.parts.env.settings.leaseMsAt(this.definition, this.row.recoveryPoint)
+  }
+
+  /** The database's clock: what it said last, and the time since on a clock that nobody sets. */
+  nowMs(): number {
+    return this.row.nowMs + (performance.now() - this.#readAt)
+  }
+
+  /** Takes in what a statement said of the row. `leasedAt`: when it was sent, if it set the lease. */
+  update(row: KeyRow, leasedAt: number): void {
+    this.row = row
+    this.leasedAt = leasedAt
+    this.#readAt = performance.now()
+  }
+
+  /** Mirrors an advance that committed. */
+  advanced(point: string, stateJson: string, nowMs: number, leasedAt: number, skipped: boolean): void {
+    const trail = [...this.row.trail, { point, atMs: nowMs, fence: this.row.fence, skipped }]
+    const row = { ...this.row, recoveryPoint: point, stateJson, nowMs, trail }
+    this.update({ ...row, intent: null, effectEpoch: 0, attempts: 0, retries: 0 }, leasedAt)
+  }
+
+  /** Parsed anew each time: a phase that changes them changes its own copy. */
+  phaseContext(): { input: unknown; state: State; scope: string; keyId: string } {
+    const { inputJson, stateJson, scope, id } = this.row
+    return { input: JSON.parse(inputJson) as unknown, state: JSON.parse(stateJson) as State, scope, keyId: id }
+  }
+
+  grantMessage(): GrantMessage {
+    const { id, scope, key, pipeline, version, fence, recoveryPoint } = this.row
+    return { keyId: id, keyHash: hashName(scope, key), scopeHash: hashName(scope), pipeline, version, fence, recoveryPoint }
+  }
+
+  phaseMessage(phase: string): PhaseMessage {
+    return { ...this.grantMessage(), phase }
+  }
+}

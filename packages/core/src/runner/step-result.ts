@@ -1,0 +1,46 @@
+import type { StoredResponse } from '../pipeline/directive.js'
+import type { RetryReason, StuckReason } from '../pipeline/outcome.js'
+import type { Intent } from '../storage/key-row.js'
+
+/** Why a phase did not commit, and how its key is to be given back. */
+export interface Failure {
+  readonly type: 'failed'
+  readonly phase: string
+  readonly reason: RetryReason
+  readonly error: unknown
+  /** To be sent, not stored. */
+  readonly response: StoredResponse | null
+  /** What stays known of the phase's call. */
+  readonly intent: Intent | null
+  readonly raiseEpoch: boolean
+  /** A call is still under way: the lease runs out instead. */
+  readonly keepLease: boolean
+  /** Null: the back-off grows by itself. */
+  readonly afterMs: number | null
+}
+
+/** What one step came to. */
+export type StepResult =
+  | { readonly type: 'advanced' }
+  | { readonly type: 'finished'; readonly response: StoredResponse; readonly expiresMs: number }
+  /** Nothing moved, but more is known: decide again. */
+  | { readonly type: 'again' }
+  | Failure
+  | { readonly type: 'stuck'; readonly phase: string; readonly reason: StuckReason; readonly intent: Intent | null; readonly error: unknown }
+  | { readonly type: 'fenced_off'; readonly phase: string }
+
+/** A failure with nothing special about it. */
+export function failure(phase: string, reason: RetryReason, error: unknown, more: Partial<Failure> = {}): Failure {
+  return {
+    type: 'failed',
+    phase,
+    reason,
+    error,
+    response: null,
+    intent: null,
+    raiseEpoch: false,
+    keepLease: false,
+    afterMs: null,
+    ...more,
+  }
+}

@@ -1,0 +1,112 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { PawlError } from '../errors.js'
+
+/** A state-changing request that user code sent through `http`, `https`, `fetch` or undici. */
+export interface ForeignRequest {
+  readonly method: string
+  readonly host: string
+  readonly path: string
+}
+
+export interface StrictOptions {
+  /** Exempts a request that is no foreign side effect, such as one to a metrics agent. */
+  readonly allow?: (request: ForeignRequest) => boolean
+}
+
+interface Watched {
+  readonly phase: string
+  readonly kind: 'transaction' | 'call'
+  readonly requests: ForeignRequest[]
+}
+
+const STATE_CHANGING = new Set(['POST', 'PUT', 'PATCH', 'DELETE'])
+
+/**
+ * Watches phases for foreign requests where none may be. The subscribers only record: throwing there would end the
+ * process, and the request would go out all the same. The phase fails when it returns.
+ */
+export class StrictMode {
+  readonly #watched: AsyncLocalStorage<Watched> | null
+  readonly #allow: (request: ForeignRequest) => boolean
+  readonly #onHttp = (message: unknown): void => this.#record(() => fromHttp(message))
+  readonly #onUndici = (message: unknown): void => this.#record(() => fromUndici(message))
+
+  /** Off costs nothing: no subscription, and no context to carry along. */
+  constructor(options: StrictOptions | null) {
+    this.#allow = options?.allow ?? (() => false)
+    this.#watched = options === null ? null : new AsyncLocalStorage()
+    if (options === null) return
+    subscribe('http.client.request.start', this.#onHttp)
+    subscribe('undici:request:create', this.#onUndici)
+  }
+
+  close(): void {
+    unsubscribe('http.client.request.start', this.#onHttp)
+    unsubscribe('undici:request:create', this.#onUndici)
+  }
+
+  async inTransaction<T>(phase: string, work: () => Promise<T>): Promise<T> {
+    return this.#watch({ phase, kind: 'transaction', requests: [] }, work)
+  }
+
+  async inCall<T>(phase: string, work: () => Promise<T>): Promise<T> {
+    return this.#watch({ phase, kind: 'call', requests: [] }, work)
+  }
+
+  /** A second connection, asked for while the phase holds one, waits for ever once the pool is exhausted. */
+  readonly refuseNestedCheckout = (): void => {
+    const watched = this.#watched?.getStore()
+    if (watched?.kind !== 'transaction') return
+    throw new PawlError(
+      'PAWL_NESTED_CHECKOUT',
+      `Phase '${watched.phase}' used engine.db while its transaction is open. Use tx: it is the same transaction.`,
+    )
+  }
+
+  async #watch<T>(watched: Watched, work: () => Promise<T>): Promise<T> {
+    if (this.#watched === null) return work()
+    const value = await this.#watched.run(watched, work)
+    const [first, second] = watched.requests
+    if (watched.kind === 'transaction' && first !== undefined) {
+      throw new PawlError(
+        'PAWL_FOREIGN_IN_TRANSACTION',
+        `Phase '${watched.phase}' sent ${show(first)} while its transaction was open: a rollback cannot take that back. ` +
+          'Move it into the call of a foreign phase, or exempt it with strict: { allow }.',
+      )
+    }
+    if (second !== undefined) {
+      throw new PawlError(
+        'PAWL_SECOND_FOREIGN_REQUEST',
+        `The call of phase '${watched.phase}' sent ${show(second)} after ${show(first as ForeignRequest)}: a crash between ` +
+          "the two would leave one. Give each a foreign phase of its own, and turn the SDK's own retries off.",
+      )
+    }
+    return value
+  }
+
+  #record(read: () => ForeignRequest): void {
+    const watched = this.#watched?.getStore()
+    if (watched === undefined) return
+    try {
+      const request = read()
+      if (STATE_CHANGING.has(request.method) && !this.#allow(request)) watched.requests.push(request)
+    } catch (error) {
+      process.emitWarning(`strict mode: the allow hook threw: ${String(error)}`)
+    }
+  }
+}
+
+function fromHttp(message: unknown): ForeignRequest {
+  const { request } = message as { request: { method: string; host?: string; path: string } }
+  return { method: request.method, host: request.host ?? '', path: request.path }
+}
+
+function fromUndici(message: unknown): ForeignRequest {
+  const { request } = message as { request: { method: string; origin?: unknown; path: string } }
+  return { method: request.method, host: String(request.origin ?? ''), path: request.path }
+}
+
+function show(request: ForeignRequest): string {
+  return `${request.method} ${request.host}${request.path.split('?')[0] ?? ''}`
+}

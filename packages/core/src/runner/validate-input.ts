@@ -1,0 +1,55 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import { InvalidInputError, type InputIssue, PawlError } from '../errors.js'
+import { encodeJson } from '../pipeline/json-value.js'
+import type { PipelineDefinition } from '../pipeline/pipeline.js'
+
+/** The validated input as it will be stored, or what is wrong with it. */
+export type ValidatedInput =
+  | { readonly type: 'valid'; readonly json: string }
+  | { readonly type: 'invalid'; readonly error: InvalidInputError }
+
+/** Runs the schema and encodes what it gives: that is what every phase sees, now and after a crash. */
+export async function validateInput(definition: PipelineDefinition, input: unknown, maxBytes: number): Promise<ValidatedInput> {
+  const checked = await check(definition, input)
+  if (checked.type === 'invalid') return checked
+  const json = encodeJson(checked.value, { what: `the input of pipeline '${definition.name}'`, maxBytes })
+  if (definition.schema === null) return { type: 'valid', json }
+  // A resumed request is checked again, as it was stored. A schema that refuses its own output would refuse it then,
+  // after the charge; better to learn it now.
+  const again = await check(definition, JSON.parse(json))
+  if (again.type === 'invalid') {
+    throw new PawlError(
+      'PAWL_INVALID_INPUT',
+      `The schema of pipeline '${definition.name}' does not accept its own output (${again.error.message}). ` +
+        'Keep transforms that change the type out of the schema, and do them in a phase.',
+    )
+  }
+  return { type: 'valid', json }
+}
+
+/** Whether a stored input still satisfies the schema; if not, the error that says so. */
+export async function recheckInput(definition: PipelineDefinition, inputJson: string): Promise<PawlError | null> {
+  const checked = await check(definition, JSON.parse(inputJson))
+  if (checked.type === 'valid') return null
+  return new PawlError(
+    'PAWL_STORED_INPUT_REJECTED',
+    `A stored input no longer satisfies the schema of pipeline '${definition.name}' version ${definition.version}. ` +
+      'Raise the version when the schema gets stricter, and keep the old version registered.',
+    { cause: checked.error },
+  )
+}
+
+async function check(
+  definition: PipelineDefinition,
+  input: unknown,
+): Promise<{ readonly type: 'valid'; readonly value: unknown } | Extract<ValidatedInput, { type: 'invalid' }>> {
+  if (definition.schema === null) return { type: 'valid', value: input }
+  const result = await definition.schema['~standard'].validate(input)
+  if (result.issues === undefined) return { type: 'valid', value: result.value }
+  return { type: 'invalid', error: new InvalidInputError(definition.name, result.issues.map(readIssue)) }
+}
+
+function readIssue(issue: StandardSchemaV1.Issue): InputIssue {
+  const path = (issue.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part)).join('.')
+  return { message: issue.message, path }
+}

@@ -1,0 +1,69 @@
+import { checkPackages } from './check-packages.mjs'
+import { install } from './install.mjs'
+import { withLock } from './lock.mjs'
+import { bin, pnpm, run, step, StepFailed } from './step.mjs'
+import { runTests } from './run-tests.mjs'
+
+/** @type {Record<string, (args: string[]) => Promise<unknown>>} */
+const commands = {
+  /** With arguments for vitest, only what they ask for; without, all that CI does. */
+  async test(args) {
+    await prepare()
+    if (args.length === 0) await checks()
+    const counts = await step('test', () => runTests(args))
+    console.log(counts)
+  },
+
+  async watch(args) {
+    await prepare()
+    await run(bin('vitest', 'test'), args, { cwd: 'test' })
+  },
+
+  async check() {
+    await prepare()
+    await checks()
+  },
+
+  build: prepare,
+
+  async format() {
+    await withLock(install)
+    await step('format', () => run(bin('oxfmt'), ['.']))
+  },
+
+  /** The pinned pnpm, for `npm run pnpm -- add …`. */
+  pnpm: (args) => pnpm(args),
+}
+
+async function prepare() {
+  // Two runs in one checkout would write the same files here; after this, they only read.
+  await withLock(async () => {
+    await install()
+    await step('build', () => run(bin('tsc'), ['--build']))
+  })
+}
+
+async function checks() {
+  await step('lint', () => run(bin('oxlint'), ['--type-aware', '--deny-warnings']))
+  await step('format check', () => run(bin('oxfmt'), ['--check', '.']))
+  await step('unused code', () => run(bin('knip'), []))
+  await step('packages', checkPackages)
+}
+
+/** @param {string[]} argv */
+export async function main([name = '', ...args]) {
+  const command = commands[name]
+  if (command === undefined) {
+    console.error(`Unknown command "${name}"; there are: ${Object.keys(commands).join(', ')}.`)
+    process.exitCode = 1
+    return
+  }
+  try {
+    await command(args)
+  } catch (error) {
+    if (!(error instanceof StepFailed)) throw error
+    console.error(error.message)
+    if (error.lastLine !== undefined) console.log(error.lastLine)
+    process.exitCode = 1
+  }
+}

@@ -1,0 +1,75 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const ROOT = fileURLToPath(new URL('..', import.meta.url))
+
+/** A step did not succeed: something to report, not a bug of these scripts. */
+export class StepFailed extends Error {
+  /** @type {string | undefined} */
+  lastLine
+}
+
+/**
+ * Runs one named step, telling that it runs and how long it took.
+ *
+ * @template T
+ * @param {string} name
+ * @param {() => Promise<T>} work
+ * @returns {Promise<T>}
+ */
+export async function step(name, work) {
+  console.log(`\n▸ ${name}`)
+  const start = performance.now()
+  const seconds = () => ((performance.now() - start) / 1000).toFixed(1)
+  try {
+    const result = await work()
+    console.log(`✓ ${name} (${seconds()} s)`)
+    return result
+  } catch (error) {
+    if (error instanceof StepFailed)
+      error.message = `\n✗ ${name} failed after ${seconds()} s: ${error.message}`
+    throw error
+  }
+}
+
+/**
+ * Runs a program to its end, with our output as its output.
+ *
+ * @param {string} program
+ * @param {string[]} args
+ * @param {{ cwd?: string, env?: NodeJS.ProcessEnv }} options `cwd` is relative to the root of the workspace
+ */
+export async function run(program, args, { cwd = '.', env = {} } = {}) {
+  const child = spawn(program, args, {
+    cwd: join(ROOT, cwd),
+    env: { ...process.env, ...env },
+    stdio: 'inherit',
+  })
+  const [code, signal] = await once(child, 'exit')
+  if (code !== 0)
+    throw new StepFailed(`${[basename(program), ...args].join(' ')} ended with ${signal ?? `code ${code}`}`)
+}
+
+/**
+ * A tool that the workspace installed. Called directly, since going through pnpm costs a second each time.
+ *
+ * @param {string} name
+ * @param {string} owner the folder of the package that depends on the tool
+ */
+export function bin(name, owner = '.') {
+  return join(ROOT, owner, 'node_modules', '.bin', name)
+}
+
+/**
+ * The pnpm that package.json pins, on a machine that has only npm.
+ *
+ * @param {string[]} args
+ * @param {NodeJS.ProcessEnv} env
+ */
+export async function pnpm(args, env = {}) {
+  const { packageManager } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
+  await run('npx', ['--yes', packageManager, ...args], { env })
+}

@@ -1,0 +1,62 @@
+import { execFile } from 'node:child_process'
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+
+/** What the lint configuration must say about an import, by the file that has it. */
+const CASES = [
+  ['core/src/pipeline/a.ts', `import { x } from '../errors.js'`, 'allowed'],
+  ['core/src/pipeline/b.ts', `import { x } from '../storage/x.js'`, 'refused'],
+  ['core/src/pipeline/c.ts', `import type { x } from '../announce/x.js'`, 'refused'],
+  ['core/src/announce/a.ts', `import { x } from '../driver/x.js'`, 'refused'],
+  ['core/src/driver/a.ts', `import { x } from '../pipeline/x.js'`, 'refused'],
+  ['core/src/storage/a.ts', `import { x } from '../driver/x.js'`, 'allowed'],
+  ['core/src/storage/b.ts', `import type { x } from '../pipeline/x.js'`, 'allowed'],
+  ['core/src/storage/c.ts', `import { x } from '../pipeline/x.js'`, 'refused'],
+  ['core/src/storage/migrations/d.ts', `import { x } from '../../key/x.js'`, 'refused'],
+  ['core/src/key/a.ts', `import { x } from '../storage/x.js'`, 'allowed'],
+  ['core/src/key/b.ts', `import { x } from '../runner/x.js'`, 'refused'],
+  ['core/src/runner/a.ts', `import { x } from '../key/x.js'`, 'allowed'],
+  ['core/src/runner/b.ts', `export { x } from '../background/x.js'`, 'refused'],
+  ['core/src/runner/c.ts', `export const x = import('../background/x.js')`, 'refused'],
+  ['core/src/background/a.ts', `import { x } from '../runner/x.js'`, 'allowed'],
+  ['core/src/background/b.ts', `import { x } from '../index.js'`, 'refused'],
+  ['core/src/limits.ts', `import { x } from './internal.js'`, 'refused'],
+  ['core/src/index.ts', `export { x } from './runner/x.js'`, 'allowed'],
+  ['other/src/a.ts', `import { x } from '@pawl/core/internal'`, 'allowed'],
+  ['other/src/b.ts', `import { x } from '../../core/src/index.js'`, 'refused'],
+  ['other/src/c.ts', `import { x } from '@pawl/crash-kit'`, 'refused'],
+  ['other/src/d.ts', `import { x } from '../../../test/x.js'`, 'refused'],
+] as const
+
+let folder: string
+let complaints: string
+
+// One run over a copy of the layout, beside the checkout: a wrong file in the real one would fail everyone else.
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'pawl-lint-'))
+  await copyFile(join(ROOT, '.oxlintrc.json'), join(folder, '.oxlintrc.json'))
+  for (const [file, code] of CASES) {
+    const path = join(folder, 'packages', file)
+    await mkdir(dirname(path), { recursive: true })
+    await writeFile(path, `${code}\n`)
+  }
+  const flags = ['--allow=all', '--deny=no-restricted-imports', '--format=unix']
+  complaints = await new Promise((resolve) => {
+    execFile(join(ROOT, 'node_modules/.bin/oxlint'), flags, { cwd: folder }, (_error, stdout) =>
+      resolve(stdout),
+    )
+  })
+})
+
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+test.each(CASES)('%s: %s is %s', (file, _code, expected) => {
+  const line = complaints.split('\n').find((each) => each.startsWith(`packages/${file}:`))
+  expect(line === undefined ? 'allowed' : 'refused').toBe(expected)
+  if (line !== undefined) expect(line).toContain('no-restricted-imports')
+})
