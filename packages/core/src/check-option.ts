@@ -13,11 +13,17 @@ export function invalidOption(owner: OptionOwner, option: string, got: unknown, 
 
 export function checkKnownOptions(owner: OptionOwner, options: unknown, known: readonly string[]): void {
   if (typeof options !== 'object' || options === null) {
-    throw new PawlError(owner.code, `${owner.where}: the options are ${show(options)}; they have to be an object.`)
+    throw new PawlError(
+      owner.code,
+      `${owner.where}: the options are ${show(options)}; they have to be an object.`,
+    )
   }
   for (const name of Object.keys(options)) {
     if (!known.includes(name)) {
-      throw new PawlError(owner.code, `${owner.where}: unknown option '${name}'. Known are ${known.join(', ')}.`)
+      throw new PawlError(
+        owner.code,
+        `${owner.where}: unknown option '${name}'. Known are ${known.join(', ')}.`,
+      )
     }
   }
 }
@@ -37,7 +43,12 @@ export function checkWholeNumber(owner: OptionOwner, option: string, value: unkn
   }
 }
 
-export function checkOneOf(owner: OptionOwner, option: string, value: unknown, choices: readonly string[]): void {
+export function checkOneOf(
+  owner: OptionOwner,
+  option: string,
+  value: unknown,
+  choices: readonly string[],
+): void {
   if (value === undefined || (typeof value === 'string' && choices.includes(value))) return
   throw invalidOption(owner, option, value, `one of ${choices.map((choice) => `'${choice}'`).join(', ')}`)
 }

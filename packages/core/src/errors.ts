@@ -54,7 +54,9 @@ export class InvalidInputError extends PawlError {
   readonly issues: readonly InputIssue[]
 
   constructor(pipeline: string, issues: readonly InputIssue[]) {
-    const list = issues.map((issue) => `${issue.path === '' ? 'input' : issue.path}: ${issue.message}`).join('; ')
+    const list = issues
+      .map((issue) => `${issue.path === '' ? 'input' : issue.path}: ${issue.message}`)
+      .join('; ')
     super('PAWL_INVALID_INPUT', `The input of pipeline '${pipeline}' is not valid: ${list}`)
     this.issues = issues
   }

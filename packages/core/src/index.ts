@@ -1,17 +1,38 @@
 export { subscribe, pawlChannels } from './announce/announce.js'
-export type { GrantMessage, KeyMessage, PawlChannel, PawlMessages, PhaseMessage } from './announce/announce.js'
+export type {
+  GrantMessage,
+  KeyMessage,
+  PawlChannel,
+  PawlMessages,
+  PhaseMessage,
+} from './announce/announce.js'
 export { errorCodes, InvalidInputError, PawlError } from './errors.js'
 export type { InputIssue, PawlErrorCode } from './errors.js'
 export { pawl } from './pawl.js'
 export type { Pawl } from './pawl.js'
 export { respond, respondBytes, retryLater } from './pipeline/directive.js'
-export type { Directive, Respond, RespondOptions, RetryLater, RetryLaterOptions, StoredResponse } from './pipeline/directive.js'
+export type {
+  Directive,
+  Respond,
+  RespondOptions,
+  RetryLater,
+  RetryLaterOptions,
+  StoredResponse,
+} from './pipeline/directive.js'
 export type { DefinePipeline, PipelineBuilder, PipelineOptions } from './pipeline/define-pipeline.js'
 export type { PhaseDescription, PipelineDescription } from './pipeline/describe-pipeline.js'
 export type { Jsonable, JsonObject, JsonValue } from './pipeline/json-value.js'
 export type { Outcome, ResumeOutcome, RetryReason, StuckReason } from './pipeline/outcome.js'
 export { absent, found } from './pipeline/phase.js'
-export type { Absent, CallContext, Found, Guarantee, PhaseContext, Stage, TransactionContext } from './pipeline/phase.js'
+export type {
+  Absent,
+  CallContext,
+  Found,
+  Guarantee,
+  PhaseContext,
+  Stage,
+  TransactionContext,
+} from './pipeline/phase.js'
 export type { AnyPipeline, Pipeline, UpgradeFrom } from './pipeline/pipeline.js'
 export type { IsolationLevel, PhaseSettings, PipelineSettings } from './pipeline/settings.js'
 export { createEngine } from './runner/engine.js'

@@ -8,6 +8,9 @@ export { fingerprintOf } from './key/fingerprint.js'
 export { providerKeyOf } from './key/provider-key.js'
 
 /** An engine that awaits `probe` at every position of the protocol, and can be stopped dead. */
-export function createProbedEngine<DB>(options: EngineOptions<DB>, probe: Probe): Engine<DB> & { halt(): void } {
+export function createProbedEngine<DB>(
+  options: EngineOptions<DB>,
+  probe: Probe,
+): Engine<DB> & { halt(): void } {
   return new RunningEngine<DB>(options, probe)
 }

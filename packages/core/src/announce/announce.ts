@@ -47,7 +47,11 @@ export interface PawlMessages {
   /** A response was stored. */
   'pawl:finished': GrantMessage & { readonly status: number }
   /** No automatic step may touch the key any more. */
-  'pawl:stuck': KeyMessage & { readonly keyId: string; readonly recoveryPoint: string; readonly reason: StuckReason }
+  'pawl:stuck': KeyMessage & {
+    readonly keyId: string
+    readonly recoveryPoint: string
+    readonly reason: StuckReason
+  }
   /** The key runs under a version or definition that is not registered here. */
   'pawl:refused': KeyMessage & { readonly detail: string }
   /** The store could not answer. */
@@ -101,10 +105,13 @@ export function announce<Name extends PawlChannel>(name: Name, message: () => Pa
  * @example
  * const stop = subscribe('pawl:stuck', ({ keyId, reason }) => log.error({ keyId, reason }, 'a request needs a person'))
  */
-export function subscribe<Name extends PawlChannel>(name: Name, listener: (message: PawlMessages[Name]) => void): () => void {
+export function subscribe<Name extends PawlChannel>(
+  name: Name,
+  listener: (message: PawlMessages[Name]) => void,
+): () => void {
   const typed = listener as unknown as Listener
   channels[name].subscribe(typed)
-  return () => void channels[name].unsubscribe(typed)
+  return () => channels[name].unsubscribe(typed)
 }
 
 /** A short, one-way name for a key or scope. */
@@ -126,7 +133,9 @@ function guardedChannel(name: PawlChannel): ReturnType<typeof channel> {
       try {
         listener(message, from)
       } catch (error) {
-        process.emitWarning(`A listener of ${name} threw: ${error instanceof Error ? error.message : String(error)}`)
+        process.emitWarning(
+          `A listener of ${name} threw: ${error instanceof Error ? error.message : String(error)}`,
+        )
       }
     }
     guards.set(listener, guard)

@@ -26,12 +26,18 @@ class SessionConnection implements DatabaseConnection {
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     const { command, rowCount, rows } = await this.session.query(query.sql, query.parameters)
-    const changes = command === 'INSERT' || command === 'UPDATE' || command === 'DELETE' || command === 'MERGE'
-    return changes ? { numAffectedRows: BigInt(rowCount ?? 0), rows: rows as R[] } : { rows: (rows ?? []) as R[] }
+    const changes =
+      command === 'INSERT' || command === 'UPDATE' || command === 'DELETE' || command === 'MERGE'
+    return changes
+      ? { numAffectedRows: BigInt(rowCount ?? 0), rows: rows as R[] }
+      : { rows: (rows ?? []) as R[] }
   }
 
   streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
-    throw new PawlError('PAWL_STREAM_UNSUPPORTED', 'This Kysely does not stream. Page through the rows, or use a Kysely of your own.')
+    throw new PawlError(
+      'PAWL_STREAM_UNSUPPORTED',
+      'This Kysely does not stream. Page through the rows, or use a Kysely of your own.',
+    )
   }
 }
 
@@ -53,7 +59,8 @@ class SessionDriver implements Driver {
   }
 
   async beginTransaction(connection: DatabaseConnection, settings: TransactionSettings): Promise<void> {
-    const isolation = settings.isolationLevel === undefined ? '' : ` isolation level ${settings.isolationLevel}`
+    const isolation =
+      settings.isolationLevel === undefined ? '' : ` isolation level ${settings.isolationLevel}`
     const access = settings.accessMode === undefined ? '' : ` ${settings.accessMode}`
     await sessionOf(connection).query(`begin${isolation}${access}`, [])
   }
@@ -148,7 +155,10 @@ class PhaseConnection extends SessionConnection {
 
   override async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     if (this.#closed) {
-      throw new PawlError('PAWL_TRANSACTION_CLOSED', 'tx was used after its phase had returned. Await every query inside the phase.')
+      throw new PawlError(
+        'PAWL_TRANSACTION_CLOSED',
+        'tx was used after its phase had returned. Await every query inside the phase.',
+      )
     }
     const result = await super.executeQuery<R>(query)
     if (this.session.transactionStatus === 'I') {
@@ -160,7 +170,10 @@ class PhaseConnection extends SessionConnection {
 }
 
 function endedByUser(): PawlError {
-  return new PawlError('PAWL_TRANSACTION_ENDED', 'The phase ended its own transaction. Leave COMMIT and ROLLBACK to Pawl.')
+  return new PawlError(
+    'PAWL_TRANSACTION_ENDED',
+    'The phase ended its own transaction. Leave COMMIT and ROLLBACK to Pawl.',
+  )
 }
 
 const refuseNested = (): never => {

@@ -7,7 +7,12 @@ import { Session } from './session.js'
  * A session of its own beside the pool, with the pool's settings: a saturated pool cannot starve it. Its release ends
  * the connection.
  */
-export async function openSession(pool: Pool, phase: string, deadlineMs: number, probe: Probe | null): Promise<Session> {
+export async function openSession(
+  pool: Pool,
+  phase: string,
+  deadlineMs: number,
+  probe: Probe | null,
+): Promise<Session> {
   const ClientOfPool = (pool as unknown as { Client: new (options: unknown) => Client }).Client
   const client = new ClientOfPool(pool.options) as Client & PoolClient
   client.release = () => void client.end().catch(() => {})

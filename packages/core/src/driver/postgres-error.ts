@@ -11,9 +11,21 @@ export function endsSession(sqlState: string): boolean {
   return SESSION_ENDING.has(sqlState) || sqlState.startsWith('08')
 }
 
-const SOCKET_CODES = new Set(['ECONNRESET', 'ECONNREFUSED', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
+const SOCKET_CODES = new Set([
+  'ECONNRESET',
+  'ECONNREFUSED',
+  'ECONNABORTED',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+])
 
 /** Whether a socket's error code says that the peer could not be reached or went away. */
 export function isSocketError(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && 'code' in error && SOCKET_CODES.has(String(error.code))
+  return (
+    typeof error === 'object' && error !== null && 'code' in error && SOCKET_CODES.has(String(error.code))
+  )
 }

@@ -35,7 +35,7 @@ export class Session {
   #released = false
 
   constructor(client: PoolClient, phase: string, deadlineMs: number, probe: Probe | null) {
-    this.#client = client as Client
+    this.#client = client
     this.#phase = phase
     this.#deadlineMs = deadlineMs
     this.#probe = probe
@@ -64,10 +64,14 @@ export class Session {
   }
 
   /** Runs a framework statement. Values come back as text, rows by column name. */
-  async run(statement: Statement, values?: readonly unknown[]): Promise<QueryResult<Record<string, string | null>>> {
+  async run(
+    statement: Statement,
+    values?: readonly unknown[],
+  ): Promise<QueryResult<Record<string, string | null>>> {
     const { name, text } = statement
     if (this.#probe !== null) await this.#probe({ phase: this.#phase, step: name, when: 'before' })
-    const config = values === undefined ? { text, types: TEXT_ONLY } : { text, values: [...values], types: TEXT_ONLY }
+    const config =
+      values === undefined ? { text, types: TEXT_ONLY } : { text, values: [...values], types: TEXT_ONLY }
     const result = await this.#send(config)
     if (this.#probe !== null) await this.#probe({ phase: this.#phase, step: name, when: 'after' })
     return result as QueryResult<Record<string, string | null>>
@@ -104,7 +108,9 @@ export class Session {
     } catch (error) {
       this.#firstError ??= error
       throw this.#isLost(error)
-        ? new PawlError('PAWL_CONNECTION_LOST', 'The connection to PostgreSQL broke during a statement.', { cause: error })
+        ? new PawlError('PAWL_CONNECTION_LOST', 'The connection to PostgreSQL broke during a statement.', {
+            cause: error,
+          })
         : error
     } finally {
       clearTimeout(timer)

@@ -9,11 +9,19 @@ export function checkRequest(scope: unknown, key: unknown): void {
 
 function checkName(what: 'scope' | 'key', value: unknown, maxLength: number): void {
   if (typeof value !== 'string') {
-    throw new PawlError('PAWL_INVALID_REQUEST', `execute: ${what} is ${value === null ? 'null' : `of type ${typeof value}`}; it has to be a string.`)
+    throw new PawlError(
+      'PAWL_INVALID_REQUEST',
+      `execute: ${what} is ${value === null ? 'null' : `of type ${typeof value}`}; it has to be a string.`,
+    )
   }
   if (value.length === 0 || value.length > maxLength) {
-    throw new PawlError('PAWL_INVALID_REQUEST', `execute: ${what} has ${value.length} characters; it takes 1 to ${maxLength}.`)
+    throw new PawlError(
+      'PAWL_INVALID_REQUEST',
+      `execute: ${what} has ${value.length} characters; it takes 1 to ${maxLength}.`,
+    )
   }
-  if (value.includes('\0')) throw new PawlError('PAWL_INVALID_REQUEST', `execute: ${what} contains a NUL character.`)
-  if (/\p{Surrogate}/u.test(value)) throw new PawlError('PAWL_INVALID_REQUEST', `execute: ${what} contains a lone surrogate.`)
+  if (value.includes('\0'))
+    throw new PawlError('PAWL_INVALID_REQUEST', `execute: ${what} contains a NUL character.`)
+  if (/\p{Surrogate}/u.test(value))
+    throw new PawlError('PAWL_INVALID_REQUEST', `execute: ${what} contains a lone surrogate.`)
 }

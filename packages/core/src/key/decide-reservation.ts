@@ -1,6 +1,6 @@
 import type { StoredResponse } from '../pipeline/directive.js'
 import type { StuckReason } from '../pipeline/outcome.js'
-import type { State } from '../pipeline/phase.js'
+import type { StateObject } from '../pipeline/phase.js'
 import type { PipelineDefinition, UpgradeFrom } from '../pipeline/pipeline.js'
 import { type Registry, upgradePoint } from '../pipeline/registry.js'
 import type { SettingsBook } from '../pipeline/settings-book.js'
@@ -35,13 +35,23 @@ export interface Continuation {
 }
 
 /** What may be done with a reserved key. Pure: the row says all, its `nowMs` is the database's clock. */
-export function decideReservation(row: KeyRow, asking: Asking, registry: Registry, settings: SettingsBook): Decision {
+export function decideReservation(
+  row: KeyRow,
+  asking: Asking,
+  registry: Registry,
+  settings: SettingsBook,
+): Decision {
   const { request } = asking
   if (request !== null && row.pipeline !== request.pipeline) return { type: 'mismatch', differs: 'pipeline' }
-  if (request !== null && row.fingerprintVersion === FINGERPRINT_VERSION && row.fingerprint !== request.fingerprint) {
+  if (
+    request !== null &&
+    row.fingerprintVersion === FINGERPRINT_VERSION &&
+    row.fingerprint !== request.fingerprint
+  ) {
     return { type: 'mismatch', differs: 'request' }
   }
-  if (row.response !== null) return { type: 'replay', response: row.response, expiresMs: row.expiresMs ?? row.nowMs }
+  if (row.response !== null)
+    return { type: 'replay', response: row.response, expiresMs: row.expiresMs ?? row.nowMs }
   if (row.stuckReason !== null) return { type: 'stuck', reason: row.stuckReason }
   if (row.fingerprintVersion !== FINGERPRINT_VERSION) {
     return { type: 'refuse', detail: `fingerprint version ${row.fingerprintVersion} is not known here` }
@@ -69,10 +79,14 @@ function upgrade(row: KeyRow, definition: PipelineDefinition, from: UpgradeFrom)
   const callPhase = row.intent === null ? null : upgradePoint(definition, from, row.intent.phase)
   if (recoveryPoint === null || (row.intent !== null && callPhase === null)) {
     const point = recoveryPoint === null ? row.recoveryPoint : row.intent?.phase
-    return { type: 'refuse', detail: `upgradesFrom version ${row.version} does not say where '${point}' is now` }
+    return {
+      type: 'refuse',
+      detail: `upgradesFrom version ${row.version} does not say where '${point}' is now`,
+    }
   }
   try {
-    const stateJson = from.state === undefined ? null : JSON.stringify(from.state(JSON.parse(row.stateJson) as State))
+    const stateJson =
+      from.state === undefined ? null : JSON.stringify(from.state(JSON.parse(row.stateJson) as StateObject))
     const intent = row.intent === null || callPhase === null ? null : { ...row.intent, phase: callPhase }
     return { type: 'take_over', definition, at: { recoveryPoint, intent, stateJson } }
   } catch (error) {

@@ -17,8 +17,11 @@ export function fingerprintOf(request: JsonValue | Uint8Array): Buffer {
   try {
     canonical = canonicalize(request)
   } catch (error) {
-    throw new PawlError('PAWL_NOT_JSON', 'The value to take the fingerprint of is not JSON.', { cause: error })
+    throw new PawlError('PAWL_NOT_JSON', 'The value to take the fingerprint of is not JSON.', {
+      cause: error,
+    })
   }
-  if (canonical === undefined) throw new PawlError('PAWL_NOT_JSON', 'The value to take the fingerprint of is undefined.')
+  if (canonical === undefined)
+    throw new PawlError('PAWL_NOT_JSON', 'The value to take the fingerprint of is undefined.')
   return hash.update('json:').update(canonical).digest()
 }

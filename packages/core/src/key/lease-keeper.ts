@@ -43,7 +43,13 @@ export class LeaseKeeper {
   }
 
   keep(hold: Hold, leaseMs: number, onLost: () => void): KeptLease {
-    const entry: Entry = { hold, leaseMs, onLost, dueAt: performance.now() + leaseMs / RENEWALS_PER_LEASE, lost: false }
+    const entry: Entry = {
+      hold,
+      leaseMs,
+      onLost,
+      dueAt: performance.now() + leaseMs / RENEWALS_PER_LEASE,
+      lost: false,
+    }
     this.#entries.add(entry)
     this.#schedule()
     return {
@@ -87,13 +93,20 @@ export class LeaseKeeper {
   async #renewDue(): Promise<void> {
     const now = performance.now()
     // What would be due within half a period goes along: fewer, fuller statements.
-    const due = [...this.#entries].filter((entry) => entry.dueAt <= now + entry.leaseMs / RENEWALS_PER_LEASE / 2)
+    const due = [...this.#entries].filter(
+      (entry) => entry.dueAt <= now + entry.leaseMs / RENEWALS_PER_LEASE / 2,
+    )
     for (const entry of due) entry.dueAt = now + entry.leaseMs / RENEWALS_PER_LEASE
     try {
       this.#session ??= await openSession(this.#pool, 'renewal', this.#deadlineMs, this.#probe)
       const store = { session: this.#session, tables: this.#tables }
-      const renewals = await renewLeases(store, due.map(({ hold, leaseMs }) => ({ ...hold, leaseMs })))
-      const lost = new Set(renewals.filter((renewal) => renewal.result === 'lost').map((renewal) => renewal.id))
+      const renewals = await renewLeases(
+        store,
+        due.map(({ hold, leaseMs }) => ({ ...hold, leaseMs })),
+      )
+      const lost = new Set(
+        renewals.filter((renewal) => renewal.result === 'lost').map((renewal) => renewal.id),
+      )
       for (const entry of due) {
         if (lost.has(entry.hold.id)) this.#lose(entry)
       }

@@ -12,7 +12,15 @@ export function providerKeyOf(
   effectName: string,
 ): string {
   const hash = createHash('sha256')
-  for (const part of [namespace, row.scope, row.key, row.fingerprint, row.pipeline, effectName, String(row.effectEpoch)]) {
+  for (const part of [
+    namespace,
+    row.scope,
+    row.key,
+    row.fingerprint,
+    row.pipeline,
+    effectName,
+    String(row.effectEpoch),
+  ]) {
     hash.update(`${Buffer.byteLength(part)}:`).update(part)
   }
   return `pawl_${hash.digest('base64url')}`

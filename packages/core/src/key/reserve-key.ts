@@ -4,16 +4,33 @@ import { sqlStateOf } from '../driver/postgres-error.js'
 import { IN_FLIGHT_RETRY_MS, RECONNECT_TRIES, RESERVE_ROUNDS } from '../limits.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { KeyRow } from '../storage/key-row.js'
-import { findKey, findKeyById, giveUpKey, insertKey, type NewKey, takeOverKey } from '../storage/reserve-statements.js'
+import {
+  findKey,
+  findKeyById,
+  giveUpKey,
+  insertKey,
+  type NewKey,
+  takeOverKey,
+} from '../storage/reserve-statements.js'
 import type { Store } from '../storage/statement.js'
 import { type Asking, type Decision, decideReservation } from './decide-reservation.js'
 import type { Environment } from './environment.js'
 
 /** A fresh request's reservation, or an existing key's. */
 export type Wanted =
-  | { readonly by: 'request'; readonly definition: PipelineDefinition; readonly key: Omit<NewKey, 'holder' | 'leaseMs'> }
+  | {
+      readonly by: 'request'
+      readonly definition: PipelineDefinition
+      readonly key: Omit<NewKey, 'holder' | 'leaseMs'>
+    }
   /** A request whose input no longer validates: it may only meet what is there already. */
-  | { readonly by: 'existing'; readonly definition: PipelineDefinition; readonly scope: string; readonly key: string; readonly fingerprint: Buffer }
+  | {
+      readonly by: 'existing'
+      readonly definition: PipelineDefinition
+      readonly scope: string
+      readonly key: string
+      readonly fingerprint: Buffer
+    }
   | { readonly by: 'id'; readonly id: string }
 
 /** What came of asking for a key. */
@@ -43,7 +60,9 @@ export async function reserveKey(env: Environment, wanted: Wanted): Promise<Rese
   let lastError: unknown = null
   for (let attempt = 0; attempt < RECONNECT_TRIES; attempt++) {
     try {
-      return await env.sessions.with('reserve', (session) => askForKey(env, { session, tables: env.tables }, wanted, holder))
+      return await env.sessions.with('reserve', (session) =>
+        askForKey(env, { session, tables: env.tables }, wanted, holder),
+      )
     } catch (error) {
       lastError = error
       const sqlState = sqlStateOf(error)
@@ -55,7 +74,12 @@ export async function reserveKey(env: Environment, wanted: Wanted): Promise<Rese
   return { type: 'unavailable', error: lastError }
 }
 
-async function askForKey(env: Environment, store: Store, wanted: Wanted, holder: string): Promise<Reservation> {
+async function askForKey(
+  env: Environment,
+  store: Store,
+  wanted: Wanted,
+  holder: string,
+): Promise<Reservation> {
   for (let round = 0; round < RESERVE_ROUNDS; round++) {
     try {
       const reservation = await askOnce(env, store, wanted, holder)
@@ -69,12 +93,18 @@ async function askForKey(env: Environment, store: Store, wanted: Wanted, holder:
   return { type: 'locked' }
 }
 
-async function askOnce(env: Environment, store: Store, wanted: Wanted, holder: string): Promise<Reservation | 'moved'> {
+async function askOnce(
+  env: Environment,
+  store: Store,
+  wanted: Wanted,
+  holder: string,
+): Promise<Reservation | 'moved'> {
   const askedAt = performance.now()
   if (wanted.by === 'request') {
     const leaseMs = env.settings.leaseMsAt(wanted.definition, 'started')
     const fresh = await insertKey(store, { ...wanted.key, holder, leaseMs }, env.lockTimeoutMs)
-    if (fresh !== null) return { type: 'granted', how: 'reserved', row: fresh, definition: wanted.definition, askedAt }
+    if (fresh !== null)
+      return { type: 'granted', how: 'reserved', row: fresh, definition: wanted.definition, askedAt }
   }
   const row = await read(store, wanted)
   if (row === null) return wanted.by === 'request' ? 'moved' : { type: 'gone' }
@@ -86,10 +116,18 @@ async function askOnce(env: Environment, store: Store, wanted: Wanted, holder: s
       const leaseMs = env.settings.leaseMsAt(definition, at.recoveryPoint)
       const by = { holder, leaseMs, version: definition.version, definitionHash: definition.hash, ...at }
       const taken = await takeOverKey(store, row, by)
-      return taken === null ? 'moved' : { type: 'granted', how: 'taken_over', row: taken, definition, askedAt }
+      return taken === null
+        ? 'moved'
+        : { type: 'granted', how: 'taken_over', row: taken, definition, askedAt }
     }
     case 'ours':
-      return { type: 'granted', how: row.fence === 1 ? 'reserved' : 'taken_over', row, definition: decision.definition, askedAt }
+      return {
+        type: 'granted',
+        how: row.fence === 1 ? 'reserved' : 'taken_over',
+        row,
+        definition: decision.definition,
+        askedAt,
+      }
     case 'give_up': {
       const { reason } = decision
       const written = await giveUpKey(store, row, holder, reason)

@@ -7,6 +7,7 @@ import {
   invalidOption,
   type OptionOwner,
 } from '../check-option.js'
+import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { PawlError } from '../errors.js'
 import { MAX_NAME_LENGTH } from '../limits.js'
 import { GUARANTEES } from './phase.js'
@@ -19,11 +20,18 @@ const RESERVED_POINTS = ['started', 'finished']
 
 export function checkPipelineOptions(options: Record<string, unknown>): void {
   const owner = ownerOf(options['name'])
-  checkKnownOptions(owner, options, ['name', 'version', 'input', 'fingerprint', 'upgradesFrom', ...PIPELINE_SETTING_NAMES])
+  checkKnownOptions(owner, options, [
+    'name',
+    'version',
+    'input',
+    'fingerprint',
+    'upgradesFrom',
+    ...PIPELINE_SETTING_NAMES,
+  ])
   checkName(owner, 'name', options['name'])
   checkWholeNumber(owner, 'version', options['version'] ?? null, 1)
   checkOptionalFunction(owner, 'fingerprint', options['fingerprint'])
-  checkSchema(owner, options['input'])
+  checkSchema(owner, options['input'] as Partial<StandardSchemaV1>)
   checkUpgrades(owner, options['upgradesFrom'], options['version'] as number)
   checkSettings(owner, options)
 }
@@ -35,7 +43,18 @@ export function checkLocalPhase(owner: OptionOwner, run: unknown, options: objec
   checkSettings(owner, options)
 }
 
-const FOREIGN_OPTIONS = ['call', 'settle', 'reference', 'onError', 'when', 'effectName', 'guarantee', 'windowMs', 'reconcile', 'quietForMs']
+const FOREIGN_OPTIONS = [
+  'call',
+  'settle',
+  'reference',
+  'onError',
+  'when',
+  'effectName',
+  'guarantee',
+  'windowMs',
+  'reconcile',
+  'quietForMs',
+]
 
 export function checkForeignPhase(owner: OptionOwner, options: Record<string, unknown>): void {
   checkKnownOptions(owner, options, [...FOREIGN_OPTIONS, ...PHASE_SETTING_NAMES])
@@ -54,10 +73,16 @@ export function checkForeignPhase(owner: OptionOwner, options: Record<string, un
 export function checkPoint(owner: OptionOwner, name: unknown, taken: readonly string[]): void {
   checkName(owner, 'the phase name', name)
   if (RESERVED_POINTS.includes(name as string)) {
-    throw new PawlError('PAWL_INVALID_PIPELINE', `${owner.where}: '${String(name)}' is reserved; choose another phase name.`)
+    throw new PawlError(
+      'PAWL_INVALID_PIPELINE',
+      `${owner.where}: '${String(name)}' is reserved; choose another phase name.`,
+    )
   }
   if (taken.includes(name as string)) {
-    throw new PawlError('PAWL_INVALID_PIPELINE', `${owner.where}: there is a phase '${String(name)}' already; names are unique.`)
+    throw new PawlError(
+      'PAWL_INVALID_PIPELINE',
+      `${owner.where}: there is a phase '${String(name)}' already; names are unique.`,
+    )
   }
 }
 
@@ -70,30 +95,39 @@ export function checkEffectName(owner: OptionOwner, effectName: string, taken: r
   }
 }
 
-export function ownerOf(pipeline: unknown, phase?: unknown): OptionOwner {
-  const where = `pipeline '${String(pipeline)}'${phase === undefined ? '' : `, phase '${String(phase)}'`}`
+export function ownerOf(pipeline: unknown, phase?: string): OptionOwner {
+  const where = `pipeline '${String(pipeline)}'${phase === undefined ? '' : `, phase '${phase}'`}`
   return { code: 'PAWL_INVALID_PIPELINE', where }
 }
 
 function checkName(owner: OptionOwner, option: string, name: unknown): void {
   if (typeof name !== 'string' || name.length > MAX_NAME_LENGTH || !NAME.test(name)) {
-    throw invalidOption(owner, option, name, `a letter, then letters, digits, '_', '.' or '-', at most ${MAX_NAME_LENGTH} in all`)
+    throw invalidOption(
+      owner,
+      option,
+      name,
+      `a letter, then letters, digits, '_', '.' or '-', at most ${MAX_NAME_LENGTH} in all`,
+    )
   }
 }
 
-function checkSchema(owner: OptionOwner, schema: unknown): void {
+function checkSchema(owner: OptionOwner, schema: Partial<StandardSchemaV1> | null | undefined): void {
   if (schema === undefined) return
-  const standard = (schema as { '~standard'?: { validate?: unknown } } | null)?.['~standard']
-  if (typeof standard?.validate !== 'function') {
+  if (typeof schema?.['~standard']?.validate !== 'function') {
     throw invalidOption(owner, 'input', schema, 'a Standard Schema (zod, valibot, arktype, …)')
   }
 }
 
 function checkUpgrades(owner: OptionOwner, upgrades: unknown, version: number): void {
   if (upgrades === undefined) return
-  if (!Array.isArray(upgrades)) throw invalidOption(owner, 'upgradesFrom', upgrades, 'an array of { version, points, state }')
+  if (!Array.isArray(upgrades))
+    throw invalidOption(owner, 'upgradesFrom', upgrades, 'an array of { version, points, state }')
   for (const upgrade of upgrades as Record<string, unknown>[]) {
-    checkKnownOptions({ ...owner, where: `${owner.where}, upgradesFrom` }, upgrade, ['version', 'points', 'state'])
+    checkKnownOptions({ ...owner, where: `${owner.where}, upgradesFrom` }, upgrade, [
+      'version',
+      'points',
+      'state',
+    ])
     checkWholeNumber(owner, 'upgradesFrom.version', upgrade['version'] ?? null, 1)
     if ((upgrade['version'] as number) >= version) {
       throw invalidOption(owner, 'upgradesFrom.version', upgrade['version'], `a version before ${version}`)
@@ -111,10 +145,16 @@ function checkGuarantee(owner: OptionOwner, options: Record<string, unknown>): v
   }
   for (const [name, guarantees] of Object.entries(goesOnlyWith)) {
     if (options[name] !== undefined && !guarantees.includes(guarantee)) {
-      throw new PawlError('PAWL_INVALID_PIPELINE', `${owner.where}: ${name} does not go with guarantee '${guarantee}'.`)
+      throw new PawlError(
+        'PAWL_INVALID_PIPELINE',
+        `${owner.where}: ${name} does not go with guarantee '${guarantee}'.`,
+      )
     }
   }
   if (guarantee === 'queryable' && options['reconcile'] === undefined) {
-    throw new PawlError('PAWL_INVALID_PIPELINE', `${owner.where}: guarantee 'queryable' needs reconcile, to ask the provider.`)
+    throw new PawlError(
+      'PAWL_INVALID_PIPELINE',
+      `${owner.where}: guarantee 'queryable' needs reconcile, to ask the provider.`,
+    )
   }
 }

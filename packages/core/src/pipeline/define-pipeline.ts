@@ -23,7 +23,12 @@ import type {
   TransactionContext,
 } from './phase.js'
 import { definitionOf, type Pipeline, type PipelineDefinition, type UpgradeFrom } from './pipeline.js'
-import { PHASE_SETTING_NAMES, PIPELINE_SETTING_NAMES, type PhaseSettings, type PipelineSettings } from './settings.js'
+import {
+  PHASE_SETTING_NAMES,
+  PIPELINE_SETTING_NAMES,
+  type PhaseSettings,
+  type PipelineSettings,
+} from './settings.js'
 
 /** What a pipeline is declared with, besides its phases. */
 export interface PipelineOptions<Input> extends PipelineSettings {
@@ -76,12 +81,7 @@ export interface PipelineBuilder<DB, Given, Input, State, Points extends string>
    *   onError: ({ error }) => (isCardDeclined(error) ? respond(402, { code: 'declined' }) : retryLater(error)),
    * })
    */
-  foreign<
-    Name extends string,
-    Result,
-    Returned = undefined,
-    Condition extends boolean = never,
-  >(
+  foreign<Name extends string, Result, Returned = undefined, Condition extends boolean = never>(
     name: PointName<Name, Points>,
     options: ForeignPhaseOptions<DB, Input, State, Result, Returned> &
       GuaranteeOptions<Input, State, Result> &
@@ -116,7 +116,13 @@ export interface DefinePipeline<DB> {
    */
   <Schema extends StandardSchemaV1>(
     options: PipelineOptions<StandardSchemaV1.InferInput<Schema>> & { readonly input: JsonSchema<Schema> },
-  ): PipelineBuilder<DB, StandardSchemaV1.InferInput<Schema>, StandardSchemaV1.InferOutput<Schema>, object, never>
+  ): PipelineBuilder<
+    DB,
+    StandardSchemaV1.InferInput<Schema>,
+    StandardSchemaV1.InferOutput<Schema>,
+    object,
+    never
+  >
   /**
    * @example
    * const createRide = pipeline<{ from: string; to: string }>({ name: 'create-ride', version: 1 })
@@ -128,7 +134,9 @@ export interface DefinePipeline<DB> {
   ): PipelineBuilder<DB, Input, Input, object, never>
 }
 
-export function definePipeline(options: PipelineOptions<never> & { readonly input?: unknown }): UntypedBuilder {
+export function definePipeline(
+  options: PipelineOptions<never> & { readonly input?: unknown },
+): UntypedBuilder {
   checkPipelineOptions(options as unknown as Record<string, unknown>)
   return new UntypedBuilder(options, [])
 }
@@ -143,10 +151,20 @@ class UntypedBuilder {
     this.#phases = phases
   }
 
-  local(name: string, run: (context: never) => unknown, options: PhaseSettings & Conditional<never, never, boolean> = {}): UntypedBuilder {
+  local(
+    name: string,
+    run: (context: never) => unknown,
+    options: PhaseSettings & Conditional<never, never, boolean> = {},
+  ): UntypedBuilder {
     const owner = this.#checkName(name)
     checkLocalPhase(owner, run, options)
-    return this.#with({ kind: 'local', name, run, when: options.when ?? null, settings: pickPhaseSettings(options) })
+    return this.#with({
+      kind: 'local',
+      name,
+      run,
+      when: options.when ?? null,
+      settings: pickPhaseSettings(options),
+    })
   }
 
   foreign(
@@ -158,7 +176,11 @@ class UntypedBuilder {
     const owner = this.#checkName(name)
     checkForeignPhase(owner, options as unknown as Record<string, unknown>)
     const effectName = options.effectName ?? name
-    checkEffectName(owner, effectName, this.#phases.flatMap((phase) => (phase.kind === 'foreign' ? [phase.effectName] : [])))
+    checkEffectName(
+      owner,
+      effectName,
+      this.#phases.flatMap((phase) => (phase.kind === 'foreign' ? [phase.effectName] : [])),
+    )
     return this.#with({
       kind: 'foreign',
       name,
@@ -204,7 +226,11 @@ class UntypedBuilder {
 
   #checkName(name: string) {
     const owner = ownerOf(this.#options.name, name)
-    checkPoint(owner, name, this.#phases.map((phase) => phase.name))
+    checkPoint(
+      owner,
+      name,
+      this.#phases.map((phase) => phase.name),
+    )
     return owner
   }
 
@@ -233,5 +259,7 @@ function pickPhaseSettings(options: PhaseSettings): PhaseSettings {
 }
 
 function pick<T extends object>(from: T, names: readonly (keyof T)[]): Partial<T> {
-  return Object.fromEntries(names.filter((name) => from[name] !== undefined).map((name) => [name, from[name]])) as Partial<T>
+  return Object.fromEntries(
+    names.filter((name) => from[name] !== undefined).map((name) => [name, from[name]]),
+  ) as Partial<T>
 }

@@ -74,7 +74,10 @@ export function respond<Body = undefined>(
     return new Respond({ status, headers: checkHeaders(options.headers), body: Buffer.alloc(0) })
   }
   // The engine caps the size when it stores the response, where it knows the phase.
-  const text = encodeJson(body, { what: `the body given to respond(${status})`, maxBytes: Number.MAX_SAFE_INTEGER })
+  const text = encodeJson(body, {
+    what: `the body given to respond(${status})`,
+    maxBytes: Number.MAX_SAFE_INTEGER,
+  })
   const headers = { 'content-type': 'application/json; charset=utf-8', ...checkHeaders(options.headers) }
   return new Respond({ status, headers, body: Buffer.from(text) })
 }
@@ -85,7 +88,11 @@ export function respond<Body = undefined>(
  * @example
  * return respondBytes(200, pdf, { headers: { 'content-type': 'application/pdf' } })
  */
-export function respondBytes(status: number, body: Uint8Array | string, options: RespondOptions = {}): Respond {
+export function respondBytes(
+  status: number,
+  body: Uint8Array | string,
+  options: RespondOptions = {},
+): Respond {
   checkStatus(status)
   if (typeof body !== 'string' && !(body instanceof Uint8Array)) {
     throw new PawlError('PAWL_INVALID_RESPONSE', 'respondBytes() takes a string or a Uint8Array as body.')
@@ -112,7 +119,10 @@ export interface RetryLaterOptions {
 export function retryLater(error?: unknown, options: RetryLaterOptions = {}): RetryLater {
   const afterMs = options.afterMs ?? null
   if (afterMs !== null && !(Number.isFinite(afterMs) && afterMs >= 0)) {
-    throw new PawlError('PAWL_INVALID_RESULT', `retryLater(): afterMs is ${afterMs}; it takes 0 or more milliseconds.`)
+    throw new PawlError(
+      'PAWL_INVALID_RESULT',
+      `retryLater(): afterMs is ${afterMs}; it takes 0 or more milliseconds.`,
+    )
   }
   return new RetryLater(error, options.notExecuted === true, afterMs)
 }
@@ -133,10 +143,20 @@ function checkHeaders(headers: RespondOptions['headers']): Record<string, string
   for (const [name, value] of Object.entries(headers ?? {})) {
     const lower = name.toLowerCase()
     if (FORBIDDEN_HEADERS.has(lower)) {
-      throw new PawlError('PAWL_INVALID_RESPONSE', `respond(): the header '${lower}' must not be stored and replayed.`)
+      throw new PawlError(
+        'PAWL_INVALID_RESPONSE',
+        `respond(): the header '${lower}' must not be stored and replayed.`,
+      )
     }
-    if (!/^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(lower) || typeof value !== 'string' || !/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) {
-      throw new PawlError('PAWL_INVALID_RESPONSE', `respond(): the header '${lower}' has a name or value HTTP cannot carry.`)
+    if (
+      !/^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(lower) ||
+      typeof value !== 'string' ||
+      !/^[\t\x20-\x7e\x80-\xff]*$/.test(value)
+    ) {
+      throw new PawlError(
+        'PAWL_INVALID_RESPONSE',
+        `respond(): the header '${lower}' has a name or value HTTP cannot carry.`,
+      )
     }
     checked[lower] = value
   }

@@ -67,7 +67,8 @@ export function encodeJson(value: unknown, origin: JsonOrigin): string {
 }
 
 function assertJson(value: unknown, what: string, path: string, depth: number): void {
-  if (depth > MAX_JSON_DEPTH) throw notJson(what, path.slice(0, 60), `is nested deeper than ${MAX_JSON_DEPTH} levels`)
+  if (depth > MAX_JSON_DEPTH)
+    throw notJson(what, path.slice(0, 60), `is nested deeper than ${MAX_JSON_DEPTH} levels`)
   switch (typeof value) {
     case 'string':
     case 'boolean':
@@ -100,7 +101,10 @@ function assertJsonContainer(value: object, what: string, path: string, depth: n
 }
 
 function notJson(what: string, path: string, problem: string): PawlError {
-  return new PawlError('PAWL_NOT_JSON', `${capitalise(what)} is not JSON: ${path === '' ? 'it' : path} ${problem}.`)
+  return new PawlError(
+    'PAWL_NOT_JSON',
+    `${capitalise(what)} is not JSON: ${path === '' ? 'it' : path} ${problem}.`,
+  )
 }
 
 function capitalise(text: string): string {

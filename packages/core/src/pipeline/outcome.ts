@@ -20,9 +20,19 @@ export type RetryReason =
 /** What became of a request: a closed union, to be switched over exhaustively. */
 export type Outcome =
   /** Ran to its end here. `response` is what was stored. */
-  | { readonly type: 'completed'; readonly keyId: string; readonly response: StoredResponse; readonly expiresAt: Date }
+  | {
+      readonly type: 'completed'
+      readonly keyId: string
+      readonly response: StoredResponse
+      readonly expiresAt: Date
+    }
   /** Had finished before; the stored response, byte for byte. */
-  | { readonly type: 'replayed'; readonly keyId: string; readonly response: StoredResponse; readonly expiresAt: Date }
+  | {
+      readonly type: 'replayed'
+      readonly keyId: string
+      readonly response: StoredResponse
+      readonly expiresAt: Date
+    }
   /** Another holder runs it. `fencedOff` tells that it was taken over from this very execution. */
   | { readonly type: 'in_flight'; readonly retryAfterMs: number; readonly fencedOff: boolean }
   /** The key belongs to another request, or to another pipeline. Nothing changed. */
@@ -39,7 +49,12 @@ export type Outcome =
       readonly response: StoredResponse | null
     }
   /** No automatic step may touch the key any more: a person decides. */
-  | { readonly type: 'stuck'; readonly keyId: string; readonly reason: StuckReason; readonly recoveryPoint: string }
+  | {
+      readonly type: 'stuck'
+      readonly keyId: string
+      readonly reason: StuckReason
+      readonly recoveryPoint: string
+    }
   /** The key runs under a version or definition that is not registered here. Nothing was written. */
   | { readonly type: 'refused'; readonly pipeline: string; readonly version: number; readonly detail: string }
   /** The store cannot answer. No user code ran. */

@@ -175,4 +175,4 @@ export interface FinishPhase {
 
 export type Phase = LocalPhase | ForeignPhase
 export type AnyPhase = Phase | FinishPhase
-export type State = { readonly [name: string]: JsonValue | undefined }
+export type StateObject = { readonly [name: string]: JsonValue | undefined }

@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { PipelineDescription } from './describe-pipeline.js'
 import type { JsonValue } from './json-value.js'
-import type { FinishPhase, Phase, State } from './phase.js'
+import type { FinishPhase, Phase, StateObject } from './phase.js'
 import type { PipelineSettings } from './settings.js'
 
 /** How rows of an older version continue under this one. Applied with the take-over, in one fenced UPDATE. */
@@ -11,7 +11,7 @@ export interface UpgradeFrom {
   /** Its recovery points under their new names; points that keep their name need no entry. */
   readonly points?: Readonly<Record<string, string>>
   /** Turns its state into this version's. Default: unchanged. */
-  readonly state?: (state: State) => State
+  readonly state?: (state: StateObject) => StateObject
 }
 
 /** What the engine knows of a pipeline. */

@@ -41,7 +41,10 @@ export class Registry {
     const own = sameName.find((definition) => definition.version === row.version)
     if (own !== undefined) {
       if (own.hash === row.definitionHash) return { type: 'registered', definition: own }
-      return { type: 'unknown', detail: `version ${row.version} is registered with another definition: raise its version` }
+      return {
+        type: 'unknown',
+        detail: `version ${row.version} is registered with another definition: raise its version`,
+      }
     }
     for (const definition of sameName) {
       const upgrade = definition.upgradesFrom.find((candidate) => candidate.version === row.version)
@@ -52,7 +55,11 @@ export class Registry {
 }
 
 /** Where a row of an older version stands under the new one; null where the upgrade does not say. */
-export function upgradePoint(definition: PipelineDefinition, upgrade: UpgradeFrom, point: string): string | null {
+export function upgradePoint(
+  definition: PipelineDefinition,
+  upgrade: UpgradeFrom,
+  point: string,
+): string | null {
   const mapped = upgrade.points?.[point] ?? point
   const known = mapped === 'started' || definition.phases.some((phase) => phase.name === mapped)
   return known ? mapped : null

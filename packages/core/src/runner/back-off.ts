@@ -1,5 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { BACKOFF_BASE_MS, BACKOFF_MAX_MS, TRANSACTION_RETRY_BASE_MS, TRANSACTION_RETRY_MAX_MS } from '../limits.js'
+import {
+  BACKOFF_BASE_MS,
+  BACKOFF_MAX_MS,
+  TRANSACTION_RETRY_BASE_MS,
+  TRANSACTION_RETRY_MAX_MS,
+} from '../limits.js'
 
 /** Full jitter: anywhere between nothing and the doubled pause, so that those who collided do not meet again. */
 function jittered(baseMs: number, maxMs: number, failures: number): number {

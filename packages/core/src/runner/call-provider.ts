@@ -10,7 +10,12 @@ export type CallEnd =
   | { readonly type: 'returned'; readonly value: unknown; readonly lease: KeptLease }
   | { readonly type: 'threw'; readonly error: unknown; readonly lease: KeptLease }
   /** Still under way: it ignored its signal. Its lease must not be given back yet. */
-  | { readonly type: 'unsettled'; readonly error: unknown; readonly pending: Promise<Settlement>; readonly lease: KeptLease }
+  | {
+      readonly type: 'unsettled'
+      readonly error: unknown
+      readonly pending: Promise<Settlement>
+      readonly lease: KeptLease
+    }
   | { readonly type: 'fenced_off' }
 
 export type Settlement =
@@ -21,18 +26,27 @@ export type Settlement =
  * Calls the provider with no transaction and no connection of the key, for at most its time-out, while the lease is
  * renewed. Losing the lease aborts the signal and drops the result.
  */
-export async function callProvider(run: Run, phase: ForeignPhase, step: 'call' | 'reconcile'): Promise<CallEnd> {
+export async function callProvider(
+  run: Run,
+  phase: ForeignPhase,
+  step: 'call' | 'reconcile',
+): Promise<CallEnd> {
   const { parts } = run
   const { callTimeoutMs, leaseMs } = parts.env.settings.phase(run.definition, phase.name)
   const controller = new AbortController()
-  const timeout = new PawlError('PAWL_CALL_TIMEOUT', `${step} of phase '${phase.name}' did not answer within ${callTimeoutMs} ms.`)
+  const timeout = new PawlError(
+    'PAWL_CALL_TIMEOUT',
+    `${step} of phase '${phase.name}' did not answer within ${callTimeoutMs} ms.`,
+  )
   const timer = setTimeout(() => controller.abort(timeout), callTimeoutMs)
   const onStopping = () => controller.abort(new PawlError('PAWL_CLOSING', 'The engine is closing.'))
   parts.stopping.addEventListener('abort', onStopping)
   let lost = false
   const lease = parts.keeper.keep(run.hold, leaseMs, () => {
     lost = true
-    controller.abort(new PawlError('PAWL_LEASE_LOST', `Another holder took the key over during phase '${phase.name}'.`))
+    controller.abort(
+      new PawlError('PAWL_LEASE_LOST', `Another holder took the key over during phase '${phase.name}'.`),
+    )
   })
   try {
     const pending = settle(send(run, phase, step, controller.signal))
@@ -42,14 +56,23 @@ export async function callProvider(run: Run, phase: ForeignPhase, step: 'call' |
     if (lost) return { type: 'fenced_off' }
     if (settled === null) return { type: 'unsettled', error: controller.signal.reason, pending, lease }
     if (settled.type === 'returned') return { ...settled, lease }
-    return { type: 'threw', error: controller.signal.aborted ? controller.signal.reason : settled.error, lease }
+    return {
+      type: 'threw',
+      error: controller.signal.aborted ? controller.signal.reason : settled.error,
+      lease,
+    }
   } finally {
     clearTimeout(timer)
     parts.stopping.removeEventListener('abort', onStopping)
   }
 }
 
-async function send(run: Run, phase: ForeignPhase, step: 'call' | 'reconcile', signal: AbortSignal): Promise<unknown> {
+async function send(
+  run: Run,
+  phase: ForeignPhase,
+  step: 'call' | 'reconcile',
+  signal: AbortSignal,
+): Promise<unknown> {
   const { probe, namespace } = run.parts.env
   const idempotencyKey = providerKeyOf(namespace, run.row, phase.effectName)
   const context = { ...run.phaseContext(), idempotencyKey, signal }

@@ -25,14 +25,23 @@ const TRANSIENT_CODES = new Set<PawlErrorCode>([
 ])
 
 /** Time-outs of undici and fetch; aborts, whoever asked for them. */
-const TRANSIENT_NAMES = new Set(['AbortError', 'TimeoutError', 'ConnectTimeoutError', 'HeadersTimeoutError', 'BodyTimeoutError', 'SocketError'])
+const TRANSIENT_NAMES = new Set([
+  'AbortError',
+  'TimeoutError',
+  'ConnectTimeoutError',
+  'HeadersTimeoutError',
+  'BodyTimeoutError',
+  'SocketError',
+])
 
 export function classifyError(error: unknown): ErrorClass {
   if (error instanceof PawlError) {
     if (CONFLICT_CODES.has(error.code)) return 'conflict'
     if (TRANSIENT_CODES.has(error.code)) return 'transient'
     // A swallowed error is as harmless or harmful as the error it was.
-    return error.code === 'PAWL_TRANSACTION_ABORTED' && error.cause != null ? classifyError(error.cause) : 'unknown'
+    return error.code === 'PAWL_TRANSACTION_ABORTED' && error.cause != null
+      ? classifyError(error.cause)
+      : 'unknown'
   }
   const sqlState = sqlStateOf(error)
   if (sqlState !== null) return classifySqlState(sqlState)

@@ -1,6 +1,12 @@
 import type { KyselyPlugin } from 'kysely'
 import type { Pool } from 'pg'
-import { checkFunction, checkKnownOptions, checkWholeNumber, invalidOption, type OptionOwner } from '../check-option.js'
+import {
+  checkFunction,
+  checkKnownOptions,
+  checkWholeNumber,
+  invalidOption,
+  type OptionOwner,
+} from '../check-option.js'
 import type { Caps } from '../key/environment.js'
 import {
   DEFAULT_ACQUIRE_TIMEOUT_MS,
@@ -64,11 +70,16 @@ const OPTION_NAMES = [
 export function checkEngineOptions(options: EngineOptions<never>): CheckedEngineOptions {
   checkKnownOptions(OWNER, options, OPTION_NAMES)
   const { pool, pipelines, plugins, stager, namespace = 'pawl', acquireTimeoutMs } = options
-  if (typeof (pool as Partial<Pool> | undefined)?.connect !== 'function') throw invalidOption(OWNER, 'pool', pool, 'a pg.Pool')
-  if (!Array.isArray(pipelines) || pipelines.length === 0) throw invalidOption(OWNER, 'pipelines', pipelines, 'a list of one pipeline or more')
-  if (typeof namespace !== 'string' || namespace === '') throw invalidOption(OWNER, 'namespace', namespace, 'a non-empty string')
-  if (plugins !== undefined && !Array.isArray(plugins)) throw invalidOption(OWNER, 'plugins', plugins, 'a list of Kysely plugins')
-  if (stager !== undefined) checkFunction(OWNER, 'stager.stage', (stager as Partial<Stager<never>> | null)?.stage)
+  if (typeof (pool as Partial<Pool> | undefined)?.connect !== 'function')
+    throw invalidOption(OWNER, 'pool', pool, 'a pg.Pool')
+  if (!Array.isArray(pipelines) || pipelines.length === 0)
+    throw invalidOption(OWNER, 'pipelines', pipelines, 'a list of one pipeline or more')
+  if (typeof namespace !== 'string' || namespace === '')
+    throw invalidOption(OWNER, 'namespace', namespace, 'a non-empty string')
+  if (plugins !== undefined && !Array.isArray(plugins))
+    throw invalidOption(OWNER, 'plugins', plugins, 'a list of Kysely plugins')
+  if (stager !== undefined)
+    checkFunction(OWNER, 'stager.stage', (stager as Partial<Stager<never>> | null)?.stage)
   checkWholeNumber(OWNER, 'acquireTimeoutMs', acquireTimeoutMs, 1)
   return {
     tables: tablesIn(options.schema ?? DEFAULT_SCHEMA, OWNER.where),

@@ -79,14 +79,15 @@ export class RunningEngine<DB> implements Engine<DB> {
   readonly #parts: EngineParts
   readonly #stopping = new AbortController()
   readonly #running = new Set<Promise<unknown>>()
-  readonly #onPoolError = (error: Error): void => announce('pawl:warning', () => ({ message: 'an idle connection broke', error }))
+  readonly #onPoolError = (error: Error): void =>
+    announce('pawl:warning', () => ({ message: 'an idle connection broke', error }))
   #closing: Promise<void> | null = null
 
   constructor(options: EngineOptions<DB>, probe: Probe | null) {
     const checked = checkEngineOptions(options as unknown as EngineOptions<never>)
     const { pool } = options
     const { tables, caps, namespace, acquireTimeoutMs } = checked
-    const registry = new Registry(options.pipelines as never)
+    const registry = new Registry(options.pipelines)
     const settings = new SettingsBook(checked.defaults, registry.definitions)
     const { lockTimeoutMs, statementTimeoutMs } = resolveSettings(checked.defaults)
     const statementDeadlineMs = statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS
@@ -97,13 +98,24 @@ export class RunningEngine<DB> implements Engine<DB> {
     const keeper = new LeaseKeeper(pool, tables, statementDeadlineMs, probe)
     const stager = (options.stager as EngineParts['stager'] | undefined) ?? null
     this.#pool = pool
-    this.#parts = { env, kysely, keeper, strict, stager, stopping: this.#stopping.signal, afterwards: new Set() }
+    this.#parts = {
+      env,
+      kysely,
+      keeper,
+      strict,
+      stager,
+      stopping: this.#stopping.signal,
+      afterwards: new Set(),
+    }
     this.db = kysely.onPool<DB>()
     // A pool without a listener ends the process when an idle connection breaks.
     pool.on('error', this.#onPoolError)
   }
 
-  async execute<Input>(pipeline: Pipeline<DB, Input>, request: ExecuteRequest<NoInfer<Input>>): Promise<Outcome> {
+  async execute<Input>(
+    pipeline: Pipeline<DB, Input>,
+    request: ExecuteRequest<NoInfer<Input>>,
+  ): Promise<Outcome> {
     const definition = this.#definitionOf(pipeline)
     checkRequest(request.scope, request.key)
     return this.#track(async () => {
@@ -119,13 +131,17 @@ export class RunningEngine<DB> implements Engine<DB> {
 
   async resume(keyId: string): Promise<ResumeOutcome> {
     if (typeof keyId !== 'string' || !UUID.test(keyId)) {
-      throw new PawlError('PAWL_INVALID_REQUEST', `resume: keyId is '${String(keyId)}'; it has to be the id of a key.`)
+      throw new PawlError(
+        'PAWL_INVALID_REQUEST',
+        `resume: keyId is '${keyId}'; it has to be the id of a key.`,
+      )
     }
     return this.#track(async () => {
       const reservation = await reserveKey(this.#parts.env, { by: 'id', id: keyId })
       if (reservation.type === 'granted') return this.#run(reservation) as Promise<ResumeOutcome>
       if (reservation.type === 'gone') return { type: 'gone' } as const
-      const row = reservation.type === 'decided' ? reservation.row : { scope: '', key: keyId, pipeline: '', version: 0 }
+      const row =
+        reservation.type === 'decided' ? reservation.row : { scope: '', key: keyId, pipeline: '', version: 0 }
       const asked = askedMessage(row.scope, row.key, row.pipeline, row.version)
       return reservationOutcome(reservation, asked) as ResumeOutcome
     })
@@ -163,7 +179,10 @@ export class RunningEngine<DB> implements Engine<DB> {
 
   async #track<T>(work: () => Promise<T>): Promise<T | Extract<Outcome, { type: 'unavailable' }>> {
     if (this.#closing !== null) {
-      return { type: 'unavailable', error: new PawlError('PAWL_CLOSING', 'The engine is closing and takes no new work.') }
+      return {
+        type: 'unavailable',
+        error: new PawlError('PAWL_CLOSING', 'The engine is closing and takes no new work.'),
+      }
     }
     const running = work()
     this.#running.add(running)
@@ -177,7 +196,10 @@ export class RunningEngine<DB> implements Engine<DB> {
   #definitionOf<Input>(pipeline: Pipeline<DB, Input>): PipelineDefinition {
     const definition = (pipeline as Partial<Pipeline<DB, Input>> | undefined)?.[definitionOf]
     if (definition === undefined) {
-      throw new PawlError('PAWL_NOT_REGISTERED', 'execute was given something that is not a pipeline. A builder becomes one by its finish().')
+      throw new PawlError(
+        'PAWL_NOT_REGISTERED',
+        'execute was given something that is not a pipeline. A builder becomes one by its finish().',
+      )
     }
     if (!this.#parts.env.registry.has(definition)) {
       throw new PawlError(
@@ -195,13 +217,24 @@ export class RunningEngine<DB> implements Engine<DB> {
   ): Promise<{ readonly wanted: Wanted; readonly invalid: PawlError | null }> {
     const { scope, key, input } = request
     const validated = await validateInput(definition, input, this.#parts.env.caps.inputBytes)
-    const counts = request.fingerprint ?? (definition.fingerprint === null ? input : definition.fingerprint(input as never))
+    const counts =
+      request.fingerprint ??
+      (definition.fingerprint === null ? input : definition.fingerprint(input as never))
     const fingerprint = fingerprintOf(counts as JsonValue)
     if (validated.type === 'invalid') {
       return { wanted: { by: 'existing', definition, scope, key, fingerprint }, invalid: validated.error }
     }
     const { name: pipeline, version, hash: definitionHash } = definition
-    const row = { scope, key, pipeline, version, definitionHash, fingerprint, fingerprintVersion: FINGERPRINT_VERSION, inputJson: validated.json }
+    const row = {
+      scope,
+      key,
+      pipeline,
+      version,
+      definitionHash,
+      fingerprint,
+      fingerprintVersion: FINGERPRINT_VERSION,
+      inputJson: validated.json,
+    }
     return { wanted: { by: 'request', definition, key: row }, invalid: null }
   }
 

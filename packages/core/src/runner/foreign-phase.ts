@@ -43,14 +43,22 @@ async function declare(run: Run, phase: ForeignPhase): Promise<'declared' | Step
   const sentAt = performance.now()
   try {
     const held = await env.sessions.with(phase.name, (session) =>
-      declareCall({ session, tables: env.tables }, run.hold, { phase: phase.name, timeoutMs, leaseMs, lockTimeoutMs: env.lockTimeoutMs }),
+      declareCall({ session, tables: env.tables }, run.hold, {
+        phase: phase.name,
+        timeoutMs,
+        leaseMs,
+        lockTimeoutMs: env.lockTimeoutMs,
+      }),
     )
     if (!held) return { type: 'fenced_off', phase: phase.name }
   } catch (error) {
     return declareAgain(run, phase, error)
   }
   const deadlineMs = run.nowMs() + timeoutMs
-  run.update({ ...run.row, nowMs: run.nowMs(), intent: { kind: 'calling', phase: phase.name, deadlineMs } }, sentAt)
+  run.update(
+    { ...run.row, nowMs: run.nowMs(), intent: { kind: 'calling', phase: phase.name, deadlineMs } },
+    sentAt,
+  )
   return 'declared'
 }
 
@@ -62,7 +70,8 @@ async function declareAgain(run: Run, phase: ForeignPhase, error: unknown): Prom
   const sentAt = performance.now()
   const raised = await raiseFenceOf(run, error)
   if (raised === 'fenced_off') return { type: 'fenced_off', phase: phase.name }
-  if (raised === 'unreachable') return failure(phase.name, 'transient_error', error, { intent: run.row.intent })
+  if (raised === 'unreachable')
+    return failure(phase.name, 'transient_error', error, { intent: run.row.intent })
   run.update({ ...raised, intent: run.row.intent }, sentAt)
   return { type: 'again' }
 }
@@ -79,13 +88,22 @@ async function call(run: Run, phase: ForeignPhase): Promise<StepResult> {
     case 'unsettled': {
       await end.lease.stop()
       releaseWhenSettled(run, phase, end.pending)
-      return afterUnknown(run, phase, failure(phase.name, 'transient_error', end.error, { intent: run.row.intent, keepLease: true }))
+      return afterUnknown(
+        run,
+        phase,
+        failure(phase.name, 'transient_error', end.error, { intent: run.row.intent, keepLease: true }),
+      )
     }
   }
 }
 
 /** Records a result that is known, with its effect, in one transaction. A failure from here on keeps the result. */
-async function settleResult(run: Run, phase: ForeignPhase, result: Result, lease: KeptLease | null): Promise<StepResult> {
+async function settleResult(
+  run: Run,
+  phase: ForeignPhase,
+  result: Result,
+  lease: KeptLease | null,
+): Promise<StepResult> {
   // Also in memory: whatever happens to the connection, the call is not repeated.
   const { intent } = run.row
   run.update({ ...run.row, nowMs: run.nowMs(), intent: result.intent ?? intent }, run.leasedAt)
@@ -110,18 +128,26 @@ async function settleResult(run: Run, phase: ForeignPhase, result: Result, lease
   }
 }
 
-async function callFailed(run: Run, phase: ForeignPhase, error: unknown, lease: KeptLease): Promise<StepResult> {
+async function callFailed(
+  run: Run,
+  phase: ForeignPhase,
+  error: unknown,
+  lease: KeptLease,
+): Promise<StepResult> {
   const ambiguous = classifyError(error) !== 'unknown'
   const plain = failure(phase.name, reasonOf(error), error, { intent: run.row.intent })
   // Errors of Pawl (a time-out, a lost lease, closing) say nothing of what happened there: not onError's to answer.
   if (phase.onError === null || error instanceof PawlError) {
-    return (await lease.stop()) === 'lost' ? { type: 'fenced_off', phase: phase.name } : afterUnknown(run, phase, plain)
+    return (await lease.stop()) === 'lost'
+      ? { type: 'fenced_off', phase: phase.name }
+      : afterUnknown(run, phase, plain)
   }
   const { onError } = phase
   const end = await runTransaction(run, {
     phase,
     by: 'onError',
-    body: async (context: object) => refuseFinal(await onError({ ...context, error } as never), phase, error, ambiguous),
+    body: async (context: object) =>
+      refuseFinal(await onError({ ...context, error } as never), phase, error, ambiguous),
     effect: null,
     beforeBegin: () => lease.stop(),
   })
@@ -130,11 +156,18 @@ async function callFailed(run: Run, phase: ForeignPhase, error: unknown, lease: 
     case 'fenced_off':
       return { type: 'fenced_off', phase: phase.name }
     case 'threw':
-      return afterUnknown(run, phase, failure(phase.name, reasonOf(end.error), end.error, { intent: run.row.intent }))
+      return afterUnknown(
+        run,
+        phase,
+        failure(phase.name, reasonOf(end.error), end.error, { intent: run.row.intent }),
+      )
     case 'rolled_back': {
       if (end.directive === null) return afterUnknown(run, phase, plain)
       const notExecuted = end.directive instanceof RetryLater && end.directive.notExecuted
-      const answered = asked(phase, end.directive, { intent: notExecuted ? null : run.row.intent, raiseEpoch: notExecuted })
+      const answered = asked(phase, end.directive, {
+        intent: notExecuted ? null : run.row.intent,
+        raiseEpoch: notExecuted,
+      })
       return notExecuted ? answered : afterUnknown(run, phase, answered)
     }
     default:
@@ -156,7 +189,13 @@ function refuseFinal(answer: unknown, phase: ForeignPhase, error: unknown, ambig
 /** After a call with an unknown outcome: `at_most_once` never calls again by itself. */
 function afterUnknown(run: Run, phase: ForeignPhase, failed: Failure): StepResult {
   if (phase.guarantee !== 'at_most_once') return failed
-  return { type: 'stuck', phase: phase.name, reason: 'unknown_outcome', intent: run.row.intent, error: failed.error }
+  return {
+    type: 'stuck',
+    phase: phase.name,
+    reason: 'unknown_outcome',
+    intent: run.row.intent,
+    error: failed.error,
+  }
 }
 
 async function reconcile(run: Run, phase: ForeignPhase, absentCountsInMs: number): Promise<StepResult> {
@@ -169,10 +208,14 @@ async function reconcile(run: Run, phase: ForeignPhase, absentCountsInMs: number
   if ((await end.lease.stop()) === 'lost') return { type: 'fenced_off', phase: phase.name }
   if (end.type !== 'returned') return failure(phase.name, reasonOf(end.error), end.error, { intent })
   if (!(end.value instanceof Absent)) {
-    const error = new PawlError('PAWL_INVALID_RESULT', `reconcile of phase '${phase.name}' has to return found(result) or absent().`)
+    const error = new PawlError(
+      'PAWL_INVALID_RESULT',
+      `reconcile of phase '${phase.name}' has to return found(result) or absent().`,
+    )
     return failure(phase.name, 'unknown_error', error, { intent })
   }
-  if (absentCountsInMs > 0) return failure(phase.name, 'outcome_pending', null, { intent, afterMs: absentCountsInMs })
+  if (absentCountsInMs > 0)
+    return failure(phase.name, 'outcome_pending', null, { intent, afterMs: absentCountsInMs })
   if (phase.guarantee === 'keyed') return call(run, phase)
   run.update({ ...run.row, nowMs: run.nowMs(), intent: null }, run.leasedAt)
   return { type: 'again' }
@@ -199,7 +242,10 @@ function releaseWhenSettled(run: Run, phase: ForeignPhase, pending: Promise<Sett
         }),
       )
     } catch (error) {
-      announce('pawl:warning', () => ({ message: 'a late result could not be saved; its lease runs out', error }))
+      announce('pawl:warning', () => ({
+        message: 'a late result could not be saved; its lease runs out',
+        error,
+      }))
     }
   })
   afterwards.add(work)
@@ -214,7 +260,10 @@ function asked(
   if (directive instanceof Respond) {
     return failure(phase.name, 'asked_by_phase', null, { ...more, response: directive.response })
   }
-  return failure(phase.name, 'asked_by_phase', directive?.error, { ...more, afterMs: directive?.afterMs ?? null })
+  return failure(phase.name, 'asked_by_phase', directive?.error, {
+    ...more,
+    afterMs: directive?.afterMs ?? null,
+  })
 }
 
 export function reasonOf(error: unknown): 'transient_error' | 'unknown_error' {
@@ -236,21 +285,29 @@ function keep(phase: ForeignPhase, value: unknown): Result {
     const intent: Intent = { kind: 'called', phase: phase.name, result: JSON.parse(json) as JsonValue }
     return { read: () => JSON.parse(json) as unknown, intent, bytes: json.length }
   } catch (error) {
-    announce('pawl:warning', () => ({ message: `the result of call in phase '${phase.name}' is not JSON`, error }))
+    announce('pawl:warning', () => ({
+      message: `the result of call in phase '${phase.name}' is not JSON`,
+      error,
+    }))
     return { read: () => value, intent: null, bytes: 0 }
   }
 }
 
 function effectOf(run: Run, phase: ForeignPhase, result: unknown): Effect {
   const providerKey = providerKeyOf(run.parts.env.namespace, run.row, phase.effectName)
-  return { phase: phase.name, effectName: phase.effectName, providerKey, reference: referenceOf(phase, result) }
+  return {
+    phase: phase.name,
+    effectName: phase.effectName,
+    providerKey,
+    reference: referenceOf(phase, result),
+  }
 }
 
 /** Wanted, not needed: it must not fail a phase whose effect has happened. */
 function referenceOf(phase: ForeignPhase, result: unknown): string | null {
   try {
     const reference = phase.reference?.(result as never)
-    return reference == null ? null : storableText(String(reference))
+    return typeof reference === 'string' ? storableText(reference) : null
   } catch (error) {
     announce('pawl:warning', () => ({ message: `reference of phase '${phase.name}' threw`, error }))
     return null

@@ -20,7 +20,11 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   const closing = failed.reason === 'closing'
   const failures = unknown ? row.attempts : row.retries
   const runAfterMs = closing ? 0 : (failed.afterMs ?? backOffMs(failures))
-  announce('pawl:phase_failed', () => ({ ...run.phaseMessage(failed.phase), error: failed.error, reason: failed.reason }))
+  announce('pawl:phase_failed', () => ({
+    ...run.phaseMessage(failed.phase),
+    error: failed.error,
+    reason: failed.reason,
+  }))
   const released = await write(run, (store) =>
     releaseKey(store, run.hold, {
       keepLease: failed.keepLease,
@@ -46,16 +50,31 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
 }
 
 /** Ends a grant that no automatic step may follow. */
-export async function giveToPerson(run: Run, reason: StuckReason, intent: Intent | null, error: unknown): Promise<Outcome> {
+export async function giveToPerson(
+  run: Run,
+  reason: StuckReason,
+  intent: Intent | null,
+  error: unknown,
+): Promise<Outcome> {
   const { row } = run
   const lastError = error == null ? null : recordError(error)
   const { lockTimeoutMs } = run.parts.env
-  const marked = await write(run, (store) => markStuck(store, run.hold, { reason, intent, lastError, lockTimeoutMs }))
+  const marked = await write(run, (store) =>
+    markStuck(store, run.hold, { reason, intent, lastError, lockTimeoutMs }),
+  )
   if (marked === false) return fencedOff(run, row.recoveryPoint)
   if (marked === null) {
     // The store is away: the next attempt finds the same reason and marks it then.
     const { id: keyId, recoveryPoint } = row
-    return { type: 'retry_later', keyId, reason: 'transient_error', retryAfterMs: run.leaseMs, recoveryPoint, error, response: null }
+    return {
+      type: 'retry_later',
+      keyId,
+      reason: 'transient_error',
+      retryAfterMs: run.leaseMs,
+      recoveryPoint,
+      error,
+      response: null,
+    }
   }
   announce('pawl:stuck', () => ({ ...run.grantMessage(), reason }))
   return { type: 'stuck', keyId: row.id, reason, recoveryPoint: row.recoveryPoint }

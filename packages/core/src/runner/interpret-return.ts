@@ -2,7 +2,7 @@ import { PawlError } from '../errors.js'
 import type { Caps } from '../key/environment.js'
 import { isTransientStatus, Respond, RetryLater, type StoredResponse } from '../pipeline/directive.js'
 import { encodeJson } from '../pipeline/json-value.js'
-import type { State } from '../pipeline/phase.js'
+import type { StateObject } from '../pipeline/phase.js'
 
 /** What a phase's return value asks for. */
 export type Returned =
@@ -33,7 +33,7 @@ export function interpretReturn(
   if (by !== 'phase' || typeof value !== 'object' || Array.isArray(value)) throw invalidReturn(by, at)
 
   const what = `the state after phase '${at.phase}' of pipeline '${at.pipeline}'`
-  const state: State = { ...(JSON.parse(at.stateJson) as State), ...(value as State) }
+  const state: StateObject = { ...(JSON.parse(at.stateJson) as StateObject), ...(value as StateObject) }
   return { type: 'advance', stateJson: encodeJson(state, { what, maxBytes: at.caps.stateBytes }) }
 }
 

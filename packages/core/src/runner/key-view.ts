@@ -1,7 +1,7 @@
 import type { StoredResponse } from '../pipeline/directive.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { StuckReason } from '../pipeline/outcome.js'
-import type { State } from '../pipeline/phase.js'
+import type { StateObject } from '../pipeline/phase.js'
 import type { KeyRow } from '../storage/key-row.js'
 
 /** A key as a person would look at it. */
@@ -27,9 +27,14 @@ export interface KeyView {
   /** What is known of a call that is not settled. */
   readonly call: { readonly phase: string; readonly known: 'may_have_been_made' | 'returned' } | null
   readonly lastError: string | null
-  readonly trail: readonly { readonly point: string; readonly at: Date; readonly fence: number; readonly skipped: boolean }[]
+  readonly trail: readonly {
+    readonly point: string
+    readonly at: Date
+    readonly fence: number
+    readonly skipped: boolean
+  }[]
   readonly input: JsonValue
-  readonly state: State
+  readonly state: StateObject
   readonly response: StoredResponse | null
   readonly createdAt: Date
   readonly updatedAt: Date
@@ -37,7 +42,21 @@ export interface KeyView {
 }
 
 export function viewKey(row: KeyRow): KeyView {
-  const { id, scope, key, pipeline, version, status, stuckReason, recoveryPoint, fence, attempts, retries, lastError, response } = row
+  const {
+    id,
+    scope,
+    key,
+    pipeline,
+    version,
+    status,
+    stuckReason,
+    recoveryPoint,
+    fence,
+    attempts,
+    retries,
+    lastError,
+    response,
+  } = row
   return {
     keyId: id,
     scope,
@@ -48,18 +67,24 @@ export function viewKey(row: KeyRow): KeyView {
     stuckReason,
     recoveryPoint,
     fence,
-    lease: row.leaseUntilMs === null ? null : { until: new Date(row.leaseUntilMs), live: row.leaseUntilMs > row.nowMs },
+    lease:
+      row.leaseUntilMs === null
+        ? null
+        : { until: new Date(row.leaseUntilMs), live: row.leaseUntilMs > row.nowMs },
     attempts,
     retries,
     runAfter: dateOrNull(row.runAfterMs),
     call:
       row.intent === null
         ? null
-        : { phase: row.intent.phase, known: row.intent.kind === 'called' ? 'returned' : 'may_have_been_made' },
+        : {
+            phase: row.intent.phase,
+            known: row.intent.kind === 'called' ? 'returned' : 'may_have_been_made',
+          },
     lastError,
     trail: row.trail.map(({ atMs, ...entry }) => ({ ...entry, at: new Date(atMs) })),
     input: JSON.parse(row.inputJson) as JsonValue,
-    state: JSON.parse(row.stateJson) as State,
+    state: JSON.parse(row.stateJson) as StateObject,
     response,
     createdAt: new Date(row.createdMs),
     updatedAt: new Date(row.updatedMs),

@@ -34,10 +34,14 @@ export function nextStep(
   }
 }
 
-function nextPhase(definition: PipelineDefinition, recoveryPoint: string): LocalPhase | ForeignPhase | FinishPhase {
+function nextPhase(
+  definition: PipelineDefinition,
+  recoveryPoint: string,
+): LocalPhase | ForeignPhase | FinishPhase {
   if (recoveryPoint === 'started') return definition.phases[0] ?? definition.finish
   const index = definition.phases.findIndex((phase) => phase.name === recoveryPoint)
-  if (index === -1) throw new TypeError(`'${recoveryPoint}' is not a recovery point of pipeline '${definition.name}'`)
+  if (index === -1)
+    throw new TypeError(`'${recoveryPoint}' is not a recovery point of pipeline '${definition.name}'`)
   return definition.phases[index + 1] ?? definition.finish
 }
 
@@ -58,7 +62,11 @@ function nextForeignStep(
     }
     case 'queryable': {
       if (intent === null) return { do: 'call', phase, declareFirst: true }
-      return { do: 'reconcile', phase, absentCountsInMs: Math.max(0, intent.deadlineMs + phase.quietForMs - nowMs) }
+      return {
+        do: 'reconcile',
+        phase,
+        absentCountsInMs: Math.max(0, intent.deadlineMs + phase.quietForMs - nowMs),
+      }
     }
     case 'at_most_once': {
       if (intent === null) return { do: 'call', phase, declareFirst: true }

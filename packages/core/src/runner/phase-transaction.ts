@@ -57,7 +57,11 @@ export async function runTransaction(run: Run, work: Work): Promise<TransactionE
     if (end.type !== 'conflict') return end
     const { error } = end
     if (attempt >= settings.transactionRetries || run.parts.stopping.aborted) return { type: 'threw', error }
-    announce('pawl:phase_retried', () => ({ ...run.phaseMessage(work.phase.name), error, attempt: attempt + 1 }))
+    announce('pawl:phase_retried', () => ({
+      ...run.phaseMessage(work.phase.name),
+      error,
+      attempt: attempt + 1,
+    }))
     await pauseBeforeRetry(attempt)
   }
 }
@@ -78,7 +82,12 @@ async function tryTransaction(run: Run, work: Work, settings: ResolvedPhaseSetti
   }
 }
 
-async function inTransaction(run: Run, work: Work, settings: ResolvedPhaseSettings, store: Store): Promise<TryEnd> {
+async function inTransaction(
+  run: Run,
+  work: Work,
+  settings: ResolvedPhaseSettings,
+  store: Store,
+): Promise<TryEnd> {
   const { session } = store
   try {
     await session.run(beginStatement(settings))
@@ -105,10 +114,11 @@ async function inTransaction(run: Run, work: Work, settings: ResolvedPhaseSettin
 async function runBody(run: Run, work: Work, store: Store): Promise<Returned> {
   const { parts, row, definition } = run
   const phase = work.phase.name
-  const { tx, close } = parts.kysely.onSession(store.session)
+  const transaction = parts.kysely.onSession(store.session)
+  const { tx } = transaction
   const context = { ...run.phaseContext(), tx, stage: stageIn(run, store, tx, phase) }
   const value = await parts.strict.inTransaction(phase, async () => work.body(context as never))
-  close()
+  transaction.close()
   // Asked before the advance, which would otherwise fail with an error that tells the user nothing.
   if (store.session.transactionStatus === 'E') throw abortedTransaction(store.session)
   const at = { pipeline: definition.name, phase, stateJson: row.stateJson, caps: parts.env.caps }
@@ -127,9 +137,20 @@ async function advanceRow(
   const sentAt = performance.now()
   if (returned.type === 'finish') {
     const { retentionMs } = settings.pipeline(definition)
-    const finished = await finishKey(store, run.hold, row.recoveryPoint, returned.response, retentionMs, work.effect)
+    const finished = await finishKey(
+      store,
+      run.hold,
+      row.recoveryPoint,
+      returned.response,
+      retentionMs,
+      work.effect,
+    )
     if (finished === null) return null
-    return () => ({ type: 'finished', response: returned.response, expiresMs: finished.expiresMs ?? finished.nowMs })
+    return () => ({
+      type: 'finished',
+      response: returned.response,
+      expiresMs: finished.expiresMs ?? finished.nowMs,
+    })
   }
   const point = work.phase.name
   const { stateJson } = returned
@@ -149,7 +170,8 @@ async function commit(session: Session, onCommitted: () => TransactionEnd): Prom
     if (command !== 'COMMIT') throw abortedTransaction(session)
     return onCommitted()
   } catch (error) {
-    if (error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST') return { type: 'commit_unknown', error }
+    if (error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST')
+      return { type: 'commit_unknown', error }
     throw error
   }
 }
@@ -176,7 +198,10 @@ async function settleCommit(
 }
 
 /** Raises the fence on a new connection, for as long as the lost transaction can live: it has server-side time-outs. */
-export async function raiseFenceOf(run: Run, error: unknown): Promise<Run['row'] | 'fenced_off' | 'unreachable'> {
+export async function raiseFenceOf(
+  run: Run,
+  error: unknown,
+): Promise<Run['row'] | 'fenced_off' | 'unreachable'> {
   const { env } = run.parts
   const { leaseMs } = run
   const holder = randomUUID()
@@ -184,7 +209,11 @@ export async function raiseFenceOf(run: Run, error: unknown): Promise<Run['row']
   for (let attempt = 0; performance.now() < giveUpAt; attempt++) {
     try {
       const row = await env.sessions.with('raise', (session) =>
-        raiseFence({ session, tables: env.tables }, run.hold, { holder, leaseMs, lockTimeoutMs: env.lockTimeoutMs }),
+        raiseFence({ session, tables: env.tables }, run.hold, {
+          holder,
+          leaseMs,
+          lockTimeoutMs: env.lockTimeoutMs,
+        }),
       )
       if (row !== null) return row
       // Our own raise may have gone through with its answer lost.
@@ -199,13 +228,18 @@ export async function raiseFenceOf(run: Run, error: unknown): Promise<Run['row']
       await pauseBeforeRetry(attempt)
     }
   }
-  announce('pawl:warning', () => ({ message: 'the outcome of a COMMIT stays unknown until the lease ends', error }))
+  announce('pawl:warning', () => ({
+    message: 'the outcome of a COMMIT stays unknown until the lease ends',
+    error,
+  }))
   return 'unreachable'
 }
 
 async function findOwnRaise(run: Run, holder: string): Promise<Run['row'] | 'fenced_off'> {
   const { env } = run.parts
-  const row = await env.sessions.with('raise', (session) => findKeyById({ session, tables: env.tables }, run.row.id))
+  const row = await env.sessions.with('raise', (session) =>
+    findKeyById({ session, tables: env.tables }, run.row.id),
+  )
   return row?.holder === holder ? row : 'fenced_off'
 }
 

@@ -19,7 +19,8 @@ export function storableText(text: string): string {
 }
 
 function describe(error: unknown): string {
-  if (!(error instanceof Error)) return typeof error === 'string' ? error : `non-error thrown: ${typeof error}`
+  if (!(error instanceof Error))
+    return typeof error === 'string' ? error : `non-error thrown: ${typeof error}`
   const code = 'code' in error && typeof error.code === 'string' ? ` [${error.code}]` : ''
   const cause = error.cause instanceof Error ? ` (cause: ${error.cause.name}: ${error.cause.message})` : ''
   return `${error.name}${code}: ${error.message}${cause}`

@@ -27,7 +27,12 @@ function decidedOutcome(reservation: Extract<Reservation, { type: 'decided' }>, 
   switch (decision.type) {
     case 'replay': {
       announce('pawl:replayed', message)
-      return { type: 'replayed', keyId: row.id, response: decision.response, expiresAt: new Date(decision.expiresMs) }
+      return {
+        type: 'replayed',
+        keyId: row.id,
+        response: decision.response,
+        expiresAt: new Date(decision.expiresMs),
+      }
     }
     case 'in_flight': {
       const retryAfterMs = decision.leaseLeftMs

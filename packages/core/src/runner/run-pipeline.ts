@@ -18,17 +18,26 @@ export async function runPipeline(run: Run): Promise<Outcome> {
     const step = nextStep(run.definition, run.row, run.nowMs())
     const { name } = step.phase
     const result = run.parts.stopping.aborted
-      ? failure(name, 'closing', new PawlError('PAWL_CLOSING', 'The engine is closing.'), { intent: run.row.intent })
+      ? failure(name, 'closing', new PawlError('PAWL_CLOSING', 'The engine is closing.'), {
+          intent: run.row.intent,
+        })
       : await runStep(run, step)
     switch (result.type) {
       case 'advanced':
-        announce('pawl:phase_committed', () => ({ ...run.phaseMessage(name), skipped: run.row.trail.at(-1)?.skipped === true }))
+        announce('pawl:phase_committed', () => ({
+          ...run.phaseMessage(name),
+          skipped: run.row.trail.at(-1)?.skipped === true,
+        }))
         continue
       case 'again':
         continue
       case 'finished': {
         const { response } = result
-        announce('pawl:finished', () => ({ ...run.grantMessage(), recoveryPoint: 'finished', status: response.status }))
+        announce('pawl:finished', () => ({
+          ...run.grantMessage(),
+          recoveryPoint: 'finished',
+          status: response.status,
+        }))
         return { type: 'completed', keyId: run.row.id, response, expiresAt: new Date(result.expiresMs) }
       }
       case 'failed':
@@ -45,7 +54,8 @@ async function runStep(run: Run, step: Step): Promise<StepResult> {
   const { phase } = step
   announce('pawl:phase_started', () => run.phaseMessage(phase.name))
   try {
-    if (phase.kind !== 'finish' && phase.when !== null && !phase.when(run.phaseContext() as never)) return await skip(run, phase)
+    if (phase.kind !== 'finish' && phase.when !== null && !phase.when(run.phaseContext() as never))
+      return await skip(run, phase)
     switch (step.do) {
       case 'run_local':
       case 'finish':
@@ -68,7 +78,8 @@ async function runLocal(run: Run, phase: LocalPhase | FinishPhase): Promise<Step
       return failure(phase.name, reasonOf(end.error), end.error)
     case 'rolled_back': {
       const { directive } = end
-      if (directive instanceof Respond) return failure(phase.name, 'asked_by_phase', null, { response: directive.response })
+      if (directive instanceof Respond)
+        return failure(phase.name, 'asked_by_phase', null, { response: directive.response })
       return failure(phase.name, 'asked_by_phase', directive?.error, { afterMs: directive?.afterMs ?? null })
     }
     case 'fenced_off':
@@ -80,7 +91,11 @@ async function runLocal(run: Run, phase: LocalPhase | FinishPhase): Promise<Step
 
 async function skip(run: Run, phase: LocalPhase | ForeignPhase): Promise<StepResult> {
   const { env } = run.parts
-  const to = { point: phase.name, leaseMs: env.settings.leaseMsAt(run.definition, phase.name), lockTimeoutMs: env.lockTimeoutMs }
+  const to = {
+    point: phase.name,
+    leaseMs: env.settings.leaseMsAt(run.definition, phase.name),
+    lockTimeoutMs: env.lockTimeoutMs,
+  }
   const sentAt = performance.now()
   try {
     const skipped = await env.sessions.with(phase.name, (session) =>
@@ -114,7 +129,10 @@ async function renew(run: Run, phase: ForeignPhase): Promise<StepResult> {
   )
   if (renewal === undefined || renewal.result === 'lost') return { type: 'fenced_off', phase: phase.name }
   if (renewal.result === 'locked') {
-    const error = new PawlError('PAWL_LEASE_LOST', `The key was locked when phase '${phase.name}' was about to call.`)
+    const error = new PawlError(
+      'PAWL_LEASE_LOST',
+      `The key was locked when phase '${phase.name}' was about to call.`,
+    )
     return failure(phase.name, 'transient_error', error, { intent: run.row.intent })
   }
   run.update({ ...run.row, nowMs: renewal.nowMs }, sentAt)

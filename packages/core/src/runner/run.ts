@@ -1,5 +1,5 @@
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
-import type { State } from '../pipeline/phase.js'
+import type { StateObject } from '../pipeline/phase.js'
 import { type GrantMessage, hashName, type PhaseMessage } from '../announce/announce.js'
 import type { Hold } from '../storage/hold-statements.js'
 import type { KeyRow } from '../storage/key-row.js'
@@ -51,14 +51,27 @@ export class Run {
   }
 
   /** Parsed anew each time: a phase that changes them changes its own copy. */
-  phaseContext(): { input: unknown; state: State; scope: string; keyId: string } {
+  phaseContext(): { input: unknown; state: StateObject; scope: string; keyId: string } {
     const { inputJson, stateJson, scope, id } = this.row
-    return { input: JSON.parse(inputJson) as unknown, state: JSON.parse(stateJson) as State, scope, keyId: id }
+    return {
+      input: JSON.parse(inputJson) as unknown,
+      state: JSON.parse(stateJson) as StateObject,
+      scope,
+      keyId: id,
+    }
   }
 
   grantMessage(): GrantMessage {
     const { id, scope, key, pipeline, version, fence, recoveryPoint } = this.row
-    return { keyId: id, keyHash: hashName(scope, key), scopeHash: hashName(scope), pipeline, version, fence, recoveryPoint }
+    return {
+      keyId: id,
+      keyHash: hashName(scope, key),
+      scopeHash: hashName(scope),
+      pipeline,
+      version,
+      fence,
+      recoveryPoint,
+    }
   }
 
   phaseMessage(phase: string): PhaseMessage {

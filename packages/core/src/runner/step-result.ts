@@ -26,11 +26,22 @@ export type StepResult =
   /** Nothing moved, but more is known: decide again. */
   | { readonly type: 'again' }
   | Failure
-  | { readonly type: 'stuck'; readonly phase: string; readonly reason: StuckReason; readonly intent: Intent | null; readonly error: unknown }
+  | {
+      readonly type: 'stuck'
+      readonly phase: string
+      readonly reason: StuckReason
+      readonly intent: Intent | null
+      readonly error: unknown
+    }
   | { readonly type: 'fenced_off'; readonly phase: string }
 
 /** A failure with nothing special about it. */
-export function failure(phase: string, reason: RetryReason, error: unknown, more: Partial<Failure> = {}): Failure {
+export function failure(
+  phase: string,
+  reason: RetryReason,
+  error: unknown,
+  more: Partial<Failure> = {},
+): Failure {
   return {
     type: 'failed',
     phase,

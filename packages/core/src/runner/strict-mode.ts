@@ -103,8 +103,8 @@ function fromHttp(message: unknown): ForeignRequest {
 }
 
 function fromUndici(message: unknown): ForeignRequest {
-  const { request } = message as { request: { method: string; origin?: unknown; path: string } }
-  return { method: request.method, host: String(request.origin ?? ''), path: request.path }
+  const { request } = message as { request: { method: string; origin?: string | URL; path: string } }
+  return { method: request.method, host: request.origin?.toString() ?? '', path: request.path }
 }
 
 function show(request: ForeignRequest): string {

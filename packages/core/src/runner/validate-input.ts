@@ -9,7 +9,11 @@ export type ValidatedInput =
   | { readonly type: 'invalid'; readonly error: InvalidInputError }
 
 /** Runs the schema and encodes what it gives: that is what every phase sees, now and after a crash. */
-export async function validateInput(definition: PipelineDefinition, input: unknown, maxBytes: number): Promise<ValidatedInput> {
+export async function validateInput(
+  definition: PipelineDefinition,
+  input: unknown,
+  maxBytes: number,
+): Promise<ValidatedInput> {
   const checked = await check(definition, input)
   if (checked.type === 'invalid') return checked
   const json = encodeJson(checked.value, { what: `the input of pipeline '${definition.name}'`, maxBytes })
@@ -28,7 +32,10 @@ export async function validateInput(definition: PipelineDefinition, input: unkno
 }
 
 /** Whether a stored input still satisfies the schema; if not, the error that says so. */
-export async function recheckInput(definition: PipelineDefinition, inputJson: string): Promise<PawlError | null> {
+export async function recheckInput(
+  definition: PipelineDefinition,
+  inputJson: string,
+): Promise<PawlError | null> {
   const checked = await check(definition, JSON.parse(inputJson))
   if (checked.type === 'valid') return null
   return new PawlError(
@@ -42,7 +49,9 @@ export async function recheckInput(definition: PipelineDefinition, inputJson: st
 async function check(
   definition: PipelineDefinition,
   input: unknown,
-): Promise<{ readonly type: 'valid'; readonly value: unknown } | Extract<ValidatedInput, { type: 'invalid' }>> {
+): Promise<
+  { readonly type: 'valid'; readonly value: unknown } | Extract<ValidatedInput, { type: 'invalid' }>
+> {
   if (definition.schema === null) return { type: 'valid', value: input }
   const result = await definition.schema['~standard'].validate(input)
   if (result.issues === undefined) return { type: 'valid', value: result.value }

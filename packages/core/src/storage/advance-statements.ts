@@ -21,7 +21,10 @@ export interface Advanced {
 const AS_LEFT = `k.id = $1::uuid AND k.fence = $2::bigint AND k.holder = $3::uuid
      AND k.recovery_point = $4 AND k.status = 'running'`
 
-const trailWith = (parameter: string, skipped: string): string => `k.trail || jsonb_build_array(jsonb_strip_nulls(
+const trailWith = (
+  parameter: string,
+  skipped: string,
+): string => `k.trail || jsonb_build_array(jsonb_strip_nulls(
            jsonb_build_object('p', ${parameter}::text, 't', ${epochMs('clock_timestamp()')}, 'f', k.fence, 's', ${skipped})))`
 
 const ADVANCED = `${epochMs('clock_timestamp()')} AS now_ms, ${epochMs('k.expires_at')} AS expires_ms`
@@ -45,7 +48,10 @@ const finishSql = ({ keys }: Tables): string => `
   RETURNING ${ADVANCED}`
 
 /** The same update, which also inserts the effect: one statement, so that neither can be without the other. */
-const withEffect = (update: (tables: Tables) => string, first: number) => (tables: Tables): string => `
+const withEffect =
+  (update: (tables: Tables) => string, first: number) =>
+  (tables: Tables): string =>
+    `
   WITH advanced AS (${update(tables)}, ${EFFECT_COLUMNS}), effect AS (
     INSERT INTO ${tables.effects} (key_id, scope, key, pipeline, version, fence, phase, effect, provider_key, reference)
     SELECT id, scope, key, pipeline, version, fence, $${first}, $${first + 1}, $${first + 2}, $${first + 3} FROM advanced
@@ -94,7 +100,16 @@ export async function finishKey(
   effect: Effect | null,
 ): Promise<Advanced | null> {
   const headers = JSON.stringify(response.headers)
-  const values = [hold.id, hold.fence, hold.holder, from, response.status, headers, response.body, retentionMs]
+  const values = [
+    hold.id,
+    hold.fence,
+    hold.holder,
+    from,
+    response.status,
+    headers,
+    response.body,
+    retentionMs,
+  ]
   const { rows } = await (effect === null
     ? finishStatement(store, values)
     : finishWithEffectStatement(store, [...values, ...effectValues(effect)]))
@@ -127,5 +142,8 @@ function effectValues(effect: Effect): unknown[] {
 function readAdvanced(rows: readonly Readonly<Record<string, string | null>>[]): Advanced | null {
   const row = rows[0]
   if (row === undefined) return null
-  return { nowMs: Number(row['now_ms']), expiresMs: row['expires_ms'] == null ? null : Number(row['expires_ms']) }
+  return {
+    nowMs: Number(row['now_ms']),
+    expiresMs: row['expires_ms'] == null ? null : Number(row['expires_ms']),
+  }
 }

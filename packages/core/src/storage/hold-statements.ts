@@ -184,7 +184,10 @@ export interface Renewal {
 }
 
 /** Renews many leases in one statement. Rows that are locked are left for the next time instead of waited for. */
-export async function renewLeases(store: Store, holds: readonly (Hold & { readonly leaseMs: number })[]): Promise<Renewal[]> {
+export async function renewLeases(
+  store: Store,
+  holds: readonly (Hold & { readonly leaseMs: number })[],
+): Promise<Renewal[]> {
   const { rows } = await renewLeasesStatement(store, [
     holds.map((hold) => hold.id),
     holds.map((hold) => hold.fence),

@@ -103,7 +103,12 @@ export function previousCommitMs(row: Pick<KeyRow, 'trail' | 'createdMs'>): numb
 
 function readTrail(json: string): TrailEntry[] {
   const entries = JSON.parse(json) as { p: string; t: number; f: number; s?: true }[]
-  return entries.map((entry) => ({ point: entry.p, atMs: entry.t, fence: entry.f, skipped: entry.s === true }))
+  return entries.map((entry) => ({
+    point: entry.p,
+    atMs: entry.t,
+    fence: entry.f,
+    skipped: entry.s === true,
+  }))
 }
 
 function readResponse(row: TextRow): StoredResponse | null {

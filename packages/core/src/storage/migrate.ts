@@ -23,10 +23,18 @@ const MIGRATION_DEADLINE_MS = 10 * 60_000
  * @example
  * await migrate(pool)
  */
-export async function migrate(pool: Pool, options: MigrateOptions = {}): Promise<{ readonly applied: number }> {
+export async function migrate(
+  pool: Pool,
+  options: MigrateOptions = {},
+): Promise<{ readonly applied: number }> {
   const tables = checkOptions('migrate', options)
   if (typeof (pool as Partial<Pool> | undefined)?.connect !== 'function') {
-    throw invalidOption({ code: 'PAWL_INVALID_OPTION', where: 'migrate' }, 'the first argument', pool, 'a pg.Pool')
+    throw invalidOption(
+      { code: 'PAWL_INVALID_OPTION', where: 'migrate' },
+      'the first argument',
+      pool,
+      'a pg.Pool',
+    )
   }
   const sessions = new SessionPool(pool, {
     acquireTimeoutMs: MIGRATION_DEADLINE_MS,
@@ -64,9 +72,10 @@ async function applyMissing(session: Session, tables: Tables): Promise<number> {
   // A lock of the transaction, not of the session: it holds behind a pooler, and cannot be left behind.
   const lock = `pg_advisory_xact_lock(hashtextextended('pawl.migrate.${tables.schema}', 0))`
   await session.run({ name: 'migrate_lock', text: `BEGIN; SELECT ${lock}` })
-  const exists = await session.run({ name: 'migrate_look', text: 'SELECT to_regnamespace($1) IS NOT NULL AS found' }, [
-    `"${tables.schema}"`,
-  ])
+  const exists = await session.run(
+    { name: 'migrate_look', text: 'SELECT to_regnamespace($1) IS NOT NULL AS found' },
+    [`"${tables.schema}"`],
+  )
   // Asking first: creating a schema needs a right on the database even when the schema is there.
   if (exists.rows[0]?.['found'] !== 't') {
     await session.run({ name: 'migrate_schema', text: `CREATE SCHEMA "${tables.schema}"` })
@@ -80,7 +89,10 @@ async function applyMissing(session: Session, tables: Tables): Promise<number> {
   for (const [index, write] of MIGRATIONS.entries()) {
     if (index < version) continue
     await session.run({ name: 'migrate_step', text: write(tables) })
-    await session.run({ name: 'migrate_record', text: `INSERT INTO ${historyOf(tables)} (version) VALUES (${index + 1})` })
+    await session.run({
+      name: 'migrate_record',
+      text: `INSERT INTO ${historyOf(tables)} (version) VALUES (${index + 1})`,
+    })
   }
   return Math.max(0, MIGRATIONS.length - version)
 }

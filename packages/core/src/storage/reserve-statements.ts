@@ -127,7 +127,12 @@ const giveUpKeyStatement = defineStatement(
 )
 
 /** Instead of a take-over: nobody may run the key any more. False: it moved, is held, or is locked. */
-export async function giveUpKey(store: Store, read: KeyRow, holder: string, reason: StuckReason): Promise<boolean> {
+export async function giveUpKey(
+  store: Store,
+  read: KeyRow,
+  holder: string,
+  reason: StuckReason,
+): Promise<boolean> {
   const { rows } = await giveUpKeyStatement(store, [read.id, read.fence, holder, reason])
   return rows.length === 1
 }

@@ -39,4 +39,5 @@ export const boundedBy = (parameter: string): string =>
 export const epochMs = (expression: string): string => `floor(extract(epoch FROM ${expression}) * 1000)`
 
 /** An interval of a number of milliseconds. */
-export const msInterval = (parameter: string): string => `(${parameter}::double precision * interval '1 millisecond')`
+export const msInterval = (parameter: string): string =>
+  `(${parameter}::double precision * interval '1 millisecond')`

@@ -104,12 +104,14 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     key: "The client's Idempotency-Key, unique within the scope.",
     pipeline: 'Name of the pipeline that runs the request.',
     version: 'Version of the pipeline the row is pinned to.',
-    definition_hash: 'Hash of the definition the row is pinned to: a changed definition under the same version is refused.',
+    definition_hash:
+      'Hash of the definition the row is pinned to: a changed definition under the same version is refused.',
     fingerprint: 'SHA-256 of the canonical request: another request under the same key is a mismatch.',
     fingerprint_version: 'How the fingerprint was computed.',
     input: 'The validated input, exactly as the phases see it.',
     state: 'What phases returned, merged, for later phases.',
-    recovery_point: 'Name of the last phase that committed; started before the first, finished once a response is stored.',
+    recovery_point:
+      'Name of the last phase that committed; started before the first, finished once a response is stored.',
     status: 'running, finished, or stuck (a person decides).',
     stuck_reason: 'Why the key is stuck.',
     fence: 'Grows by one at every grant of the lease; every write of a holder is conditional on it.',
@@ -173,8 +175,9 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 }
 
+const quote = (text: string): string => `'${text.replaceAll("'", "''")}'`
+
 function comments(schema: string): string {
-  const quote = (text: string) => `'${text.replaceAll("'", "''")}'`
   return Object.entries(COMMENTS)
     .flatMap(([table, texts]) =>
       Object.entries(texts).map(([column, text]) =>
