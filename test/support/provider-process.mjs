@@ -17,10 +17,9 @@ const held = new Map()
 const waiters = []
 
 function wake() {
-  for (const waiter of [...waiters]) {
-    if (requests.filter((request) => request.account === waiter.account).length < waiter.count) continue
-    waiters.splice(waiters.indexOf(waiter), 1)
-    waiter.arrived()
+  for (const waiter of waiters) {
+    const arrived = requests.filter((request) => request.account === waiter.account).length
+    if (arrived >= waiter.count) waiter.arrived()
   }
 }
 

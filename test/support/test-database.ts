@@ -49,8 +49,14 @@ export class TestDatabase {
     )
   }
 
+  /** Resolves when no connection under this application_name is left on the server. */
+  async backendsGone(applicationName: string): Promise<void> {
+    const sql = `SELECT count(*)::int AS left FROM pg_stat_activity, pg_sleep(0.005) WHERE application_name = $1`
+    while ((await this.rows<{ left: number }>(sql, [applicationName]))[0]?.left !== 0);
+  }
+
   async drop(): Promise<void> {
     await this.admin.query(`DROP SCHEMA IF EXISTS ${this.schema}, ${this.businessSchema} CASCADE`)
-    await Promise.all(this.#pools.map((pool) => (pool.ended ? undefined : pool.end())))
+    await Promise.all(this.#pools.filter((pool) => !pool.ended).map((pool) => pool.end()))
   }
 }

@@ -27,7 +27,7 @@ export type Decision =
   | { readonly type: 'take_over'; readonly definition: PipelineDefinition; readonly at: Continuation }
 
 /** Where and with what a row goes on: as it is, or as an upgrade maps it. */
-export interface Continuation {
+interface Continuation {
   readonly recoveryPoint: string
   readonly intent: KeyRow['intent']
   /** Null: unchanged. */

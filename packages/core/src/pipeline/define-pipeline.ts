@@ -45,7 +45,7 @@ export interface PipelineOptions<Input> extends PipelineSettings {
 type Literal<Name extends string> = string extends Name ? 'a phase name is a string literal' : Name
 
 /** The phase's name, or the sentence that says why it cannot be one. */
-export type PointName<Name extends string, Taken extends string> = Name extends 'started' | 'finished'
+type PointName<Name extends string, Taken extends string> = Name extends 'started' | 'finished'
   ? `'${Name}' is a reserved recovery point: choose another phase name`
   : Name extends Taken
     ? `there is a phase '${Name}' already: phase names are unique`

@@ -1,8 +1,15 @@
 import type { StoredResponse } from './directive.js'
 
 /** Why a key waits for a person. */
-export const STUCK_REASONS = ['attempts_exhausted', 'abandoned', 'unknown_outcome', 'window_passed'] as const
-export type StuckReason = (typeof STUCK_REASONS)[number]
+export type StuckReason =
+  /** It crashed or met an unknown error too often at one point. */
+  | 'attempts_exhausted'
+  /** It grew older than `abandonAfterMs`. */
+  | 'abandoned'
+  /** A call that must not be repeated was interrupted. */
+  | 'unknown_outcome'
+  /** The provider may have forgotten the key, and there is no `reconcile` to ask. */
+  | 'window_passed'
 
 /** Why a request has to be sent again. */
 export type RetryReason =

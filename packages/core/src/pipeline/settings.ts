@@ -12,7 +12,7 @@ import {
   MIN_LEASE_MS,
 } from '../limits.js'
 
-export const ISOLATION_LEVELS = ['read committed', 'repeatable read', 'serializable'] as const
+const ISOLATION_LEVELS = ['read committed', 'repeatable read', 'serializable'] as const
 export type IsolationLevel = (typeof ISOLATION_LEVELS)[number]
 
 /** What can be set for one phase; the pipeline's settings are its defaults. */

@@ -11,7 +11,7 @@ export type Intent =
   | { readonly kind: 'called'; readonly phase: string; readonly result: JsonValue }
 
 /** One recovery point reached: which, when (database's clock), under which fence. */
-export interface TrailEntry {
+interface TrailEntry {
   readonly point: string
   readonly atMs: number
   readonly fence: number

@@ -1,0 +1,125 @@
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+
+/** What becomes of the next COMMIT that passes: */
+export type CommitFault =
+  /** It reaches the server, and the connection is cut once the server has answered. */
+  | 'answer_lost'
+  /** The connection is cut before it reaches the server. */
+  | 'commit_lost'
+  /** The client's connection is cut; the server gets the COMMIT only when `deliverCommit` is called. */
+  | 'commit_late'
+
+/** A real socket between pool and server that loses what it is told to lose. */
+export class PostgresProxy {
+  readonly url: string
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  #fault: CommitFault | null = null
+  #skip = 0
+  #onFault: (() => void) | null = null
+  #lateCommit: (() => void) | null = null
+  #stalled = false
+
+  private constructor(server: Server, url: string) {
+    this.#server = server
+    this.url = url
+  }
+
+  static async start(targetUrl: string): Promise<PostgresProxy> {
+    const target = new URL(targetUrl)
+    const server = createServer()
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const url = new URL(targetUrl)
+    url.hostname = '127.0.0.1'
+    url.port = String((server.address() as AddressInfo).port)
+    const proxy = new PostgresProxy(server, url.href)
+    server.on('connection', (client) =>
+      proxy.#join(client, connect(Number(target.port || 5432), target.hostname)),
+    )
+    return proxy
+  }
+
+  /** Arms a fault for a COMMIT to come, after letting `skip` of them pass. Resolves when it has struck. */
+  armCommit(fault: CommitFault, skip = 0): Promise<void> {
+    this.#fault = fault
+    this.#skip = skip
+    return new Promise((resolve) => {
+      this.#onFault = resolve
+    })
+  }
+
+  /** Hands a late COMMIT to the server. */
+  deliverCommit(): void {
+    this.#lateCommit?.()
+  }
+
+  /** From now on nothing passes in either direction, and nothing is closed: a half-open connection. */
+  stall(): void {
+    this.#stalled = true
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy()
+    this.#server.close()
+    await once(this.#server, 'close')
+  }
+
+  #join(client: Socket, server: Socket): void {
+    for (const socket of [client, server]) {
+      this.#sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => this.#sockets.delete(socket))
+    }
+    let swallowAnswers = false
+    client.on('data', (chunk: Buffer) => {
+      if (this.#stalled) return
+      const fault = isCommit(chunk) ? this.#takeFault() : null
+      switch (fault) {
+        case null:
+          server.write(chunk)
+          return
+        case 'answer_lost':
+          swallowAnswers = true
+          server.once('data', () => this.#strike(client, server))
+          server.write(chunk)
+          return
+        case 'commit_lost':
+          this.#strike(client, server)
+          return
+        case 'commit_late':
+          swallowAnswers = true
+          this.#lateCommit = () => server.write(chunk)
+          this.#strike(client, null)
+          return
+      }
+    })
+    server.on('data', (chunk: Buffer) => {
+      if (!swallowAnswers && !this.#stalled) client.write(chunk)
+    })
+    server.on('close', () => client.destroy())
+    // A client that goes takes its server side along, unless that still has a COMMIT to come.
+    client.on('close', () => {
+      if (this.#lateCommit === null) server.destroy()
+    })
+  }
+
+  #takeFault(): CommitFault | null {
+    if (this.#fault === null || this.#skip-- > 0) return null
+    const fault = this.#fault
+    this.#fault = null
+    return fault
+  }
+
+  #strike(client: Socket, server: Socket | null): void {
+    client.destroy()
+    server?.destroy()
+    this.#onFault?.()
+  }
+}
+
+/** A simple-protocol query whose text is COMMIT: `Q`, length, text, NUL. */
+function isCommit(chunk: Buffer): boolean {
+  return chunk[0] === 0x51 && chunk.subarray(5, 11).toString('latin1').toUpperCase() === 'COMMIT'
+}
