@@ -132,34 +132,40 @@ export class KyselyFactory {
         provideConnection: (consumer) => consumer(connection),
       }),
     })
-    return { tx, close: () => connection.close() }
+    return { tx, connection }
   }
 }
 
 export interface PhaseTransaction {
   readonly tx: Transaction<never>
-  /** From here on, queries through `tx` fail. Throws if the user had ended the transaction. */
-  close(): void
+  readonly connection: PhaseConnection
 }
 
 /** The connection of one phase: it notices a transaction that the user ended, and queries that come too late. */
-class PhaseConnection extends SessionConnection {
+export class PhaseConnection extends SessionConnection {
   #closed = false
   #endedByUser = false
 
+  /** From here on, queries through `tx` fail. */
   close(): void {
     this.#closed = true
-    // Said again here, because user code may have swallowed it.
+  }
+
+  assertOpen(): void {
+    if (!this.#closed) return
+    throw new PawlError(
+      'PAWL_TRANSACTION_CLOSED',
+      'tx or stage was used after its phase had returned. Await every query inside the phase.',
+    )
+  }
+
+  /** Said when it happens and once more at the end, because user code may have swallowed it. */
+  assertNotEnded(): void {
     if (this.#endedByUser) throw endedByUser()
   }
 
   override async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    if (this.#closed) {
-      throw new PawlError(
-        'PAWL_TRANSACTION_CLOSED',
-        'tx was used after its phase had returned. Await every query inside the phase.',
-      )
-    }
+    this.assertOpen()
     const result = await super.executeQuery<R>(query)
     if (this.session.transactionStatus === 'I') {
       this.#endedByUser = true

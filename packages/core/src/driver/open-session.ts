@@ -16,6 +16,8 @@ export async function openSession(
   const ClientOfPool = (pool as unknown as { Client: new (options: unknown) => Client }).Client
   const client = new ClientOfPool(pool.options) as Client & PoolClient
   client.release = () => void client.end().catch(() => {})
+  // No pool listens once the session is released, and an ending connection may still break.
+  client.on('error', () => {})
   const session = new Session(client, phase, deadlineMs, probe)
   const timer = setTimeout(() => session.giveUp(), deadlineMs)
   try {

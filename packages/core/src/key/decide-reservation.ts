@@ -85,11 +85,20 @@ function upgrade(row: KeyRow, definition: PipelineDefinition, from: UpgradeFrom)
     }
   }
   try {
-    const stateJson =
-      from.state === undefined ? null : JSON.stringify(from.state(JSON.parse(row.stateJson) as StateObject))
     const intent = row.intent === null || callPhase === null ? null : { ...row.intent, phase: callPhase }
-    return { type: 'take_over', definition, at: { recoveryPoint, intent, stateJson } }
+    return {
+      type: 'take_over',
+      definition,
+      at: { recoveryPoint, intent, stateJson: upgradeState(row, from) },
+    }
   } catch (error) {
-    return { type: 'refuse', detail: `upgradesFrom version ${row.version}: state() threw: ${String(error)}` }
+    return { type: 'refuse', detail: `upgradesFrom version ${row.version}: state() failed: ${String(error)}` }
   }
+}
+
+function upgradeState(row: KeyRow, from: UpgradeFrom): string | null {
+  if (from.state === undefined) return null
+  const state: unknown = from.state(JSON.parse(row.stateJson) as StateObject)
+  if (typeof state !== 'object' || state === null) throw new TypeError('it has to return the new state')
+  return JSON.stringify(state)
 }

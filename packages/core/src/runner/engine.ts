@@ -28,7 +28,7 @@ import { Run } from './run.js'
 import { runPipeline } from './run-pipeline.js'
 import { failure } from './step-result.js'
 import { StrictMode } from './strict-mode.js'
-import { recheckInput, validateInput } from './validate-input.js'
+import { recheckInput, type ValidatedInput, validateInput } from './validate-input.js'
 
 /** One request: who asks, under which key, for what. */
 export interface ExecuteRequest<Input> {
@@ -217,10 +217,8 @@ export class RunningEngine<DB> implements Engine<DB> {
   ): Promise<{ readonly wanted: Wanted; readonly invalid: PawlError | null }> {
     const { scope, key, input } = request
     const validated = await validateInput(definition, input, this.#parts.env.caps.inputBytes)
-    const counts =
-      request.fingerprint ??
-      (definition.fingerprint === null ? input : definition.fingerprint(input as never))
-    const fingerprint = fingerprintOf(counts as JsonValue)
+    // Taken from the input as it came: a default that the schema gains must not turn retries into mismatches.
+    const fingerprint = fingerprintOf(request.fingerprint ?? whatCounts(definition, input, validated))
     if (validated.type === 'invalid') {
       return { wanted: { by: 'existing', definition, scope, key, fingerprint }, invalid: validated.error }
     }
@@ -247,14 +245,22 @@ export class RunningEngine<DB> implements Engine<DB> {
     }
     announce('pawl:taken_over', () => ({ ...run.grantMessage(), attempts: row.attempts }))
     const rejected = await recheckInput(definition, row.inputJson)
-    if (rejected !== null) {
-      return giveBack(run, failure(row.recoveryPoint, 'unknown_error', rejected, { intent: row.intent }))
-    }
-    return runPipeline(run)
+    if (rejected === null) return runPipeline(run)
+    return giveBack(run, failure(row.recoveryPoint, 'unknown_error', rejected, { intent: row.intent }))
   }
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** What of the input makes two requests the same. An invalid input may be one that `fingerprint` cannot read. */
+function whatCounts(definition: PipelineDefinition, input: unknown, validated: ValidatedInput): JsonValue {
+  if (definition.fingerprint === null) return input as JsonValue
+  try {
+    return definition.fingerprint(input as never)
+  } catch (error) {
+    throw validated.type === 'invalid' ? validated.error : error
+  }
+}
 
 /** Waits for all of them to end, but no longer than that. */
 async function within(timeoutMs: number, work: ReadonlySet<Promise<unknown>>): Promise<void> {

@@ -3,6 +3,7 @@ import { PawlError } from '../errors.js'
 import { providerKeyOf } from '../key/provider-key.js'
 import type { KeptLease } from '../key/lease-keeper.js'
 import { isTransientStatus, Respond, RetryLater } from '../pipeline/directive.js'
+import type { RetryReason } from '../pipeline/outcome.js'
 import { Absent, type ForeignPhase, Found } from '../pipeline/phase.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { Effect } from '../storage/advance-statements.js'
@@ -266,7 +267,8 @@ function asked(
   })
 }
 
-export function reasonOf(error: unknown): 'transient_error' | 'unknown_error' {
+export function reasonOf(error: unknown): RetryReason {
+  if (error instanceof PawlError && error.code === 'PAWL_CLOSING') return 'closing'
   return classifyError(error) === 'unknown' ? 'unknown_error' : 'transient_error'
 }
 

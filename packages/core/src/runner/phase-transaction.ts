@@ -71,7 +71,9 @@ async function tryTransaction(run: Run, work: Work, settings: ResolvedPhaseSetti
   try {
     session = await run.parts.env.sessions.acquire(work.phase.name)
   } catch (error) {
-    return { type: 'conflict', error }
+    // A server that is coming back may take the next connection; an exhausted pool has been waited for long enough.
+    const refused = error instanceof PawlError && error.cause !== undefined
+    return refused ? { type: 'conflict', error } : { type: 'threw', error }
   }
   try {
     if (work.beforeBegin !== null && (await work.beforeBegin()) === 'lost') return { type: 'fenced_off' }
@@ -114,11 +116,16 @@ async function inTransaction(
 async function runBody(run: Run, work: Work, store: Store): Promise<Returned> {
   const { parts, row, definition } = run
   const phase = work.phase.name
-  const transaction = parts.kysely.onSession(store.session)
-  const { tx } = transaction
-  const context = { ...run.phaseContext(), tx, stage: stageIn(run, store, tx, phase) }
-  const value = await parts.strict.inTransaction(phase, async () => work.body(context as never))
-  transaction.close()
+  const { tx, connection } = parts.kysely.onSession(store.session)
+  const stage = stageIn(run, store, { tx, connection }, phase)
+  const context = { ...run.phaseContext(), tx, stage }
+  let value: unknown
+  try {
+    value = await parts.strict.inTransaction(phase, async () => work.body(context as never))
+  } finally {
+    connection.close()
+  }
+  connection.assertNotEnded()
   // Asked before the advance, which would otherwise fail with an error that tells the user nothing.
   if (store.session.transactionStatus === 'E') throw abortedTransaction(store.session)
   const at = { pipeline: definition.name, phase, stateJson: row.stateJson, caps: parts.env.caps }

@@ -114,9 +114,12 @@ async function skip(run: Run, phase: LocalPhase | ForeignPhase): Promise<StepRes
   }
 }
 
-/** Whether so much of the lease has passed that it may be over: the process was frozen, or waited long. */
+/**
+ * Whether so much of the lease has passed that it may be over: the process was frozen, or waited long. Asked once per
+ * phase, or a database that answers slower than that would be asked for ever.
+ */
 function leaseIsStale(run: Run): boolean {
-  return performance.now() - run.leasedAt > run.leaseMs / 2
+  return run.renewedAt !== run.row.recoveryPoint && performance.now() - run.leasedAt > run.leaseMs / 2
 }
 
 /** A frozen process asks whether the key is still its own before it sends anything. */
@@ -136,5 +139,6 @@ async function renew(run: Run, phase: ForeignPhase): Promise<StepResult> {
     return failure(phase.name, 'transient_error', error, { intent: run.row.intent })
   }
   run.update({ ...run.row, nowMs: renewal.nowMs }, sentAt)
+  run.renewedAt = run.row.recoveryPoint
   return { type: 'again' }
 }

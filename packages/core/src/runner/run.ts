@@ -12,6 +12,8 @@ export class Run {
   row: KeyRow
   /** On the monotonic clock: before the statement was sent that last set the lease. */
   leasedAt: number
+  /** The recovery point at which a stale lease was renewed, if it was. */
+  renewedAt: string | null = null
   #readAt: number
 
   constructor(parts: EngineParts, definition: PipelineDefinition, row: KeyRow, askedAt: number) {

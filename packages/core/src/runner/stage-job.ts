@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Transaction } from 'kysely'
+import type { PhaseTransaction } from '../driver/kysely-driver.js'
 import { encodeJson, type JsonValue } from '../pipeline/json-value.js'
 import type { Stage } from '../pipeline/phase.js'
 import { insertStagedJob } from '../storage/stage-statements.js'
@@ -7,9 +7,10 @@ import type { Store } from '../storage/statement.js'
 import type { Run } from './run.js'
 
 /** `stage` as one phase sees it: bound to its transaction. */
-export function stageIn(run: Run, store: Store, tx: Transaction<never>, phase: string): Stage {
+export function stageIn(run: Run, store: Store, transaction: PhaseTransaction, phase: string): Stage {
   const { stager, env } = run.parts
   return async (name, payload, options = {}) => {
+    transaction.connection.assertOpen()
     const id = randomUUID()
     const keyId = run.row.id
     const runAfterMs = options.runAfterMs ?? 0
@@ -18,7 +19,14 @@ export function stageIn(run: Run, store: Store, tx: Transaction<never>, phase: s
     if (stager === null) {
       await insertStagedJob(store, { id, name, payloadJson, keyId, runAfterMs })
     } else {
-      await stager.stage({ tx, id, name, payload: JSON.parse(payloadJson) as JsonValue, keyId, runAfterMs })
+      await stager.stage({
+        tx: transaction.tx,
+        id,
+        name,
+        payload: JSON.parse(payloadJson) as JsonValue,
+        keyId,
+        runAfterMs,
+      })
     }
     return id
   }

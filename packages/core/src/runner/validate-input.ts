@@ -36,7 +36,9 @@ export async function recheckInput(
   definition: PipelineDefinition,
   inputJson: string,
 ): Promise<PawlError | null> {
-  const checked = await check(definition, JSON.parse(inputJson))
+  const checked = await check(definition, JSON.parse(inputJson)).catch(
+    (error: unknown) => ({ type: 'threw', error }) as const,
+  )
   if (checked.type === 'valid') return null
   return new PawlError(
     'PAWL_STORED_INPUT_REJECTED',
