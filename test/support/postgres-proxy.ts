@@ -10,6 +10,9 @@ export type CommitFault =
   /** The client's connection is cut; the server gets the COMMIT only when `deliverCommit` is called. */
   | 'commit_late'
 
+/** What becomes of the next statement with a certain text: as for a COMMIT, or it never reaches the server. */
+export type StatementFault = 'answer_lost' | 'statement_lost'
+
 /** A real socket between pool and server that loses what it is told to lose. */
 export class PostgresProxy {
   readonly url: string
@@ -20,6 +23,7 @@ export class PostgresProxy {
   #onFault: (() => void) | null = null
   #lateCommit: (() => void) | null = null
   #stalled = false
+  #statement: { readonly text: string; readonly fault: StatementFault } | null = null
 
   private constructor(server: Server, url: string) {
     this.#server = server
@@ -50,6 +54,14 @@ export class PostgresProxy {
     })
   }
 
+  /** Arms a fault for the next statement with parameters whose text contains `text`. Resolves when it has struck. */
+  armStatement(text: string, fault: StatementFault): Promise<void> {
+    this.#statement = { text, fault }
+    return new Promise((resolve) => {
+      this.#onFault = resolve
+    })
+  }
+
   /** Hands a late COMMIT to the server. */
   deliverCommit(): void {
     this.#lateCommit?.()
@@ -58,6 +70,11 @@ export class PostgresProxy {
   /** From now on nothing passes in either direction, and nothing is closed: a half-open connection. */
   stall(): void {
     this.#stalled = true
+  }
+
+  /** Ends a stall. Connections of before have lost bytes and are of no use any more. */
+  flow(): void {
+    this.#stalled = false
   }
 
   async close(): Promise<void> {
@@ -75,6 +92,17 @@ export class PostgresProxy {
     let swallowAnswers = false
     client.on('data', (chunk: Buffer) => {
       if (this.#stalled) return
+      const statementFault = this.#takeStatementFault(chunk)
+      if (statementFault === 'statement_lost') return this.#strike(client, server)
+      if (statementFault === 'answer_lost') {
+        swallowAnswers = true
+        // Only then has the statement committed: longer answers are sent in parts before.
+        server.on('data', (answer: Buffer) => {
+          if (endsInReadyForQuery(answer)) this.#strike(client, server)
+        })
+        server.write(chunk)
+        return
+      }
       const fault = isCommit(chunk) ? this.#takeFault() : null
       switch (fault) {
         case null:
@@ -112,6 +140,13 @@ export class PostgresProxy {
     return fault
   }
 
+  #takeStatementFault(chunk: Buffer): StatementFault | null {
+    if (this.#statement === null || !chunk.includes(this.#statement.text)) return null
+    const { fault } = this.#statement
+    this.#statement = null
+    return fault
+  }
+
   #strike(client: Socket, server: Socket | null): void {
     client.destroy()
     server?.destroy()
@@ -122,4 +157,13 @@ export class PostgresProxy {
 /** A simple-protocol query whose text is COMMIT: `Q`, length, text, NUL. */
 function isCommit(chunk: Buffer): boolean {
   return chunk[0] === 0x51 && chunk.subarray(5, 11).toString('latin1').toUpperCase() === 'COMMIT'
+}
+
+/** The message that ends every answer: `Z`, length 5, transaction status. */
+function endsInReadyForQuery(chunk: Buffer): boolean {
+  return (
+    chunk.length >= 6 &&
+    chunk.readUInt8(chunk.length - 6) === 0x5a &&
+    chunk.readUInt32BE(chunk.length - 5) === 5
+  )
 }

@@ -103,36 +103,37 @@ export interface PipelineBuilder<DB, Given, Input, State, Points extends string>
   ): Pipeline<DB, Given>
 }
 
-type JsonSchema<Schema extends StandardSchemaV1> =
-  StandardSchemaV1.InferOutput<Schema> extends Jsonable<StandardSchemaV1.InferOutput<Schema>>
-    ? Schema
-    : NotJson<"the schema's output is not JSON: it is stored, so it cannot hold Dates, bigints or class instances">
+type MaybeSchema = StandardSchemaV1 | undefined
 
-/** Declares a pipeline: with a Standard Schema as `input`, or with the input's type as type argument. */
-export interface DefinePipeline<DB> {
-  /**
-   * @example
-   * const createRide = pipeline({ name: 'create-ride', version: 1, input: CreateRide })
-   */
-  <Schema extends StandardSchemaV1>(
-    options: PipelineOptions<StandardSchemaV1.InferInput<Schema>> & { readonly input: JsonSchema<Schema> },
-  ): PipelineBuilder<
-    DB,
-    StandardSchemaV1.InferInput<Schema>,
-    StandardSchemaV1.InferOutput<Schema>,
-    object,
-    never
-  >
-  /**
-   * @example
-   * const createRide = pipeline<{ from: string; to: string }>({ name: 'create-ride', version: 1 })
-   */
-  <Input = JsonValue>(
-    options: [Input] extends [Jsonable<Input>]
-      ? PipelineOptions<Input>
-      : NotJson<"the input's type is not JSON: it is stored, so it cannot hold Dates, bigints or class instances">,
-  ): PipelineBuilder<DB, Input, Input, object, never>
-}
+/** What `execute` takes, and what phases see: as the schema says, where there is one. */
+type Given<Schema extends MaybeSchema, Input> = Schema extends StandardSchemaV1
+  ? StandardSchemaV1.InferInput<Schema>
+  : Input
+type Stored<Schema extends MaybeSchema, Input> = Schema extends StandardSchemaV1
+  ? StandardSchemaV1.InferOutput<Schema>
+  : Input
+
+// `unknown` adds nothing to what it is intersected with; the other branch makes the compiler print its sentence.
+type JsonOutput<Schema extends MaybeSchema> = [Stored<Schema, null>] extends [Jsonable<Stored<Schema, null>>]
+  ? unknown
+  : NotJson<"the schema's output is not JSON: it is stored, so it cannot hold Dates, bigints or class instances">
+type JsonInput<Input> = [Input] extends [Jsonable<Input>]
+  ? unknown
+  : NotJson<"the input's type is not JSON: it is stored, so it cannot hold Dates, bigints or class instances">
+
+/**
+ * Declares a pipeline: with a Standard Schema as `input`, or with the input's type as type argument. One signature for
+ * both, because the compiler explains only the last of several.
+ *
+ * @example
+ * const createRide = pipeline({ name: 'create-ride', version: 1, input: CreateRide })
+ * const createRide = pipeline<{ from: string; to: string }>({ name: 'create-ride', version: 1 })
+ */
+export type DefinePipeline<DB> = <Input = JsonValue, Schema extends MaybeSchema = undefined>(
+  options: PipelineOptions<Given<Schema, Input>> & {
+    readonly input?: Schema & JsonOutput<Schema>
+  } & JsonInput<Input>,
+) => PipelineBuilder<DB, Given<Schema, Input>, Stored<Schema, Input>, object, never>
 
 export function definePipeline(
   options: PipelineOptions<never> & { readonly input?: unknown },
@@ -221,7 +222,7 @@ class UntypedBuilder {
       describe: () => describePipeline(definition),
       diagram: () => drawPipeline(definition),
       [definitionOf]: definition,
-    })
+    }) as Pipeline<never, never>
   }
 
   #checkName(name: string) {

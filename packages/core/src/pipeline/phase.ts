@@ -128,8 +128,12 @@ export type StateReturn<Returned> = Returned extends Directive | NoPatch
     : Jsonable<Returned>
 
 type PatchOf<Returned> = Exclude<Returned, Directive | NoPatch>
-type Simplify<T> = { [K in keyof T]: T[K] }
-type Overwrite<State, Patch> = Patch extends unknown ? Simplify<Omit<State, keyof Patch> & Patch> : never
+/** Written out by `infer`, so that the compiler's messages show the members and not how they came together. */
+type Overwrite<State, Patch> = Patch extends unknown
+  ? Omit<State, keyof Patch> & Patch extends infer Merged
+    ? { [K in keyof Merged]: Merged[K] }
+    : never
+  : never
 
 /** The state after a phase: certain members if it always returns them, optional ones if it may not. */
 export type StateAfter<State, Returned, Condition> = [PatchOf<Returned>] extends [never]

@@ -45,8 +45,8 @@ export interface Pipeline<DB, Input> {
   diagram(): string
   /** @internal */
   readonly [definitionOf]: PipelineDefinition
-  /** @internal */
-  readonly [types]?: { readonly db: (db: DB) => void; readonly input: (input: Input) => void }
+  /** @internal never there: it only carries the types */
+  readonly [types]: { readonly db: (db: DB) => void; readonly input: (input: Input) => void }
 }
 
 /** Any pipeline that runs on this database. */

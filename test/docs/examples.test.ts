@@ -1,0 +1,100 @@
+import { execFile } from 'node:child_process'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { join } from 'node:path'
+import { randomUUID } from 'node:crypto'
+import type { AnyPipeline, Pipeline } from '@pawl/core'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { Provider } from '../support/provider.js'
+import { createEngine, createRideTables, type Database } from '../support/rides.js'
+import { TestDatabase } from '../support/test-database.js'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+/** Ignored by git, compiler and linter, and a new one for each run: two may go on at once. */
+const FOLDER = fileURLToPath(new URL(`../dist/examples-${randomUUID()}`, import.meta.url))
+
+/** What examples may use without importing it. */
+const PRELUDE = `
+import type { Outcome, StoredResponse } from '@pawl/core'
+import type { Generated } from 'kysely'
+import type { Pool } from 'pg'
+declare global {
+  interface Database {
+    rides: { id: Generated<string>; rider: string; amount: number; charge_id: string | null }
+  }
+  const pool: Pool
+  const user: { id: string }
+  const key: string
+  const payments: {
+    charge(amount: number, options: { idempotencyKey: string; signal?: AbortSignal }): Promise<{ id: string }>
+  }
+  function isCardDeclined(error: unknown): boolean
+  function send(response: StoredResponse): void
+  function explain(outcome: Outcome): void
+}
+`
+
+const TSCONFIG = {
+  extends: '../../tsconfig.json',
+  compilerOptions: { noEmit: true, composite: false, rootDir: ROOT, noUnusedLocals: false },
+  include: ['*.ts'],
+  exclude: [],
+}
+
+let examples: string[]
+
+beforeAll(async () => {
+  await mkdir(FOLDER, { recursive: true })
+  await writeFile(join(FOLDER, 'prelude.d.ts'), PRELUDE)
+  await writeFile(join(FOLDER, 'tsconfig.json'), JSON.stringify(TSCONFIG))
+  const pages = [
+    'README.md',
+    'packages/core/README.md',
+    ...(await readdir(join(ROOT, 'docs'))).map((name) => `docs/${name}`),
+  ]
+  const blocks = await Promise.all(
+    pages.map(async (page) => codeBlocks(await readFile(join(ROOT, page), 'utf8'))),
+  )
+  examples = blocks.flat()
+  // The README's second example imports its first one by this name.
+  const names = examples.map((_, index) => (index === 0 ? 'create-ride.ts' : `example-${index}.ts`))
+  await Promise.all(examples.map((code, index) => writeFile(join(FOLDER, names[index] ?? ''), code)))
+})
+afterAll(() => rm(FOLDER, { recursive: true, force: true }))
+
+function codeBlocks(markdown: string): string[] {
+  return [...markdown.matchAll(/^```ts\n(.*?)^```$/gms)].map((match) => match[1] ?? '')
+}
+
+test('every example in the docs compiles', async () => {
+  expect(examples.length).toBeGreaterThanOrEqual(3)
+  const errors = await new Promise<string>((resolve) => {
+    execFile(join(ROOT, 'node_modules/.bin/tsc'), ['-p', FOLDER], (_error, stdout) => resolve(stdout))
+  })
+  expect(errors).toBe('')
+})
+
+test("the README's pipeline is about 30 lines, runs, and replays", async () => {
+  expect(examples[0]?.trim().split('\n').length).toBeLessThanOrEqual(32)
+  const database = await TestDatabase.create()
+  await createRideTables(database)
+  const payments = new Provider(inject('providerUrl'))
+  Object.assign(globalThis, { payments, isCardDeclined: () => false })
+  const page = (await import(pathToFileURL(join(FOLDER, 'create-ride.ts')).href)) as {
+    createRide: Pipeline<Database, { amount: number }> & AnyPipeline<Database>
+  }
+  const engine = createEngine({
+    pool: database.pool(),
+    pipelines: [page.createRide],
+    schema: database.schema,
+  })
+  const request = { scope: 'rider', key: randomUUID(), input: { amount: 7 } }
+  const first = await engine.execute(page.createRide, request)
+  const second = await engine.execute(page.createRide, request)
+  if (first.type !== 'completed' || second.type !== 'replayed')
+    throw new Error(`${first.type}, ${second.type}`)
+  expect(second.response).toEqual(first.response)
+  expect(await payments.ledger()).toHaveLength(1)
+  await engine.close()
+  await database.drop()
+})

@@ -1,0 +1,237 @@
+import { randomUUID } from 'node:crypto'
+import { absent, found, type PipelineSettings, respond, retryLater } from '@pawl/core'
+import { afterEach, beforeEach, expect, inject, test } from 'vitest'
+import { PostgresProxy } from '../support/postgres-proxy.js'
+import { Provider } from '../support/provider.js'
+import { createEngine, createRideOf, createRideTables, pipeline } from '../support/rides.js'
+import { expectWholePool, hear } from '../support/signals.js'
+import { TestDatabase } from '../support/test-database.js'
+import { expectOneWholeRide } from '../support/whole-ride.js'
+
+let database: TestDatabase
+let provider: Provider
+let proxy: PostgresProxy
+let application: string
+
+beforeEach(async () => {
+  database = await TestDatabase.create()
+  await createRideTables(database)
+  provider = new Provider(inject('providerUrl'))
+  proxy = await PostgresProxy.start(database.url)
+  application = `through_proxy_${randomUUID()}`
+})
+afterEach(async () => {
+  await database.drop()
+  await proxy.close()
+})
+
+/** A pool through the proxy. Without connectionTimeoutMillis, `pg` itself waits for a half-open server for ever. */
+function proxied() {
+  return database.pool({
+    connectionString: proxy.url,
+    application_name: application,
+    connectionTimeoutMillis: 500,
+  })
+}
+
+const INSERT_KEY = 'ON CONFLICT (scope, key) DO NOTHING'
+const TAKE_OVER_KEY = 'holder = $3::uuid, lease_until'
+const DECLARE_CALL = `'kind', 'calling'`
+const SKIP_PHASE = `'s', true`
+const RELEASE_KEY = 'lease_until = CASE WHEN $4::boolean'
+const MARK_STUCK = `status = 'stuck', stuck_reason = $4, lease_until`
+const FAULTS = ['answer_lost', 'statement_lost'] as const
+
+function startRide() {
+  const pool = proxied()
+  const createRide = createRideOf(provider)
+  const engine = createEngine({ pool, pipelines: [createRide], schema: database.schema })
+  const request = { scope: 'rider', key: randomUUID(), input: { amount: 700 } }
+  return { pool, engine, execute: () => engine.execute(createRide, request) }
+}
+
+test.each(FAULTS)('the reservation with %s is still ours, and one grant', async (fault) => {
+  const { pool, engine, execute } = startRide()
+  const reserved = hear('pawl:reserved')
+  const struck = proxy.armStatement(INSERT_KEY, fault)
+  expect(await execute()).toMatchObject({ type: 'completed' })
+  await struck
+  expect(reserved).toMatchObject([{ fence: 1 }])
+  await expectOneWholeRide(database, provider)
+  await expectWholePool(pool, database, application)
+  await engine.close()
+})
+
+test.each(FAULTS)('the take-over with %s is still ours, and one grant', async (fault) => {
+  const { pool, engine, execute } = startRide()
+  await provider.willMeet('refuse_500')
+  expect(await execute()).toMatchObject({ type: 'retry_later' })
+  const takenOver = hear('pawl:taken_over')
+  const struck = proxy.armStatement(TAKE_OVER_KEY, fault)
+  expect(await execute()).toMatchObject({ type: 'completed' })
+  await struck
+  expect(takenOver).toMatchObject([{ fence: 2, attempts: 1 }])
+  await expectOneWholeRide(database, provider)
+  await expectWholePool(pool, database, application)
+  await engine.close()
+})
+
+test.each(FAULTS)('a declared call with %s is declared anew and made once, without asking', async (fault) => {
+  let asked = 0
+  const charge = pipeline<{ amount: number }>({ name: 'charge', version: 1 })
+    .foreign('charged', {
+      guarantee: 'queryable',
+      call: ({ input, idempotencyKey }) => provider.charge(input.amount, { idempotencyKey }),
+      reconcile: async ({ idempotencyKey }) => {
+        asked++
+        const charge = await provider.find(idempotencyKey)
+        return charge === null ? absent() : found(charge)
+      },
+    })
+    .finish(() => respond(201))
+  const pool = proxied()
+  const engine = createEngine({ pool, pipelines: [charge], schema: database.schema })
+  const struck = proxy.armStatement(DECLARE_CALL, fault)
+  const request = { scope: 's', key: 'k', input: { amount: 5 } }
+  expect(await engine.execute(charge, request)).toMatchObject({ type: 'completed' })
+  await struck
+  expect(await provider.requests()).toHaveLength(1)
+  expect(asked).toBe(0)
+  await expectWholePool(pool, database, application)
+  await engine.close()
+})
+
+test.each(FAULTS)('a skipped phase with %s is skipped once', async (fault) => {
+  const skipping = pipeline<{ amount: number }>({ name: 'skipping', version: 1 })
+    .foreign('charged', {
+      when: ({ input }) => input.amount > 0,
+      call: ({ input, idempotencyKey }) => provider.charge(input.amount, { idempotencyKey }),
+    })
+    .finish(() => respond(204))
+  const pool = proxied()
+  const engine = createEngine({ pool, pipelines: [skipping], schema: database.schema })
+  const struck = proxy.armStatement(SKIP_PHASE, fault)
+  expect(await engine.execute(skipping, { scope: 's', key: 'k', input: { amount: 0 } })).toMatchObject({
+    type: 'completed',
+  })
+  await struck
+  const view = await engine.inspect('s', 'k')
+  expect(view?.trail.map(({ point, skipped }) => [point, skipped])).toEqual([
+    ['charged', true],
+    ['finished', false],
+  ])
+  expect(await provider.requests()).toEqual([])
+  await expectWholePool(pool, database, application)
+  await engine.close()
+})
+
+test.each(FAULTS)('a release with %s loses nothing but time', async (fault) => {
+  const { pool, engine, execute } = startRide()
+  await provider.willMeet('refuse_500')
+  const struck = proxy.armStatement(RELEASE_KEY, fault)
+  expect(await execute()).toMatchObject({ type: 'retry_later', recoveryPoint: 'ride_created' })
+  await struck
+  if (fault === 'statement_lost') await database.expireLeases()
+  expect(await execute()).toMatchObject({ type: 'completed' })
+  await expectOneWholeRide(database, provider)
+  await expectWholePool(pool, database, application)
+  await engine.close()
+})
+
+test.each(FAULTS)('a key that is to be stuck, with %s, is found stuck by the next', async (fault) => {
+  const failing = pipeline({ name: 'failing', version: 1, maxAttempts: 1 }).finish(() => {
+    throw new Error('broken')
+  })
+  const engine = createEngine({ pool: proxied(), pipelines: [failing], schema: database.schema })
+  const request = { scope: 's', key: 'k', input: null }
+  const struck = proxy.armStatement(MARK_STUCK, fault)
+  expect(await engine.execute(failing, request)).toMatchObject({ type: 'retry_later' })
+  await struck
+  await database.expireLeases()
+  expect(await engine.execute(failing, request)).toMatchObject({
+    type: 'stuck',
+    reason: 'attempts_exhausted',
+  })
+  await engine.close()
+})
+
+/** Short, so that a silent database is given up soon. */
+const IMPATIENT: PipelineSettings = {
+  leaseMs: 400,
+  statementTimeoutMs: 100,
+  lockTimeoutMs: 50,
+  idleTimeoutMs: 100,
+  transactionRetries: 1,
+}
+
+test('a database that is stalled before the reservation: unavailable, no user code, and the pool recovers', async () => {
+  let ran = 0
+  const noting = pipeline({ name: 'noting', version: 1 }).finish(() => {
+    ran++
+    return respond(204)
+  })
+  const pool = proxied()
+  const options = { pool, pipelines: [noting], schema: database.schema, acquireTimeoutMs: 200 }
+  const engine = createEngine({ ...options, defaults: IMPATIENT })
+  await pool.query('SELECT 1')
+  proxy.stall()
+  const request = { scope: 's', key: 'k', input: null }
+  expect(await engine.execute(noting, request)).toMatchObject({ type: 'unavailable' })
+  expect(ran).toBe(0)
+  proxy.flow()
+  expect(await engine.execute(noting, request)).toMatchObject({ type: 'completed' })
+  await expectWholePool(pool, database, application)
+  await engine.close()
+})
+
+test.each(['before', 'after'] as const)(
+  'a database that stalls inside a phase, %s its user code: retry_later in bounded time, and a later try goes on',
+  async (when) => {
+    let stalls = true
+    const stalling = pipeline({ name: 'stalling', version: 1 })
+      .local('written', async ({ tx }) => {
+        if (stalls && when === 'before') proxy.stall()
+        await tx.insertInto('audit').values({ what: 'written' }).execute()
+        if (stalls && when === 'after') proxy.stall()
+      })
+      .finish(() => retryLater())
+    const pool = proxied()
+    const options = { pool, pipelines: [stalling], schema: database.schema, acquireTimeoutMs: 200 }
+    const engine = createEngine({ ...options, defaults: IMPATIENT })
+    const request = { scope: 's', key: 'k', input: null }
+    expect(await engine.execute(stalling, request)).toMatchObject({
+      type: 'retry_later',
+      reason: 'transient_error',
+      recoveryPoint: 'started',
+    })
+    stalls = false
+    proxy.flow()
+    await database.backendsGone(application)
+    await database.expireLeases()
+    expect(await engine.execute(stalling, request)).toMatchObject({ recoveryPoint: 'written' })
+    expect(await database.rows('SELECT what FROM audit')).toEqual([{ what: 'written' }])
+    await expectWholePool(pool, database, application)
+    await engine.close()
+  },
+)
+
+test('a COMMIT whose fate cannot be learnt: retry_later, and a later execution goes on from the truth', async () => {
+  const pool = proxied()
+  const createRide = createRideOf(provider)
+  const options = { pool, pipelines: [createRide], schema: database.schema, acquireTimeoutMs: 200 }
+  const engine = createEngine({ ...options, defaults: IMPATIENT })
+  const request = { scope: 'rider', key: 'k', input: { amount: 700 } }
+  const struck = proxy.armCommit('answer_lost', 1).then(() => proxy.stall())
+  expect(await engine.execute(createRide, request)).toMatchObject({
+    type: 'retry_later',
+    reason: 'transient_error',
+  })
+  await struck
+  proxy.flow()
+  await database.expireLeases()
+  expect(await engine.execute(createRide, request)).toMatchObject({ type: 'completed' })
+  await expectOneWholeRide(database, provider)
+  expect(await provider.requests()).toHaveLength(1)
+  await expectWholePool(pool, database, application)
+  await engine.close()
+})

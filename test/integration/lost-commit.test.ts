@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto'
+import type { Outcome } from '@pawl/core'
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
+import { PostgresProxy } from '../support/postgres-proxy.js'
+import { Provider } from '../support/provider.js'
+import { createEngine, createRideOf, createRideTables } from '../support/rides.js'
+import { expectWholePool, hear, waitingForLock } from '../support/signals.js'
+import { TestDatabase } from '../support/test-database.js'
+import { expectOneWholeRide } from '../support/whole-ride.js'
+
+let database: TestDatabase
+let provider: Provider
+let proxy: PostgresProxy
+let application: string
+
+beforeEach(async () => {
+  database = await TestDatabase.create()
+  await createRideTables(database)
+  provider = new Provider(inject('providerUrl'))
+  proxy = await PostgresProxy.start(database.url)
+  application = `through_proxy_${randomUUID()}`
+})
+afterEach(async () => {
+  await database.drop()
+  await proxy.close()
+})
+
+function start() {
+  const pool = database.pool({ connectionString: proxy.url, application_name: application })
+  const createRide = createRideOf(provider)
+  const engine = createEngine({ pool, pipelines: [createRide], schema: database.schema })
+  const request = { scope: 'rider', key: randomUUID(), input: { amount: 700 } }
+  return { pool, engine, execute: (): Promise<Outcome> => engine.execute(createRide, request) }
+}
+
+const COMMITS = [
+  { phase: 'ride_created', commitsBefore: 0 },
+  { phase: 'charge_created', commitsBefore: 1 },
+  { phase: 'finished', commitsBefore: 2 },
+] as const
+
+describe.each(COMMITS)('the COMMIT of $phase', ({ phase, commitsBefore }) => {
+  test.each([
+    { fault: 'answer_lost', committed: true },
+    { fault: 'commit_lost', committed: false },
+  ] as const)(
+    'with $fault: neither lost nor doubled, in the same execution',
+    async ({ fault, committed }) => {
+      const { pool, engine, execute } = start()
+      const settled = hear('pawl:commit_settled')
+      const struck = proxy.armCommit(fault, commitsBefore)
+      const outcome = await execute()
+      await struck
+      expect(outcome).toMatchObject({ type: 'completed', response: { status: 201 } })
+      expect(settled).toMatchObject([{ phase, committed }])
+      await expectOneWholeRide(database, provider)
+      expect(await provider.requests()).toHaveLength(1)
+      expect(await execute()).toMatchObject({ type: 'replayed' })
+      await expectWholePool(pool, database, application)
+      await engine.close()
+    },
+  )
+
+  test('that lands late: the raise waits for its row lock, and sees the truth', async () => {
+    const { pool, engine, execute } = start()
+    const settled = hear('pawl:commit_settled')
+    const struck = proxy.armCommit('commit_late', commitsBefore)
+    const running = execute()
+    await struck
+    await waitingForLock(database, application)
+    // What a plain read would have gone by: the phase is not there yet.
+    const [early] = await database.rows<{ recovery_point: string }>(
+      'SELECT recovery_point FROM pawl.idempotency_keys',
+    )
+    expect(early?.recovery_point).not.toBe(phase)
+    proxy.deliverCommit()
+    expect(await running).toMatchObject({ type: 'completed', response: { status: 201 } })
+    expect(settled).toMatchObject([{ phase, committed: true }])
+    await expectOneWholeRide(database, provider)
+    expect(await provider.requests()).toHaveLength(1)
+    expect({ out: pool.totalCount - pool.idleCount, waiting: pool.waitingCount }).toEqual({
+      out: 0,
+      waiting: 0,
+    })
+    await engine.close()
+  })
+})
+
+test('a raise whose own answer is lost recognises itself', async () => {
+  const { engine, execute } = start()
+  const struck = proxy
+    .armCommit('answer_lost', 1)
+    .then(() => proxy.armStatement('SET fence = k.fence + 1, holder = $4', 'answer_lost'))
+  expect(await execute()).toMatchObject({ type: 'completed' })
+  await struck
+  await expectOneWholeRide(database, provider)
+  expect(await provider.requests()).toHaveLength(1)
+  await engine.close()
+})
