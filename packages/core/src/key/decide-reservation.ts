@@ -69,7 +69,12 @@ export function decideReservation(
   if (row.nowMs - row.createdMs >= abandonAfterMs) return { type: 'give_up', reason: 'abandoned' }
 
   if (resolution.type === 'registered') {
-    return { type: 'take_over', definition: resolution.definition, at: { ...row, stateJson: null } }
+    const { recoveryPoint, intent } = row
+    return {
+      type: 'take_over',
+      definition: resolution.definition,
+      at: { recoveryPoint, intent, stateJson: null },
+    }
   }
   return upgrade(row, resolution.definition, resolution.upgrade)
 }

@@ -114,7 +114,7 @@ async function askOnce(
     case 'take_over': {
       const { definition, at } = decision
       const leaseMs = env.settings.leaseMsAt(definition, at.recoveryPoint)
-      const by = { holder, leaseMs, version: definition.version, definitionHash: definition.hash, ...at }
+      const by = { ...at, holder, leaseMs, version: definition.version, definitionHash: definition.hash }
       const taken = await takeOverKey(store, row, by)
       return taken === null
         ? 'moved'

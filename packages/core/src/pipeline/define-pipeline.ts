@@ -18,8 +18,8 @@ import type {
   GuaranteeOptions,
   MaybePromise,
   Phase,
+  PhaseReturn,
   StateAfter,
-  StateReturn,
   TransactionContext,
 } from './phase.js'
 import { definitionOf, type Pipeline, type PipelineDefinition, type UpgradeFrom } from './pipeline.js'
@@ -64,7 +64,7 @@ export interface PipelineBuilder<DB, Given, Input, State, Points extends string>
    */
   local<Name extends string, Returned, Condition extends boolean = never>(
     name: PointName<Name, Points>,
-    run: (context: TransactionContext<DB, Input, State>) => MaybePromise<Returned & StateReturn<Returned>>,
+    run: (context: TransactionContext<DB, Input, State>) => Returned & PhaseReturn<Returned>,
     options?: PhaseSettings & Conditional<Input, State, Condition>,
   ): PipelineBuilder<DB, Given, Input, StateAfter<State, Returned, Condition>, Points | Name>
 
@@ -81,10 +81,10 @@ export interface PipelineBuilder<DB, Given, Input, State, Points extends string>
    *   onError: ({ error }) => (isCardDeclined(error) ? respond(402, { code: 'declined' }) : retryLater(error)),
    * })
    */
-  foreign<Name extends string, Result, Returned = undefined, Condition extends boolean = never>(
+  foreign<Name extends string, Called, Returned = undefined, Condition extends boolean = never>(
     name: PointName<Name, Points>,
-    options: ForeignPhaseOptions<DB, Input, State, Result, Returned> &
-      GuaranteeOptions<Input, State, Result> &
+    options: ForeignPhaseOptions<DB, Input, State, Called, Returned> &
+      GuaranteeOptions<Input, State, Awaited<Called>> &
       Conditional<Input, State, Condition>,
   ): PipelineBuilder<DB, Given, Input, StateAfter<State, Returned, Condition>, Points | Name>
 

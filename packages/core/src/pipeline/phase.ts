@@ -98,15 +98,15 @@ export interface Conditional<Input, State, Condition extends boolean> {
   readonly when?: (context: PhaseContext<Input, State>) => Condition
 }
 
-export interface ForeignPhaseOptions<DB, Input, State, Result, Returned> extends PhaseSettings {
+export interface ForeignPhaseOptions<DB, Input, State, Called, Returned> extends PhaseSettings {
   /** The one foreign side effect. No transaction is open and no connection is held. */
-  readonly call: (context: CallContext<Input, State>) => MaybePromise<Result & Jsonable<Result>>
+  readonly call: (context: CallContext<Input, State>) => Called & CallReturn<Called>
   /** Records the result, in one transaction with the recovery point. */
   readonly settle?: (
-    context: TransactionContext<DB, Input, State> & { readonly result: NoInfer<Result> },
-  ) => MaybePromise<Returned & StateReturn<Returned>>
+    context: TransactionContext<DB, Input, State> & { readonly result: NoInfer<Awaited<Called>> },
+  ) => Returned & PhaseReturn<Returned>
   /** The provider's name for the effect, recorded in `effects` for reconciliation. */
-  readonly reference?: (result: NoInfer<Result>) => string
+  readonly reference?: (result: NoInfer<Awaited<Called>>) => string
   /**
    * Asked when `call` failed. May write and respond: rows and response commit together. Nothing returned means: treat
    * the error as usual. A final response to an error that does not say what happened is refused.
@@ -120,12 +120,20 @@ export interface ForeignPhaseOptions<DB, Input, State, Result, Returned> extends
 
 type NoPatch = void | undefined | null
 
+// The type of what a function returns is inferred whole, promise and all: the compiler would make one candidate of each
+// member of a union behind `T | Promise<T>`, and then settle for the first.
+
 /** What a phase may return, or the sentence that says what is wrong with it. */
-export type StateReturn<Returned> = Returned extends Directive | NoPatch
+export type PhaseReturn<Returned> =
+  Returned extends Promise<infer Value> ? Promise<StateReturn<Value>> : StateReturn<Returned>
+
+type StateReturn<Returned> = Returned extends Directive | NoPatch
   ? Returned
   : Returned extends readonly unknown[] | string | number | boolean
     ? NotJson<'a phase returns an object that is merged into the state, or respond(), or retryLater()'>
     : Jsonable<Returned>
+
+type CallReturn<Called> = Called extends Promise<infer Value> ? Promise<Jsonable<Value>> : Jsonable<Called>
 
 type PatchOf<Returned> = Exclude<Returned, Directive | NoPatch>
 /** Written out by `infer`, so that the compiler's messages show the members and not how they came together. */
@@ -136,11 +144,11 @@ type Overwrite<State, Patch> = Patch extends unknown
   : never
 
 /** The state after a phase: certain members if it always returns them, optional ones if it may not. */
-export type StateAfter<State, Returned, Condition> = [PatchOf<Returned>] extends [never]
+export type StateAfter<State, Returned, Condition> = [PatchOf<Awaited<Returned>>] extends [never]
   ? State
-  : [Condition | Extract<Returned, NoPatch>] extends [never]
-    ? Overwrite<State, PatchOf<Returned>>
-    : Overwrite<State, Partial<PatchOf<Returned>>>
+  : [Condition | Extract<Awaited<Returned>, NoPatch>] extends [never]
+    ? Overwrite<State, PatchOf<Awaited<Returned>>>
+    : Overwrite<State, Partial<PatchOf<Awaited<Returned>>>>
 
 // How the engine sees a phase once the types have done their work.
 

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Kysely } from 'kysely'
 import type { Pool } from 'pg'
 import { announce } from '../announce/announce.js'
@@ -108,6 +109,8 @@ export class RunningEngine<DB> implements Engine<DB> {
       afterwards: new Set(),
     }
     this.db = kysely.onPool<DB>()
+    // Every running call listens for the end; Node takes more than ten of them for a leak.
+    setMaxListeners(0, this.#stopping.signal)
     // A pool without a listener ends the process when an idle connection breaks.
     pool.on('error', this.#onPoolError)
   }

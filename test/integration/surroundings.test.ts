@@ -1,0 +1,68 @@
+import { randomUUID } from 'node:crypto'
+import { subscribe } from '@pawl/core'
+import pg from 'pg'
+import { afterEach, beforeEach, expect, inject, test } from 'vitest'
+import { Provider } from '../support/provider.js'
+import { createEngine, createRideOf, createRideTables } from '../support/rides.js'
+import { TestDatabase } from '../support/test-database.js'
+
+let database: TestDatabase
+let provider: Provider
+
+beforeEach(async () => {
+  database = await TestDatabase.create()
+  await createRideTables(database)
+  provider = new Provider(inject('providerUrl'))
+})
+afterEach(() => database.drop())
+
+async function runRide(pool: pg.Pool) {
+  const createRide = createRideOf(provider)
+  const engine = createEngine({ pool, pipelines: [createRide], schema: database.schema })
+  const request = { scope: 'rider', key: randomUUID(), input: { amount: 5 } }
+  const first = await engine.execute(createRide, request)
+  const second = await engine.execute(createRide, request)
+  const view = await engine.inspect('rider', request.key)
+  await engine.close()
+  return { first: first.type, second: second.type, fence: view?.fence, charges: await provider.ledger() }
+}
+
+const FINE = { first: 'completed', second: 'replayed', fence: 1, charges: [{ amount: 5 }] }
+
+test.each(['repeatable read', 'serializable'])(
+  'a database whose default isolation is %s makes no difference',
+  async (level) => {
+    const options = `-c search_path=${database.businessSchema} -c default_transaction_isolation=${level.replace(' ', '\\ ')}`
+    expect(await runRide(database.pool({ options }))).toMatchObject(FINE)
+  },
+)
+
+test("the application's type parsers make no difference", async () => {
+  // A pool's parsers have the same reach as global ones, and do not disturb other tests. The ride itself reads uuids.
+  const types = { getTypeParser: (oid: number) => (oid === pg.types.builtins.UUID ? String : () => 'parsed') }
+  expect(await runRide(database.pool({ types } as pg.PoolConfig))).toMatchObject(FINE)
+})
+
+test('an idle connection that is killed does not end the process, though nobody listens to the pool', async () => {
+  const name = `idle_${randomUUID().slice(0, 8)}`
+  const options = `-c search_path=${database.businessSchema}`
+  const pool = new pg.Pool({ connectionString: database.url, options, application_name: name })
+  const createRide = createRideOf(provider)
+  const engine = createEngine({ pool, pipelines: [createRide], schema: database.schema })
+  const heard = new Promise<string>((resolve) => {
+    const stop = subscribe('pawl:warning', ({ message }) => {
+      stop()
+      resolve(message)
+    })
+  })
+  await engine.execute(createRide, { scope: 'rider', key: randomUUID(), input: { amount: 5 } })
+  await database.rows('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1', [
+    name,
+  ])
+  expect(await heard).toBe('an idle connection broke')
+  expect(
+    await engine.execute(createRide, { scope: 'rider', key: randomUUID(), input: { amount: 5 } }),
+  ).toMatchObject({ type: 'completed' })
+  await engine.close()
+  await pool.end()
+})
