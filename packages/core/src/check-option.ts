@@ -36,11 +36,18 @@ export function checkOptionalFunction(owner: OptionOwner, option: string, value:
   if (value !== undefined) checkFunction(owner, option, value)
 }
 
-export function checkWholeNumber(owner: OptionOwner, option: string, value: unknown, least: number): void {
+export function checkWholeNumber(
+  owner: OptionOwner,
+  option: string,
+  value: unknown,
+  least: number,
+  most = Number.MAX_SAFE_INTEGER,
+): void {
   if (value === undefined) return
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < least) {
     throw invalidOption(owner, option, value, `a whole number of ${least} or more`)
   }
+  if (value > most) throw invalidOption(owner, option, value, `at most ${most}`)
 }
 
 export function checkOneOf(

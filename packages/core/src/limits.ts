@@ -1,6 +1,12 @@
 const SECOND_MS = 1_000
 const HOUR_MS = 3_600 * SECOND_MS
 
+/**
+ * What a timer of Node, a time-out of PostgreSQL and an `integer` column hold. A longer timer would fire at once; the
+ * others would fail at the first request.
+ */
+export const MAX_INT32 = 2_147_483_647
+
 /** Long enough that a pause for garbage collection or a slow disk is no loss; short enough to wait for. */
 export const DEFAULT_LEASE_MS = 30 * SECOND_MS
 

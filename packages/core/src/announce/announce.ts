@@ -62,7 +62,7 @@ export interface PawlMessages {
 
 export type PawlChannel = keyof PawlMessages
 
-type Listener = (message: unknown, name: string | symbol) => void
+type Listener = (message: unknown, name: string | symbol) => unknown
 
 const names = {
   'pawl:reserved': true,
@@ -125,17 +125,21 @@ export function hashName(...parts: readonly string[]): string {
  */
 function guardedChannel(name: PawlChannel): ReturnType<typeof channel> {
   const target = channel(name)
-  const guards = new Map<Listener, Listener>()
+  const guards = new WeakMap<Listener, Listener>()
   const guardOf = (listener: Listener): Listener => {
-    const known = guards.get(listener)
+    // What is no function is for Node to refuse.
+    const known = typeof listener === 'function' ? guards.get(listener) : listener
     if (known !== undefined) return known
+    const warn = (error: unknown): void =>
+      process.emitWarning(
+        `A listener of ${name} threw: ${error instanceof Error ? error.message : String(error)}`,
+      )
     const guard: Listener = (message, from) => {
       try {
-        listener(message, from)
+        const returned: unknown = listener(message, from)
+        if (returned instanceof Promise) returned.catch(warn)
       } catch (error) {
-        process.emitWarning(
-          `A listener of ${name} threw: ${error instanceof Error ? error.message : String(error)}`,
-        )
+        warn(error)
       }
     }
     guards.set(listener, guard)

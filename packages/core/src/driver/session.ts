@@ -49,9 +49,17 @@ export class Session {
     this.#client.on('end', this.#onEnd)
   }
 
-  /** The first error a query met, which the user may have swallowed. */
+  /** The first error a query met since all was well, which the user may have swallowed. */
   get firstError(): unknown {
     return this.#firstError
+  }
+
+  /**
+   * Whether the open transaction can no longer commit. The status alone says so too late: a query fails as its error
+   * arrives, and the status comes after it.
+   */
+  get doomed(): boolean {
+    return this.transactionStatus === 'E' || sqlStateOf(this.#firstError) !== null
   }
 
   get transactionStatus(): 'I' | 'T' | 'E' | null {
@@ -104,7 +112,10 @@ export class Session {
   async #send(config: { text: string; values?: unknown[]; types?: never }): Promise<unknown> {
     const timer = setTimeout(() => this.giveUp(), this.#deadlineMs)
     try {
-      return await this.#client.query(config)
+      const result = await this.#client.query(config)
+      // In a doomed transaction every statement fails: this one tells that a savepoint has undone the error.
+      if (this.transactionStatus === 'T') this.#firstError = null
+      return result
     } catch (error) {
       this.#firstError ??= error
       throw this.#isLost(error)

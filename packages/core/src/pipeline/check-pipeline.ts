@@ -9,7 +9,7 @@ import {
 } from '../check-option.js'
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { PawlError } from '../errors.js'
-import { MAX_NAME_LENGTH } from '../limits.js'
+import { MAX_INT32, MAX_NAME_LENGTH } from '../limits.js'
 import { GUARANTEES } from './phase.js'
 import { checkSettings, PHASE_SETTING_NAMES, PIPELINE_SETTING_NAMES } from './settings.js'
 
@@ -19,7 +19,7 @@ const NAME = /^[A-Za-z][A-Za-z0-9_.-]*$/
 const RESERVED_POINTS = ['started', 'finished']
 
 export function checkPipelineOptions(options: Record<string, unknown>): void {
-  const owner = ownerOf(options['name'])
+  const owner = ownerOf((options as Record<string, unknown> | null | undefined)?.['name'])
   checkKnownOptions(owner, options, [
     'name',
     'version',
@@ -29,7 +29,7 @@ export function checkPipelineOptions(options: Record<string, unknown>): void {
     ...PIPELINE_SETTING_NAMES,
   ])
   checkName(owner, 'name', options['name'])
-  checkWholeNumber(owner, 'version', options['version'] ?? null, 1)
+  checkWholeNumber(owner, 'version', options['version'] ?? null, 1, MAX_INT32)
   checkOptionalFunction(owner, 'fingerprint', options['fingerprint'])
   checkSchema(owner, options['input'] as Partial<StandardSchemaV1>)
   checkUpgrades(owner, options['upgradesFrom'], options['version'] as number)
@@ -40,6 +40,13 @@ export function checkLocalPhase(owner: OptionOwner, run: unknown, options: objec
   checkFunction(owner, 'the second argument', run)
   checkKnownOptions(owner, options, ['when', ...PHASE_SETTING_NAMES])
   checkOptionalFunction(owner, 'when', (options as { when?: unknown }).when)
+  checkSettings(owner, options)
+}
+
+/** It always runs, so it has no `when`. */
+export function checkFinish(owner: OptionOwner, run: unknown, options: object): void {
+  checkFunction(owner, 'the first argument', run)
+  checkKnownOptions(owner, options, PHASE_SETTING_NAMES)
   checkSettings(owner, options)
 }
 
@@ -96,7 +103,7 @@ export function checkEffectName(owner: OptionOwner, effectName: string, taken: r
 }
 
 export function ownerOf(pipeline: unknown, phase?: string): OptionOwner {
-  const where = `pipeline '${String(pipeline)}'${phase === undefined ? '' : `, phase '${phase}'`}`
+  const where = `pipeline '${String(pipeline)}'${phase === undefined ? '' : `, phase '${String(phase)}'`}`
   return { code: 'PAWL_INVALID_PIPELINE', where }
 }
 
@@ -133,6 +140,14 @@ function checkUpgrades(owner: OptionOwner, upgrades: unknown, version: number): 
       throw invalidOption(owner, 'upgradesFrom.version', upgrade['version'], `a version before ${version}`)
     }
     checkOptionalFunction(owner, 'upgradesFrom.state', upgrade['state'])
+    checkPoints(owner, upgrade['points'])
+  }
+}
+
+function checkPoints(owner: OptionOwner, points: unknown): void {
+  if (points === undefined) return
+  if (typeof points !== 'object' || points === null || Array.isArray(points)) {
+    throw invalidOption(owner, 'upgradesFrom.points', points, 'an object of old names and new ones')
   }
 }
 

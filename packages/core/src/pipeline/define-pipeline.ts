@@ -3,6 +3,7 @@ import { PawlError } from '../errors.js'
 import { DEFAULT_QUIET_MS, DEFAULT_WINDOW_MS } from '../limits.js'
 import {
   checkEffectName,
+  checkFinish,
   checkForeignPhase,
   checkLocalPhase,
   checkPipelineOptions,
@@ -202,7 +203,7 @@ class UntypedBuilder {
   finish(run: (context: never) => unknown, options: PhaseSettings = {}): Pipeline<never, never> {
     const { name, version, input, fingerprint, upgradesFrom } = this.#options
     const owner = ownerOf(name, 'finished')
-    checkLocalPhase(owner, run, options)
+    checkFinish(owner, run, options)
     const definition: PipelineDefinition = {
       name,
       version,

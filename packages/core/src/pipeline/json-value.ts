@@ -93,7 +93,8 @@ function assertJsonContainer(value: object, what: string, path: string, depth: n
   }
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype !== null && prototype !== Object.prototype && Object.getPrototypeOf(prototype) !== null) {
-    throw notJson(what, path, `is a ${value.constructor.name}, which JSON would not give back`)
+    const { constructor } = value as { readonly constructor?: { readonly name?: unknown } }
+    throw notJson(what, path, `is a ${String(constructor?.name)}, which JSON would not give back`)
   }
   for (const [key, member] of Object.entries(value)) {
     if (member !== undefined) assertJson(member, what, `${path}.${key}`, depth + 1)

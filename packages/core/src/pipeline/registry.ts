@@ -60,9 +60,11 @@ export function upgradePoint(
   upgrade: UpgradeFrom,
   point: string,
 ): string | null {
-  const mapped = upgrade.points?.[point] ?? point
+  const { points = {} } = upgrade
+  // A phase may be called `constructor`, and every object has that.
+  const mapped = Object.hasOwn(points, point) ? points[point] : point
   const known = mapped === 'started' || definition.phases.some((phase) => phase.name === mapped)
-  return known ? mapped : null
+  return known && mapped !== undefined ? mapped : null
 }
 
 function readDefinition(pipeline: AnyPipeline<never>): PipelineDefinition {

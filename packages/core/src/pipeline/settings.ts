@@ -9,6 +9,7 @@ import {
   MAX_DEFAULT_IDLE_TIMEOUT_MS,
   MAX_DEFAULT_LOCK_TIMEOUT_MS,
   MAX_DEFAULT_STATEMENT_TIMEOUT_MS,
+  MAX_INT32,
   MIN_LEASE_MS,
 } from '../limits.js'
 
@@ -67,10 +68,10 @@ export const PIPELINE_SETTING_NAMES = [
 export function checkSettings(owner: OptionOwner, settings: PipelineSettings): void {
   checkOneOf(owner, 'isolation', settings.isolation, ISOLATION_LEVELS)
   checkWholeNumber(owner, 'transactionRetries', settings.transactionRetries, 0)
-  checkWholeNumber(owner, 'leaseMs', settings.leaseMs, MIN_LEASE_MS)
+  checkWholeNumber(owner, 'leaseMs', settings.leaseMs, MIN_LEASE_MS, MAX_INT32)
   checkWholeNumber(owner, 'maxAttempts', settings.maxAttempts, 1)
   for (const name of ['statementTimeoutMs', 'lockTimeoutMs', 'idleTimeoutMs', 'callTimeoutMs'] as const) {
-    checkWholeNumber(owner, name, settings[name], 1)
+    checkWholeNumber(owner, name, settings[name], 1, MAX_INT32)
   }
   checkWholeNumber(owner, 'retentionMs', settings.retentionMs, 1)
   checkWholeNumber(owner, 'abandonAfterMs', settings.abandonAfterMs, 1)

@@ -54,13 +54,16 @@ function classifySqlState(sqlState: string): ErrorClass {
   return TRANSIENT_STATES.has(sqlState) || sqlState.startsWith('53') ? 'transient' : 'unknown'
 }
 
-function isTransient(error: unknown): boolean {
-  if (typeof error !== 'object' || error === null) return false
+/** Deeper than anybody wraps errors; causes can also go in a circle. */
+const MAX_CAUSES = 8
+
+function isTransient(error: unknown, depth = 0): boolean {
+  if (typeof error !== 'object' || error === null || depth > MAX_CAUSES) return false
   if (isSocketError(error)) return true
   const { name, status, statusCode, cause } = error as Record<string, unknown>
   if (typeof name === 'string' && TRANSIENT_NAMES.has(name)) return true
   const httpStatus = status ?? statusCode
   if (typeof httpStatus === 'number' && isTransientStatus(httpStatus)) return true
   // fetch says "fetch failed" and hides the socket's error behind it.
-  return cause !== undefined && cause !== error && isTransient(cause)
+  return isTransient(cause, depth + 1)
 }

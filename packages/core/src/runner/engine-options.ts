@@ -13,6 +13,7 @@ import {
   DEFAULT_MAX_INPUT_BYTES,
   DEFAULT_MAX_RESPONSE_BYTES,
   DEFAULT_MAX_STATE_BYTES,
+  MAX_INT32,
 } from '../limits.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import { checkSettings, PIPELINE_SETTING_NAMES, type PipelineSettings } from '../pipeline/settings.js'
@@ -80,7 +81,7 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
     throw invalidOption(OWNER, 'plugins', plugins, 'a list of Kysely plugins')
   if (stager !== undefined)
     checkFunction(OWNER, 'stager.stage', (stager as Partial<Stager<never>> | null)?.stage)
-  checkWholeNumber(OWNER, 'acquireTimeoutMs', acquireTimeoutMs, 1)
+  checkWholeNumber(OWNER, 'acquireTimeoutMs', acquireTimeoutMs, 1, MAX_INT32)
   return {
     tables: tablesIn(options.schema ?? DEFAULT_SCHEMA, OWNER.where),
     namespace,

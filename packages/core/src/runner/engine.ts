@@ -12,7 +12,12 @@ import type { Environment } from '../key/environment.js'
 import { FINGERPRINT_VERSION, fingerprintOf } from '../key/fingerprint.js'
 import { LeaseKeeper } from '../key/lease-keeper.js'
 import { type Reservation, reserveKey, type Wanted } from '../key/reserve-key.js'
-import { CLOSE_ABORT_GRACE_MS, CONNECTION_DEADLINE_SLACK_MS, DEFAULT_CLOSE_TIMEOUT_MS } from '../limits.js'
+import {
+  CLOSE_ABORT_GRACE_MS,
+  CONNECTION_DEADLINE_SLACK_MS,
+  DEFAULT_CLOSE_TIMEOUT_MS,
+  MAX_INT32,
+} from '../limits.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { Outcome, ResumeOutcome } from '../pipeline/outcome.js'
 import { definitionOf, type Pipeline, type PipelineDefinition } from '../pipeline/pipeline.js'
@@ -160,7 +165,7 @@ export class RunningEngine<DB> implements Engine<DB> {
   async close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
     const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'close' }
     checkKnownOptions(owner, options, ['timeoutMs'])
-    checkWholeNumber(owner, 'timeoutMs', options.timeoutMs, 0)
+    checkWholeNumber(owner, 'timeoutMs', options.timeoutMs, 0, MAX_INT32)
     this.#closing ??= this.#drain(options.timeoutMs ?? DEFAULT_CLOSE_TIMEOUT_MS)
     return this.#closing
   }

@@ -127,7 +127,7 @@ async function runBody(run: Run, work: Work, store: Store): Promise<Returned> {
   }
   connection.assertNotEnded()
   // Asked before the advance, which would otherwise fail with an error that tells the user nothing.
-  if (store.session.transactionStatus === 'E') throw abortedTransaction(store.session)
+  if (store.session.doomed) throw abortedTransaction(store.session)
   const at = { pipeline: definition.name, phase, stateJson: row.stateJson, caps: parts.env.caps }
   return interpretReturn(value, work.by, at)
 }

@@ -79,7 +79,7 @@ export async function declareCall(
 
 /** How a key is given back. */
 export interface Release {
-  /** Leaves the lease to run out, because a call of ours is still under way. */
+  /** Leaves lease and intent as they are, because a call of ours is still under way and will say what it came to. */
   readonly keepLease: boolean
   readonly runAfterMs: number
   /** An attempt counts towards the cap; a retry lengthens the back-off; nothing is as if it had not been granted. */
@@ -97,7 +97,8 @@ const releaseKeyStatement = defineStatement(
      SET lease_until = CASE WHEN $4::boolean THEN k.lease_until END,
          run_after = clock_timestamp() + ${msInterval('$5')},
          attempts = greatest(k.attempts - $6::integer, 0), retries = k.retries + $7::integer,
-         effect_epoch = k.effect_epoch + $8::integer, intent = $9::json,
+         effect_epoch = k.effect_epoch + $8::integer,
+         intent = CASE WHEN $4::boolean THEN k.intent ELSE $9::json END,
          last_error = coalesce($10, k.last_error), updated_at = clock_timestamp()
     FROM ${boundedBy('$11')}
    WHERE ${HELD} AND k.status = 'running'

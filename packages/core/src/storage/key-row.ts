@@ -49,6 +49,8 @@ export interface KeyRow {
   readonly updatedMs: number
   readonly expiresMs: number | null
   readonly nowMs: number
+  /** The transaction that wrote this version of the row: another one, if anything at all has changed since. */
+  readonly writtenBy: string
 }
 
 /** The columns that `readKeyRow` reads; `k` is the key's table. The body travels as base64: half of hex's size. */
@@ -59,7 +61,7 @@ export const KEY_COLUMNS = `
   k.intent, k.effect_epoch, k.last_error, k.trail, k.response_status, k.response_headers,
   encode(k.response_body, 'base64') AS response_body, ${epochMs('k.created_at')} AS created_ms,
   ${epochMs('k.updated_at')} AS updated_ms, ${epochMs('k.expires_at')} AS expires_ms,
-  ${epochMs('clock_timestamp()')} AS now_ms`
+  ${epochMs('clock_timestamp()')} AS now_ms, k.xmin AS written_by`
 
 type TextRow = Readonly<Record<string, string | null>>
 
@@ -93,6 +95,7 @@ export function readKeyRow(row: TextRow): KeyRow {
     updatedMs: Number(text(row, 'updated_ms')),
     expiresMs: numberOrNull(row, 'expires_ms'),
     nowMs: Number(text(row, 'now_ms')),
+    writtenBy: text(row, 'written_by'),
   }
 }
 

@@ -16,13 +16,17 @@ export interface NewKey {
   readonly leaseMs: number
 }
 
+/**
+ * ON CONFLICT alone would be right, but it waits for whoever has the row locked, such as a holder that froze before its
+ * COMMIT, and duplicates would drain the pool. A row that can be seen needs no waiting: it is read, not inserted.
+ */
 const insertKeyStatement = defineStatement(
   'insert_key',
   ({ keys }) => `
   INSERT INTO ${keys} AS k
     (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version, input, holder, lease_until)
   SELECT $1, $2, $3, $4::integer, $5, $6::bytea, $7::smallint, $8::json, $9::uuid, clock_timestamp() + ${msInterval('$10')}
-    FROM ${boundedBy('$11')}
+    FROM ${boundedBy('$11')} WHERE NOT EXISTS (SELECT FROM ${keys} AS seen WHERE seen.scope = $1 AND seen.key = $2)
   ON CONFLICT (scope, key) DO NOTHING
   RETURNING ${KEY_COLUMNS}`,
 )
@@ -66,12 +70,14 @@ export async function findKeyById(store: Store, id: string): Promise<KeyRow | nu
 }
 
 /**
- * The row that was read, if nobody has moved it since and nobody holds it. A locked row belongs to a holder that is
- * about to commit, or froze while doing so: skipped, so that duplicates neither wait nor drain the pool.
+ * The row that was read, if nothing of it has changed since and nobody holds it. The fence alone does not tell: a
+ * holder whose lease ran out may have advanced, declared a call and given the key back under the fence that was read.
+ * A locked row belongs to a holder that is about to commit, or froze while doing so: skipped, so that duplicates
+ * neither wait nor drain the pool.
  */
-const unheld = (keys: string): string => `
+const unheld = (keys: string, writtenBy: string): string => `
   SELECT id FROM ${keys}
-   WHERE id = $1::uuid AND fence = $2::bigint AND status = 'running'
+   WHERE id = $1::uuid AND fence = $2::bigint AND xmin = ${writtenBy}::xid AND status = 'running'
      AND (lease_until IS NULL OR lease_until <= clock_timestamp())
      FOR NO KEY UPDATE SKIP LOCKED`
 
@@ -90,7 +96,7 @@ export interface TakeOver {
 const takeOverKeyStatement = defineStatement(
   'take_over_key',
   ({ keys }) => `
-  WITH target AS (${unheld(keys)})
+  WITH target AS (${unheld(keys, '$10')})
   UPDATE ${keys} AS k
      SET fence = k.fence + 1, holder = $3::uuid, lease_until = clock_timestamp() + ${msInterval('$4')},
          attempts = k.attempts + 1, version = $5::integer, definition_hash = $6, recovery_point = $7,
@@ -111,6 +117,7 @@ export async function takeOverKey(store: Store, read: KeyRow, by: TakeOver): Pro
     by.recoveryPoint,
     by.stateJson,
     by.intent === null ? null : JSON.stringify(by.intent),
+    read.writtenBy,
   ])
   return rows[0] === undefined ? null : readKeyRow(rows[0])
 }
@@ -118,7 +125,7 @@ export async function takeOverKey(store: Store, read: KeyRow, by: TakeOver): Pro
 const giveUpKeyStatement = defineStatement(
   'give_up_key',
   ({ keys }) => `
-  WITH target AS (${unheld(keys)})
+  WITH target AS (${unheld(keys, '$5')})
   UPDATE ${keys} AS k
      SET fence = k.fence + 1, holder = $3::uuid, status = 'stuck', stuck_reason = $4, lease_until = NULL,
          updated_at = clock_timestamp()
@@ -133,6 +140,6 @@ export async function giveUpKey(
   holder: string,
   reason: StuckReason,
 ): Promise<boolean> {
-  const { rows } = await giveUpKeyStatement(store, [read.id, read.fence, holder, reason])
+  const { rows } = await giveUpKeyStatement(store, [read.id, read.fence, holder, reason, read.writtenBy])
   return rows.length === 1
 }
