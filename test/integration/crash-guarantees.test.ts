@@ -1,3 +1,4 @@
+import type { Outcome } from '@pawl/core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { atMostOnceRideOf, queryableRideOf } from '../support/guarded-rides.js'
 import { expectConsistent, expectRecovered, tracesWithoutCrash } from '../support/ride-recovery.js'
@@ -31,6 +32,13 @@ async function passDeadline(trial: RideTrial): Promise<void> {
   )
 }
 
+async function executeOnce(trial: RideTrial): Promise<Outcome> {
+  const engine = createEngine(trial.options(pool))
+  const outcome = await trial.execute(engine)
+  await engine.close()
+  return outcome
+}
+
 describe('queryable: a declared call is asked about, and made again only once its absence counts', () => {
   test.each(queryable)('%s', async (at) => {
     const trial = new RideTrial(database, queryableRideOf)
@@ -39,7 +47,7 @@ describe('queryable: a declared call is asked about, and made again only once it
     const sent = (await trial.provider.requests()).length
     if (isUnknown(queryable, at) && sent === 0) {
       await database.expireLeases()
-      const early = await trial.execute(createEngine(trial.options(pool)))
+      const early = await executeOnce(trial)
       expect(early).toMatchObject({ type: 'retry_later', reason: 'outcome_pending' })
       expect(await trial.provider.requests()).toHaveLength(0)
       await passDeadline(trial)
@@ -106,8 +114,7 @@ describe('at_most_once: a declared call whose result did not commit is stuck; al
     await database.expireLeases()
     expect(await trial.dieAt(second)).toBe('died')
     await database.expireLeases()
-    const outcome = await trial.execute(createEngine(trial.options(pool)))
-    expect(outcome).toMatchObject({ type: 'stuck', reason: 'unknown_outcome' })
+    expect(await executeOnce(trial)).toMatchObject({ type: 'stuck', reason: 'unknown_outcome' })
     expect(await trial.provider.requests()).toHaveLength(1)
   })
 })

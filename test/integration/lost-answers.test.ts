@@ -30,7 +30,7 @@ function proxied() {
   return database.pool({
     connectionString: proxy.url,
     application_name: application,
-    connectionTimeoutMillis: 500,
+    connectionTimeoutMillis: 1_000,
   })
 }
 
@@ -84,15 +84,15 @@ test.each(FAULTS)('a declared call with %s is declared anew and made once, witho
       call: ({ input, idempotencyKey }) => provider.charge(input.amount, { idempotencyKey }),
       reconcile: async ({ idempotencyKey }) => {
         asked++
-        const charge = await provider.find(idempotencyKey)
-        return charge === null ? absent() : found(charge)
+        const known = await provider.find(idempotencyKey)
+        return known === null ? absent() : found(known)
       },
     })
     .finish(() => respond(201))
   const pool = proxied()
   const engine = createEngine({ pool, pipelines: [charge], schema: database.schema })
   const struck = proxy.armStatement(DECLARE_CALL, fault)
-  const request = { scope: 's', key: 'k', input: { amount: 5 } }
+  const request = { scope: 's', key: randomUUID(), input: { amount: 5 } }
   expect(await engine.execute(charge, request)).toMatchObject({ type: 'completed' })
   await struck
   expect(await provider.requests()).toHaveLength(1)
@@ -110,11 +110,13 @@ test.each(FAULTS)('a skipped phase with %s is skipped once', async (fault) => {
     .finish(() => respond(204))
   const pool = proxied()
   const engine = createEngine({ pool, pipelines: [skipping], schema: database.schema })
+  const committed = hear('pawl:phase_committed')
   const struck = proxy.armStatement(SKIP_PHASE, fault)
   expect(await engine.execute(skipping, { scope: 's', key: 'k', input: { amount: 0 } })).toMatchObject({
     type: 'completed',
   })
   await struck
+  expect(committed).toMatchObject([{ phase: 'charged', skipped: true }])
   const view = await engine.inspect('s', 'k')
   expect(view?.trail.map(({ point, skipped }) => [point, skipped])).toEqual([
     ['charged', true],
@@ -157,10 +159,10 @@ test.each(FAULTS)('a key that is to be stuck, with %s, is found stuck by the nex
 
 /** Short, so that a silent database is given up soon. */
 const IMPATIENT: PipelineSettings = {
-  leaseMs: 400,
-  statementTimeoutMs: 100,
-  lockTimeoutMs: 50,
-  idleTimeoutMs: 100,
+  leaseMs: 2_000,
+  statementTimeoutMs: 500,
+  lockTimeoutMs: 250,
+  idleTimeoutMs: 500,
   transactionRetries: 1,
 }
 
@@ -171,7 +173,7 @@ test('a database that is stalled before the reservation: unavailable, no user co
     return respond(204)
   })
   const pool = proxied()
-  const options = { pool, pipelines: [noting], schema: database.schema, acquireTimeoutMs: 200 }
+  const options = { pool, pipelines: [noting], schema: database.schema, acquireTimeoutMs: 2_000 }
   const engine = createEngine({ ...options, defaults: IMPATIENT })
   await pool.query('SELECT 1')
   proxy.stall()
@@ -196,7 +198,7 @@ test.each(['before', 'after'] as const)(
       })
       .finish(() => retryLater())
     const pool = proxied()
-    const options = { pool, pipelines: [stalling], schema: database.schema, acquireTimeoutMs: 200 }
+    const options = { pool, pipelines: [stalling], schema: database.schema, acquireTimeoutMs: 2_000 }
     const engine = createEngine({ ...options, defaults: IMPATIENT })
     const request = { scope: 's', key: 'k', input: null }
     expect(await engine.execute(stalling, request)).toMatchObject({
@@ -218,9 +220,9 @@ test.each(['before', 'after'] as const)(
 test('a COMMIT whose fate cannot be learnt: retry_later, and a later execution goes on from the truth', async () => {
   const pool = proxied()
   const createRide = createRideOf(provider)
-  const options = { pool, pipelines: [createRide], schema: database.schema, acquireTimeoutMs: 200 }
+  const options = { pool, pipelines: [createRide], schema: database.schema, acquireTimeoutMs: 2_000 }
   const engine = createEngine({ ...options, defaults: IMPATIENT })
-  const request = { scope: 'rider', key: 'k', input: { amount: 700 } }
+  const request = { scope: 'rider', key: randomUUID(), input: { amount: 700 } }
   const struck = proxy.armCommit('answer_lost', 1).then(() => proxy.stall())
   expect(await engine.execute(createRide, request)).toMatchObject({
     type: 'retry_later',

@@ -26,7 +26,8 @@ afterEach(async () => {
 })
 
 function start() {
-  const pool = database.pool({ connectionString: proxy.url, application_name: application })
+  // One connection is all it takes, also to settle what became of another.
+  const pool = database.pool({ connectionString: proxy.url, application_name: application, max: 1 })
   const createRide = createRideOf(provider)
   const engine = createEngine({ pool, pipelines: [createRide], schema: database.schema })
   const request = { scope: 'rider', key: randomUUID(), input: { amount: 700 } }

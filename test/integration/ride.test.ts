@@ -1,39 +1,191 @@
-import { randomUUID } from 'node:crypto'
-import { afterEach, beforeEach, expect, inject, test } from 'vitest'
-import { Provider } from '../support/provider.js'
-import { createEngine, createRideOf, createRideTables } from '../support/rides.js'
+import type { Outcome } from '@pawl/core'
+import type pg from 'pg'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { RideTrial } from '../support/ride-trial.js'
+import { createEngine, createRideTables } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 
+const DAY_MS = 24 * 3_600_000
+
 let database: TestDatabase
-let provider: Provider
+let trial: RideTrial
 
 beforeEach(async () => {
   database = await TestDatabase.create()
   await createRideTables(database)
-  provider = new Provider(inject('providerUrl'))
+  trial = new RideTrial(database)
 })
 afterEach(() => database.drop())
 
-test('the ride runs through its phases, and everything is written where the design says', async () => {
-  const createRide = createRideOf(provider)
-  const engine = createEngine({ pool: database.pool(), pipelines: [createRide], schema: database.schema })
-  const key = randomUUID()
-  const outcome = await engine.execute(createRide, { scope: 'rider-1', key, input: { amount: 1_200 } })
-  if (outcome.type !== 'completed') throw outcome
-  expect(outcome.response.status).toBe(201)
-  const rides = await database.rows<{ id: string; charge_id: string; key_id: string }>('SELECT * FROM rides')
-  const ledger = await provider.ledger()
-  expect(rides).toEqual([
-    { id: rides[0]?.id, rider: 'rider-1', amount: 1_200, charge_id: ledger[0]?.id, key_id: outcome.keyId },
-  ])
-  const view = await engine.inspect('rider-1', key)
-  expect(view?.trail.map(({ point, fence }) => [point, fence])).toEqual([
-    ['ride_created', 1],
-    ['charge_created', 1],
-    ['finished', 1],
-  ])
-  expect(await engine.execute(createRide, { scope: 'rider-1', key, input: { amount: 1_200 } })).toMatchObject(
-    { type: 'replayed' },
-  )
+async function complete(pool = database.pool()): Promise<Extract<Outcome, { type: 'completed' }>> {
+  const engine = createEngine(trial.options(pool))
+  const outcome = await trial.execute(engine)
   await engine.close()
+  if (outcome.type !== 'completed') throw outcome
+  return outcome
+}
+
+describe('a ride runs through its phases', () => {
+  test('and leaves its row, its effect, its job and its business rows as designed', async () => {
+    const { keyId, response, expiresAt } = await complete()
+    const [charge] = await trial.provider.ledger()
+    const [ride] = await trial.rides()
+    expect(await trial.rides()).toEqual([
+      { id: ride?.id, rider: trial.scope, amount: 1_200, charge_id: charge?.id, key_id: keyId },
+    ])
+
+    const body = JSON.stringify({ id: ride?.id, charge: charge?.id })
+    const headers = {
+      'content-type': 'application/json; charset=utf-8',
+      location: `/rides/${ride?.id}`,
+    }
+    expect(response).toEqual({ status: 201, headers, body: Buffer.from(body) })
+
+    const trail = ['ride_created', 'charge_created', 'finished'].map((p) => ({
+      p,
+      t: expect.any(Number) as number,
+      f: 1,
+    }))
+    const [row] = await database.rows<Record<string, unknown>>('SELECT * FROM pawl.idempotency_keys')
+    expect(row).toEqual({
+      id: keyId,
+      scope: trial.scope,
+      key: trial.key,
+      pipeline: 'create-ride',
+      version: 1,
+      definition_hash: trial.pipeline.definitionHash,
+      fingerprint: expect.any(Buffer) as Buffer,
+      fingerprint_version: 1,
+      input: { amount: 1_200 },
+      state: { rideId: ride?.id, chargeId: charge?.id },
+      recovery_point: 'finished',
+      status: 'finished',
+      stuck_reason: null,
+      fence: '1',
+      holder: expect.any(String) as string,
+      lease_until: null,
+      attempts: 0,
+      retries: 0,
+      run_after: null,
+      intent: null,
+      effect_epoch: 0,
+      last_error: null,
+      trail,
+      response_status: 201,
+      response_headers: headers,
+      response_body: Buffer.from(body),
+      created_at: expect.any(Date) as Date,
+      updated_at: expect.any(Date) as Date,
+      expires_at: expect.any(Date) as Date,
+    })
+    const [{ retained } = {}] = await database.rows<{ retained: number }>(
+      `SELECT extract(epoch FROM to_timestamp($1::double precision / 1000) - updated_at)::float * 1000 AS retained
+         FROM pawl.idempotency_keys`,
+      [expiresAt.getTime()],
+    )
+    expect(Math.abs((retained ?? 0) - DAY_MS)).toBeLessThan(1_000)
+
+    expect(await database.rows('SELECT * FROM pawl.effects')).toEqual([
+      {
+        id: expect.any(String) as string,
+        key_id: keyId,
+        scope: trial.scope,
+        key: trial.key,
+        pipeline: 'create-ride',
+        version: 1,
+        fence: '1',
+        phase: 'charge_created',
+        effect: 'charge_created',
+        provider_key: charge?.key,
+        reference: charge?.id,
+        created_at: expect.any(Date) as Date,
+      },
+    ])
+    expect(
+      await database.rows('SELECT name, payload, key_id, attempts, claim, dead_at FROM pawl.staged_jobs'),
+    ).toEqual([
+      {
+        name: 'send_receipt',
+        payload: { rideId: ride?.id },
+        key_id: keyId,
+        attempts: 0,
+        claim: null,
+        dead_at: null,
+      },
+    ])
+  })
+
+  test('and each commit shows its recovery point together with its rows, and nothing before', async () => {
+    const seen: unknown[] = []
+    const look = async () => {
+      const [{ rides, charged, effects, jobs } = {}] = await database.rows<Record<string, number>>(
+        `SELECT (SELECT count(*)::int FROM rides) AS rides, (SELECT count(charge_id)::int FROM rides) AS charged,
+                (SELECT count(*)::int FROM pawl.effects) AS effects, (SELECT count(*)::int FROM pawl.staged_jobs) AS jobs`,
+      )
+      return [(await trial.row())?.recovery_point, { rides, charged, effects, jobs }]
+    }
+    await trial.executeWatched(async ({ step, when }) => {
+      if (step === 'commit') seen.push([when, ...(await look())])
+    })
+    const started = ['started', { rides: 0, charged: 0, effects: 0, jobs: 0 }]
+    const created = ['ride_created', { rides: 1, charged: 0, effects: 0, jobs: 0 }]
+    const charged = ['charge_created', { rides: 1, charged: 1, effects: 1, jobs: 0 }]
+    const finished = ['finished', { rides: 1, charged: 1, effects: 1, jobs: 1 }]
+    expect(seen).toEqual([
+      ['before', ...started],
+      ['after', ...created],
+      ['before', ...created],
+      ['after', ...charged],
+      ['before', ...charged],
+      ['after', ...finished],
+    ])
+  })
+})
+
+/** A pool whose one client stays in one transaction, so that one can ask afterwards what that transaction did. */
+async function poolInTransaction(): Promise<{ pool: pg.Pool; client: pg.PoolClient }> {
+  const client = await database.pool({ max: 1 }).connect()
+  await client.query('BEGIN')
+  const borrowed = {
+    query: client.query.bind(client),
+    on: client.on.bind(client),
+    off: client.off.bind(client),
+    getTransactionStatus: () => 'I',
+    release: () => {},
+  }
+  const pool = { connect: async () => borrowed, on: () => {}, off: () => {} } as unknown as pg.Pool
+  return { pool, client }
+}
+
+/** The row, with where it is and which transactions wrote and locked it. */
+function rowVersion(): Promise<unknown[]> {
+  return database.rows('SELECT ctid, xmin, xmax, * FROM pawl.idempotency_keys')
+}
+
+describe('a replay', () => {
+  test('gives the same bytes each time', async () => {
+    const completed = await complete()
+    const engine = createEngine(trial.options())
+    const replays = [await trial.execute(engine), await trial.execute(engine)]
+    for (const replay of replays) expect(replay).toEqual({ ...completed, type: 'replayed' })
+    await engine.close()
+  })
+
+  test('writes nothing, locks no row and takes no transaction id', async () => {
+    await complete()
+    const before = await rowVersion()
+    const { pool, client } = await poolInTransaction()
+    const engine = createEngine(trial.options(pool))
+    expect((await trial.execute(engine)).type).toBe('replayed')
+    const { rows } = await client.query(
+      `SELECT pg_current_xact_id_if_assigned() AS xid,
+              (SELECT array_agg(DISTINCT locktype::text) FROM pg_locks WHERE pid = pg_backend_pid()) AS locked`,
+    )
+    // Relations are locked by whoever looks at them; a row lock would have needed the transaction's id.
+    expect(rows).toEqual([{ xid: null, locked: ['relation', 'virtualxid'] }])
+    await client.query('COMMIT')
+    client.release()
+    expect(await rowVersion()).toEqual(before)
+    await engine.close()
+  })
 })

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { subscribe } from '@pawl/core'
+import { sql } from 'kysely'
 import pg from 'pg'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
 import { Provider } from '../support/provider.js'
@@ -65,4 +66,22 @@ test('an idle connection that is killed does not end the process, though nobody 
   ).toMatchObject({ type: 'completed' })
   await engine.close()
   await pool.end()
+})
+
+test('a transaction that was left open is not handed to the next borrower of its connection', async () => {
+  const pool = database.pool({ max: 1 })
+  const createRide = createRideOf(provider)
+  const engine = createEngine({ pool, pipelines: [createRide], schema: database.schema })
+  await engine.db.connection().execute(async (connection) => {
+    await sql`BEGIN`.execute(connection)
+    await connection.insertInto('audit').values({ what: 'left open' }).execute()
+  })
+  const outcome = await engine.execute(createRide, {
+    scope: 'rider',
+    key: randomUUID(),
+    input: { amount: 5 },
+  })
+  expect(outcome).toMatchObject({ type: 'completed' })
+  expect(await database.rows('SELECT what FROM audit')).toEqual([])
+  await engine.close()
 })

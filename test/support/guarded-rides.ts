@@ -52,3 +52,10 @@ export function atMostOnceRideOf(provider: Provider): Pipeline<Database, RideInp
       return respond(201, { id: state.rideId, charge: state.chargeId })
     })
 }
+
+/** No ride at all: a phase that is always passed over, and an answer. */
+export function skippedRide(): Pipeline<Database, RideInput> {
+  return pipeline<RideInput>({ name: 'skipped-ride', version: 1 })
+    .local('ride_created', () => ({ never: true }), { when: () => false })
+    .finish(() => respond(204))
+}

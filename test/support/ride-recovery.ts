@@ -5,7 +5,9 @@ import { createEngine } from './rides.js'
 
 /** What a ride leaves behind that nothing happened to: the oracle for those that crashed. */
 export async function tracesWithoutCrash(trial: RideTrial, pool: pg.Pool): Promise<unknown> {
-  const outcome = await trial.execute(createEngine(trial.options(pool)))
+  const engine = createEngine(trial.options(pool))
+  const outcome = await trial.execute(engine)
+  await engine.close()
   if (outcome.type !== 'completed') throw outcome
   return trial.traces(outcome.response)
 }

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
 import type { Engine, EngineOptions, Outcome, Pipeline, StoredResponse } from '@pawl/core'
 import { createProbedEngine, type Probe } from '@pawl/core/internal'
 import pg from 'pg'
@@ -10,7 +9,7 @@ import { createRideOf, type Database, type RideInput } from './rides.js'
 import type { TestDatabase } from './test-database.js'
 
 /** What of a key's row tests look at. */
-export interface StoredKey {
+interface StoredKey {
   readonly id: string
   readonly status: string
   readonly recovery_point: string
@@ -106,7 +105,7 @@ export class RideTrial {
     const row = await this.row()
     const rides = await this.rides()
     const ledger = await this.provider.ledger()
-    const effects = await this.database.rows(
+    const effects = await this.database.rows<{ provider_key: string }>(
       `SELECT key_id, scope, key, pipeline, version, phase, effect, provider_key, reference FROM pawl.effects WHERE scope = $1`,
       [this.scope],
     )
@@ -117,7 +116,7 @@ export class RideTrial {
     const names: [string | null | undefined, string][] = [
       [rides[0]?.id, '<ride>'],
       [ledger[0]?.id, '<charge>'],
-      [ledger[0]?.key, '<provider key>'],
+      [effects[0]?.provider_key, '<provider key>'],
       [row?.id, '<key id>'],
       [this.scope, '<scope>'],
       [this.key, '<key>'],
@@ -131,9 +130,4 @@ export class RideTrial {
       names.reduce((text, [id, name]) => (id == null ? text : text.replaceAll(id, name)), json),
     )
   }
-}
-
-/** Resolves when every client of the pool is back in it. */
-export async function allReturned(pool: pg.Pool): Promise<void> {
-  while (pool.idleCount !== pool.totalCount) await once(pool, 'release')
 }

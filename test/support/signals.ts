@@ -5,7 +5,7 @@ import type { TestDatabase } from './test-database.js'
 
 /** A door that a test opens. */
 export function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
-  let open = (): void => {}
+  let open: () => void
   const opened = new Promise<void>((resolve) => {
     open = resolve
   })

@@ -126,14 +126,14 @@ export function hashName(...parts: readonly string[]): string {
 function guardedChannel(name: PawlChannel): ReturnType<typeof channel> {
   const target = channel(name)
   const guards = new WeakMap<Listener, Listener>()
+  const warn = (error: unknown): void =>
+    process.emitWarning(
+      `A listener of ${name} threw: ${error instanceof Error ? error.message : String(error)}`,
+    )
   const guardOf = (listener: Listener): Listener => {
     // What is no function is for Node to refuse.
     const known = typeof listener === 'function' ? guards.get(listener) : listener
     if (known !== undefined) return known
-    const warn = (error: unknown): void =>
-      process.emitWarning(
-        `A listener of ${name} threw: ${error instanceof Error ? error.message : String(error)}`,
-      )
     const guard: Listener = (message, from) => {
       try {
         const returned: unknown = listener(message, from)

@@ -42,12 +42,13 @@ export class LeaseKeeper {
     this.#probe = probe
   }
 
-  keep(hold: Hold, leaseMs: number, onLost: () => void): KeptLease {
+  /** `leasedAt`: since when the lease runs, on the monotonic clock. Renewals are due by its age, not the call's. */
+  keep(hold: Hold, leaseMs: number, leasedAt: number, onLost: () => void): KeptLease {
     const entry: Entry = {
       hold,
       leaseMs,
       onLost,
-      dueAt: performance.now() + leaseMs / RENEWALS_PER_LEASE,
+      dueAt: leasedAt + leaseMs / RENEWALS_PER_LEASE,
       lost: false,
     }
     this.#entries.add(entry)
@@ -66,15 +67,16 @@ export class LeaseKeeper {
   halt(): void {
     this.#halted = true
     this.#entries.clear()
-    this.#schedule()
     this.#session?.giveUp()
+    this.#schedule()
   }
 
   #schedule(): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
-    if (this.#round !== null || this.#halted) return
-    if (this.#entries.size === 0) {
+    if (this.#round !== null) return
+    // After a halt as well: a connection may have come in the meantime, and would be left behind.
+    if (this.#entries.size === 0 || this.#halted) {
       this.#session?.release()
       this.#session = null
       return

@@ -102,7 +102,7 @@ export function checkEffectName(owner: OptionOwner, effectName: string, taken: r
   }
 }
 
-export function ownerOf(pipeline: unknown, phase?: string): OptionOwner {
+export function ownerOf(pipeline: unknown, phase?: string | symbol): OptionOwner {
   const where = `pipeline '${String(pipeline)}'${phase === undefined ? '' : `, phase '${String(phase)}'`}`
   return { code: 'PAWL_INVALID_PIPELINE', where }
 }

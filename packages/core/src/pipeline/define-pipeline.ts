@@ -107,15 +107,17 @@ export interface PipelineBuilder<DB, Given, Input, State, Points extends string>
 type MaybeSchema = StandardSchemaV1 | undefined
 
 /** What `execute` takes, and what phases see: as the schema says, where there is one. */
-type Given<Schema extends MaybeSchema, Input> = Schema extends StandardSchemaV1
+type GivenBy<Schema extends MaybeSchema, Input> = Schema extends StandardSchemaV1
   ? StandardSchemaV1.InferInput<Schema>
   : Input
-type Stored<Schema extends MaybeSchema, Input> = Schema extends StandardSchemaV1
+type StoredBy<Schema extends MaybeSchema, Input> = Schema extends StandardSchemaV1
   ? StandardSchemaV1.InferOutput<Schema>
   : Input
 
 // `unknown` adds nothing to what it is intersected with; the other branch makes the compiler print its sentence.
-type JsonOutput<Schema extends MaybeSchema> = [Stored<Schema, null>] extends [Jsonable<Stored<Schema, null>>]
+type JsonOutput<Schema extends MaybeSchema> = [StoredBy<Schema, null>] extends [
+  Jsonable<StoredBy<Schema, null>>,
+]
   ? unknown
   : NotJson<"the schema's output is not JSON: it is stored, so it cannot hold Dates, bigints or class instances">
 type JsonInput<Input> = [Input] extends [Jsonable<Input>]
@@ -131,10 +133,10 @@ type JsonInput<Input> = [Input] extends [Jsonable<Input>]
  * const createRide = pipeline<{ from: string; to: string }>({ name: 'create-ride', version: 1 })
  */
 export type DefinePipeline<DB> = <Input = JsonValue, Schema extends MaybeSchema = undefined>(
-  options: PipelineOptions<Given<Schema, Input>> & {
+  options: PipelineOptions<GivenBy<Schema, Input>> & {
     readonly input?: Schema & JsonOutput<Schema>
   } & JsonInput<Input>,
-) => PipelineBuilder<DB, Given<Schema, Input>, Stored<Schema, Input>, object, never>
+) => PipelineBuilder<DB, GivenBy<Schema, Input>, StoredBy<Schema, Input>, object, never>
 
 export function definePipeline(
   options: PipelineOptions<never> & { readonly input?: unknown },

@@ -42,7 +42,7 @@ export async function callProvider(
   const onStopping = () => controller.abort(new PawlError('PAWL_CLOSING', 'The engine is closing.'))
   parts.stopping.addEventListener('abort', onStopping)
   let lost = false
-  const lease = parts.keeper.keep(run.hold, leaseMs, () => {
+  const lease = parts.keeper.keep(run.hold, leaseMs, run.leasedAt, () => {
     lost = true
     controller.abort(
       new PawlError('PAWL_LEASE_LOST', `Another holder took the key over during phase '${phase.name}'.`),

@@ -31,8 +31,13 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
       return reconcile(run, phase, step.absentCountsInMs)
     case 'call': {
       if (!step.declareFirst) return call(run, phase)
+      const { intent } = run.row
       const declared = await declare(run, phase)
-      return declared === 'declared' ? call(run, phase) : declared
+      if (declared !== 'declared') return declared
+      if (!run.leaseIsStale) return call(run, phase)
+      // Frozen meanwhile: others may have acted on that declaration. Nothing was sent, so it is made anew, or refused.
+      run.update({ ...run.row, nowMs: run.nowMs(), intent }, run.leasedAt)
+      return { type: 'again' }
     }
   }
 }
@@ -92,7 +97,7 @@ async function call(run: Run, phase: ForeignPhase): Promise<StepResult> {
       return afterUnknown(
         run,
         phase,
-        failure(phase.name, 'transient_error', end.error, { intent: run.row.intent, keepLease: true }),
+        failure(phase.name, reasonOf(end.error), end.error, { intent: run.row.intent, keepLease: true }),
       )
     }
   }
@@ -116,7 +121,8 @@ async function settleResult(
     beforeBegin: lease === null ? null : () => lease.stop(),
   })
   if (end.type !== 'advanced' && end.type !== 'finished') await lease?.stop()
-  const saved = result.bytes <= run.parts.env.caps.stateBytes ? result.intent : intent
+  // A result that cannot be saved leaves what was declared: that the call may have been made.
+  const saved = (result.bytes <= run.parts.env.caps.stateBytes ? result.intent : null) ?? intent
   switch (end.type) {
     case 'threw':
       return failure(phase.name, reasonOf(end.error), end.error, { intent: saved })
@@ -135,7 +141,8 @@ async function callFailed(
   error: unknown,
   lease: KeptLease,
 ): Promise<StepResult> {
-  const ambiguous = classifyError(error) !== 'unknown'
+  // An answer that cannot be parsed says as little as none.
+  const ambiguous = classifyError(error) !== 'unknown' || error instanceof SyntaxError
   const plain = failure(phase.name, reasonOf(error), error, { intent: run.row.intent })
   // Errors of Pawl (a time-out, a lost lease, closing) say nothing of what happened there: not onError's to answer.
   if (phase.onError === null || error instanceof PawlError) {
@@ -235,7 +242,8 @@ function releaseWhenSettled(run: Run, phase: ForeignPhase, pending: Promise<Sett
         releaseKey({ session, tables: env.tables }, hold, {
           keepLease: false,
           runAfterMs: 0,
-          countsAs: 'nothing',
+          // What it counts as was settled when the time-out was reported.
+          countsAs: 'attempt',
           raiseEpoch: false,
           intent: known ?? intent,
           lastError: settlement.type === 'threw' ? recordError(settlement.error) : null,
@@ -285,7 +293,7 @@ function keep(phase: ForeignPhase, value: unknown): Result {
   try {
     const json = JSON.stringify(value) ?? 'null'
     const intent: Intent = { kind: 'called', phase: phase.name, result: JSON.parse(json) as JsonValue }
-    return { read: () => JSON.parse(json) as unknown, intent, bytes: json.length }
+    return { read: () => JSON.parse(json) as unknown, intent, bytes: Buffer.byteLength(json) }
   } catch (error) {
     announce('pawl:warning', () => ({
       message: `the result of call in phase '${phase.name}' is not JSON`,

@@ -2,7 +2,7 @@ import { MAX_ERROR_LENGTH } from '../limits.js'
 
 /** Card numbers, keys of providers, bearer tokens and passwords in URLs: none of them belongs into a row. */
 const SECRETS: readonly (readonly [RegExp, string])[] = [
-  [/\b(?:\d[ -]?){13,19}\b/g, '[number]'],
+  [/(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)/g, '[number]'],
   [/\b(?:sk|pk|rk|whsec)_[A-Za-z0-9_]+/g, '[key]'],
   [/\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]+/gi, '$1 [token]'],
   [/:\/\/[^\s/@]+@/g, '://[credentials]@'],
@@ -10,7 +10,8 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
 
 /** What of an error is stored: its name, code and message, without secrets and without what `text` cannot hold. */
 export function recordError(error: unknown): string {
-  return storableText(redact(describe(error))).slice(0, MAX_ERROR_LENGTH)
+  // Redacted last: what is taken out before must not bring the halves of a secret together.
+  return redact(storableText(describe(error))).slice(0, MAX_ERROR_LENGTH)
 }
 
 /** PostgreSQL's `text` takes neither NUL nor lone surrogates; a provider may send both, after the charge. */

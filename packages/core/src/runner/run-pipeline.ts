@@ -61,7 +61,7 @@ async function runStep(run: Run, step: Step): Promise<StepResult> {
       case 'finish':
         return await runLocal(run, step.phase)
       case 'call':
-        return leaseIsStale(run) ? await renew(run, step.phase) : await runForeignStep(run, step)
+        return run.leaseIsStale ? await renew(run, step.phase) : await runForeignStep(run, step)
       default:
         return await runForeignStep(run, step)
     }
@@ -110,16 +110,8 @@ async function skip(run: Run, phase: LocalPhase | ForeignPhase): Promise<StepRes
     if (raised === 'fenced_off') return { type: 'fenced_off', phase: phase.name }
     if (raised === 'unreachable') throw error
     run.update(raised, sentAt)
-    return { type: 'again' }
+    return { type: raised.recoveryPoint === phase.name ? 'advanced' : 'again' }
   }
-}
-
-/**
- * Whether so much of the lease has passed that it may be over: the process was frozen, or waited long. Asked once per
- * phase, or a database that answers slower than that would be asked for ever.
- */
-function leaseIsStale(run: Run): boolean {
-  return run.renewedAt !== run.row.recoveryPoint && performance.now() - run.leasedAt > run.leaseMs / 2
 }
 
 /** A frozen process asks whether the key is still its own before it sends anything. */

@@ -33,6 +33,14 @@ export class Run {
     return this.parts.env.settings.leaseMsAt(this.definition, this.row.recoveryPoint)
   }
 
+  /**
+   * Whether so much of the lease has passed that it may be over: the process was frozen, or waited long. True at most
+   * until it is renewed once in a phase, or a database that answers slower than that would be asked for ever.
+   */
+  get leaseIsStale(): boolean {
+    return this.renewedAt !== this.row.recoveryPoint && performance.now() - this.leasedAt > this.leaseMs / 2
+  }
+
   /** The database's clock: what it said last, and the time since on a clock that nobody sets. */
   nowMs(): number {
     return this.row.nowMs + (performance.now() - this.#readAt)

@@ -71,16 +71,15 @@ export function migrationSql(options: MigrateOptions = {}): string {
 async function applyMissing(session: Session, tables: Tables): Promise<number> {
   // A lock of the transaction, not of the session: it holds behind a pooler, and cannot be left behind.
   const lock = `pg_advisory_xact_lock(hashtextextended('pawl.migrate.${tables.schema}', 0))`
-  await session.run({ name: 'migrate_lock', text: `BEGIN; SELECT ${lock}` })
-  const exists = await session.run(
-    { name: 'migrate_look', text: 'SELECT to_regnamespace($1) IS NOT NULL AS found' },
-    [`"${tables.schema}"`],
-  )
-  // Asking first: creating a schema needs a right on the database even when the schema is there.
-  if (exists.rows[0]?.['found'] !== 't') {
+  // READ COMMITTED whatever the database's default: what another process did while this one waited has to be seen.
+  await session.run({ name: 'migrate_lock', text: `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${lock}` })
+  // Asking first: creating what is there already needs the right to create it all the same.
+  if (!(await exists(session, 'to_regnamespace', `"${tables.schema}"`))) {
     await session.run({ name: 'migrate_schema', text: `CREATE SCHEMA "${tables.schema}"` })
   }
-  await session.run({ name: 'migrate_history', text: createHistory(tables) })
+  if (!(await exists(session, 'to_regclass', historyOf(tables)))) {
+    await session.run({ name: 'migrate_history', text: createHistory(tables) })
+  }
   const { rows } = await session.run({
     name: 'migrate_version',
     text: `SELECT coalesce(max(version), 0) AS version FROM ${historyOf(tables)}`,
@@ -95,6 +94,16 @@ async function applyMissing(session: Session, tables: Tables): Promise<number> {
     })
   }
   return Math.max(0, MIGRATIONS.length - version)
+}
+
+async function exists(
+  session: Session,
+  lookUp: 'to_regnamespace' | 'to_regclass',
+  name: string,
+): Promise<boolean> {
+  const text = `SELECT ${lookUp}($1) IS NOT NULL AS found`
+  const { rows } = await session.run({ name: 'migrate_look', text }, [name])
+  return rows[0]?.['found'] === 't'
 }
 
 function checkOptions(where: string, options: MigrateOptions): Tables {

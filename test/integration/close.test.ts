@@ -1,0 +1,241 @@
+import { randomUUID } from 'node:crypto'
+import { type Engine, type EngineOptions, type Outcome, type Pipeline, respond } from '@pawl/core'
+import pg from 'pg'
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
+import { Provider } from '../support/provider.js'
+import {
+  createEngine,
+  createRideOf,
+  createRideTables,
+  type Database,
+  pipeline,
+  type RideInput,
+} from '../support/rides.js'
+import { gate } from '../support/signals.js'
+import { TestDatabase } from '../support/test-database.js'
+
+/** What close() may take beyond its timeoutMs, by its own limits, and what a busy machine may add. */
+const BOUND_MS = 2_000 + 3_000
+
+type Ride = Pipeline<Database, RideInput>
+
+let database: TestDatabase
+let provider: Provider
+let pool: pg.Pool
+let application: string
+let key: string
+
+beforeEach(async () => {
+  database = await TestDatabase.create()
+  await createRideTables(database)
+  provider = new Provider(inject('providerUrl'))
+  application = `close-${randomUUID()}`
+  pool = database.pool({ application_name: application })
+  key = randomUUID()
+})
+afterEach(() => database.drop())
+
+function open(ride: Ride, options: Partial<EngineOptions<Database>> = {}): Engine<Database> {
+  return createEngine({ pool, pipelines: [ride], schema: database.schema, ...options })
+}
+const execute = (engine: Engine<Database>, ride: Ride, under = key): Promise<Outcome> =>
+  engine.execute(ride, { scope: 's', key: under, input: { amount: 5 } })
+
+/** How the key stands, by the database's clock. */
+async function standing(): Promise<unknown> {
+  const [row] = await database.rows(
+    `SELECT status, recovery_point, attempts, retries, lease_until IS NULL AS free,
+            coalesce(lease_until > clock_timestamp(), false) AS leased, run_after <= clock_timestamp() AS due
+       FROM pawl.idempotency_keys WHERE key = $1`,
+    [key],
+  )
+  return row
+}
+
+/** A ride whose call does not look at its signal. */
+const deafRide = (guarantee: 'keyed' | 'at_most_once' = 'keyed') =>
+  pipeline<RideInput>({ name: 'deaf', version: 1 })
+    .foreign('charged', {
+      call: ({ input, idempotencyKey }) => provider.charge(input.amount, { idempotencyKey }),
+      settle: ({ result }) => ({ chargeId: result.id }),
+      guarantee,
+    })
+    .finish(({ state }) => respond(201, { charge: state.chargeId }))
+
+test('running requests finish, and new ones are told to go elsewhere', async () => {
+  const ride = createRideOf(provider)
+  const engine = open(ride)
+  await provider.willMeet('hold_then_execute')
+  const running = execute(engine, ride)
+  await provider.arrived()
+  const closing = engine.close()
+  for (const refused of [await execute(engine, ride, randomUUID()), await engine.resume(randomUUID())]) {
+    expect(refused).toMatchObject({ type: 'unavailable', error: { code: 'PAWL_CLOSING' } })
+  }
+  await provider.letGo()
+  expect(await running).toMatchObject({ type: 'completed' })
+  await closing
+  expect(await database.rows('SELECT key FROM pawl.idempotency_keys')).toEqual([{ key }])
+  expect(await execute(engine, ride)).toMatchObject({ type: 'unavailable', error: { code: 'PAWL_CLOSING' } })
+})
+
+test('a call that does not end in time is aborted, and its key is free for another engine at once', async () => {
+  const ride = createRideOf(provider)
+  const engine = open(ride)
+  await provider.willMeet('executes_then_silent')
+  const running = execute(engine, ride)
+  await provider.arrived()
+  await engine.close({ timeoutMs: 1 })
+  expect(await running).toMatchObject({
+    type: 'retry_later',
+    reason: 'closing',
+    retryAfterMs: 0,
+    recoveryPoint: 'ride_created',
+    error: { code: 'PAWL_CLOSING' },
+  })
+  // As if it had not been granted: a deploy brings no key nearer to its caps.
+  const given = { status: 'running', recovery_point: 'ride_created', attempts: 0, retries: 0 }
+  expect(await standing()).toEqual({ ...given, free: true, leased: false, due: true })
+  const next = open(ride)
+  expect(await execute(next, ride)).toMatchObject({ type: 'completed' })
+  expect(await provider.ledger()).toHaveLength(1)
+  await next.close()
+})
+
+test('a phase in its transaction may end it; the key is given back at the point it reached', async () => {
+  const [entered, calling, leave] = [gate(), gate(), gate()]
+  const ride = pipeline<RideInput>({ name: 'slow', version: 1 })
+    .local('noted', async ({ tx }) => {
+      await tx.insertInto('audit').values({ what: 'noted' }).execute()
+      entered.open()
+      await leave.opened
+    })
+    .finish(() => respond(200))
+  // Tells by its signal that the engine has waited long enough.
+  const bystander = pipeline<RideInput>({ name: 'bystander', version: 1 })
+    .foreign('called', {
+      call: ({ signal }) =>
+        new Promise<null>((_, reject) => {
+          signal.addEventListener('abort', () => {
+            leave.open()
+            reject(signal.reason as Error)
+          })
+          calling.open()
+        }),
+    })
+    .finish(() => respond(200))
+  const engine = open(ride, { pipelines: [ride, bystander] })
+  const running = execute(engine, ride)
+  const called = execute(engine, bystander, randomUUID())
+  await Promise.all([entered.opened, calling.opened])
+  const closing = engine.close({ timeoutMs: 0 })
+  expect(await called).toMatchObject({ type: 'retry_later', reason: 'closing' })
+  expect(await running).toMatchObject({ type: 'retry_later', reason: 'closing', recoveryPoint: 'noted' })
+  await closing
+  expect(await database.rows('SELECT what FROM audit')).toEqual([{ what: 'noted' }])
+  expect(await standing()).toMatchObject({ recovery_point: 'noted', free: true, due: true })
+})
+
+describe('a call that ignores its signal', () => {
+  test('does not hold close() up, and its key is not given away before the call ends', async () => {
+    const ride = deafRide()
+    const engine = open(ride)
+    await provider.willMeet('hold_then_execute')
+    const running = execute(engine, ride)
+    await provider.arrived()
+    await database.rows('UPDATE pawl.idempotency_keys SET attempts = 5')
+    const before = performance.now()
+    await engine.close({ timeoutMs: 1 })
+    expect(performance.now() - before).toBeLessThan(BOUND_MS)
+    expect(await running).toMatchObject({ type: 'retry_later', reason: 'closing' })
+    expect(await standing()).toMatchObject({ status: 'running', free: false, leased: true, attempts: 4 })
+
+    const next = open(ride)
+    expect(await execute(next, ride)).toMatchObject({ type: 'in_flight' })
+    await provider.letGo()
+    // Given back with its result, which the next engine settles without a second call.
+    const sql = `SELECT lease_until IS NULL AS free FROM pawl.idempotency_keys, pg_sleep(0.005) WHERE key = $1`
+    while (!(await database.rows<{ free: boolean }>(sql, [key]))[0]?.free);
+    expect(await standing()).toMatchObject({ attempts: 4, due: true })
+    expect(await execute(next, ride)).toMatchObject({ type: 'completed' })
+    expect(await provider.requests()).toHaveLength(1)
+    await next.close()
+  })
+
+  test('and must not be repeated leaves its key to a person', async () => {
+    const ride = deafRide('at_most_once')
+    const engine = open(ride)
+    await provider.willMeet('silent')
+    const running = execute(engine, ride)
+    await provider.arrived()
+    await engine.close({ timeoutMs: 1 })
+    expect(await running).toMatchObject({ type: 'stuck', reason: 'unknown_outcome' })
+  })
+
+  test('leaves no connection behind, though its lease was being renewed', async () => {
+    const ride = deafRide()
+    const engine = open(ride, { defaults: { leaseMs: 200 } })
+    await provider.willMeet('silent')
+    const running = execute(engine, ride)
+    await provider.arrived()
+    // One connection of the pool, and the one that renews.
+    const sql = `SELECT count(*)::int AS backends FROM pg_stat_activity, pg_sleep(0.005) WHERE application_name = $1`
+    while ((await database.rows<{ backends: number }>(sql, [application]))[0]?.backends !== 2);
+    await engine.close({ timeoutMs: 1 })
+    await running
+    await pool.end()
+    await database.backendsGone(application)
+  })
+})
+
+test('a connection for renewals that comes after close() is ended', async () => {
+  const [connecting, proceed] = [gate(), gate()]
+  const ride = deafRide()
+  const engine = open(ride, { defaults: { leaseMs: 200 } })
+  await provider.willMeet('silent')
+  const running = execute(engine, ride)
+  await provider.arrived()
+  // The pool has its connection by now; the next one is for renewals.
+  class LateClient extends pg.Client {
+    override connect(): Promise<this>
+    override connect(callback: (error: Error) => void): void
+    override connect(callback?: (error: Error) => void): Promise<this> | void {
+      if (callback !== undefined) return super.connect(callback)
+      connecting.open()
+      return proceed.opened.then(() => super.connect()).then(() => this)
+    }
+  }
+  Object.assign(pool, { Client: LateClient })
+  await connecting.opened
+  await engine.close({ timeoutMs: 1 })
+  proceed.open()
+  await running
+  await pool.end()
+  await database.backendsGone(application)
+})
+
+test('closing again, before or after it has ended, is the same closing', async () => {
+  const ride = createRideOf(provider)
+  const engine = open(ride)
+  await provider.willMeet('hold_then_execute')
+  const running = execute(engine, ride)
+  await provider.arrived()
+  const closings = [engine.close(), engine.close({ timeoutMs: 0 })]
+  await provider.letGo()
+  await Promise.all(closings)
+  expect(await running).toMatchObject({ type: 'completed' })
+  await engine.close()
+})
+
+test('the pool stays open, whole, and without listeners of the engine', async () => {
+  const listeners = () => pool.eventNames().map((name) => [name, pool.listenerCount(name)])
+  const before = listeners()
+  const ride = createRideOf(provider)
+  const engines = [open(ride), open(ride)]
+  await Promise.all(engines.map((engine) => execute(engine, ride, randomUUID())))
+  expect(listeners()).not.toEqual(before)
+  await Promise.all(engines.map((engine) => engine.close()))
+  expect(listeners()).toEqual(before)
+  expect(pool.idleCount).toBe(pool.totalCount)
+  expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
+})

@@ -1,0 +1,186 @@
+import { randomUUID } from 'node:crypto'
+import type { Outcome } from '@pawl/core'
+import { createProbedEngine, type Position } from '@pawl/core/internal'
+import type pg from 'pg'
+import { afterAll, describe, expect, test } from 'vitest'
+import { atMostOnceRideOf, skippedRide } from '../support/guarded-rides.js'
+import { RideTrial } from '../support/ride-trial.js'
+import { createRideOf, createRideTables, type Database } from '../support/rides.js'
+import { engineWithStops } from '../support/stops.js'
+import { TestDatabase } from '../support/test-database.js'
+
+const database = await TestDatabase.create()
+await createRideTables(database)
+afterAll(() => database.drop())
+
+/** What the engine sent on the clients of a pool. One entry is one message and one answer: a round trip. */
+interface Sent {
+  readonly text: string
+  /** It ran in a transaction of its own, which it also ended. */
+  readonly commits: boolean
+}
+
+type Query = (config: { text: string }, ...more: unknown[]) => unknown
+
+/** Writes down every message that passes through the pool's clients. */
+function record(pool: pg.Pool): Sent[] {
+  const sent: Sent[] = []
+  pool.on('connect', (client) => {
+    const recorded = client as unknown as { query: Query; getTransactionStatus(): string }
+    const query = recorded.query.bind(client)
+    recorded.query = (config, ...more) => {
+      const alone = recorded.getTransactionStatus() === 'I' && !config.text.startsWith('BEGIN')
+      sent.push({ text: config.text, commits: alone || config.text === 'COMMIT' })
+      return query(config, ...more)
+    }
+  })
+  return sent
+}
+
+interface Cost {
+  readonly outcome: Outcome
+  /** Framework statements, in their order. */
+  readonly statements: readonly string[]
+  readonly roundTrips: number
+  readonly commits: number
+}
+
+/** Executes on an engine of its own, and counts twice: at the probe, and at the clients. */
+async function costOf(trial: RideTrial): Promise<Cost> {
+  const pool = database.pool()
+  const sent = record(pool)
+  const positions: Position[] = []
+  const engine = createProbedEngine<Database>(
+    trial.options(pool),
+    (position) => void positions.push(position),
+  )
+  const outcome = await trial.execute(engine)
+  await engine.close()
+  const steps = positions.filter(({ when }) => when === 'before').map(({ step }) => step)
+  const statements = steps.filter((step) => !['query', 'call', 'reconcile'].includes(step))
+  const queries = steps.filter((step) => step === 'query')
+  expect(sent).toHaveLength(statements.length + queries.length)
+  const commits = sent.filter((message) => message.commits).length
+  return { outcome, statements, roundTrips: sent.length, commits }
+}
+
+const RIDE_CREATED = ['begin', 'advance_key', 'commit']
+const CHARGE_CREATED = ['begin', 'advance_key', 'commit']
+const FINISHED = ['begin', 'insert_staged_job', 'finish_key', 'commit']
+
+describe('statements, round trips and commits', () => {
+  test('a ride with one staged job: 11 statements of the framework, 4 commits', async () => {
+    const { outcome, ...cost } = await costOf(new RideTrial(database))
+    expect(outcome.type).toBe('completed')
+    expect(cost).toEqual({
+      statements: ['insert_key', ...RIDE_CREATED, ...CHARGE_CREATED, ...FINISHED],
+      // The user's own two queries are among them.
+      roundTrips: 13,
+      commits: 4,
+    })
+    expect(cost.statements).toHaveLength(11)
+  })
+
+  test('a replay: 2 statements', async () => {
+    const trial = new RideTrial(database)
+    await costOf(trial)
+    const { outcome, ...cost } = await costOf(trial)
+    expect(outcome.type).toBe('replayed')
+    expect(cost).toEqual({ statements: ['insert_key', 'find_key'], roundTrips: 2, commits: 2 })
+  })
+
+  test('a duplicate of a running request: 2 statements', async () => {
+    const trial = new RideTrial(database)
+    await trial.dieAt('charge_created/call#1:before')
+    const { outcome, ...cost } = await costOf(trial)
+    expect(outcome.type).toBe('in_flight')
+    expect(cost).toEqual({ statements: ['insert_key', 'find_key'], roundTrips: 2, commits: 2 })
+  })
+
+  test.each([
+    ['started', 'reserve/insert_key#1:after', [...RIDE_CREATED, ...CHARGE_CREATED, ...FINISHED], 2, 6],
+    ['ride_created', 'charge_created/call#1:after', [...CHARGE_CREATED, ...FINISHED], 1, 5],
+    ['charge_created', 'charge_created/commit#1:after', FINISHED, 0, 4],
+  ])(
+    'a resume from %s: 3 statements to get the key, then what is left',
+    async (_, at, left, queries, commits) => {
+      const trial = new RideTrial(database)
+      await trial.dieAt(at)
+      await database.expireLeases()
+      const { outcome, ...cost } = await costOf(trial)
+      expect(outcome.type).toBe('completed')
+      const statements = ['insert_key', 'find_key', 'take_over_key', ...left]
+      expect(cost).toEqual({ statements, roundTrips: statements.length + queries, commits })
+    },
+  )
+
+  test('a provider without keys costs one statement more: the declaration of the call', async () => {
+    const { outcome, ...cost } = await costOf(new RideTrial(database, atMostOnceRideOf))
+    expect(outcome.type).toBe('completed')
+    expect(cost).toEqual({
+      statements: ['insert_key', ...RIDE_CREATED, 'declare_call', ...CHARGE_CREATED, ...FINISHED],
+      roundTrips: 14,
+      commits: 5,
+    })
+  })
+
+  test('a skipped phase costs one statement', async () => {
+    const { outcome, ...cost } = await costOf(new RideTrial(database, skippedRide))
+    expect(outcome.type).toBe('completed')
+    expect(cost).toEqual({
+      statements: ['insert_key', 'skip_phase', 'begin', 'finish_key', 'commit'],
+      roundTrips: 5,
+      commits: 3,
+    })
+  })
+})
+
+/** What the server knows of a pool's connections, and of the renewal's, which has the same name. */
+function backendsOf(applicationName: string): Promise<{ state: string; in_transaction: boolean }[]> {
+  return database.rows(
+    'SELECT state, xact_start IS NOT NULL AS in_transaction FROM pg_stat_activity WHERE application_name = $1',
+    [applicationName],
+  )
+}
+
+describe('connections during a call', () => {
+  test('none is checked out, none is in a transaction, and none is opened beside the pool', async () => {
+    const application_name = `cost_${randomUUID()}`
+    const pool = database.pool({ application_name })
+    let seen: unknown
+    const trial = new RideTrial(database, (provider) => {
+      const charge = provider.charge.bind(provider)
+      provider.charge = async (...given) => {
+        seen = { checkedOut: pool.totalCount - pool.idleCount, backends: await backendsOf(application_name) }
+        return charge(...given)
+      }
+      return createRideOf(provider)
+    })
+    const { engine } = engineWithStops(trial.options(pool))
+    expect((await trial.execute(engine)).type).toBe('completed')
+    expect(seen).toEqual({ checkedOut: 0, backends: [{ state: 'idle', in_transaction: false }] })
+    await engine.close()
+  })
+
+  test('one is opened for renewals, and closed once nothing is left to renew', async () => {
+    const application_name = `cost_${randomUUID()}`
+    const pool = database.pool({ application_name, max: 1 })
+    const trial = new RideTrial(database)
+    const options = trial.options(pool, { defaults: { leaseMs: 300 } })
+    const { engine, stops } = engineWithStops(options, 'renewal/renew_leases#2:after')
+    const [secondRenewal] = stops
+    await trial.provider.willMeet('hold_then_execute')
+    const execution = trial.execute(engine)
+    await trial.provider.arrived()
+    await secondRenewal.reached
+    expect(pool.totalCount - pool.idleCount).toBe(0)
+    expect(await backendsOf(application_name)).toHaveLength(2)
+    secondRenewal.go()
+    await trial.provider.letGo()
+    expect((await execution).type).toBe('completed')
+    // What is left is the pool's own.
+    await pool.end()
+    await database.backendsGone(application_name)
+    await engine.close()
+  })
+})

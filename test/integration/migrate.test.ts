@@ -1,0 +1,148 @@
+import { randomUUID } from 'node:crypto'
+import { migrate, migrationSql, respond } from '@pawl/core'
+import type pg from 'pg'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createEngine, pipeline } from '../support/rides.js'
+import { TestDatabase } from '../support/test-database.js'
+
+let database: TestDatabase
+/** A schema that is not there yet. */
+let schema: string
+let role: string
+
+beforeEach(async () => {
+  database = await TestDatabase.create()
+  schema = `${database.businessSchema}_new`
+  role = `r_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+  await database.admin.query(`CREATE ROLE ${role}`)
+})
+afterEach(async () => {
+  await database.admin.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+  await database.admin.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`)
+  await database.drop()
+})
+
+/** All that PostgreSQL knows of a schema, but for its name. */
+async function catalogOf(name: string): Promise<unknown> {
+  const queries = [
+    `SELECT table_name, column_name, data_type, collation_name, is_nullable, column_default, is_identity
+       FROM information_schema.columns WHERE table_schema = $1 ORDER BY table_name, ordinal_position`,
+    `SELECT conrelid::regclass::text AS "table", conname, pg_get_constraintdef(oid) AS definition
+       FROM pg_constraint WHERE connamespace = to_regnamespace($1) ORDER BY conrelid::regclass::text, conname`,
+    `SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = $1 ORDER BY indexname`,
+    `SELECT relname, relkind, reloptions FROM pg_class WHERE relnamespace = to_regnamespace($1) ORDER BY relname`,
+    `SELECT relname, objsubid, description FROM pg_description JOIN pg_class ON pg_class.oid = objoid
+      WHERE relnamespace = to_regnamespace($1) ORDER BY relname, objsubid`,
+  ]
+  const answers = await Promise.all(queries.map((query) => database.rows(query, [name])))
+  return JSON.parse(JSON.stringify(answers).replaceAll(name, 'the_schema'))
+}
+
+const asRole = (options = '') => database.pool({ max: 2, options: `-c role=${role} ${options}` })
+
+/** No connection is out, and none that came back is in a transaction. */
+async function expectWhole(pool: pg.Pool): Promise<void> {
+  expect(pool.idleCount).toBe(pool.totalCount)
+  expect((await pool.query(`SELECT now() = statement_timestamp() AS fresh`)).rows).toEqual([{ fresh: true }])
+}
+
+test('it can be repeated: the second time there is nothing to do', async () => {
+  const pool = database.pool()
+  expect(await migrate(pool, { schema })).toEqual({ applied: 1 })
+  const before = await catalogOf(schema)
+  expect(await migrate(pool, { schema })).toEqual({ applied: 0 })
+  expect(await catalogOf(schema)).toEqual(before)
+  await expectWhole(pool)
+})
+
+test.each(['read committed', 'repeatable read', 'serializable'])(
+  'eight at once take turns, also where the default is %s',
+  async (isolation) => {
+    const options = `-c default_transaction_isolation=${isolation.replace(' ', '\\ ')}`
+    const pools = Array.from({ length: 8 }, () => database.pool({ max: 1, options }))
+    // Connected before, so that all of them meet at the lock.
+    await Promise.all(pools.map((pool) => pool.query('SELECT 1')))
+    const results = await Promise.all(pools.map((pool) => migrate(pool, { schema })))
+    expect(results.filter(({ applied }) => applied === 1)).toHaveLength(1)
+    expect(results.filter(({ applied }) => applied === 0)).toHaveLength(7)
+  },
+)
+
+test('its SQL, applied by hand, makes the same, and migrate then has nothing to do', async () => {
+  await database.admin.query(migrationSql({ schema }))
+  expect(await catalogOf(schema)).toEqual(await catalogOf(database.schema))
+  expect(await migrate(database.pool(), { schema })).toEqual({ applied: 0 })
+})
+
+test('every table and every column has a comment', async () => {
+  const uncommented = await database.rows(
+    `SELECT relname, attname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0
+      WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND NOT attisdropped
+        AND (obj_description(pg_class.oid, 'pg_class') IS NULL OR col_description(pg_class.oid, attnum) IS NULL)`,
+    [database.schema],
+  )
+  expect(uncommented).toEqual([])
+  const tables = await database.rows<{ relname: string }>(
+    `SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' ORDER BY relname`,
+    [database.schema],
+  )
+  expect(tables.map(({ relname }) => relname)).toEqual([
+    'effects',
+    'idempotency_keys',
+    'interventions',
+    'migrations',
+    'staged_jobs',
+  ])
+})
+
+test('a wrong schema, option or pool is refused before anything is sent', async () => {
+  const pool = database.pool()
+  const wrong = { code: 'PAWL_INVALID_OPTION' }
+  const dangerous = 'pawl"; DROP SCHEMA public; --'
+  await expect(migrate(pool, { schema: dangerous })).rejects.toMatchObject(wrong)
+  await expect(migrate(pool, { scheme: 'x' } as never)).rejects.toMatchObject(wrong)
+  await expect(migrate({} as never)).rejects.toMatchObject(wrong)
+  expect(pool.totalCount).toBe(0)
+})
+
+describe('a role that may not create schemas', () => {
+  test('is told so, and leaves nothing behind', async () => {
+    const pool = asRole()
+    await expect(migrate(pool, { schema })).rejects.toMatchObject({ code: '42501' })
+    expect(await database.rows('SELECT to_regnamespace($1) AS found', [schema])).toEqual([{ found: null }])
+    await expectWhole(pool)
+  })
+
+  test('migrates a schema that was made for it', async () => {
+    await database.admin.query(`CREATE SCHEMA ${schema} AUTHORIZATION ${role}`)
+    expect(await migrate(asRole(), { schema })).toEqual({ applied: 1 })
+    expect(await catalogOf(schema)).toEqual(await catalogOf(database.schema))
+  })
+
+  test('and owns no table may call it at every start, where another role migrates', async () => {
+    await migrate(database.pool(), { schema })
+    await database.admin.query(`GRANT USAGE ON SCHEMA ${schema} TO ${role};
+                                GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO ${role}`)
+    const pool = asRole()
+    expect(await migrate(pool, { schema })).toEqual({ applied: 0 })
+    const hello = pipeline<null>({ name: 'hello', version: 1 })
+      .foreign('said', { call: () => 1 })
+      .finish(async ({ stage }) => respond(200, { job: await stage('job', {}) }))
+    const engine = createEngine({ pool, pipelines: [hello], schema })
+    const request = { scope: 's', key: 'k', input: null }
+    expect(await engine.execute(hello, request)).toMatchObject({ type: 'completed' })
+    expect(await engine.execute(hello, request)).toMatchObject({ type: 'replayed' })
+    await engine.close()
+  })
+})
+
+test('an engine without its tables says what to do, and reserves nothing', async () => {
+  const hello = pipeline<null>({ name: 'hello', version: 1 }).finish(() => respond(200))
+  const engine = createEngine({ pool: database.pool(), pipelines: [hello], schema })
+  const request = { scope: 's', key: 'k', input: null }
+  await expect(engine.execute(hello, request)).rejects.toMatchObject({
+    code: 'PAWL_NOT_MIGRATED',
+    message: expect.stringContaining(`schema '${schema}'`),
+  })
+  await engine.close()
+})

@@ -1,0 +1,148 @@
+import { createProbedEngine } from '@pawl/core/internal'
+import type pg from 'pg'
+import { afterAll, describe, expect, test } from 'vitest'
+import { cutConnections, positionNamer } from '../support/crash.js'
+import { atMostOnceRideOf, skippedRide } from '../support/guarded-rides.js'
+import { RideTrial } from '../support/ride-trial.js'
+import { createRideTables, type Database } from '../support/rides.js'
+import { TestDatabase } from '../support/test-database.js'
+
+const BY_SCOPE_AND_KEY = 'idempotency_keys_scope_key_key'
+const BY_ID = 'idempotency_keys_pkey'
+
+/** Which index of the keys' table serves each statement of the framework that reads or writes a key. */
+const INDEX_OF = {
+  insert_key: BY_SCOPE_AND_KEY,
+  find_key: BY_SCOPE_AND_KEY,
+  find_key_by_id: BY_ID,
+  take_over_key: BY_ID,
+  give_up_key: BY_ID,
+  advance_key: BY_ID,
+  finish_key: BY_ID,
+  skip_phase: BY_ID,
+  declare_call: BY_ID,
+  release_key: BY_ID,
+  mark_stuck: BY_ID,
+  raise_fence: BY_ID,
+  renew_leases: BY_ID,
+} as const
+
+interface Plan {
+  readonly 'Node Type': string
+  readonly 'Relation Name'?: string
+  readonly 'Index Name'?: string
+  readonly 'Conflict Arbiter Indexes'?: readonly string[]
+  readonly Plans?: readonly Plan[]
+}
+
+interface Sent {
+  readonly text: string
+  readonly values: readonly unknown[]
+}
+
+const database = await TestDatabase.create()
+await createRideTables(database)
+afterAll(() => database.drop())
+
+// Enough rows that reading the whole table is dearer than an index, so that the planner chooses as in production.
+await database.rows(
+  `INSERT INTO pawl.idempotency_keys (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version,
+                                      input, holder)
+   SELECT 'filler', n::text, 'filler', 1, '0123456789abcdef', sha256(''), 1, '{}', gen_random_uuid()
+     FROM generate_series(1, 5000) AS n`,
+)
+await database.rows('ANALYZE pawl.idempotency_keys')
+
+/** Collects the statements of the framework as they really go out, by name. */
+class Collector {
+  readonly sent = new Map<string, Map<string, Sent>>()
+  #step = ''
+
+  /** `at`: what to do at a position, besides. */
+  async execute(trial: RideTrial, settings = {}, at: Record<string, (pool: pg.Pool) => unknown> = {}) {
+    const pool = database.pool({ max: 1 })
+    pool.on('connect', (client) => this.#listen(client as unknown as { query: Query }))
+    const options = trial.options(pool, { defaults: settings })
+    const name = positionNamer()
+    const engine = createProbedEngine<Database>(options, async (position) => {
+      this.#step = position.step
+      await at[name(position)]?.(pool)
+    })
+    const outcome = await trial.execute(engine)
+    const id = (await trial.row())?.id
+    if (id !== undefined) await engine.resume(id)
+    await engine.close()
+    return outcome.type
+  }
+
+  #listen(client: { query: Query }): void {
+    const query = client.query.bind(client)
+    client.query = (config, ...more) => {
+      const { text, values = [] } = config
+      if (this.#step in INDEX_OF) {
+        const texts = this.sent.get(this.#step) ?? new Map<string, Sent>()
+        this.sent.set(this.#step, texts.set(text, { text, values }))
+      }
+      return query(config, ...more)
+    }
+  }
+}
+
+type Query = (config: { text: string; values?: unknown[] }, ...more: unknown[]) => unknown
+
+const collector = new Collector()
+const pastHalfTheLease = () => database.rows('SELECT pg_sleep(0.25)')
+
+const refused = new RideTrial(database)
+await refused.provider.willMeet('refuse_500')
+const uncertain = new RideTrial(database, atMostOnceRideOf)
+await uncertain.provider.willMeet('refuse_500')
+const crashed = new RideTrial(database)
+await crashed.dieAt('reserve/insert_key#1:after')
+await database.expireLeases()
+const ends = [
+  await collector.execute(refused),
+  await collector.execute(refused),
+  await collector.execute(uncertain),
+  await collector.execute(crashed, { maxAttempts: 1 }),
+  await collector.execute(new RideTrial(database, skippedRide)),
+  await collector.execute(new RideTrial(database), {}, { 'ride_created/commit#1:before': cutConnections }),
+  await collector.execute(
+    new RideTrial(database),
+    { leaseMs: 400 },
+    { 'ride_created/commit#1:after': pastHalfTheLease },
+  ),
+]
+
+const flatten = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(flatten)]
+
+async function explain({ text, values }: Sent): Promise<Plan[]> {
+  const [row] = await database.rows<{ 'QUERY PLAN': [{ Plan: Plan }] }>(`EXPLAIN (FORMAT JSON) ${text}`, [
+    ...values,
+  ])
+  if (row === undefined) throw new Error('no plan')
+  return flatten(row['QUERY PLAN'][0].Plan)
+}
+
+describe('every statement about a key goes by an index', () => {
+  test('all of them were seen', () => {
+    expect(ends).toEqual(['retry_later', 'replayed', 'stuck', 'stuck', 'completed', 'completed', 'completed'])
+    expect([...collector.sent.keys()].toSorted()).toEqual(Object.keys(INDEX_OF).toSorted())
+  })
+
+  test.each(Object.entries(INDEX_OF))('%s by %s', async (name, index) => {
+    const texts = [...(collector.sent.get(name)?.values() ?? [])]
+    expect(texts).not.toEqual([])
+    for (const sent of texts) {
+      const nodes = await explain(sent)
+      const scans = nodes.filter(
+        (node) => node['Relation Name'] === 'idempotency_keys' && node['Node Type'].includes('Scan'),
+      )
+      expect(scans).not.toEqual([])
+      // A scan that goes by no index has none to name.
+      for (const scan of scans) expect(scan['Index Name']).toBe(index)
+      const arbiters = nodes.flatMap((node) => node['Conflict Arbiter Indexes'] ?? [])
+      expect(arbiters).toEqual(name === 'insert_key' ? [BY_SCOPE_AND_KEY] : [])
+    }
+  })
+})

@@ -1,0 +1,147 @@
+import { randomUUID } from 'node:crypto'
+import { createProbedEngine } from '@pawl/core/internal'
+import pg from 'pg'
+import { afterAll, describe, expect, test } from 'vitest'
+import { RideTrial } from '../support/ride-trial.js'
+import { createRideTables, type Database } from '../support/rides.js'
+import { gate } from '../support/signals.js'
+import { engineWithStops } from '../support/stops.js'
+import { TestDatabase } from '../support/test-database.js'
+
+const database = await TestDatabase.create()
+await createRideTables(database)
+afterAll(() => database.drop())
+
+/** How long the leases of a trial still run, on the database's clock, shortest first. */
+async function leasesLeftMs(trial: RideTrial): Promise<number[]> {
+  const rows = await database.rows<{ left_ms: number }>(
+    `SELECT extract(epoch FROM lease_until - clock_timestamp())::float * 1000 AS left_ms FROM pawl.idempotency_keys
+      WHERE scope = $1 ORDER BY 1`,
+    [trial.scope],
+  )
+  return rows.map((row) => row.left_ms)
+}
+
+describe('while a call runs', () => {
+  test('one statement renews the leases of all that are due', async () => {
+    const CALLS = 20
+    const LEASE_MS = 900
+    const trial = new RideTrial(database)
+    const options = trial.options(database.pool(), { defaults: { leaseMs: LEASE_MS } })
+    const { engine, stops } = engineWithStops(
+      options,
+      'renewal/renew_leases#1:before',
+      'renewal/renew_leases#2:after',
+    )
+    const [firstRenewal, secondRenewal] = stops
+    await trial.provider.willMeet(...Array.from({ length: CALLS }, () => 'hold_then_execute' as const))
+    const executions = Array.from({ length: CALLS }, () =>
+      engine.execute(trial.pipeline, { scope: trial.scope, key: randomUUID(), input: { amount: 1 } }),
+    )
+    await trial.provider.arrived(CALLS)
+    await firstRenewal.reached
+    // All are due by now: the process stood still for more than a third of the lease.
+    await database.rows('SELECT pg_sleep($1)', [LEASE_MS / 3 / 1_000])
+    await database.expireLeases()
+    firstRenewal.go()
+    await secondRenewal.reached
+    const left = await leasesLeftMs(trial)
+    expect(left).toHaveLength(CALLS)
+    expect(left[0]).toBeGreaterThan(0)
+    secondRenewal.go()
+    await trial.provider.letGo()
+    expect(new Set((await Promise.all(executions)).map(({ type }) => type))).toEqual(new Set(['completed']))
+    await engine.close()
+  })
+
+  test('a renewal whose connection broke is made on another', async () => {
+    const application_name = `renewal_${randomUUID()}`
+    const trial = new RideTrial(database)
+    const options = trial.options(database.pool({ application_name }), { defaults: { leaseMs: 600 } })
+    const { engine, stops } = engineWithStops(
+      options,
+      'renewal/renew_leases#1:after',
+      'renewal/renew_leases#2:after',
+    )
+    const [firstRenewal, secondRenewal] = stops
+    await trial.provider.willMeet('hold_then_execute')
+    const execution = trial.execute(engine)
+    await trial.provider.arrived()
+    await firstRenewal.reached
+    const killed = await database.rows(
+      `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+        WHERE application_name = $1 AND query LIKE '%unnest%'`,
+      [application_name],
+    )
+    expect(killed).toHaveLength(1)
+    firstRenewal.go()
+    await secondRenewal.reached
+    expect((await leasesLeftMs(trial))[0]).toBeGreaterThan(0)
+    secondRenewal.go()
+    await trial.provider.letGo()
+    expect((await execution).type).toBe('completed')
+    await engine.close()
+  })
+
+  test('the first renewal is due by the age of the lease, not of the call', async () => {
+    const LEASE_MS = 3_000
+    const trial = new RideTrial(database)
+    const options = trial.options(database.pool(), { defaults: { leaseMs: LEASE_MS } })
+    const { engine, stops } = engineWithStops(
+      options,
+      'ride_created/commit#1:after',
+      'renewal/renew_leases#1:before',
+    )
+    const [beforeCall, firstRenewal] = stops
+    await trial.provider.willMeet('hold_then_execute')
+    const execution = trial.execute(engine)
+    await beforeCall.reached
+    // Not so long that the lease would be asked for before the call, but longer than until a renewal is due.
+    await database.rows('SELECT pg_sleep($1)', [(0.4 * LEASE_MS) / 1_000])
+    beforeCall.go()
+    await firstRenewal.reached
+    // Otherwise a single renewal that fails would lose the lease.
+    expect((await leasesLeftMs(trial))[0]).toBeGreaterThan(LEASE_MS / 3)
+    firstRenewal.go()
+    await trial.provider.arrived()
+    await trial.provider.letGo()
+    expect((await execution).type).toBe('completed')
+    await engine.close()
+  })
+})
+
+test('an engine that is stopped while it opens a connection for renewals does not leave it open', async () => {
+  const application_name = `renewal_${randomUUID()}`
+  const opening = gate()
+  const answer = gate()
+  const connected = gate()
+  class SlowClient extends pg.Client {
+    constructor(config: pg.ClientConfig) {
+      super(config)
+      const connect = this.connect.bind(this)
+      const connectSlowly = async () => {
+        opening.open()
+        await answer.opened
+        await connect()
+        connected.open()
+      }
+      Object.assign(this, { connect: connectSlowly })
+    }
+  }
+  const pool = database.pool({ application_name })
+  const trial = new RideTrial(database)
+  const engine = createProbedEngine<Database>(trial.options(pool, { defaults: { leaseMs: 300 } }), () => {})
+  await trial.provider.willMeet('hold_then_execute')
+  const execution = trial.execute(engine)
+  await trial.provider.arrived()
+  // The pool has the connection it needs by now: the next one is the renewal's.
+  Object.assign(pool, { Client: SlowClient })
+  await opening.opened
+  engine.halt()
+  answer.open()
+  await connected.opened
+  await trial.provider.letGo()
+  expect((await execution).type).toBe('completed')
+  await pool.end()
+  await database.backendsGone(application_name)
+})

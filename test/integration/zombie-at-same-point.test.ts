@@ -1,0 +1,82 @@
+import type { Outcome, Pipeline } from '@pawl/core'
+import { afterAll, describe, expect, test } from 'vitest'
+import { atMostOnceRideOf, skippedRide } from '../support/guarded-rides.js'
+import type { Fault, Provider } from '../support/provider.js'
+import { tracesWithoutCrash } from '../support/ride-recovery.js'
+import { RideTrial } from '../support/ride-trial.js'
+import { createRideOf, createRideTables, type Database, type RideInput } from '../support/rides.js'
+import { hear } from '../support/signals.js'
+import { engineWithStops } from '../support/stops.js'
+import { TestDatabase } from '../support/test-database.js'
+
+const database = await TestDatabase.create()
+await createRideTables(database)
+afterAll(() => database.drop())
+
+interface Case {
+  /** What the zombie is about to write when it freezes. */
+  readonly write: string
+  /** Where the new holder stands when the zombie wakes up: at the same recovery point. */
+  readonly other: string
+  readonly pipelineOf?: (provider: Provider) => Pipeline<Database, RideInput>
+  /** What the zombie's call met. */
+  readonly fault?: Fault
+  readonly zombieDefaults?: { readonly abandonAfterMs: number }
+}
+
+const CASES: Case[] = [
+  { write: 'ride_created/advance_key#1:before', other: 'ride_created/begin#1:before' },
+  { write: 'charge_created/advance_key#1:before', other: 'charge_created/call#1:before' },
+  { write: 'finished/finish_key#1:before', other: 'finished/begin#1:before' },
+  {
+    write: 'ride_created/skip_phase#1:before',
+    other: 'ride_created/skip_phase#1:before',
+    pipelineOf: skippedRide,
+  },
+  {
+    write: 'charge_created/declare_call#1:before',
+    other: 'charge_created/declare_call#1:before',
+    pipelineOf: atMostOnceRideOf,
+  },
+  { write: 'give_back/release_key#1:before', other: 'charge_created/call#1:before', fault: 'refuse_500' },
+  {
+    write: 'give_back/mark_stuck#1:before',
+    other: 'charge_created/call#1:before',
+    fault: 'refuse_500',
+    zombieDefaults: { abandonAfterMs: 1 },
+  },
+]
+
+function completed(outcome: Outcome): Extract<Outcome, { type: 'completed' }> {
+  if (outcome.type !== 'completed') throw outcome
+  return outcome
+}
+
+// Recovery point and status are as the zombie left them: only fence and holder tell that the key is no longer its own.
+describe('a zombie whose key has a new holder at the same recovery point writes nothing', () => {
+  test.each(CASES)('$write', async ({ write, other, pipelineOf = createRideOf, fault, zombieDefaults }) => {
+    const fencedOff = hear('pawl:fenced_off')
+    const oracle = await tracesWithoutCrash(new RideTrial(database, pipelineOf), database.pool())
+    const trial = new RideTrial(database, pipelineOf)
+    if (fault !== undefined) await trial.provider.willMeet(fault)
+    const zombie = engineWithStops(trial.options(database.pool(), { defaults: zombieDefaults ?? {} }), write)
+    const zombieEnd = trial.execute(zombie.engine)
+    await zombie.stops[0].reached
+    await database.expireLeases()
+    const holder = engineWithStops(trial.options(), other)
+    const holderEnd = trial.execute(holder.engine)
+    await holder.stops[0].reached
+    const before = await trial.row()
+
+    zombie.stops[0].go()
+    expect(await zombieEnd).toMatchObject({ type: 'in_flight', fencedOff: true })
+    expect(fencedOff).toMatchObject([{ fence: 1 }])
+    expect(before).toMatchObject({ fence: '2', status: 'running' })
+    expect(await trial.row()).toEqual(before)
+
+    holder.stops[0].go()
+    const { response } = completed(await holderEnd)
+    expect(await trial.traces(response)).toEqual(oracle)
+    await Promise.all([zombie.engine.close(), holder.engine.close()])
+  })
+})

@@ -1,0 +1,199 @@
+import { pawl, respond } from '@pawl/core'
+import { describe, expect, test } from 'vitest'
+import { type Asking, decideReservation } from '../../packages/core/src/key/decide-reservation.js'
+import { definitionOf, type UpgradeFrom } from '../../packages/core/src/pipeline/pipeline.js'
+import { Registry } from '../../packages/core/src/pipeline/registry.js'
+import { SettingsBook } from '../../packages/core/src/pipeline/settings-book.js'
+import type { KeyRow } from '../../packages/core/src/storage/key-row.js'
+
+const { pipeline } = pawl<never>()
+const ride = (version = 1, upgradesFrom: UpgradeFrom[] = []) =>
+  pipeline({ name: 'ride', version, upgradesFrom, maxAttempts: 3, abandonAfterMs: 10_000 })
+    .local('created', () => {})
+    .foreign('charged', { call: () => 1 })
+    .finish(() => respond(200))
+
+const NOW = 1_000_000
+const asking: Asking = { holder: 'us', request: { pipeline: 'ride', fingerprint: 'aa' } }
+const byId: Asking = { holder: 'us', request: null }
+const response = { status: 201, headers: {}, body: Buffer.from('{}') }
+
+/** Abandoned a moment ago at `created`, with nothing unusual about it. */
+const row: KeyRow = {
+  id: 'id',
+  scope: 's',
+  key: 'k',
+  pipeline: 'ride',
+  version: 1,
+  definitionHash: ride().definitionHash,
+  fingerprint: 'aa',
+  fingerprintVersion: 1,
+  inputJson: '{}',
+  stateJson: '{"seats":2}',
+  recoveryPoint: 'created',
+  status: 'running',
+  stuckReason: null,
+  fence: 4,
+  holder: 'them',
+  writtenBy: '1',
+  leaseUntilMs: NOW,
+  attempts: 1,
+  retries: 0,
+  runAfterMs: null,
+  intent: null,
+  effectEpoch: 0,
+  lastError: null,
+  trail: [],
+  response: null,
+  createdMs: NOW - 5_000,
+  updatedMs: NOW - 1_000,
+  expiresMs: null,
+  nowMs: NOW,
+}
+
+function decide(changes: Partial<KeyRow>, by = asking, pipelines = [ride()]) {
+  const registry = new Registry(pipelines)
+  return decideReservation({ ...row, ...changes }, by, registry, new SettingsBook({}, registry.definitions))
+}
+
+const finished: Partial<KeyRow> = {
+  status: 'finished',
+  recoveryPoint: 'finished',
+  leaseUntilMs: null,
+  response,
+  expiresMs: NOW + 7,
+}
+const stuck: Partial<KeyRow> = { status: 'stuck', stuckReason: 'abandoned', leaseUntilMs: null }
+const leased: Partial<KeyRow> = { leaseUntilMs: NOW + 1 }
+
+describe('first, another request is a mismatch, whatever the state', () => {
+  test.each([
+    ['running', {}],
+    ['leased', leased],
+    ['finished', finished],
+    ['stuck', stuck],
+    ['not registered', { version: 9 }],
+    ['worn out', { attempts: 99 }],
+  ])('%s', (_, changes) => {
+    expect(decide({ ...changes, fingerprint: 'bb' })).toEqual({ type: 'mismatch', differs: 'request' })
+    expect(decide({ ...changes, pipeline: 'other' })).toEqual({ type: 'mismatch', differs: 'pipeline' })
+  })
+
+  test('unless the key is asked for by its id, which is about no request', () => {
+    expect(decide({ fingerprint: 'bb' }, byId).type).toBe('take_over')
+  })
+})
+
+describe('second, a finished key replays', () => {
+  const replay = { type: 'replay', response, expiresMs: NOW + 7 }
+  test('its response, also by id', () => {
+    expect(decide(finished)).toEqual(replay)
+    expect(decide(finished, byId)).toEqual(replay)
+  })
+  test('its response, under whatever version or definition it ran', () => {
+    expect(decide({ ...finished, version: 9 })).toEqual(replay)
+    expect(decide({ ...finished, definitionHash: 'other' })).toEqual(replay)
+  })
+  test('its response past its expiry: until it is deleted', () => {
+    expect(decide({ ...finished, expiresMs: NOW - 9 })).toMatchObject({ type: 'replay', expiresMs: NOW - 9 })
+  })
+})
+
+describe('third, a key that may not run here is left alone', () => {
+  test('stuck, before anything is said of its version', () => {
+    expect(decide(stuck)).toEqual({ type: 'stuck', reason: 'abandoned' })
+    expect(decide({ ...stuck, version: 9 })).toEqual({ type: 'stuck', reason: 'abandoned' })
+  })
+  test.each([
+    ['another version', { version: 9 }, 'version 9 is not registered here'],
+    ['another definition', { definitionHash: 'x' }, 'version 1 is registered with another definition'],
+    ['another kind of fingerprint', { fingerprintVersion: 2 }, 'fingerprint version 2 is not known here'],
+  ])('%s is refused, even while somebody runs it', (_, changes, detail) => {
+    expect(decide({ ...changes, ...leased })).toEqual({
+      type: 'refuse',
+      detail: expect.stringContaining(detail),
+    })
+  })
+  test('another pipeline, asked for by id, is refused', () => {
+    expect(decide({ pipeline: 'other' }, byId).type).toBe('refuse')
+  })
+})
+
+describe('fourth, a live lease is another holder', () => {
+  test('until its last millisecond, by the clock of the database', () => {
+    expect(decide({ leaseUntilMs: NOW + 1 })).toEqual({ type: 'in_flight', leaseLeftMs: 1 })
+    expect(decide({ leaseUntilMs: NOW }).type).toBe('take_over')
+    expect(decide({ leaseUntilMs: null }).type).toBe('take_over')
+  })
+  test('before its caps are looked at', () => {
+    expect(decide({ ...leased, attempts: 99, createdMs: 0 }).type).toBe('in_flight')
+  })
+  test('unless the holder is us, whose answer was lost', () => {
+    expect(decide({ ...leased, holder: 'us' })).toMatchObject({ type: 'ours' })
+  })
+})
+
+describe('fifth, an abandoned key', () => {
+  test('is taken over as it stands', () => {
+    const intent = { kind: 'called', phase: 'charged', result: 1 } as const
+    const pipelines = [ride()]
+    expect(decide({ intent }, asking, pipelines)).toEqual({
+      type: 'take_over',
+      definition: pipelines[0]?.[definitionOf],
+      at: { recoveryPoint: 'created', intent, stateJson: null },
+    })
+  })
+  test('is given up at its caps', () => {
+    expect(decide({ attempts: 2 }).type).toBe('take_over')
+    expect(decide({ attempts: 3 })).toEqual({ type: 'give_up', reason: 'attempts_exhausted' })
+    expect(decide({ createdMs: NOW - 9_999 }).type).toBe('take_over')
+    expect(decide({ createdMs: NOW - 10_000 })).toEqual({ type: 'give_up', reason: 'abandoned' })
+  })
+  test('is taken over before its run_after: that holds automatic attempts back, not clients', () => {
+    expect(decide({ runAfterMs: NOW + 9_000 }).type).toBe('take_over')
+  })
+})
+
+const renameSeats = ({ seats }: { readonly seats?: unknown }) => ({ places: Number(seats) })
+
+const upgraded = (upgrade: Omit<UpgradeFrom, 'version'>, changes: Partial<KeyRow> = {}) =>
+  decide(changes, asking, [ride(2, [{ version: 1, ...upgrade }])])
+
+describe('an older version that is not registered', () => {
+  test('goes on under the one that says how: points, intent and state', () => {
+    const intent = { kind: 'calling', phase: 'paid', deadlineMs: 5 } as const
+    const points = { made: 'created', paid: 'charged' }
+    expect(upgraded({ points, state: renameSeats }, { recoveryPoint: 'made', intent })).toMatchObject({
+      type: 'take_over',
+      definition: { version: 2 },
+      at: { recoveryPoint: 'created', intent: { ...intent, phase: 'charged' }, stateJson: '{"places":2}' },
+    })
+  })
+  test('keeps what the upgrade does not mention', () => {
+    expect(upgraded({})).toMatchObject({ at: { recoveryPoint: 'created', intent: null, stateJson: null } })
+  })
+  test('keeps a point whose name every object has', () => {
+    const odd = pipeline({ name: 'ride', version: 2, upgradesFrom: [{ version: 1, points: {} }] })
+      .local('constructor', () => {})
+      .finish(() => respond(200))
+    expect(decide({ recoveryPoint: 'constructor' }, asking, [odd])).toMatchObject({
+      at: { recoveryPoint: 'constructor' },
+    })
+  })
+  test.each([
+    ['a point', { recoveryPoint: 'made' }, 'made'],
+    ['the phase of a call', { intent: { kind: 'called', phase: 'paid', result: 1 } }, 'paid'],
+  ] as [string, Partial<KeyRow>, string][])('is refused where %s has no place', (_, changes, point) => {
+    const detail = `upgradesFrom version 1 does not say where '${point}' is now`
+    expect(upgraded({ points: {} }, changes)).toEqual({ type: 'refuse', detail })
+  })
+  test.each([
+    ['throws', () => JSON.parse('{') as never],
+    ['gives no state', () => undefined as never],
+  ])('is refused where its state() %s', (_, state) => {
+    expect(upgraded({ state }).type).toBe('refuse')
+  })
+  test('is refused where nobody speaks for it', () => {
+    expect(decide({}, asking, [ride(2)]).type).toBe('refuse')
+  })
+})

@@ -1,0 +1,152 @@
+import { createEngine, migrationSql, pawl, PawlError, respond } from '@pawl/core'
+import pg from 'pg'
+import { describe, expect, test } from 'vitest'
+
+const { pipeline } = pawl<never>()
+const ride = pipeline({ name: 'ride', version: 1 }).finish(() => respond(200))
+const pool = new pg.Pool()
+
+function refusal(options: unknown): { code: string; message: string } {
+  const listeners = pool.listenerCount('error')
+  try {
+    createEngine(options as Parameters<typeof createEngine>[0])
+  } catch (error) {
+    expect(pool.listenerCount('error')).toBe(listeners)
+    if (error instanceof PawlError) return { code: error.code, message: error.message }
+    throw error
+  }
+  throw new Error('it was accepted')
+}
+
+const IDENTIFIER = "it takes a lower-case identifier of letters, digits and '_'"
+
+describe('createEngine names the option, what it got and what it takes', () => {
+  test.each<[string, unknown, string]>([
+    ['no options', undefined, 'createEngine: the options are undefined; they have to be an object'],
+    [
+      'an unknown option',
+      { pool, pipelines: [ride], shcema: 'x' },
+      "unknown option 'shcema'. Known are pool,",
+    ],
+    ['no pool', { pipelines: [ride] }, 'pool is undefined; it takes a pg.Pool'],
+    ['a pool that is none', { pool: {}, pipelines: [ride] }, 'pool is an object; it takes a pg.Pool'],
+    ['no pipelines', { pool }, 'pipelines is undefined; it takes a list of one pipeline or more'],
+    [
+      'an empty list',
+      { pool, pipelines: [] },
+      'pipelines is an array; it takes a list of one pipeline or more',
+    ],
+    ['a pipeline without list', { pool, pipelines: ride }, 'pipelines is an object'],
+    ['something else in the list', { pool, pipelines: [null] }, 'holds something that is not a pipeline'],
+    [
+      'a builder in the list',
+      { pool, pipelines: [pipeline({ name: 'x', version: 1 })] },
+      'A builder becomes one by its finish()',
+    ],
+    ['a version twice', { pool, pipelines: [ride, ride] }, "pipelines has 'ride' version 1 twice"],
+    ['an empty namespace', { pool, pipelines: [ride], namespace: '' }, "namespace is ''"],
+    ['a namespace that is no string', { pool, pipelines: [ride], namespace: 7 }, 'namespace is 7'],
+    ['plugins that are no list', { pool, pipelines: [ride], plugins: {} }, 'plugins is an object'],
+    ['a stager that cannot stage', { pool, pipelines: [ride], stager: {} }, 'stager.stage is undefined'],
+    ['a stager that is null', { pool, pipelines: [ride], stager: null }, 'stager.stage is undefined'],
+    ['no time to wait', { pool, pipelines: [ride], acquireTimeoutMs: 0 }, 'acquireTimeoutMs is 0'],
+    [
+      'a time no timer can wait',
+      { pool, pipelines: [ride], acquireTimeoutMs: 2 ** 31 },
+      'acquireTimeoutMs is 2147483648',
+    ],
+    [
+      'an unknown default',
+      { pool, pipelines: [ride], defaults: { lease: 1 } },
+      "defaults: unknown option 'lease'",
+    ],
+    ['a wrong default', { pool, pipelines: [ride], defaults: { leaseMs: 1 } }, 'defaults: leaseMs is 1'],
+    ['an unknown cap', { pool, pipelines: [ride], caps: { bytes: 1 } }, "caps: unknown option 'bytes'"],
+    ['a cap of 0', { pool, pipelines: [ride], caps: { inputBytes: 0 } }, 'caps: inputBytes is 0'],
+    ['a cap that is no number', { pool, pipelines: [ride], caps: { stateBytes: '1' } }, "stateBytes is '1'"],
+    ['a strict that is neither', { pool, pipelines: [ride], strict: 'yes' }, "strict: the options are 'yes'"],
+    [
+      'an unknown option of strict',
+      { pool, pipelines: [ride], strict: { deny: 1 } },
+      "unknown option 'deny'",
+    ],
+    ['an allow that is no function', { pool, pipelines: [ride], strict: { allow: 1 } }, 'strict: allow is 1'],
+  ])('%s', (_, options, message) => {
+    const refused = refusal(options)
+    expect(refused.code).toBe('PAWL_INVALID_OPTION')
+    expect(refused.message).toMatch(/^createEngine: /)
+    expect(refused.message).toContain(message)
+  })
+
+  test.each([
+    '',
+    'Pawl',
+    '1st',
+    'a-b',
+    'a b',
+    'a"b',
+    'pawl"; DROP SCHEMA public CASCADE; --',
+    'pawl"."x',
+    'pg_catalog',
+    'pg_temp',
+    'x'.repeat(64),
+    'schéma',
+    'pawl\n',
+    'pawl\0',
+    7,
+  ])('the schema %j', (schema) => {
+    const refused = refusal({ pool, pipelines: [ride], schema })
+    expect(refused.code).toBe('PAWL_INVALID_OPTION')
+    expect(refused.message).toContain('createEngine: schema is ')
+    expect(refused.message).toContain(IDENTIFIER)
+    expect(() => migrationSql({ schema: schema as string })).toThrow(IDENTIFIER)
+  })
+})
+
+const foreign = (windowMs: number) =>
+  pipeline({ name: 'ride', version: 1 })
+    .foreign('charged', { call: () => 1, windowMs })
+    .finish(() => respond(200))
+
+describe('settings that do not fit together are refused where they meet, by pipeline and phase', () => {
+  test.each(['statementTimeoutMs', 'lockTimeoutMs', 'idleTimeoutMs'])('%s of a lease or more', (name) => {
+    const message = `pipeline 'ride', phase 'finished': ${name} is 500; it takes less than leaseMs, which is 500.`
+    const refused = refusal({ pool, pipelines: [ride], defaults: { leaseMs: 500, [name]: 500 } })
+    expect(refused).toEqual({ code: 'PAWL_INVALID_PIPELINE', message })
+    const short = pipeline({ name: 'ride', version: 1, leaseMs: 500 }).finish(() => respond(200))
+    expect(refusal({ pool, pipelines: [short], defaults: { [name]: 500 } }).message).toBe(message)
+  })
+
+  test('a retention shorter than the window of a keyed call', () => {
+    expect(refusal({ pool, pipelines: [foreign(7_200_001)], defaults: { retentionMs: 7_200_000 } })).toEqual({
+      code: 'PAWL_INVALID_PIPELINE',
+      message:
+        "pipeline 'ride', phase 'charged': retentionMs is 7200000; it must not be shorter than windowMs, which is 7200001.",
+    })
+  })
+
+  test('a retention of exactly the window is taken, and a lease brings its own time-outs along', async () => {
+    const defaults = { retentionMs: 7_200_000, leaseMs: 100 }
+    await createEngine({ pool, pipelines: [foreign(7_200_000)], defaults }).close()
+  })
+
+  test('a retention of less than an hour is warned about', async () => {
+    const warned = new Promise<Error>((resolve) => {
+      process.once('warning', resolve)
+    })
+    const engine = createEngine({ pool, pipelines: [foreign(1)], defaults: { retentionMs: 3_599_999 } })
+    expect((await warned).message).toContain("pipeline 'ride': retentionMs is 3599999.")
+    await engine.close()
+  })
+})
+
+test('close checks its own option', async () => {
+  const engine = createEngine({ pool, pipelines: [ride] })
+  const untyped = engine as unknown as { close(options?: unknown): Promise<void> }
+  await expect(untyped.close({ timeoutMs: -1 })).rejects.toThrow('close: timeoutMs is -1; it takes')
+  await expect(untyped.close({ timeoutMs: 2 ** 31 })).rejects.toThrow(
+    'close: timeoutMs is 2147483648; it takes',
+  )
+  await expect(untyped.close({ timeout: 1 })).rejects.toThrow("close: unknown option 'timeout'")
+  await engine.close()
+})

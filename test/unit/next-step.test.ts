@@ -1,0 +1,127 @@
+import { absent, type Guarantee, pawl, respond } from '@pawl/core'
+import { describe, expect, test } from 'vitest'
+import { definitionOf } from '../../packages/core/src/pipeline/pipeline.js'
+import { nextStep } from '../../packages/core/src/runner/next-step.js'
+import type { Intent } from '../../packages/core/src/storage/key-row.js'
+
+const { pipeline } = pawl<never>()
+const call = () => ({ id: 'ch' })
+
+const NOW = 1_000_000_000
+const WINDOW_MS = 1_000
+const QUIET_MS = 500
+
+type Kind = Guarantee | 'keyed_and_queryable'
+const OPTIONS = {
+  keyed: { call, windowMs: WINDOW_MS },
+  keyed_and_queryable: { call, windowMs: WINDOW_MS, reconcile: () => absent() },
+  queryable: { call, guarantee: 'queryable', quietForMs: QUIET_MS, reconcile: () => absent() },
+  at_most_once: { call, guarantee: 'at_most_once' },
+} as const
+
+function definitionWith(kind: Kind) {
+  return pipeline({ name: 'ride', version: 1 })
+    .local('created', () => {})
+    .foreign('charged', OPTIONS[kind])
+    .local('noted', () => {})
+    .finish(() => respond(200))[definitionOf]
+}
+
+/** A row at the recovery point before the charge. */
+function rowBeforeCharge(intent: Intent | null, committedAgoMs: number) {
+  const entry = { point: 'created', atMs: NOW - committedAgoMs, fence: 1, skipped: false }
+  return { recoveryPoint: 'created', intent, trail: [entry], createdMs: NOW - 9_000_000 }
+}
+
+const called: Intent = { kind: 'called', phase: 'charged', result: { id: 'ch' } }
+const calling = (deadlineMs: number): Intent => ({ kind: 'calling', phase: 'charged', deadlineMs })
+const ofAnotherPhase: Intent = { kind: 'calling', phase: 'other', deadlineMs: NOW }
+
+describe('by recovery point', () => {
+  const definition = definitionWith('keyed')
+  const at = (recoveryPoint: string) => {
+    const step = nextStep(definition, { recoveryPoint, intent: null, trail: [], createdMs: NOW }, NOW)
+    return [step.do, step.phase.name]
+  }
+  test('started leads to the first phase', () => expect(at('started')).toEqual(['run_local', 'created']))
+  test('a phase leads to the one after it', () => {
+    expect(at('created')).toEqual(['call', 'charged'])
+    expect(at('charged')).toEqual(['run_local', 'noted'])
+  })
+  test('the last phase leads to the finish', () => expect(at('noted')).toEqual(['finish', 'finished']))
+  test('a pipeline without phases starts with its finish', () => {
+    const empty = pipeline({ name: 'e', version: 1 }).finish(() => respond(200))[definitionOf]
+    const row = { recoveryPoint: 'started', intent: null, trail: [], createdMs: NOW }
+    expect(nextStep(empty, row, NOW).do).toBe('finish')
+  })
+  test.each(['gone', 'finished', 'constructor', ''])('%j is no point to go on from', (point) => {
+    expect(() => at(point)).toThrow(`'${point}' is not a recovery point of pipeline 'ride'`)
+  })
+})
+
+const CALL = { do: 'call', declareFirst: false }
+const DECLARE_AND_CALL = { do: 'call', declareFirst: true }
+const SETTLE = { do: 'settle', result: { id: 'ch' } }
+const RECONCILE = { do: 'reconcile', absentCountsInMs: 0 }
+const reconcileIn = (absentCountsInMs: number) => ({ do: 'reconcile', absentCountsInMs })
+const stick = (reason: string) => ({ do: 'stick', reason })
+
+const cases: [Kind, string, Intent | null, number, object][] = [
+  // guarantee, what is known of the call, the same as an intent, ms since the previous commit, what follows
+  ['keyed', 'nothing', null, 0, CALL],
+  ['keyed', 'nothing, at the end of the window', null, WINDOW_MS, CALL],
+  ['keyed', 'nothing, past the window', null, WINDOW_MS + 1, stick('window_passed')],
+  ['keyed', 'its result', called, 0, SETTLE],
+  ['keyed', 'its result, past the window', called, WINDOW_MS + 1, SETTLE],
+  ['keyed', 'that it may have been made', calling(NOW), 0, CALL],
+  [
+    'keyed',
+    'that it may have been made, past the window',
+    calling(NOW),
+    WINDOW_MS + 1,
+    stick('window_passed'),
+  ],
+  ['keyed', 'only something of another phase', ofAnotherPhase, 0, CALL],
+
+  ['keyed_and_queryable', 'nothing, at the end of the window', null, WINDOW_MS, CALL],
+  ['keyed_and_queryable', 'nothing, past the window', null, WINDOW_MS + 1, RECONCILE],
+  ['keyed_and_queryable', 'its result, past the window', called, WINDOW_MS + 1, SETTLE],
+
+  ['queryable', 'nothing', null, 0, DECLARE_AND_CALL],
+  ['queryable', 'nothing, however late', null, 9_000_000, DECLARE_AND_CALL],
+  ['queryable', 'its result', called, 0, SETTLE],
+  ['queryable', 'that its deadline is to come', calling(NOW + 700), 0, reconcileIn(700 + QUIET_MS)],
+  ['queryable', 'that its deadline is now', calling(NOW), 0, reconcileIn(QUIET_MS)],
+  ['queryable', 'that 1 ms of quiet is left', calling(NOW - QUIET_MS + 1), 0, reconcileIn(1)],
+  ['queryable', 'that the quiet time is just over', calling(NOW - QUIET_MS), 0, RECONCILE],
+  ['queryable', 'that the quiet time is long over', calling(NOW - 9_000_000), 0, RECONCILE],
+  ['queryable', 'only something of another phase', ofAnotherPhase, 0, DECLARE_AND_CALL],
+
+  ['at_most_once', 'nothing', null, 0, DECLARE_AND_CALL],
+  ['at_most_once', 'nothing, however late', null, 9_000_000, DECLARE_AND_CALL],
+  ['at_most_once', 'its result', called, 0, SETTLE],
+  ['at_most_once', 'that it may have been made', calling(NOW + 700), 0, stick('unknown_outcome')],
+  [
+    'at_most_once',
+    'that it may have been made long ago',
+    calling(NOW - 9_000_000),
+    0,
+    stick('unknown_outcome'),
+  ],
+  ['at_most_once', 'only something of another phase', ofAnotherPhase, 0, DECLARE_AND_CALL],
+]
+
+test.each(cases)('%s, of the call is known: %s', (kind, _, intent, committedAgoMs, step) => {
+  const definition = definitionWith(kind)
+  const next = nextStep(definition, rowBeforeCharge(intent, committedAgoMs), NOW)
+  expect(next).toEqual({ ...step, phase: definition.phases[1] })
+})
+
+test('without a commit before it, the window counts from the reservation', () => {
+  const definition = pipeline({ name: 'ride', version: 1 })
+    .foreign('charged', OPTIONS.keyed)
+    .finish(() => respond(200))[definitionOf]
+  const row = { recoveryPoint: 'started', intent: null, trail: [], createdMs: NOW }
+  expect(nextStep(definition, row, NOW + WINDOW_MS).do).toBe('call')
+  expect(nextStep(definition, row, NOW + WINDOW_MS + 1).do).toBe('stick')
+})
