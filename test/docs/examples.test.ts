@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { join } from 'node:path'
 import { randomUUID } from 'node:crypto'
-import type { AnyPipeline, Pipeline } from '@pawl/core'
+import type { Pipeline } from '@pawl/core'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { Provider } from '../support/provider.js'
 import { createEngine, createRideTables, type Database } from '../support/rides.js'
@@ -81,7 +81,7 @@ test("the README's pipeline is about 30 lines, runs, and replays", async () => {
   const payments = new Provider(inject('providerUrl'))
   Object.assign(globalThis, { payments, isCardDeclined: () => false })
   const page = (await import(pathToFileURL(join(FOLDER, 'create-ride.ts')).href)) as {
-    createRide: Pipeline<Database, { amount: number }> & AnyPipeline<Database>
+    createRide: Pipeline<Database, { amount: number }>
   }
   const engine = createEngine({
     pool: database.pool(),

@@ -130,7 +130,11 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
   test.each([
     { command: 'COMMIT', swallow: false, left: [{ what: 'written' }] },
     { command: 'COMMIT', swallow: true, left: [{ what: 'written' }] },
+    { command: 'COMMIT AND CHAIN', swallow: true, left: [{ what: 'written' }] },
+    { command: 'COMMIT; BEGIN', swallow: true, left: [{ what: 'written' }] },
     { command: 'ROLLBACK', swallow: true, left: [] },
+    { command: 'ROLLBACK AND CHAIN', swallow: true, left: [] },
+    { command: 'ROLLBACK; BEGIN', swallow: true, left: [] },
   ])('a body that says $command itself (error swallowed: $swallow) advances nothing', async (how) => {
     const body: Body = async ({ tx }) => {
       await insert(tx, 'written')

@@ -205,7 +205,7 @@ describe('allow', () => {
     ])
   })
 
-  test('that throws does no harm, and is warned about', async () => {
+  test('that throws exempts nothing, and is warned about', async () => {
     const warned = new Promise<Error>((resolve) => {
       process.once('warning', resolve)
     })
@@ -213,7 +213,7 @@ describe('allow', () => {
       sendsInPhase(() => provider.charge(1)),
       { strict: { allow: throwBug } },
     )
-    expect(outcome).toMatchObject({ type: 'completed' })
+    expect(outcome).toMatchObject({ type: 'retry_later', error: { code: 'PAWL_FOREIGN_IN_TRANSACTION' } })
     expect((await warned).message).toContain('strict mode: the allow hook threw: Error: a bug')
   })
 })

@@ -4,7 +4,7 @@ import type pg from 'pg'
 import type { Database } from './rides.js'
 
 /** A position with its number among those of the same name, as `phase/step#occurrence:when`. */
-export function nameOf(position: Position, occurrence: number): string {
+function nameOf(position: Position, occurrence: number): string {
   return `${position.phase}/${position.step}#${occurrence}:${position.when}`
 }
 

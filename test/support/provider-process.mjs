@@ -7,7 +7,7 @@ import { createServer } from 'node:http'
 const ledger = []
 /** @type {{ account: string, key: string | null, body: string }[]} every request that arrived, executed or not */
 const requests = []
-/** Answers remembered by key, as long as this process lives. */
+/** Answers remembered by account and key, as long as this process lives. */
 const answers = new Map()
 /** Faults to come, by account: one is taken from the front per request. */
 const faults = new Map()
@@ -23,13 +23,21 @@ function wake() {
   }
 }
 
+function answerTo(account, key) {
+  return key === null ? undefined : answers.get(`${account} ${key}`)
+}
+
+function remember(account, key, answer) {
+  if (key !== null) answers.set(`${account} ${key}`, answer)
+}
+
 function execute(account, key, amount) {
-  const known = key === null ? undefined : answers.get(key)
+  const known = answerTo(account, key)
   if (known !== undefined) return known
   const id = `ch_${randomUUID()}`
   ledger.push({ account, key, id, amount })
   const answer = { status: 200, body: JSON.stringify({ id, amount }) }
-  if (key !== null) answers.set(key, answer)
+  remember(account, key, answer)
   return answer
 }
 
@@ -39,7 +47,7 @@ async function charge(request, response, body) {
   requests.push({ account, key, body })
   const fault = faults.get(account)?.shift() ?? null
   wake()
-  const known = key === null ? undefined : answers.get(key)
+  const known = answerTo(account, key)
   switch (fault) {
     case 'never_arrives':
       return request.socket.destroy()
@@ -61,12 +69,12 @@ async function charge(request, response, body) {
       return send(response, known ?? { status: 500, body: '{"code":"down"}' })
     case 'stored_500': {
       const answer = known ?? { status: 500, body: '{"code":"stored"}' }
-      if (key !== null) answers.set(key, answer)
+      remember(account, key, answer)
       return send(response, answer)
     }
     case 'declined': {
       const answer = known ?? { status: 402, body: '{"code":"card_declined"}' }
-      if (key !== null) answers.set(key, answer)
+      remember(account, key, answer)
       return send(response, answer)
     }
     case 'too_many':

@@ -114,6 +114,9 @@ describe('third, a key that may not run here is left alone', () => {
       detail: expect.stringContaining(detail),
     })
   })
+  test('a finished key whose fingerprint cannot be compared is not replayed', () => {
+    expect(decide({ ...finished, fingerprintVersion: 2 }).type).toBe('refuse')
+  })
   test('another pipeline, asked for by id, is refused', () => {
     expect(decide({ pipeline: 'other' }, byId).type).toBe('refuse')
   })

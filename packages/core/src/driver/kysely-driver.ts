@@ -12,6 +12,7 @@ import {
   Transaction,
   type TransactionSettings,
 } from 'kysely'
+import type { QueryResult as PgResult } from 'pg'
 import { PawlError } from '../errors.js'
 import type { Session } from './session.js'
 import type { SessionPool } from './session-pool.js'
@@ -25,12 +26,7 @@ class SessionConnection implements DatabaseConnection {
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    const { command, rowCount, rows } = await this.session.query(query.sql, query.parameters)
-    const changes =
-      command === 'INSERT' || command === 'UPDATE' || command === 'DELETE' || command === 'MERGE'
-    return changes
-      ? { numAffectedRows: BigInt(rowCount ?? 0), rows: rows as R[] }
-      : { rows: (rows ?? []) as R[] }
+    return toKyselyResult<R>(await this.session.query(query.sql, query.parameters))
   }
 
   streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
@@ -142,7 +138,7 @@ export interface PhaseTransaction {
 }
 
 /** The connection of one phase: it notices a transaction that the user ended, and queries that come too late. */
-export class PhaseConnection extends SessionConnection {
+class PhaseConnection extends SessionConnection {
   #closed = false
   #endedByUser = false
 
@@ -166,13 +162,28 @@ export class PhaseConnection extends SessionConnection {
 
   override async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     this.assertOpen()
-    const result = await super.executeQuery<R>(query)
-    if (this.session.transactionStatus === 'I') {
+    const result = await this.session.query(query.sql, query.parameters)
+    if (this.session.transactionStatus === 'I' || hasEndedTransaction(result, query.sql)) {
       this.#endedByUser = true
       throw endedByUser()
     }
-    return result
+    return toKyselyResult<R>(result)
   }
+}
+
+const CHANGES = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE'])
+
+function toKyselyResult<R>({ command, rowCount, rows }: PgResult): QueryResult<R> {
+  const found = (rows ?? []) as R[]
+  return CHANGES.has(command) ? { numAffectedRows: BigInt(rowCount ?? 0), rows: found } : { rows: found }
+}
+
+/** Whether another transaction was begun right after ours was ended, which the status alone does not show. */
+function hasEndedTransaction(result: PgResult, sql: string): boolean {
+  const commands = [result].flat().map(({ command }) => command)
+  // ROLLBACK is also what going back to a savepoint answers.
+  if (commands.includes('ROLLBACK') && /\bchain\b/i.test(sql)) return true
+  return commands.includes('COMMIT') || commands.includes('BEGIN') || commands.includes('START')
 }
 
 function endedByUser(): PawlError {

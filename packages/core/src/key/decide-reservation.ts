@@ -43,19 +43,16 @@ export function decideReservation(
 ): Decision {
   const { request } = asking
   if (request !== null && row.pipeline !== request.pipeline) return { type: 'mismatch', differs: 'pipeline' }
-  if (
-    request !== null &&
-    row.fingerprintVersion === FINGERPRINT_VERSION &&
-    row.fingerprint !== request.fingerprint
-  ) {
+  // Where the two cannot be compared, nothing may be replayed: it could be the answer to another request.
+  if (row.fingerprintVersion !== FINGERPRINT_VERSION) {
+    return { type: 'refuse', detail: `fingerprint version ${row.fingerprintVersion} is not known here` }
+  }
+  if (request !== null && row.fingerprint !== request.fingerprint) {
     return { type: 'mismatch', differs: 'request' }
   }
   if (row.response !== null)
     return { type: 'replay', response: row.response, expiresMs: row.expiresMs ?? row.nowMs }
   if (row.stuckReason !== null) return { type: 'stuck', reason: row.stuckReason }
-  if (row.fingerprintVersion !== FINGERPRINT_VERSION) {
-    return { type: 'refuse', detail: `fingerprint version ${row.fingerprintVersion} is not known here` }
-  }
 
   const resolution = registry.resolve(row)
   if (resolution.type === 'unknown') return { type: 'refuse', detail: resolution.detail }

@@ -1,4 +1,5 @@
 import { PawlError } from '../errors.js'
+import { MAX_INT32 } from '../limits.js'
 import { encodeJson, type Jsonable } from './json-value.js'
 
 /** A response as it is stored, sent and replayed: the same bytes each time. */
@@ -124,7 +125,8 @@ export function retryLater(error?: unknown, options: RetryLaterOptions = {}): Re
       `retryLater(): afterMs is ${afterMs}; it takes 0 or more milliseconds.`,
     )
   }
-  return new RetryLater(error, options.notExecuted === true, afterMs)
+  const boundedMs = afterMs === null ? null : Math.min(afterMs, MAX_INT32)
+  return new RetryLater(error, options.notExecuted === true, boundedMs)
 }
 
 /** 5xx, and the 4xx that mean "not now": they never become final. */

@@ -54,8 +54,7 @@ async function runStep(run: Run, step: Step): Promise<StepResult> {
   const { phase } = step
   announce('pawl:phase_started', () => run.phaseMessage(phase.name))
   try {
-    if (phase.kind !== 'finish' && phase.when !== null && !phase.when(run.phaseContext() as never))
-      return await skip(run, phase)
+    if (phase.kind !== 'finish' && isSkipped(run, phase)) return await skip(run, phase)
     switch (step.do) {
       case 'run_local':
       case 'finish':
@@ -68,6 +67,17 @@ async function runStep(run: Run, step: Step): Promise<StepResult> {
   } catch (error) {
     return failure(phase.name, reasonOf(error), error, { intent: run.row.intent })
   }
+}
+
+function isSkipped(run: Run, phase: LocalPhase | ForeignPhase): boolean {
+  if (phase.when === null) return false
+  const wanted: unknown = phase.when(run.phaseContext() as never)
+  if (typeof wanted === 'boolean') return !wanted
+  // A promise is truthy whatever comes of it.
+  throw new PawlError(
+    'PAWL_INVALID_RESULT',
+    `when of phase '${phase.name}' has to return true or false at once.`,
+  )
 }
 
 async function runLocal(run: Run, phase: LocalPhase | FinishPhase): Promise<StepResult> {

@@ -90,9 +90,18 @@ export class StrictMode {
     if (watched === undefined) return
     try {
       const request = read()
-      if (STATE_CHANGING.has(request.method) && !this.#allow(request)) watched.requests.push(request)
+      if (STATE_CHANGING.has(request.method) && !this.#isAllowed(request)) watched.requests.push(request)
+    } catch (error) {
+      process.emitWarning(`strict mode: a request could not be read: ${String(error)}`)
+    }
+  }
+
+  #isAllowed(request: ForeignRequest): boolean {
+    try {
+      return this.#allow(request)
     } catch (error) {
       process.emitWarning(`strict mode: the allow hook threw: ${String(error)}`)
+      return false
     }
   }
 }
