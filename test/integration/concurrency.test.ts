@@ -139,13 +139,15 @@ function nestedRide(db: () => Engine<Database>['db']): Pipeline<Database, null> 
 
 async function executeNested(strict: boolean) {
   const pool = database.pool({ max: 1 })
+  // Opened beforehand: what is measured is the wait for a connection in use, not for a new one.
+  await pool.query('SELECT 1')
   const nested: Pipeline<Database, null> = nestedRide(() => engine.db)
   const engine = createEngine({
     pool,
     pipelines: [nested],
     schema: database.schema,
     strict,
-    acquireTimeoutMs: 100,
+    acquireTimeoutMs: 300,
   })
   const outcome = await engine.execute(nested, { scope: 'nested', key: randomUUID(), input: null })
   expect([pool.totalCount, pool.idleCount, pool.waitingCount]).toEqual([1, 1, 0])

@@ -4,7 +4,7 @@ import pg from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
 import { RideTrial } from '../support/ride-trial.js'
 import { createRideTables, type Database } from '../support/rides.js'
-import { gate } from '../support/signals.js'
+import { gate, hear } from '../support/signals.js'
 import { engineWithStops } from '../support/stops.js'
 import { TestDatabase } from '../support/test-database.js'
 
@@ -108,6 +108,35 @@ describe('while a call runs', () => {
     expect((await execution).type).toBe('completed')
     await engine.close()
   })
+})
+
+test('settle begins once the renewal under way is done, and so does not conflict with it', async () => {
+  const retried = hear('pawl:phase_retried')
+  const trial = new RideTrial(database)
+  const options = trial.options(database.pool(), {
+    defaults: { leaseMs: 900, isolation: 'repeatable read' },
+  })
+  const { engine, stops, passed } = engineWithStops(
+    options,
+    'renewal/renew_leases#1:before',
+    'charge_created/call#1:after',
+  )
+  const [renewal, called] = stops
+  await trial.provider.willMeet('hold_then_execute')
+  const execution = trial.execute(engine)
+  await trial.provider.arrived()
+  await renewal.reached
+  await trial.provider.letGo()
+  await called.reached
+  called.go()
+  // The transaction has its connection, and would have sent its BEGIN long since.
+  while (options.pool.idleCount === options.pool.totalCount) await database.rows('SELECT 1')
+  await database.rows('SELECT 1')
+  expect(passed).not.toContain('charge_created/begin#1:before')
+  renewal.go()
+  expect((await execution).type).toBe('completed')
+  expect(retried).toEqual([])
+  await engine.close()
 })
 
 test('an engine that is stopped while it opens a connection for renewals does not leave it open', async () => {

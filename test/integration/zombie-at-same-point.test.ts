@@ -1,4 +1,4 @@
-import type { Outcome, Pipeline } from '@pawl/core'
+import type { Outcome, Pipeline, PipelineSettings } from '@pawl/core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { atMostOnceRideOf, skippedRide } from '../support/guarded-rides.js'
 import type { Fault, Provider } from '../support/provider.js'
@@ -21,7 +21,7 @@ interface Case {
   readonly pipelineOf?: (provider: Provider) => Pipeline<Database, RideInput>
   /** What the zombie's call met. */
   readonly fault?: Fault
-  readonly zombieDefaults?: { readonly abandonAfterMs: number }
+  readonly zombieDefaults?: PipelineSettings
 }
 
 const CASES: Case[] = [
@@ -44,6 +44,12 @@ const CASES: Case[] = [
     other: 'charge_created/call#1:before',
     fault: 'refuse_500',
     zombieDefaults: { abandonAfterMs: 1 },
+  },
+  {
+    write: 'renewal/renew_leases#1:before',
+    other: 'charge_created/call#1:before',
+    fault: 'hold_then_execute',
+    zombieDefaults: { leaseMs: 600 },
   },
 ]
 

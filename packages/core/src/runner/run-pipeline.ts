@@ -1,16 +1,16 @@
 import { announce } from '../announce/announce.js'
 import { PawlError } from '../errors.js'
 import type { Outcome } from '../pipeline/outcome.js'
-import { Respond } from '../pipeline/directive.js'
 import type { FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js'
 import { skipPhase } from '../storage/advance-statements.js'
 import { renewLeases } from '../storage/hold-statements.js'
-import { reasonOf, runForeignStep } from './foreign-phase.js'
+import { runForeignStep } from './foreign-phase.js'
 import { fencedOff, giveBack, giveToPerson } from './give-back.js'
 import { nextStep, type Step } from './next-step.js'
-import { raiseFenceOf, runTransaction } from './phase-transaction.js'
+import { runTransaction } from './phase-transaction.js'
+import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
-import { failure, type StepResult } from './step-result.js'
+import { failure, failureAsked, failureBy, type StepResult } from './step-result.js'
 
 /** The loop: look at the row, do the next step, until there is a response or the key is given back. */
 export async function runPipeline(run: Run): Promise<Outcome> {
@@ -65,7 +65,7 @@ async function runStep(run: Run, step: Step): Promise<StepResult> {
         return await runForeignStep(run, step)
     }
   } catch (error) {
-    return failure(phase.name, reasonOf(error), error, { intent: run.row.intent })
+    return failureBy(phase.name, error, { intent: run.row.intent })
   }
 }
 
@@ -85,13 +85,9 @@ async function runLocal(run: Run, phase: LocalPhase | FinishPhase): Promise<Step
   const end = await runTransaction(run, { phase, by, body: phase.run, effect: null, beforeBegin: null })
   switch (end.type) {
     case 'threw':
-      return failure(phase.name, reasonOf(end.error), end.error)
-    case 'rolled_back': {
-      const { directive } = end
-      if (directive instanceof Respond)
-        return failure(phase.name, 'asked_by_phase', null, { response: directive.response })
-      return failure(phase.name, 'asked_by_phase', directive?.error, { afterMs: directive?.afterMs ?? null })
-    }
+      return failureBy(phase.name, end.error)
+    case 'rolled_back':
+      return failureAsked(phase.name, end.directive)
     case 'fenced_off':
       return { type: 'fenced_off', phase: phase.name }
     default:

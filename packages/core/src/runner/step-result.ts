@@ -1,6 +1,8 @@
-import type { StoredResponse } from '../pipeline/directive.js'
+import { PawlError } from '../errors.js'
+import { Respond, type RetryLater, type StoredResponse } from '../pipeline/directive.js'
 import type { RetryReason, StuckReason } from '../pipeline/outcome.js'
 import type { Intent } from '../storage/key-row.js'
+import { classifyError } from './classify-error.js'
 
 /** Why a phase did not commit, and how its key is to be given back. */
 export interface Failure {
@@ -54,4 +56,26 @@ export function failure(
     afterMs: null,
     ...more,
   }
+}
+
+/** A failure that the phase itself asked for. */
+export function failureAsked(
+  phase: string,
+  directive: Respond | RetryLater | null,
+  more: Partial<Failure> = {},
+): Failure {
+  if (directive instanceof Respond) {
+    return failure(phase, 'asked_by_phase', null, { ...more, response: directive.response })
+  }
+  return failure(phase, 'asked_by_phase', directive?.error, { ...more, afterMs: directive?.afterMs ?? null })
+}
+
+/** A failure by an error, with the reason that follows from it. */
+export function failureBy(phase: string, error: unknown, more: Partial<Failure> = {}): Failure {
+  return failure(phase, reasonOf(error), error, more)
+}
+
+function reasonOf(error: unknown): RetryReason {
+  if (error instanceof PawlError && error.code === 'PAWL_CLOSING') return 'closing'
+  return classifyError(error) === 'unknown' ? 'unknown_error' : 'transient_error'
 }

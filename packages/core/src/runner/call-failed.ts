@@ -1,0 +1,76 @@
+import { PawlError } from '../errors.js'
+import type { KeptLease } from '../key/lease-keeper.js'
+import { isTransientStatus, Respond, RetryLater } from '../pipeline/directive.js'
+import type { ForeignPhase } from '../pipeline/phase.js'
+import { classifyError } from './classify-error.js'
+import { runTransaction } from './phase-transaction.js'
+import type { Run } from './run.js'
+import { type Failure, failureAsked, failureBy, type StepResult } from './step-result.js'
+
+/** Decides what becomes of a call that threw: onError is asked, if the error is one that can be answered. */
+export async function callFailed(
+  run: Run,
+  phase: ForeignPhase,
+  error: unknown,
+  lease: KeptLease,
+): Promise<StepResult> {
+  // An answer that cannot be parsed says as little as none.
+  const ambiguous = classifyError(error) !== 'unknown' || error instanceof SyntaxError
+  const plain = failureBy(phase.name, error, { intent: run.row.intent })
+  // Errors of Pawl (a time-out, a lost lease, closing) say nothing of what happened there: not onError's to answer.
+  if (phase.onError === null || error instanceof PawlError) {
+    return (await lease.stop()) === 'lost'
+      ? { type: 'fenced_off', phase: phase.name }
+      : afterUnknown(run, phase, plain)
+  }
+  const { onError } = phase
+  const end = await runTransaction(run, {
+    phase,
+    by: 'onError',
+    body: async (context: object) =>
+      refuseFinal(await onError({ ...context, error } as never), phase, error, ambiguous),
+    effect: null,
+    beforeBegin: () => lease.stop(),
+  })
+  if (end.type !== 'finished') await lease.stop()
+  switch (end.type) {
+    case 'fenced_off':
+      return { type: 'fenced_off', phase: phase.name }
+    case 'threw':
+      return afterUnknown(run, phase, failureBy(phase.name, end.error, { intent: run.row.intent }))
+    case 'rolled_back': {
+      if (end.directive === null) return afterUnknown(run, phase, plain)
+      const notExecuted = end.directive instanceof RetryLater && end.directive.notExecuted
+      const answered = failureAsked(phase.name, end.directive, {
+        intent: notExecuted ? null : run.row.intent,
+        raiseEpoch: notExecuted,
+      })
+      return notExecuted ? answered : afterUnknown(run, phase, answered)
+    }
+    default:
+      return end
+  }
+}
+
+/** An error that leaves open what happened must not become final, whatever onError says. */
+function refuseFinal(answer: unknown, phase: ForeignPhase, error: unknown, ambiguous: boolean): unknown {
+  if (!ambiguous || !(answer instanceof Respond) || isTransientStatus(answer.response.status)) return answer
+  throw new PawlError(
+    'PAWL_AMBIGUOUS_RESPONSE',
+    `onError of phase '${phase.name}' answered ${answer.response.status} to an error that does not say whether the call ` +
+      'was executed. Return retryLater(error) for time-outs, broken connections, 429 and 5xx.',
+    { cause: error },
+  )
+}
+
+/** After a call with an unknown outcome: `at_most_once` never calls again by itself. */
+export function afterUnknown(run: Run, phase: ForeignPhase, failed: Failure): StepResult {
+  if (phase.guarantee !== 'at_most_once') return failed
+  return {
+    type: 'stuck',
+    phase: phase.name,
+    reason: 'unknown_outcome',
+    intent: run.row.intent,
+    error: failed.error,
+  }
+}

@@ -1,0 +1,63 @@
+import { announce } from '../announce/announce.js'
+import type { KeptLease } from '../key/lease-keeper.js'
+import { providerKeyOf } from '../key/provider-key.js'
+import type { ForeignPhase } from '../pipeline/phase.js'
+import type { Effect } from '../storage/advance-statements.js'
+import type { KeptResult } from './kept-result.js'
+import { runTransaction } from './phase-transaction.js'
+import { storableText } from './record-error.js'
+import type { Run } from './run.js'
+import { failureAsked, failureBy, type StepResult } from './step-result.js'
+
+/** Records a result that is known, with its effect, in one transaction. A failure from here on keeps the result. */
+export async function settleResult(
+  run: Run,
+  phase: ForeignPhase,
+  result: KeptResult,
+  lease: KeptLease | null,
+): Promise<StepResult> {
+  // Also in memory: whatever happens to the connection, the call is not repeated.
+  const { intent } = run.row
+  run.update({ ...run.row, nowMs: run.nowMs(), intent: result.intent ?? intent }, run.leasedAt)
+  const end = await runTransaction(run, {
+    phase,
+    by: 'phase',
+    body: (context: object) => phase.settle?.({ ...context, result: result.read() } as never),
+    effect: effectOf(run, phase, result.read()),
+    beforeBegin: lease === null ? null : () => lease.stop(),
+  })
+  if (end.type !== 'advanced' && end.type !== 'finished') await lease?.stop()
+  // A result that cannot be saved leaves what was declared: that the call may have been made.
+  const saved = (result.bytes <= run.parts.env.caps.stateBytes ? result.intent : null) ?? intent
+  switch (end.type) {
+    case 'threw':
+      return failureBy(phase.name, end.error, { intent: saved })
+    case 'rolled_back':
+      return failureAsked(phase.name, end.directive, { intent: saved, raiseEpoch: false })
+    case 'fenced_off':
+      return { type: 'fenced_off', phase: phase.name }
+    default:
+      return end
+  }
+}
+
+function effectOf(run: Run, phase: ForeignPhase, result: unknown): Effect {
+  const providerKey = providerKeyOf(run.parts.env.namespace, run.row, phase.effectName)
+  return {
+    phase: phase.name,
+    effectName: phase.effectName,
+    providerKey,
+    reference: referenceOf(phase, result),
+  }
+}
+
+/** Wanted, not needed: it must not fail a phase whose effect has happened. */
+function referenceOf(phase: ForeignPhase, result: unknown): string | null {
+  try {
+    const reference = phase.reference?.(result as never)
+    return typeof reference === 'string' ? storableText(reference) : null
+  } catch (error) {
+    announce('pawl:warning', () => ({ message: `reference of phase '${phase.name}' threw`, error }))
+    return null
+  }
+}
