@@ -1,3 +1,4 @@
+import type { PipelineSettings } from '@pawl/core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { atMostOnceRideOf } from '../support/guarded-rides.js'
 import { tracesWithoutCrash } from '../support/ride-recovery.js'
@@ -14,9 +15,9 @@ afterAll(() => database.drop())
 
 const oracle = await tracesWithoutCrash(new RideTrial(database, atMostOnceRideOf), database.pool())
 
-/** Declares the call, and stands still until the lease is over. */
-async function freezeAfterDeclaring(trial: RideTrial) {
-  const options = trial.options(database.pool(), { defaults: { leaseMs: LEASE_MS } })
+/** Declares the call, and stands still until a short lease, or a short call, is over. */
+async function freezeAfterDeclaring(trial: RideTrial, defaults: PipelineSettings = { leaseMs: LEASE_MS }) {
+  const options = trial.options(database.pool(), { defaults })
   const { engine, stops, passed } = engineWithStops(options, 'charge_created/declare_call#1:after')
   const [declared] = stops
   const execution = trial.execute(engine)
@@ -46,6 +47,17 @@ describe('a process frozen between the declaration of its call and the call', ()
     if (finished.type !== 'completed') throw finished
     expect(passed).toContain('charge_created/declare_call#2:after')
     expect(await trial.provider.requests()).toHaveLength(1)
+    expect(await trial.traces(finished.response)).toEqual(oracle)
+    await engine.close()
+  })
+
+  test('declares it anew when the declared deadline has passed, though the lease has not', async () => {
+    const trial = new RideTrial(database, atMostOnceRideOf)
+    const { engine, execution, passed, wake } = await freezeAfterDeclaring(trial, { callTimeoutMs: LEASE_MS })
+    wake()
+    const finished = await execution
+    if (finished.type !== 'completed') throw finished
+    expect(passed).toContain('charge_created/declare_call#2:after')
     expect(await trial.traces(finished.response)).toEqual(oracle)
     await engine.close()
   })

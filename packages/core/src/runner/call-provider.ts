@@ -38,7 +38,10 @@ export async function callProvider(
     'PAWL_CALL_TIMEOUT',
     `${step} of phase '${phase.name}' did not answer within ${callTimeoutMs} ms.`,
   )
-  const timer = setTimeout(() => controller.abort(timeout), callTimeoutMs)
+  const timer = setTimeout(
+    () => controller.abort(timeout),
+    Math.min(callTimeoutMs, declaredLeftMs(run, step)),
+  )
   const onStopping = () => controller.abort(new PawlError('PAWL_CLOSING', 'The engine is closing.'))
   parts.stopping.addEventListener('abort', onStopping)
   let lost = false
@@ -65,6 +68,12 @@ export async function callProvider(
     clearTimeout(timer)
     parts.stopping.removeEventListener('abort', onStopping)
   }
+}
+
+/** A declared call ends when it was declared to: from then on, others may believe a provider that does not have it. */
+function declaredLeftMs(run: Run, step: 'call' | 'reconcile'): number {
+  const { intent } = run.row
+  return step === 'call' && intent?.kind === 'calling' ? intent.deadlineMs - run.nowMs() : Infinity
 }
 
 async function send(

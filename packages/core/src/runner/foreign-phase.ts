@@ -28,7 +28,7 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
       const { intent } = run.row
       const declared = await declare(run, phase)
       if (declared !== 'declared') return declared
-      if (!run.leaseIsStale) return call(run, phase)
+      if (!run.leaseIsStale && !declarationIsOver(run)) return call(run, phase)
       // Frozen meanwhile: others may have acted on that declaration. Nothing was sent, so it is made anew, or refused.
       run.update({ ...run.row, nowMs: run.nowMs(), intent }, run.leasedAt)
       return { type: 'again' }
@@ -36,11 +36,22 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
   }
 }
 
+/** Whether the declared deadline has passed with nothing sent. Asked once per phase, as for a stale lease. */
+function declarationIsOver(run: Run): boolean {
+  const { intent, recoveryPoint } = run.row
+  if (intent?.kind !== 'calling' || intent.deadlineMs > run.nowMs() || run.renewedAt === recoveryPoint)
+    return false
+  run.renewedAt = recoveryPoint
+  return true
+}
+
 /** Says durably that the call is about to be made. */
 async function declare(run: Run, phase: ForeignPhase): Promise<'declared' | StepResult> {
   const { env } = run.parts
   const { callTimeoutMs: timeoutMs, leaseMs } = env.settings.phase(run.definition, phase.name)
   const sentAt = performance.now()
+  // Taken before it is sent, so that the call ends no later than what is declared.
+  const deadlineMs = run.nowMs() + timeoutMs
   try {
     const held = await env.sessions.with(phase.name, (session) =>
       declareCall({ session, tables: env.tables }, run.hold, {
@@ -54,7 +65,6 @@ async function declare(run: Run, phase: ForeignPhase): Promise<'declared' | Step
   } catch (error) {
     return declareAgain(run, phase, error)
   }
-  const deadlineMs = run.nowMs() + timeoutMs
   run.update(
     { ...run.row, nowMs: run.nowMs(), intent: { kind: 'calling', phase: phase.name, deadlineMs } },
     sentAt,
