@@ -2,7 +2,10 @@ import { PawlError, type PawlErrorCode } from './errors.js'
 
 /** Collects where an option stands, so that every complaint names it the same way. */
 export interface OptionOwner {
-  readonly code: Extract<PawlErrorCode, 'PAWL_INVALID_OPTION' | 'PAWL_INVALID_PIPELINE'>
+  readonly code: Extract<
+    PawlErrorCode,
+    'PAWL_INVALID_OPTION' | 'PAWL_INVALID_PIPELINE' | 'PAWL_INVALID_REQUEST'
+  >
   /** Such as `createEngine` or `pipeline 'create-ride', phase 'charge_created'`. */
   readonly where: string
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { channel } from 'node:diagnostics_channel'
+import { PawlError } from '../errors.js'
 import type { StuckReason, RetryReason } from '../pipeline/outcome.js'
 
 /** What every message carries. Key and scope are hashed: listeners log, and logs travel. */
@@ -28,7 +29,7 @@ export interface PawlMessages {
   /** A stored response was given. */
   'pawl:replayed': KeyMessage & { readonly keyId: string }
   /** Another holder runs the key. */
-  'pawl:in_flight': KeyMessage & { readonly retryAfterMs: number }
+  'pawl:in_flight': KeyMessage & { readonly retryAfterMs: number; readonly leaseLeftMs: number | null }
   /** The key belongs to another request or pipeline. */
   'pawl:mismatch': KeyMessage & { readonly differs: 'request' | 'pipeline' }
   /** An abandoned key was granted anew. */
@@ -46,11 +47,12 @@ export interface PawlMessages {
   'pawl:fenced_off': PhaseMessage
   /** A response was stored. */
   'pawl:finished': GrantMessage & { readonly status: number }
-  /** No automatic step may touch the key any more. */
+  /** From now on, no automatic step may touch the key any more. Announced once. */
   'pawl:stuck': KeyMessage & {
     readonly keyId: string
     readonly recoveryPoint: string
     readonly reason: StuckReason
+    readonly lastError: string | null
   }
   /** The key runs under a version or definition that is not registered here. */
   'pawl:refused': KeyMessage & { readonly detail: string }
@@ -109,6 +111,12 @@ export function subscribe<Name extends PawlChannel>(
   name: Name,
   listener: (message: PawlMessages[Name]) => void,
 ): () => void {
+  if (!pawlChannels.includes(name)) {
+    throw new PawlError(
+      'PAWL_INVALID_OPTION',
+      `subscribe: there is no channel '${name}'. Known are ${pawlChannels.join(', ')}.`,
+    )
+  }
   const typed = listener as unknown as Listener
   channels[name].subscribe(typed)
   return () => channels[name].unsubscribe(typed)

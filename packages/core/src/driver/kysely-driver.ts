@@ -64,7 +64,7 @@ class SessionDriver implements Driver {
   async commitTransaction(connection: DatabaseConnection): Promise<void> {
     const session = sessionOf(connection)
     const { command } = await session.query('commit', [])
-    if (command !== 'COMMIT') throw abortedTransaction(session)
+    if (command !== 'COMMIT') throw abortedTransaction(session, 'engine.db')
   }
 
   async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
@@ -87,10 +87,12 @@ export async function rollBack(session: Session): Promise<void> {
   }
 }
 
-export function abortedTransaction(session: Session): PawlError {
+/** `where` names what ran the transaction. */
+export function abortedTransaction(session: Session, where: string): PawlError {
   return new PawlError(
     'PAWL_TRANSACTION_ABORTED',
-    'The transaction could not commit: a database error in it was swallowed. Let errors of tx pass, or use a savepoint.',
+    `The transaction of ${where} could not commit: a database error in it was swallowed. ` +
+      'Let errors of tx pass, or use a savepoint.',
     { cause: session.firstError },
   )
 }
@@ -118,8 +120,8 @@ export class KyselyFactory {
   }
 
   /** A Kysely transaction on a session that is in one already, and the way to end its use. */
-  onSession(session: Session): PhaseTransaction {
-    const connection = new PhaseConnection(session)
+  onSession(session: Session, phase: string): PhaseTransaction {
+    const connection = new PhaseConnection(session, phase)
     const tx = new Transaction<never>({
       config: { dialect: this.#dialect, plugins: this.#plugins },
       dialect: this.#dialect,
@@ -139,8 +141,14 @@ export interface PhaseTransaction {
 
 /** The connection of one phase: it notices a transaction that the user ended, and queries that come too late. */
 class PhaseConnection extends SessionConnection {
+  readonly #phase: string
   #closed = false
   #endedByUser = false
+
+  constructor(session: Session, phase: string) {
+    super(session)
+    this.#phase = phase
+  }
 
   /** From here on, queries through `tx` fail. */
   close(): void {
@@ -151,13 +159,13 @@ class PhaseConnection extends SessionConnection {
     if (!this.#closed) return
     throw new PawlError(
       'PAWL_TRANSACTION_CLOSED',
-      'tx or stage was used after its phase had returned. Await every query inside the phase.',
+      `tx or stage of phase '${this.#phase}' was used after the phase had returned. Await every query inside it.`,
     )
   }
 
   /** Said when it happens and once more at the end, because user code may have swallowed it. */
   assertNotEnded(): void {
-    if (this.#endedByUser) throw endedByUser()
+    if (this.#endedByUser) throw endedByUser(this.#phase)
   }
 
   override async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
@@ -165,7 +173,7 @@ class PhaseConnection extends SessionConnection {
     const result = await this.session.query(query.sql, query.parameters)
     if (this.session.transactionStatus === 'I' || hasEndedTransaction(result, query.sql)) {
       this.#endedByUser = true
-      throw endedByUser()
+      throw endedByUser(this.#phase)
     }
     return toKyselyResult<R>(result)
   }
@@ -186,10 +194,10 @@ function hasEndedTransaction(result: PgResult, sql: string): boolean {
   return commands.includes('COMMIT') || commands.includes('BEGIN') || commands.includes('START')
 }
 
-function endedByUser(): PawlError {
+function endedByUser(phase: string): PawlError {
   return new PawlError(
     'PAWL_TRANSACTION_ENDED',
-    'The phase ended its own transaction. Leave COMMIT and ROLLBACK to Pawl.',
+    `Phase '${phase}' ended its own transaction. Leave COMMIT and ROLLBACK to Pawl.`,
   )
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { PawlError } from '../errors.js'
 import { sqlStateOf } from '../driver/postgres-error.js'
-import { IN_FLIGHT_RETRY_MS, RECONNECT_TRIES, RESERVE_ROUNDS } from '../limits.js'
+import { RECONNECT_TRIES, RESERVE_ROUNDS } from '../limits.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { KeyRow } from '../storage/key-row.js'
 import {
@@ -13,6 +13,7 @@ import {
   takeOverKey,
 } from '../storage/reserve-statements.js'
 import type { Store } from '../storage/statement.js'
+import { DEFAULT_SCHEMA } from '../storage/tables.js'
 import { type Asking, type Decision, decideReservation } from './decide-reservation.js'
 import type { Environment } from './environment.js'
 
@@ -46,7 +47,13 @@ export type Reservation =
   | { readonly type: 'gone' }
   | { readonly type: 'locked' }
   | { readonly type: 'unavailable'; readonly error: unknown }
-  | { readonly type: 'decided'; readonly row: KeyRow; readonly decision: Settled }
+  /** `gaveUp`: it is stuck since just now, by us. */
+  | {
+      readonly type: 'decided'
+      readonly row: KeyRow
+      readonly decision: Settled
+      readonly gaveUp: boolean
+    }
 
 /** Decisions that end the matter. `give_up` is among them once it has been written. */
 type Settled = Exclude<Decision, { type: 'take_over' | 'ours' | 'give_up' }>
@@ -131,10 +138,10 @@ async function askOnce(
     case 'give_up': {
       const { reason } = decision
       const written = await giveUpKey(store, row, holder, reason)
-      return written ? { type: 'decided', row, decision: { type: 'stuck', reason } } : 'moved'
+      return written ? { type: 'decided', row, decision: { type: 'stuck', reason }, gaveUp: true } : 'moved'
     }
     default:
-      return { type: 'decided', row, decision }
+      return { type: 'decided', row, decision, gaveUp: false }
   }
 }
 
@@ -158,10 +165,11 @@ function asking(wanted: Wanted, holder: string): Asking {
 function notMigrated(env: Environment, cause: unknown): PawlError {
   return new PawlError(
     'PAWL_NOT_MIGRATED',
-    `The tables of Pawl are not in schema '${env.tables.schema}', or are of another version. Run migrate(pool) first.`,
+    `The tables of Pawl are not in schema '${env.tables.schema}', or are of another version. Run ${migrateCall(env)} first.`,
     { cause },
   )
 }
 
-/** How long a duplicate that met a locked row is told to wait. */
-export const LOCKED_RETRY_MS = IN_FLIGHT_RETRY_MS
+function migrateCall({ tables }: Environment): string {
+  return tables.schema === DEFAULT_SCHEMA ? 'migrate(pool)' : `migrate(pool, { schema: '${tables.schema}' })`
+}

@@ -136,7 +136,10 @@ export function isTransientStatus(status: number): boolean {
 
 function checkStatus(status: number): void {
   if (!Number.isInteger(status) || status < 200 || status > 599) {
-    throw new PawlError('PAWL_INVALID_RESPONSE', `respond(): status is ${status}; it takes 200 to 599.`)
+    throw new PawlError(
+      'PAWL_INVALID_RESPONSE',
+      `respond(): status is ${typeof status === 'number' ? status : `a ${typeof status}`}; it takes a number from 200 to 599.`,
+    )
   }
 }
 

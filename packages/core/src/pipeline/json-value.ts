@@ -94,7 +94,11 @@ function assertJsonContainer(value: object, what: string, path: string, depth: n
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype !== null && prototype !== Object.prototype && Object.getPrototypeOf(prototype) !== null) {
     const { constructor } = value as { readonly constructor?: { readonly name?: unknown } }
-    throw notJson(what, path, `is a ${String(constructor?.name)}, which JSON would not give back`)
+    throw notJson(
+      what,
+      path,
+      `is a ${String(constructor?.name)}, which JSON would not give back: keep plain data, such as date.toISOString()`,
+    )
   }
   for (const [key, member] of Object.entries(value)) {
     if (member !== undefined) assertJson(member, what, `${path}.${key}`, depth + 1)

@@ -40,8 +40,16 @@ export type Outcome =
       readonly response: StoredResponse
       readonly expiresAt: Date
     }
-  /** Another holder runs it. `fencedOff` tells that it was taken over from this very execution. */
-  | { readonly type: 'in_flight'; readonly retryAfterMs: number; readonly fencedOff: boolean }
+  /** Another holder runs it. */
+  | {
+      readonly type: 'in_flight'
+      /** When to come back: a second, or less if the lease ends sooner. */
+      readonly retryAfterMs: number
+      /** How long the other holder may go on without a sign of life; null where its row was locked. */
+      readonly leaseLeftMs: number | null
+      /** It was taken over from this very execution, which wrote nothing more. */
+      readonly fencedOff: boolean
+    }
   /** The key belongs to another request, or to another pipeline. Nothing changed. */
   | { readonly type: 'mismatch'; readonly differs: 'request' | 'pipeline' }
   /** Not finished; the recovery point is kept, nothing is stored. A retry with the same key resumes. */
@@ -61,6 +69,8 @@ export type Outcome =
       readonly keyId: string
       readonly reason: StuckReason
       readonly recoveryPoint: string
+      /** The last error, redacted, as it is recorded with the key. */
+      readonly lastError: string | null
     }
   /** The key runs under a version or definition that is not registered here. Nothing was written. */
   | { readonly type: 'refused'; readonly pipeline: string; readonly version: number; readonly detail: string }

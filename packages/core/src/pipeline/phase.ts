@@ -133,7 +133,9 @@ type StateReturn<Returned> = Returned extends Directive | NoPatch
     ? NotJson<'a phase returns an object that is merged into the state, or respond(), or retryLater()'>
     : Jsonable<Returned>
 
-type CallReturn<Called> = Called extends Promise<infer Value> ? Promise<Jsonable<Value>> : Jsonable<Called>
+type CallReturn<Called> =
+  Called extends Promise<infer Value> ? Promise<CallResult<Value>> : CallResult<Called>
+type CallResult<Value> = Value extends void ? Value : Jsonable<Value>
 
 type PatchOf<Returned> = Exclude<Returned, Directive | NoPatch>
 /** Written out by `infer`, so that the compiler's messages show the members and not how they came together. */

@@ -2,7 +2,7 @@ import { PawlError } from '../errors.js'
 import type { KeptLease } from '../key/lease-keeper.js'
 import { isTransientStatus, Respond, RetryLater } from '../pipeline/directive.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
-import { classifyError } from './classify-error.js'
+import { isAmbiguous } from './classify-error.js'
 import { runTransaction } from './phase-transaction.js'
 import type { Run } from './run.js'
 import { type Failure, failureAsked, failureBy, type StepResult } from './step-result.js'
@@ -14,8 +14,7 @@ export async function callFailed(
   error: unknown,
   lease: KeptLease,
 ): Promise<StepResult> {
-  // An answer that cannot be parsed says as little as none.
-  const ambiguous = classifyError(error) !== 'unknown' || error instanceof SyntaxError
+  const ambiguous = isAmbiguous(error)
   const plain = failureBy(phase.name, error, { intent: run.row.intent })
   // Errors of Pawl (a time-out, a lost lease, closing) say nothing of what happened there: not onError's to answer.
   if (phase.onError === null || error instanceof PawlError) {

@@ -34,6 +34,9 @@ const TRANSIENT_NAMES = new Set([
   'SocketError',
 ])
 
+/** DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED, UNAVAILABLE. */
+const TRANSIENT_GRPC_CODES = new Set([4, 8, 10, 14])
+
 export function classifyError(error: unknown): ErrorClass {
   if (error instanceof PawlError) {
     if (CONFLICT_CODES.has(error.code)) return 'conflict'
@@ -60,10 +63,32 @@ const MAX_CAUSES = 8
 function isTransient(error: unknown, depth = 0): boolean {
   if (typeof error !== 'object' || error === null || depth > MAX_CAUSES) return false
   if (isSocketError(error)) return true
-  const { name, status, statusCode, cause } = error as Record<string, unknown>
+  const { name, message, code, cause } = error as Record<string, unknown>
   if (typeof name === 'string' && TRANSIENT_NAMES.has(name)) return true
-  const httpStatus = status ?? statusCode
-  if (typeof httpStatus === 'number' && isTransientStatus(httpStatus)) return true
-  // fetch says "fetch failed" and hides the socket's error behind it.
+  if (typeof code === 'number' && TRANSIENT_GRPC_CODES.has(code)) return true
+  const httpStatus = httpStatusOf(error)
+  if (httpStatus !== null && isTransientStatus(httpStatus)) return true
+  // fetch says this of everything that kept it from an answer, and hides the socket's error behind it.
+  if (name === 'TypeError' && message === 'fetch failed') return true
   return isTransient(cause, depth + 1)
 }
+
+/** Where the well-known HTTP clients keep the status of an answer that they throw: fetch wrappers, axios, AWS. */
+function httpStatusOf(error: object): number | null {
+  const { status, statusCode, response, $metadata } = error as Record<string, unknown>
+  const { status: axios, statusCode: got } = (response ?? {}) as Record<string, unknown>
+  const { httpStatusCode: aws } = ($metadata ?? {}) as Record<string, unknown>
+  const found = [status, statusCode, axios, got, aws].find((value) => typeof value === 'number')
+  return (found as number | undefined) ?? null
+}
+
+/**
+ * Whether an error of a call leaves open if the call was executed. Errors of JavaScript itself do: they come from a bug
+ * or an answer that could not be read, and the request may long have been sent.
+ */
+export function isAmbiguous(error: unknown): boolean {
+  if (classifyError(error) !== 'unknown') return true
+  return JAVASCRIPT_ERRORS.some((kind) => error instanceof kind)
+}
+
+const JAVASCRIPT_ERRORS = [TypeError, SyntaxError, RangeError, ReferenceError]

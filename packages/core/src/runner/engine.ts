@@ -125,6 +125,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     request: ExecuteRequest<NoInfer<Input>>,
   ): Promise<Outcome> {
     const definition = this.#definitionOf(pipeline)
+    checkKnownOptions(EXECUTE, request, ['scope', 'key', 'input', 'fingerprint'])
     checkRequest(request.scope, request.key)
     return this.#track(async () => {
       const { wanted, invalid } = await this.#wanted(definition, request)
@@ -257,6 +258,9 @@ export class RunningEngine<DB> implements Engine<DB> {
     return giveBack(run, failure(row.recoveryPoint, 'unknown_error', rejected, { intent: row.intent }))
   }
 }
+
+/** A mistyped `fingerprint` would make every request look alike. */
+const EXECUTE: OptionOwner = { code: 'PAWL_INVALID_REQUEST', where: 'execute' }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 

@@ -1,5 +1,4 @@
 import { announce } from '../announce/announce.js'
-import { IN_FLIGHT_RETRY_MS } from '../limits.js'
 import type { Outcome, StuckReason } from '../pipeline/outcome.js'
 import { markStuck, releaseKey } from '../storage/hold-statements.js'
 import type { Intent, KeyRow } from '../storage/key-row.js'
@@ -7,11 +6,13 @@ import { findKeyById } from '../storage/reserve-statements.js'
 import type { Store } from '../storage/statement.js'
 import { backOffMs } from './back-off.js'
 import { recordError } from './record-error.js'
+import { inFlightOutcome, replayedOutcome, stuckOutcome } from './row-outcome.js'
 import type { Run } from './run.js'
 import type { Failure } from './step-result.js'
 
 /** Ends a grant whose phase failed: the key is given back, or stuck at its caps. Never touches a new holder's row. */
 export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
+  announceFailure(run, failed)
   const stuckBy = capReached(run, failed)
   if (stuckBy !== null) return giveToPerson(run, stuckBy, failed.intent, failed.error)
 
@@ -20,11 +21,6 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   const closing = failed.reason === 'closing'
   const failures = unknown ? row.attempts : row.retries
   const runAfterMs = closing ? 0 : (failed.afterMs ?? backOffMs(failures))
-  announce('pawl:phase_failed', () => ({
-    ...run.phaseMessage(failed.phase),
-    error: failed.error,
-    reason: failed.reason,
-  }))
   const released = await write(run, (store) =>
     releaseKey(store, run.hold, {
       keepLease: failed.keepLease,
@@ -49,6 +45,10 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   }
 }
 
+export function announceFailure(run: Run, { phase, error, reason }: Failure): void {
+  announce('pawl:phase_failed', () => ({ ...run.phaseMessage(phase), error, reason }))
+}
+
 /** Ends a grant that no automatic step may follow. */
 export async function giveToPerson(
   run: Run,
@@ -57,7 +57,7 @@ export async function giveToPerson(
   error: unknown,
 ): Promise<Outcome> {
   const { row } = run
-  const lastError = error == null ? null : recordError(error)
+  const lastError = error == null ? row.lastError : recordError(error)
   const { lockTimeoutMs } = run.parts.env
   const marked = await write(run, (store) =>
     markStuck(store, run.hold, { reason, intent, lastError, lockTimeoutMs }),
@@ -76,8 +76,8 @@ export async function giveToPerson(
       response: null,
     }
   }
-  announce('pawl:stuck', () => ({ ...run.grantMessage(), reason }))
-  return { type: 'stuck', keyId: row.id, reason, recoveryPoint: row.recoveryPoint }
+  announce('pawl:stuck', () => ({ ...run.grantMessage(), reason, lastError }))
+  return stuckOutcome(row, reason, lastError)
 }
 
 /** Ends an execution that another holder took over from: it writes nothing more, and tells what it sees. */
@@ -88,15 +88,9 @@ export async function fencedOff(run: Run, phase: string): Promise<Outcome> {
 }
 
 function whatOthersMadeOfIt(row: KeyRow | null): Outcome {
-  if (row?.response != null) {
-    const expiresAt = new Date(row.expiresMs ?? row.nowMs)
-    return { type: 'replayed', keyId: row.id, response: row.response, expiresAt }
-  }
-  if (row?.stuckReason != null) {
-    return { type: 'stuck', keyId: row.id, reason: row.stuckReason, recoveryPoint: row.recoveryPoint }
-  }
-  const leaseLeftMs = row?.leaseUntilMs == null ? IN_FLIGHT_RETRY_MS : row.leaseUntilMs - row.nowMs
-  return { type: 'in_flight', retryAfterMs: Math.max(0, leaseLeftMs), fencedOff: true }
+  if (row?.response != null) return replayedOutcome(row, row.response)
+  if (row?.stuckReason != null) return stuckOutcome(row, row.stuckReason, row.lastError)
+  return inFlightOutcome(row?.leaseUntilMs == null ? null : row.leaseUntilMs - row.nowMs, true)
 }
 
 /** Crashes and unknown errors are capped by attempts, all the rest by age. */

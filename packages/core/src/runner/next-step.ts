@@ -65,7 +65,7 @@ function nextForeignStep(
       return {
         do: 'reconcile',
         phase,
-        absentCountsInMs: Math.max(0, intent.deadlineMs + phase.quietForMs - nowMs),
+        absentCountsInMs: Math.max(0, Math.ceil(intent.deadlineMs + phase.quietForMs - nowMs)),
       }
     }
     case 'at_most_once': {

@@ -101,7 +101,7 @@ async function inTransaction(
       await rollBack(session)
       return { type: 'fenced_off' }
     }
-    return await commit(session, advance)
+    return await commit(session, work.phase.name, advance)
   } catch (error) {
     // A body may have hidden the error that doomed its transaction behind one of its own.
     const met = classifyError(session.firstError) === 'conflict' ? session.firstError : error
@@ -113,7 +113,7 @@ async function inTransaction(
 async function runBody(run: Run, work: Work, store: Store): Promise<Returned> {
   const { parts, row, definition } = run
   const phase = work.phase.name
-  const { tx, connection } = parts.kysely.onSession(store.session)
+  const { tx, connection } = parts.kysely.onSession(store.session, phase)
   const stage = stageIn(run, store, { tx, connection }, phase)
   const context = { ...run.phaseContext(), tx, stage }
   let value: unknown
@@ -124,7 +124,7 @@ async function runBody(run: Run, work: Work, store: Store): Promise<Returned> {
   }
   connection.assertNotEnded()
   // Asked before the advance, which would otherwise fail with an error that tells the user nothing.
-  if (store.session.doomed) throw abortedTransaction(store.session)
+  if (store.session.doomed) throw abortedTransaction(store.session, `phase '${phase}'`)
   const at = { pipeline: definition.name, phase, stateJson: row.stateJson, caps: parts.env.caps }
   return interpretReturn(value, work.by, at)
 }
@@ -167,11 +167,11 @@ async function advanceRow(
   }
 }
 
-async function commit(session: Session, onCommitted: () => TransactionEnd): Promise<TryEnd> {
+async function commit(session: Session, phase: string, onCommitted: () => TransactionEnd): Promise<TryEnd> {
   try {
     const { command } = await session.run(COMMIT)
     // A transaction that failed unnoticed answers COMMIT with ROLLBACK, and no error.
-    if (command !== 'COMMIT') throw abortedTransaction(session)
+    if (command !== 'COMMIT') throw abortedTransaction(session, `phase '${phase}'`)
     return onCommitted()
   } catch (error) {
     if (error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST')

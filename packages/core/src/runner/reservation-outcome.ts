@@ -1,6 +1,7 @@
 import { announce, hashName, type KeyMessage } from '../announce/announce.js'
-import { LOCKED_RETRY_MS, type Reservation } from '../key/reserve-key.js'
+import type { Reservation } from '../key/reserve-key.js'
 import type { Outcome } from '../pipeline/outcome.js'
+import { inFlightOutcome, replayedOutcome, stuckOutcome } from './row-outcome.js'
 
 /** What an execution that got no grant is told, and what is announced of it. */
 export function reservationOutcome(
@@ -14,8 +15,7 @@ export function reservationOutcome(
       return { type: 'unavailable', error }
     }
     case 'locked':
-      announce('pawl:in_flight', () => ({ ...asked, retryAfterMs: LOCKED_RETRY_MS }))
-      return { type: 'in_flight', retryAfterMs: LOCKED_RETRY_MS, fencedOff: false }
+      return inFlight(null, asked)
     case 'decided':
       return decidedOutcome(reservation, asked)
   }
@@ -25,20 +25,11 @@ function decidedOutcome(reservation: Extract<Reservation, { type: 'decided' }>, 
   const { row, decision } = reservation
   const message = () => ({ ...asked, pipeline: row.pipeline, version: row.version, keyId: row.id })
   switch (decision.type) {
-    case 'replay': {
+    case 'replay':
       announce('pawl:replayed', message)
-      return {
-        type: 'replayed',
-        keyId: row.id,
-        response: decision.response,
-        expiresAt: new Date(decision.expiresMs),
-      }
-    }
-    case 'in_flight': {
-      const retryAfterMs = decision.leaseLeftMs
-      announce('pawl:in_flight', () => ({ ...message(), retryAfterMs }))
-      return { type: 'in_flight', retryAfterMs, fencedOff: false }
-    }
+      return replayedOutcome(row, decision.response)
+    case 'in_flight':
+      return inFlight(decision.leaseLeftMs, message())
     case 'mismatch': {
       const { differs } = decision
       announce('pawl:mismatch', () => ({ ...asked, differs }))
@@ -46,8 +37,11 @@ function decidedOutcome(reservation: Extract<Reservation, { type: 'decided' }>, 
     }
     case 'stuck': {
       const { reason } = decision
-      announce('pawl:stuck', () => ({ ...message(), recoveryPoint: row.recoveryPoint, reason }))
-      return { type: 'stuck', keyId: row.id, reason, recoveryPoint: row.recoveryPoint }
+      const { recoveryPoint, lastError } = row
+      // Once, when it happens: whoever listens may wake a person up.
+      if (reservation.gaveUp)
+        announce('pawl:stuck', () => ({ ...message(), recoveryPoint, reason, lastError }))
+      return stuckOutcome(row, reason, lastError)
     }
     case 'refuse': {
       const { detail } = decision
@@ -55,6 +49,12 @@ function decidedOutcome(reservation: Extract<Reservation, { type: 'decided' }>, 
       return { type: 'refused', pipeline: row.pipeline, version: row.version, detail }
     }
   }
+}
+
+function inFlight(leaseLeftMs: number | null, asked: KeyMessage): Outcome {
+  const outcome = inFlightOutcome(leaseLeftMs, false)
+  announce('pawl:in_flight', () => ({ ...asked, retryAfterMs: outcome.retryAfterMs, leaseLeftMs }))
+  return outcome
 }
 
 export function askedMessage(scope: string, key: string, pipeline: string, version: number): KeyMessage {

@@ -5,7 +5,7 @@ import type { FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js
 import { skipPhase } from '../storage/advance-statements.js'
 import { renewLeases } from '../storage/hold-statements.js'
 import { runForeignStep } from './foreign-phase.js'
-import { fencedOff, giveBack, giveToPerson } from './give-back.js'
+import { announceFailure, fencedOff, giveBack, giveToPerson } from './give-back.js'
 import { nextStep, type Step } from './next-step.js'
 import { runTransaction } from './phase-transaction.js'
 import { raiseFenceOf } from './raise-fence.js'
@@ -43,6 +43,7 @@ export async function runPipeline(run: Run): Promise<Outcome> {
       case 'failed':
         return giveBack(run, result)
       case 'stuck':
+        if (result.error !== null) announceFailure(run, failureBy(name, result.error))
         return giveToPerson(run, result.reason, result.intent, result.error)
       case 'fenced_off':
         return fencedOff(run, result.phase)

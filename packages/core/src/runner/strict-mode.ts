@@ -71,7 +71,7 @@ export class StrictMode {
     if (watched.kind === 'transaction' && first !== undefined) {
       throw new PawlError(
         'PAWL_FOREIGN_IN_TRANSACTION',
-        `Phase '${watched.phase}' sent ${show(first)} while its transaction was open: a rollback cannot take that back. ` +
+        `Phase '${watched.phase}' sent ${show(first)} while its transaction was open. It went out, and a rollback cannot take it back. ` +
           'Move it into the call of a foreign phase, or exempt it with strict: { allow }.',
       )
     }
