@@ -79,7 +79,7 @@ function httpStatusOf(error: object): number | null {
   const { status: axios, statusCode: got } = (response ?? {}) as Record<string, unknown>
   const { httpStatusCode: aws } = ($metadata ?? {}) as Record<string, unknown>
   const found = [status, statusCode, axios, got, aws].find((value) => typeof value === 'number')
-  return (found as number | undefined) ?? null
+  return found ?? null
 }
 
 /**
