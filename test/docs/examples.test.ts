@@ -28,6 +28,16 @@ declare global {
   const payments: {
     charge(amount: number, options: { idempotencyKey: string; signal?: AbortSignal }): Promise<{ id: string }>
   }
+  const parcels: {
+    book(address: string, options: { ours: string; signal: AbortSignal }): Promise<{ id: string }>
+    findByReference(ours: string, options: { signal: AbortSignal }): Promise<{ id: string } | null>
+  }
+  const fax: {
+    send(number: string, options: { signal: AbortSignal }): Promise<{ id: string }>
+    isUnknownNumber(error: unknown): boolean
+    isLineBusy(error: unknown): boolean
+  }
+  const log: Record<'warn' | 'error', (fields: object, message: string) => void>
   function isCardDeclined(error: unknown): boolean
   function send(response: StoredResponse): void
   function explain(outcome: Outcome): void
@@ -56,14 +66,18 @@ beforeAll(async () => {
     pages.map(async (page) => codeBlocks(await readFile(join(ROOT, page), 'utf8'))),
   )
   examples = blocks.flat()
-  // The README's second example imports its first one by this name.
-  const names = examples.map((_, index) => (index === 0 ? 'create-ride.ts' : `example-${index}.ts`))
-  await Promise.all(examples.map((code, index) => writeFile(join(FOLDER, names[index] ?? ''), code)))
+  await Promise.all(examples.map((code, index) => writeFile(join(FOLDER, nameOf(code, index)), code)))
 })
 afterAll(() => rm(FOLDER, { recursive: true, force: true }))
 
 function codeBlocks(markdown: string): string[] {
   return [...markdown.matchAll(/^```ts\n(.*?)^```$/gms)].map((match) => match[1] ?? '')
+}
+
+/** Others import an example by the name in its first line; the README's first one is imported by the second. */
+function nameOf(code: string, index: number): string {
+  if (index === 0) return 'create-ride.ts'
+  return /^\/\/ ([a-z-]+\.ts)\n/.exec(code)?.[1] ?? `example-${index}.ts`
 }
 
 test('every example in the docs compiles', async () => {

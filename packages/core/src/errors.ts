@@ -3,9 +3,10 @@
  * a test compares the two.
  */
 export const errorCodes = {
-  PAWL_INVALID_OPTION: 'An option of createEngine, migrate or close has a value it does not take.',
+  PAWL_INVALID_OPTION:
+    'An option of createEngine, migrate, migrationSql, subscribe or close has a value it does not take.',
   PAWL_INVALID_PIPELINE: 'A pipeline is declared in a way that cannot work.',
-  PAWL_INVALID_REQUEST: 'The scope or key given to execute is not usable.',
+  PAWL_INVALID_REQUEST: 'What execute, inspect or resume was given to find a key by is not usable.',
   PAWL_INVALID_INPUT: 'The input does not satisfy the schema of its pipeline.',
   PAWL_NOT_JSON: 'A value that has to be stored is not JSON.',
   PAWL_TOO_LARGE: 'A value that has to be stored is over its size cap.',
@@ -29,11 +30,18 @@ export const errorCodes = {
   PAWL_CLOSING: 'The engine is closing and takes no new work.',
 } as const
 
+/** The `code` of an error of Pawl. Stable: safe to switch over. `docs/errors.md` explains each. */
 export type PawlErrorCode = keyof typeof errorCodes
 
-/** The base of every error that Pawl throws or records: a stable `code`, a message that says what to do. */
+/**
+ * The base of every error that Pawl throws or records: a stable `code`, a message that says what to do.
+ *
+ * @example
+ * if (error instanceof PawlError && error.code === 'PAWL_INVALID_REQUEST') return reply.status(400).send(error.message)
+ */
 export class PawlError extends Error {
   override readonly name: string = 'PawlError'
+  /** Says which error it is; the message may change, this does not. */
   readonly code: PawlErrorCode
 
   constructor(code: PawlErrorCode, message: string, options?: { readonly cause?: unknown }) {
@@ -44,13 +52,16 @@ export class PawlError extends Error {
 
 /** One thing that a schema found wrong, and where. */
 export interface InputIssue {
+  /** The schema's own words. */
   readonly message: string
+  /** Such as `items.0.qty`; empty for the input as a whole. */
   readonly path: string
 }
 
 /** The input does not satisfy the pipeline's schema. Nothing was reserved or run. */
 export class InvalidInputError extends PawlError {
   override readonly name = 'InvalidInputError'
+  /** All that the schema found. */
   readonly issues: readonly InputIssue[]
 
   constructor(pipeline: string, issues: readonly InputIssue[]) {

@@ -8,6 +8,7 @@ export type {
 } from './announce/announce.js'
 export { errorCodes, InvalidInputError, PawlError } from './errors.js'
 export type { InputIssue, PawlErrorCode } from './errors.js'
+export type { Caps } from './key/environment.js'
 export { pawl } from './pawl.js'
 export type { Pawl } from './pawl.js'
 export { respond, respondBytes, retryLater } from './pipeline/directive.js'

@@ -5,7 +5,9 @@ import type { StuckReason, RetryReason } from '../pipeline/outcome.js'
 
 /** What every message carries. Key and scope are hashed: listeners log, and logs travel. */
 export interface KeyMessage {
+  /** The same for every message about one key of one scope. */
   readonly keyHash: string
+  /** The same for every message about one scope. */
   readonly scopeHash: string
   readonly pipeline: string
   readonly version: number
@@ -13,11 +15,15 @@ export interface KeyMessage {
 
 /** With the grant it happened under. */
 export interface GrantMessage extends KeyMessage {
+  /** The id of the key's row, for `engine.resume`. */
   readonly keyId: string
+  /** Grows by one at every grant. */
   readonly fence: number
+  /** The last phase that had committed. */
   readonly recoveryPoint: string
 }
 
+/** With the phase it happened in. */
 export interface PhaseMessage extends GrantMessage {
   readonly phase: string
 }
@@ -34,6 +40,7 @@ export interface PawlMessages {
   'pawl:mismatch': KeyMessage & { readonly differs: 'request' | 'pipeline' }
   /** An abandoned key was granted anew. */
   'pawl:taken_over': GrantMessage & { readonly attempts: number }
+  /** A phase is about to run, or to go on. */
   'pawl:phase_started': PhaseMessage
   /** The phase's rows and recovery point are durable. */
   'pawl:phase_committed': PhaseMessage & { readonly skipped: boolean }
@@ -62,6 +69,7 @@ export interface PawlMessages {
   'pawl:warning': { readonly message: string; readonly error: unknown }
 }
 
+/** The name of a channel, such as `pawl:stuck`. */
 export type PawlChannel = keyof PawlMessages
 
 type Listener = (message: unknown, name: string | symbol) => unknown

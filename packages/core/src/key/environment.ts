@@ -4,10 +4,18 @@ import type { Registry } from '../pipeline/registry.js'
 import type { SettingsBook } from '../pipeline/settings-book.js'
 import type { Tables } from '../storage/tables.js'
 
-/** Size caps in bytes. */
+/**
+ * Size caps in bytes. The row is rewritten at every phase, so it has to stay small.
+ *
+ * @example
+ * createEngine({ pool, pipelines, caps: { responseBytes: 8 * 1024 * 1024 } })
+ */
 export interface Caps {
+  /** The input as JSON. Default 256 KiB. */
   readonly inputBytes: number
+  /** The state as JSON, and each staged job's payload. Default 64 KiB. */
   readonly stateBytes: number
+  /** The response's body. Default 2 MiB. */
   readonly responseBytes: number
 }
 

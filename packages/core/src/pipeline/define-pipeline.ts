@@ -134,6 +134,10 @@ type JsonInput<Input> = [Input] extends [Jsonable<Input>]
  */
 export type DefinePipeline<DB> = <Input = JsonValue, Schema extends MaybeSchema = undefined>(
   options: PipelineOptions<GivenBy<Schema, Input>> & {
+    /**
+     * A Standard Schema (zod, valibot, arktype, …) that checks the input. Phases see its output, which is stored, so it
+     * has to be JSON that the schema accepts again. The fingerprint is taken from the input as given.
+     */
     readonly input?: Schema & JsonOutput<Schema>
   } & JsonInput<Input>,
 ) => PipelineBuilder<DB, GivenBy<Schema, Input>, StoredBy<Schema, Input>, object, never>

@@ -2,8 +2,11 @@ import { createHash } from 'node:crypto'
 import type { Guarantee, Phase } from './phase.js'
 import type { PipelineDefinition } from './pipeline.js'
 
+/** One phase as `pipeline.describe()` shows it. */
 export interface PhaseDescription {
+  /** The recovery point that the phase leads to. */
   readonly name: string
+  /** `local`: database work only. `foreign`: one foreign side effect. `finish`: the answer. */
   readonly kind: 'local' | 'foreign' | 'finish'
   /** Whether a `when` can skip it. */
   readonly conditional: boolean
@@ -13,10 +16,20 @@ export interface PhaseDescription {
   readonly effectName: string | null
 }
 
+/**
+ * A pipeline as data. Kept as a snapshot in your tests, it tells when a version has to be raised.
+ *
+ * @example
+ * expect(createRide.describe()).toMatchSnapshot()
+ */
 export interface PipelineDescription {
+  /** The pipeline's name. */
   readonly name: string
+  /** The pipeline's version. */
   readonly version: number
+  /** Changes exactly when rows in flight could not safely go on under this definition. */
   readonly definitionHash: string
+  /** In order; the last one is `finished`. */
   readonly phases: readonly PhaseDescription[]
 }
 

@@ -4,9 +4,11 @@ import { encodeJson, type Jsonable } from './json-value.js'
 
 /** A response as it is stored, sent and replayed: the same bytes each time. */
 export interface StoredResponse {
+  /** 200 to 599. */
   readonly status: number
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
+  /** The body's bytes; empty where there is none. */
   readonly body: Buffer
 }
 
@@ -14,6 +16,7 @@ export interface StoredResponse {
 export class Respond {
   /** @internal keeps other objects from passing for this one */
   readonly kind = 'respond'
+  /** What is stored and sent. */
   readonly response: StoredResponse
 
   constructor(response: StoredResponse) {
@@ -25,8 +28,11 @@ export class Respond {
 export class RetryLater {
   /** @internal keeps other objects from passing for this one */
   readonly kind = 'retry_later'
+  /** Recorded, announced, and given in the outcome. */
   readonly error: unknown
+  /** See `RetryLaterOptions`. */
   readonly notExecuted: boolean
+  /** Null: the back-off grows by itself. */
   readonly afterMs: number | null
 
   constructor(error: unknown, notExecuted: boolean, afterMs: number | null) {
@@ -36,6 +42,7 @@ export class RetryLater {
   }
 }
 
+/** What a phase may return instead of state: the answer that `respond` gives, or `retryLater`. */
 export type Directive = Respond | RetryLater
 
 /** Never stored: they belong to one connection or one moment, and a stored cookie is another user's session. */
@@ -53,6 +60,12 @@ const FORBIDDEN_HEADERS = new Set([
   'upgrade',
 ])
 
+/**
+ * What `respond` and `respondBytes` take besides status and body.
+ *
+ * @example
+ * respond(201, { id }, { headers: { location: `/rides/${id}` } })
+ */
 export interface RespondOptions {
   /** Stored and replayed with the body. `set-cookie`, `date` and connection headers are refused. */
   readonly headers?: Readonly<Record<string, string>>
@@ -101,6 +114,12 @@ export function respondBytes(
   return new Respond({ status, headers: checkHeaders(options.headers), body: Buffer.from(body) })
 }
 
+/**
+ * What `retryLater` takes besides the error.
+ *
+ * @example
+ * retryLater(error, { afterMs: 30_000 }) // the provider said Retry-After: 30
+ */
 export interface RetryLaterOptions {
   /**
    * Your word that the provider did not execute and never will under the key it was sent. The next attempt then goes

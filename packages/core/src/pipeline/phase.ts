@@ -5,15 +5,25 @@ import type { PhaseSettings } from './settings.js'
 
 export type MaybePromise<T> = T | Promise<T>
 
-/** Hands a job over in the phase's own transaction: it exists exactly when the phase committed. Gives its id. */
+/**
+ * Hands a job over in the phase's own transaction: it exists exactly when the phase committed. Gives its id.
+ *
+ * @example
+ * await stage('send_receipt', { rideId: state.rideId })
+ * await stage('ask_for_rating', { rideId: state.rideId }, { runAfterMs: 3_600_000 })
+ */
 export type Stage = <Payload>(
   name: string,
   payload: Payload & Jsonable<Payload>,
-  options?: { readonly runAfterMs?: number },
+  options?: {
+    /** Not to be delivered before this many milliseconds have passed. Default 0. */
+    readonly runAfterMs?: number
+  },
 ) => Promise<string>
 
 /** What `when` and `call` see: no transaction, and nothing that could open one. */
 export interface PhaseContext<Input, State> {
+  /** The request's input as it is stored: the schema's output, where there is a schema. The same on every attempt. */
   readonly input: Input
   /** What earlier phases returned, merged. */
   readonly state: State
@@ -23,12 +33,29 @@ export interface PhaseContext<Input, State> {
   readonly keyId: string
 }
 
+/**
+ * What functions see that run in the phase's transaction: `local`, `settle`, `onError` and `finish`.
+ *
+ * @example
+ * .local('ride_created', async ({ tx, input, scope, keyId }) => {
+ *   const values = { rider: scope, amount: input.amount, key_id: keyId }
+ *   const ride = await tx.insertInto('rides').values(values).returning('id').executeTakeFirstOrThrow()
+ *   return { rideId: ride.id }
+ * })
+ */
 export interface TransactionContext<DB, Input, State> extends PhaseContext<Input, State> {
   /** The phase's transaction. What is written here commits together with the recovery point, or not at all. */
   readonly tx: Transaction<DB>
+  /** Hands a job over in this transaction. */
   readonly stage: Stage
 }
 
+/**
+ * What `call` and `reconcile` see: what they need to send the same request at every attempt, and no transaction.
+ *
+ * @example
+ * call: ({ input, idempotencyKey, signal }) => payments.charge(input.amount, { idempotencyKey, signal })
+ */
 export interface CallContext<Input, State> extends PhaseContext<Input, State> {
   /** The same on every attempt, distinct per effect. Give it to the provider. */
   readonly idempotencyKey: string
@@ -40,6 +67,7 @@ export interface CallContext<Input, State> extends PhaseContext<Input, State> {
 export class Found<Result> {
   /** @internal */
   readonly kind = 'found'
+  /** What `call` would have returned. */
   readonly result: Result
   constructor(result: Result) {
     this.result = result
@@ -52,13 +80,33 @@ export class Absent {
   readonly kind = 'absent'
 }
 
-/** The provider has it: settle with this result. */
+/**
+ * For `reconcile`: the provider has it. `settle` runs with this result, which is what `call` would have returned.
+ *
+ * @example
+ * reconcile: async ({ idempotencyKey }) => {
+ *   const charge = await payments.findByReference(idempotencyKey)
+ *   return charge === null ? absent() : found(charge)
+ * }
+ */
 export const found = <Result>(result: Result): Found<Result> => new Found(result)
-/** The provider does not have it. */
+/**
+ * For `reconcile`: the provider does not have it. With `queryable`, believed once the call's deadline and `quietForMs`
+ * have passed; then the call is made again.
+ *
+ * @example
+ * reconcile: async ({ idempotencyKey }) => {
+ *   const charge = await payments.findByReference(idempotencyKey)
+ *   return charge === null ? absent() : found(charge)
+ * }
+ */
 export const absent = (): Absent => new Absent()
 
 export const GUARANTEES = ['keyed', 'queryable', 'at_most_once'] as const
-/** What the provider promises, which decides what a resumed phase may do. See docs/guarantees.md. */
+/**
+ * What the provider promises, which decides what a resumed phase may do. See docs/guarantees.md.
+ * `keyed`: it deduplicates on the key it is sent. `queryable`: it can be asked. `at_most_once`: neither.
+ */
 export type Guarantee = (typeof GUARANTEES)[number]
 
 type Reconcile<Input, State, Result> = (
@@ -68,27 +116,46 @@ type Reconcile<Input, State, Result> = (
 /** The guarantee and what goes with it. */
 export type GuaranteeOptions<Input, State, Result> =
   | {
-      /** The provider deduplicates on the key we send. */
+      /**
+       * What the provider promises. One of:
+       * `keyed` (default): it deduplicates on `idempotencyKey`; an interrupted call is repeated with the same key.
+       * `queryable`: it can be asked; an interrupted call is looked up with `reconcile`.
+       * `at_most_once`: neither; an interrupted call is never repeated: the key is stuck, and a person decides.
+       */
       readonly guarantee?: 'keyed'
       /** For how long it does so, counted from the previous commit. Default 23 h. */
       readonly windowMs?: number
-      /** Asked once the window is over. Without it, the key is stuck then. */
+      /** Asked once the window is over. Without it, the key is stuck then. Gives `found(result)` or `absent()`. */
       readonly reconcile?: Reconcile<Input, State, Result>
+      /** Only with `queryable`. */
       readonly quietForMs?: never
     }
   | {
-      /** The provider can be asked whether it happened. */
+      /**
+       * `queryable`: the provider can be asked whether it happened. An interrupted call is looked up with `reconcile`.
+       * The others: `keyed` (default), it deduplicates on `idempotencyKey`; `at_most_once`, neither.
+       */
       readonly guarantee: 'queryable'
+      /** Asks the provider about an interrupted call. Gives `found(result)` or `absent()`. */
       readonly reconcile: Reconcile<Input, State, Result>
       /** How long after the call's deadline "absent" starts to count. Default 60 s. */
       readonly quietForMs?: number
+      /** Only with `keyed`. */
       readonly windowMs?: never
     }
   | {
-      /** Neither: an interrupted call is stuck, and a person decides. */
+      /**
+       * `at_most_once`: the provider neither deduplicates nor can be asked. Any error of `call` makes the key stuck,
+       * also a refused connection, unless `onError` answers it finally or with
+       * `retryLater(error, { notExecuted: true })`. A person decides.
+       * The others: `keyed` (default), it deduplicates on `idempotencyKey`; `queryable`, it can be asked.
+       */
       readonly guarantee: 'at_most_once'
+      /** Only with `keyed` and `queryable`. */
       readonly reconcile?: never
+      /** Only with `queryable`. */
       readonly quietForMs?: never
+      /** Only with `keyed`. */
       readonly windowMs?: never
     }
 
@@ -103,7 +170,10 @@ export interface ForeignPhaseOptions<DB, Input, State, Called, Returned> extends
   readonly call: (context: CallContext<Input, State>) => Called & CallReturn<Called>
   /** Records the result, in one transaction with the recovery point. */
   readonly settle?: (
-    context: TransactionContext<DB, Input, State> & { readonly result: NoInfer<Awaited<Called>> },
+    context: TransactionContext<DB, Input, State> & {
+      /** What `call` returned, or `reconcile` found; after a crash, as it was kept. */
+      readonly result: NoInfer<Awaited<Called>>
+    },
   ) => Returned & PhaseReturn<Returned>
   /** The provider's name for the effect, recorded in `effects` for reconciliation. */
   readonly reference?: (result: NoInfer<Awaited<Called>>) => string
@@ -112,7 +182,10 @@ export interface ForeignPhaseOptions<DB, Input, State, Called, Returned> extends
    * the error as usual. A final response to an error that does not say what happened is refused.
    */
   readonly onError?: (
-    context: TransactionContext<DB, Input, State> & { readonly error: unknown },
+    context: TransactionContext<DB, Input, State> & {
+      /** What `call` threw. Errors of Pawl, such as a time-out of the call, do not come here. */
+      readonly error: unknown
+    },
   ) => MaybePromise<Directive | void>
   /** Part of the provider key; keep it when you rename the phase. Default: the phase's name. */
   readonly effectName?: string

@@ -4,7 +4,17 @@ import type { JsonValue } from './json-value.js'
 import type { FinishPhase, Phase, StateObject } from './phase.js'
 import type { PipelineSettings } from './settings.js'
 
-/** How rows of an older version continue under this one. Applied with the take-over, in one fenced UPDATE. */
+/**
+ * How rows of an older version continue under this one. Applied with the take-over, in one fenced UPDATE. Used only
+ * where the row's own version is not registered any more.
+ *
+ * @example
+ * upgradesFrom: [{
+ *   version: 1,
+ *   points: { charge: 'charge_created' },
+ *   state: ({ charge, ...rest }) => ({ ...rest, chargeId: charge }),
+ * }]
+ */
 export interface UpgradeFrom {
   /** The older version. */
   readonly version: number
@@ -35,7 +45,9 @@ declare const types: unique symbol
  * `createEngine`, run it with `engine.execute`.
  */
 export interface Pipeline<DB, Input> {
+  /** Names it in rows, logs and errors. */
   readonly name: string
+  /** What rows in flight are pinned to. */
   readonly version: number
   /** Changes exactly when rows in flight could not safely go on under this definition. */
   readonly definitionHash: string

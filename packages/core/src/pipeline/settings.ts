@@ -14,6 +14,7 @@ import {
 } from '../limits.js'
 
 const ISOLATION_LEVELS = ['read committed', 'repeatable read', 'serializable'] as const
+/** Isolation of a phase's transaction. What conflicts is tried again by itself. */
 export type IsolationLevel = (typeof ISOLATION_LEVELS)[number]
 
 /** What can be set for one phase; the pipeline's settings are its defaults. */
@@ -22,13 +23,19 @@ export interface PhaseSettings {
   readonly isolation?: IsolationLevel
   /** How often a transaction that met a conflict or a lost connection is tried again. Default 5. */
   readonly transactionRetries?: number
-  /** `statement_timeout` of the transaction, on the server. Shorter than the lease. */
+  /** `statement_timeout` of the transaction, on the server. Shorter than the lease. Default: half of it, at most 10 s. */
   readonly statementTimeoutMs?: number
-  /** `lock_timeout` of the transaction, on the server. Shorter than the lease. */
+  /** `lock_timeout` of the transaction, on the server. Shorter than the lease. Default: a quarter of it, at most 2 s. */
   readonly lockTimeoutMs?: number
-  /** `idle_in_transaction_session_timeout` of the transaction, on the server. Shorter than the lease. */
+  /**
+   * `idle_in_transaction_session_timeout` of the transaction, on the server. Shorter than the lease. Default: half of
+   * it, at most 10 s.
+   */
   readonly idleTimeoutMs?: number
-  /** How long a `call` may take, enforced even if it ignores its `signal`. Default 30 s. */
+  /**
+   * How long a `call` or `reconcile` may take, enforced even if it ignores its `signal`. May be longer than the lease,
+   * which is renewed meanwhile. Default 30 s.
+   */
   readonly callTimeoutMs?: number
   /** How long the key is ours without a sign of life, while this phase runs. Default 30 s. */
   readonly leaseMs?: number

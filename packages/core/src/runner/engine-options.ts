@@ -21,6 +21,12 @@ import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../storage/tables.js'
 import type { Stager } from './engine-parts.js'
 import type { StrictOptions } from './strict-mode.js'
 
+/**
+ * What an engine is made of. Only `pool` and `pipelines` are needed; docs/guide.md has a table of the rest.
+ *
+ * @example
+ * const engine = createEngine({ pool, pipelines: [createRide], namespace: 'rides', defaults: { leaseMs: 10_000 } })
+ */
 export interface EngineOptions<DB> {
   /** Connections come from here. Pawl never ends it. */
   readonly pool: Pool
@@ -36,7 +42,10 @@ export interface EngineOptions<DB> {
   readonly plugins?: readonly KyselyPlugin[]
   /** Puts staged jobs straight into a queue in the same database. Default: rows in `staged_jobs`. */
   readonly stager?: Stager<DB>
-  /** Catches foreign requests where none may be. Default: on unless NODE_ENV is `production`. */
+  /**
+   * Fails a phase that sent a foreign request where none may be. It is a tool for development: the request is seen, not
+   * stopped. Default: on unless NODE_ENV is `production`.
+   */
   readonly strict?: boolean | StrictOptions
   /** Size caps in bytes. Defaults: input 256 KiB, state 64 KiB, response 2 MiB. */
   readonly caps?: Partial<Caps>

@@ -6,15 +6,23 @@ import type { KeyRow } from '../storage/key-row.js'
 
 /** A key as a person would look at it. */
 export interface KeyView {
+  /** The row's id, which `engine.resume` takes. */
   readonly keyId: string
+  /** The principal that owns the key. */
   readonly scope: string
+  /** The client's Idempotency-Key. */
   readonly key: string
+  /** Name of the pipeline that runs it. */
   readonly pipeline: string
+  /** The version it is pinned to. */
   readonly version: number
+  /** `running` covers everything up to the response; `lease` tells whether somebody works on it. */
   readonly status: 'running' | 'finished' | 'stuck'
+  /** Null unless stuck. */
   readonly stuckReason: StuckReason | null
   /** The last phase that committed. */
   readonly recoveryPoint: string
+  /** Grows by one with every grant of the key. */
   readonly fence: number
   /** Null when nobody holds the key. `live` is judged by the database's clock. */
   readonly lease: { readonly until: Date; readonly live: boolean } | null
@@ -26,18 +34,26 @@ export interface KeyView {
   readonly runAfter: Date | null
   /** What is known of a call that is not settled. */
   readonly call: { readonly phase: string; readonly known: 'may_have_been_made' | 'returned' } | null
+  /** Since the last advance; redacted and shortened. */
   readonly lastError: string | null
+  /** The recovery points reached, in order. */
   readonly trail: readonly {
     readonly point: string
     readonly at: Date
     readonly fence: number
     readonly skipped: boolean
   }[]
+  /** As phases see it. */
   readonly input: JsonValue
+  /** What phases returned, merged. */
   readonly state: StateObject
+  /** Null unless finished. */
   readonly response: StoredResponse | null
+  /** When the key was reserved. */
   readonly createdAt: Date
+  /** When the row was last written, renewals of the lease aside. */
   readonly updatedAt: Date
+  /** When a finished key may be deleted. Null unless finished. */
   readonly expiresAt: Date | null
 }
 

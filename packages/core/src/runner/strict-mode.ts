@@ -4,11 +4,20 @@ import { PawlError } from '../errors.js'
 
 /** A state-changing request that user code sent through `http`, `https`, `fetch` or undici. */
 export interface ForeignRequest {
+  /** POST, PUT, PATCH or DELETE. */
   readonly method: string
+  /** The host; with `fetch` and undici, the origin, such as `https://api.example.com`. */
   readonly host: string
+  /** With its query. */
   readonly path: string
 }
 
+/**
+ * Strict mode with exceptions.
+ *
+ * @example
+ * createEngine({ pool, pipelines, strict: { allow: ({ host }) => host.includes('metrics.internal') } })
+ */
 export interface StrictOptions {
   /** Exempts a request that is no foreign side effect, such as one to a metrics agent. */
   readonly allow?: (request: ForeignRequest) => boolean

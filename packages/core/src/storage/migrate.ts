@@ -6,6 +6,12 @@ import { SessionPool } from '../driver/session-pool.js'
 import { initial } from './migrations/001-initial.js'
 import { DEFAULT_SCHEMA, type Tables, tablesIn } from './tables.js'
 
+/**
+ * Where the tables go.
+ *
+ * @example
+ * await migrate(pool, { schema: 'idempotency' }) // and the same for createEngine
+ */
 export interface MigrateOptions {
   /** The schema for the framework's tables. Default `pawl`. */
   readonly schema?: string

@@ -1,0 +1,253 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { absent, type Engine, type Outcome, type Pipeline, respond } from '@pawl/core'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createEngine, createRideTables, type Database, pipeline, type RideInput } from '../support/rides.js'
+import { TestDatabase } from '../support/test-database.js'
+
+const GUIDE = new URL('../../docs/guide.md', import.meta.url)
+
+type Row = Record<string, unknown>
+type Ride = Pipeline<Database, RideInput>
+
+let database: TestDatabase
+let statements: Map<string, string>
+let engine: Engine<Database>
+/** How often the provider was called, and what it does. */
+let calls: number
+let call: () => { id: string }
+
+beforeEach(async () => {
+  statements = await readStatements()
+  database = await TestDatabase.create()
+  await createRideTables(database)
+  calls = 0
+  call = () => {
+    throw new Error('no answer')
+  }
+})
+afterEach(async () => {
+  await engine.close()
+  await database.drop()
+})
+
+/** The guide's SQL blocks, by the comment in their first line. */
+async function readStatements(): Promise<Map<string, string>> {
+  const page = await readFile(GUIDE, 'utf8')
+  const blocks = [...page.matchAll(/^```sql\n-- (.*?)\n(.*?)^```$/gms)]
+  return new Map(blocks.map(([, name = '', sql = '']) => [name, sql]))
+}
+
+/** Runs a block of the guide as psql would: variables become literals. */
+async function run(name: string, variables: Record<string, string> = {}): Promise<Row[]> {
+  const sql = statements.get(name)
+  if (sql === undefined) throw new Error(`the guide has no SQL block '${name}'`)
+  return database.rows(
+    sql.replaceAll(/:'(\w+)'/g, (_, variable: string) => {
+      const value = variables[variable]
+      if (value === undefined) throw new Error(`block '${name}' uses :'${variable}'`)
+      return `'${value.replaceAll("'", "''")}'`
+    }),
+  )
+}
+
+function fax(): Ride {
+  return pipeline<RideInput>({ name: 'fax', version: 1 })
+    .local('accepted', () => ({ accepted: true }))
+    .foreign('sent', {
+      guarantee: 'at_most_once',
+      call: () => {
+        calls += 1
+        return call()
+      },
+      settle: ({ result }) => ({ faxId: result.id }),
+      reference: (result) => result.id,
+    })
+    .finish(async ({ state, stage }) => {
+      await stage('file_copy', { fax: state.faxId })
+      return respond(201, { fax: state.faxId })
+    })
+}
+
+function charge(maxAttempts: number, reconciles = false): Ride {
+  return pipeline<RideInput>({ name: 'charge', version: 1, maxAttempts })
+    .foreign('charged', {
+      ...(reconciles ? { reconcile: () => absent() } : {}),
+      call: () => {
+        calls += 1
+        return call()
+      },
+      settle: ({ result }) => ({ chargeId: result.id }),
+    })
+    .finish(({ state }) => respond(201, { charge: state.chargeId }))
+}
+
+async function start(ride: Ride): Promise<Outcome> {
+  engine = createEngine({ pool: database.pool(), pipelines: [ride], schema: database.schema })
+  return engine.execute(ride, { scope: 'rider', key: randomUUID(), input: { amount: 7 } })
+}
+
+async function stuck(ride: Ride): Promise<string> {
+  const outcome = await start(ride)
+  if (outcome.type !== 'stuck') throw new Error(`it is ${outcome.type}`)
+  return outcome.keyId
+}
+
+const answerOf = (outcome: { readonly type: string; readonly response?: unknown }): unknown => {
+  const { body } = (outcome.response ?? { body: Buffer.from('null') }) as { body: Buffer }
+  return { type: outcome.type, body: JSON.parse(body.toString()) as unknown }
+}
+
+test('every SQL block of the guide has a name and is run here', () => {
+  expect([...statements.keys()].toSorted()).toEqual(
+    [
+      'abandoned',
+      'stuck',
+      'one key',
+      'effects',
+      'release: cause removed',
+      'release: it did not happen',
+      'release: it did happen',
+      'intervention',
+      'take jobs',
+      'expired',
+    ].toSorted(),
+  )
+  engine = createEngine({ pool: database.pool(), pipelines: [fax()], schema: database.schema })
+})
+
+test('stuck keys are listed, looked at, and the decision is written down', async () => {
+  const keyId = await stuck(fax())
+  expect(await run('stuck')).toMatchObject([
+    { id: keyId, stuck_reason: 'unknown_outcome', recovery_point: 'accepted' },
+  ])
+  const [key] = await run('one key', { key_id: keyId })
+  expect(key).toMatchObject({ status: 'stuck', intent: { kind: 'calling', phase: 'sent' } })
+  expect(await run('abandoned')).toEqual([])
+  await run('intervention', { key_id: keyId })
+  expect(await database.rows('SELECT key_id, action FROM pawl.interventions')).toEqual([
+    { key_id: keyId, action: 'release' },
+  ])
+})
+
+describe('a stuck key goes on once it is released', () => {
+  test('it did not happen: called again', async () => {
+    const keyId = await stuck(fax())
+    call = () => ({ id: 'second' })
+    expect(await run('release: it did not happen', { key_id: keyId })).toHaveLength(1)
+    expect(answerOf(await engine.resume(keyId))).toEqual({ type: 'completed', body: { fax: 'second' } })
+    expect(calls).toBe(2)
+    expect(await run('effects', { key_id: keyId })).toMatchObject([{ phase: 'sent', reference: 'second' }])
+  })
+
+  test('it did happen: settled with the result that was given, not called', async () => {
+    const keyId = await stuck(fax())
+    const given = { key_id: keyId, phase: 'sent', result: '{"id": "found by a person"}' }
+    expect(await run('release: it did happen', given)).toHaveLength(1)
+    expect(answerOf(await engine.resume(keyId))).toEqual({
+      type: 'completed',
+      body: { fax: 'found by a person' },
+    })
+    expect(calls).toBe(1)
+  })
+
+  test('cause removed: tried anew', async () => {
+    const keyId = await stuck(charge(1))
+    expect(await run('stuck')).toMatchObject([{ id: keyId, stuck_reason: 'attempts_exhausted' }])
+    call = () => ({ id: 'ch' })
+    expect(await run('release: cause removed', { key_id: keyId })).toHaveLength(1)
+    expect(answerOf(await engine.resume(keyId))).toEqual({ type: 'completed', body: { charge: 'ch' } })
+  })
+
+  test('cause removed says nothing of a call: at_most_once stays stuck', async () => {
+    const keyId = await stuck(fax())
+    await run('release: cause removed', { key_id: keyId })
+    expect(await engine.resume(keyId)).toMatchObject({ type: 'stuck', reason: 'unknown_outcome' })
+    expect(calls).toBe(1)
+  })
+
+  describe('after the window', () => {
+    let keyId: string
+    beforeEach(async () => {
+      const outcome = await start(charge(10))
+      if (outcome.type !== 'retry_later') throw new Error(`it is ${outcome.type}`)
+      keyId = outcome.keyId
+      // Past the window of 23 hours, and not yet abandoned.
+      await database.rows(
+        `UPDATE pawl.idempotency_keys SET created_at = clock_timestamp() - interval '23.5 hours'`,
+      )
+      expect(await engine.resume(keyId)).toMatchObject({ type: 'stuck', reason: 'window_passed' })
+      call = () => ({ id: 'ch' })
+    })
+
+    test('it did happen: settled', async () => {
+      await run('release: it did happen', { key_id: keyId, phase: 'charged', result: '{"id": "old"}' })
+      expect(answerOf(await engine.resume(keyId))).toEqual({ type: 'completed', body: { charge: 'old' } })
+      expect(calls).toBe(1)
+    })
+
+    test('it did not happen: stuck again, unless a reconcile was added', async () => {
+      await run('release: it did not happen', { key_id: keyId })
+      expect(await engine.resume(keyId)).toMatchObject({ type: 'stuck', reason: 'window_passed' })
+      await run('release: it did not happen', { key_id: keyId })
+      await engine.close()
+      const pipelines = [charge(10, true)]
+      engine = createEngine({ pool: database.pool(), pipelines, schema: database.schema })
+      expect(answerOf(await engine.resume(keyId))).toEqual({ type: 'completed', body: { charge: 'ch' } })
+    })
+  })
+
+  test('abandoned: stuck again, unless abandonAfterMs was raised', async () => {
+    const keyId = await stuck(charge(1))
+    call = () => ({ id: 'ch' })
+    await database.rows(
+      `UPDATE pawl.idempotency_keys SET created_at = clock_timestamp() - interval '25 hours'`,
+    )
+    await run('release: cause removed', { key_id: keyId })
+    expect(await engine.resume(keyId)).toMatchObject({ type: 'stuck', reason: 'abandoned' })
+    await run('release: cause removed', { key_id: keyId })
+    await engine.close()
+    const defaults = { abandonAfterMs: 48 * 3_600_000 }
+    engine = createEngine({
+      pool: database.pool(),
+      pipelines: [charge(10, true)],
+      schema: database.schema,
+      defaults,
+    })
+    expect(await engine.resume(keyId)).toMatchObject({ type: 'completed' })
+  })
+
+  test('but only if it is stuck', async () => {
+    const outcome = await start(charge(10))
+    if (outcome.type !== 'retry_later') throw new Error(`it is ${outcome.type}`)
+    for (const name of ['cause removed', 'it did not happen', 'it did happen']) {
+      const given = { key_id: outcome.keyId, phase: 'charged', result: 'null' }
+      expect(await run(`release: ${name}`, given)).toEqual([])
+    }
+  })
+})
+
+test('abandoned keys are listed and can be resumed', async () => {
+  const outcome = await start(charge(10))
+  if (outcome.type !== 'retry_later') throw new Error(`it is ${outcome.type}`)
+  expect(await run('abandoned')).toEqual([])
+  await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp() - interval '2 minutes'`)
+  expect(await run('abandoned')).toMatchObject([{ id: outcome.keyId, recovery_point: 'started' }])
+  call = () => ({ id: 'ch' })
+  expect(await engine.resume(outcome.keyId)).toMatchObject({ type: 'completed' })
+  expect(await run('abandoned')).toEqual([])
+})
+
+test('staged jobs are taken once, and expired keys are deleted', async () => {
+  call = () => ({ id: 'fx' })
+  expect(await start(fax())).toMatchObject({ type: 'completed' })
+  expect(await run('take jobs')).toMatchObject([{ name: 'file_copy', payload: { fax: 'fx' } }])
+  expect(await run('take jobs')).toEqual([])
+
+  const count = async () => (await database.rows('SELECT FROM pawl.idempotency_keys')).length
+  await run('expired')
+  expect(await count()).toBe(1)
+  await database.rows(`UPDATE pawl.idempotency_keys SET expires_at = clock_timestamp() - interval '1 second'`)
+  await run('expired')
+  expect(await count()).toBe(0)
+})
