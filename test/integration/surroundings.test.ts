@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { subscribe } from '@pawl/core'
+import { respond, subscribe } from '@pawl/core'
 import { sql } from 'kysely'
 import pg from 'pg'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
 import { Provider } from '../support/provider.js'
-import { createEngine, createRideOf, createRideTables } from '../support/rides.js'
+import { createEngine, createRideOf, createRideTables, pipeline } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 
 let database: TestDatabase
@@ -86,5 +86,26 @@ test('a transaction that was left open is not handed to the next borrower of its
   })
   expect(outcome).toMatchObject({ type: 'completed' })
   expect(await database.rows('SELECT what FROM audit')).toEqual([])
+  await engine.close()
+})
+
+test("the pool's query_timeout leaves no statement behind on a connection that is given back", async () => {
+  const name = `timeout_${randomUUID().slice(0, 8)}`
+  const pool = database.pool({ query_timeout: 200, application_name: name })
+  const slow = pipeline({ name: 'slow', version: 1, transactionRetries: 0 })
+    .local('slept', async ({ tx }) => {
+      await sql`SELECT pg_sleep(20)`.execute(tx)
+    })
+    .finish(() => respond(204))
+  const engine = createEngine({ pool, pipelines: [slow], schema: database.schema })
+  const outcome = await engine.execute(slow, { scope: 'rider', key: randomUUID(), input: null })
+  expect(outcome).toMatchObject({ type: 'retry_later', error: { code: 'PAWL_CONNECTION_LOST' } })
+  const slept = `SELECT pid FROM pg_stat_activity WHERE application_name = $1 AND query LIKE '%pg_sleep%'`
+  const [connection] = await database.rows<{ pid: number }>(slept, [name])
+  const { rows } = await pool.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
+  expect(rows[0]?.pid).not.toBe(connection?.pid)
+  await database.rows('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1', [
+    name,
+  ])
   await engine.close()
 })

@@ -28,7 +28,7 @@ export class Session {
   readonly #probe: Probe | null
   readonly #onError: (error: Error) => void
   readonly #onEnd: () => void
-  #phase: string
+  readonly #phase: string
   #deadlineMs: number
   #lost: Error | null = null
   #firstError: unknown = null
@@ -135,6 +135,8 @@ export class Session {
       return endsSession(sqlState)
     }
     if (isSocketError(error)) this.#lost ??= error as Error
+    // The pool's own query_timeout: the statement goes on at the server, and whatever is sent now waits behind it.
+    if (error instanceof Error && error.message === 'Query read timeout') this.giveUp()
     return this.#lost !== null
   }
 
