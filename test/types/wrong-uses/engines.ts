@@ -7,9 +7,9 @@ const builder = pipeline<{ amount: number }>({ name: 'unfinished', version: 1 })
 
 // A builder is not a pipeline:
 
-// error: is not assignable to type 'AnyPipeline<
+// error: [madeByFinish]
 createEngine({ pool, pipelines: [builder] })
-// error: is missing the following properties from type 'Pipeline<
+// error: [madeByFinish]
 void engine.execute(builder, { scope: 's', key: 'k', input: { amount: 1 } })
 
 // Another database:

@@ -38,13 +38,18 @@ export interface PipelineDefinition {
 }
 
 export const definitionOf: unique symbol = Symbol('pawl.definition')
-declare const types: unique symbol
+declare const madeByFinish: unique symbol
 
 /**
  * A named, versioned, ordered list of phases that ends in a response. Declare it with `pipeline(...)`, give it to
  * `createEngine`, run it with `engine.execute`.
  */
 export interface Pipeline<DB, Input> {
+  /**
+   * @internal never there: it only carries the types. First, and so named, because that is what the compiler says is
+   * missing from a builder.
+   */
+  readonly [madeByFinish]: { readonly db: (db: DB) => void; readonly input: (input: Input) => void }
   /** Names it in rows, logs and errors. */
   readonly name: string
   /** What rows in flight are pinned to. */
@@ -57,8 +62,6 @@ export interface Pipeline<DB, Input> {
   diagram(): string
   /** @internal */
   readonly [definitionOf]: PipelineDefinition
-  /** @internal never there: it only carries the types */
-  readonly [types]: { readonly db: (db: DB) => void; readonly input: (input: Input) => void }
 }
 
 /** Any pipeline that runs on this database. */
