@@ -35,6 +35,9 @@ export async function step(name, work) {
   }
 }
 
+/** Ctrl-C reaches the child as well. Outliving it, we clean up after it. */
+const outlive = () => {}
+
 /**
  * Runs a program to its end, with our output as its output.
  *
@@ -48,7 +51,10 @@ export async function run(program, args, { cwd = '.', env = {} } = {}) {
     env: { ...process.env, ...env },
     stdio: 'inherit',
   })
+  const passOn = () => child.kill('SIGTERM')
+  process.on('SIGINT', outlive).on('SIGTERM', passOn)
   const [code, signal] = await once(child, 'exit')
+  process.off('SIGINT', outlive).off('SIGTERM', passOn)
   if (code !== 0)
     throw new StepFailed(`${[basename(program), ...args].join(' ')} ended with ${signal ?? `code ${code}`}`)
 }
