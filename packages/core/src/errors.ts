@@ -22,6 +22,7 @@ export const errorCodes = {
   PAWL_TRANSACTION_CLOSED: 'A phase used its tx after it had returned.',
   PAWL_STREAM_UNSUPPORTED: 'A query was streamed, which the driver does not do.',
   PAWL_CALL_TIMEOUT: 'A call did not answer in time.',
+  PAWL_PHASE_TIMEOUT: 'A phase did not return before its transaction was ended by the server.',
   PAWL_CONNECTION_LOST: 'The connection to PostgreSQL broke.',
   PAWL_NO_CONNECTION: 'No connection could be had in time.',
   PAWL_LEASE_LOST: 'Another holder took the key over.',

@@ -86,6 +86,12 @@ export const RESERVE_ROUNDS = 5
 /** How often a lost connection is replaced before the store counts as unavailable. */
 export const RECONNECT_TRIES = 3
 
+/** How often a step may find that nothing moved before its key is given back: answers that get lost each time. */
+export const MAX_REDECISIONS = 10
+
+/** How long a result that is known, and only in memory, is tried to be saved while the store is away. */
+export const SAVE_RESULT_MS = 5 * SECOND_MS
+
 /** What a duplicate is told to wait when the lease itself does not say better. */
 export const IN_FLIGHT_RETRY_MS = 1 * SECOND_MS
 

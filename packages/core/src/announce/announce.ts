@@ -96,6 +96,9 @@ const names = {
 /** The names of all channels. */
 export const pawlChannels = Object.keys(names) as readonly PawlChannel[]
 
+const GUARDED: unique symbol = Symbol.for('pawl.guarded') as never
+type GuardedChannel = ReturnType<typeof channel> & { readonly [GUARDED]?: boolean }
+
 const channels = Object.fromEntries(pawlChannels.map((name) => [name, guardedChannel(name)])) as Record<
   PawlChannel,
   ReturnType<typeof channel>
@@ -140,7 +143,9 @@ export function hashName(...parts: readonly string[]): string {
  * of Pawl wrap every subscriber they are given, through whichever function it comes.
  */
 function guardedChannel(name: PawlChannel): ReturnType<typeof channel> {
-  const target = channel(name)
+  const target = channel(name) as GuardedChannel
+  // Another copy of this module in the process has done it.
+  if (target[GUARDED] === true) return target
   const guards = new WeakMap<Listener, Listener>()
   const warn = (error: unknown): void =>
     process.emitWarning(
@@ -166,6 +171,7 @@ function guardedChannel(name: PawlChannel): ReturnType<typeof channel> {
   // The prototype is looked up at each call: Node exchanges it when the first listener comes and the last one goes.
   const inherited = () => Object.getPrototypeOf(target) as typeof target
   Object.defineProperties(target, {
+    [GUARDED]: { value: true },
     subscribe: { value: (listener: Listener) => inherited().subscribe.call(target, guardOf(listener)) },
     unsubscribe: { value: (listener: Listener) => inherited().unsubscribe.call(target, guardOf(listener)) },
   })

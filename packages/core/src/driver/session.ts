@@ -19,6 +19,9 @@ type Client = PoolClient & {
 /** Framework statements read text only, whatever type parsers the application has set globally. */
 const TEXT_ONLY = { getTypeParser: () => (value: unknown) => value } as never
 
+/** read_only_sql_transaction */
+const READ_ONLY = '25006'
+
 /**
  * A client checked out of the pool. It listens for errors while it is out (an unheard one ends the process), gives up
  * on a server that does not answer, and goes back to the pool only if no transaction is open on it.
@@ -29,9 +32,13 @@ export class Session {
   readonly #onError: (error: Error) => void
   readonly #onEnd: () => void
   readonly #phase: string
+  /** Resolves when the connection is lost; never, if it is not. */
+  readonly whenLost: Promise<void>
+  #onLost: (() => void) | null = null
   #deadlineMs: number
   #lost: Error | null = null
   #firstError: unknown = null
+  #stale = false
   #released = false
 
   constructor(client: PoolClient, phase: string, deadlineMs: number, probe: Probe | null) {
@@ -39,12 +46,11 @@ export class Session {
     this.#phase = phase
     this.#deadlineMs = deadlineMs
     this.#probe = probe
-    this.#onError = (error) => {
-      this.#lost ??= error
-    }
-    this.#onEnd = () => {
-      this.#lost ??= new Error('Connection ended')
-    }
+    this.#onError = (error) => this.#lose(error)
+    this.#onEnd = () => this.#lose(new Error('Connection ended'))
+    this.whenLost = new Promise((resolve) => {
+      this.#onLost = resolve
+    })
     this.#client.on('error', this.#onError)
     this.#client.on('end', this.#onEnd)
   }
@@ -97,7 +103,7 @@ export class Session {
   release(): void {
     if (this.#released) return
     this.#released = true
-    const clean = this.#lost === null && this.transactionStatus === 'I'
+    const clean = this.#lost === null && !this.#stale && this.transactionStatus === 'I'
     if (clean) {
       this.#client.release()
     } else {
@@ -131,10 +137,12 @@ export class Session {
   #isLost(error: unknown): boolean {
     const sqlState = sqlStateOf(error)
     if (sqlState !== null) {
-      if (endsSession(sqlState)) this.#lost ??= error as Error
+      if (endsSession(sqlState)) this.#lose(error as Error)
+      // A server that has become a replica stays one: the next connection may find the new primary.
+      if (sqlState === READ_ONLY) this.#stale = true
       return endsSession(sqlState)
     }
-    if (isSocketError(error)) this.#lost ??= error as Error
+    if (isSocketError(error)) this.#lose(error as Error)
     // The pool's own query_timeout: the statement goes on at the server, and whatever is sent now waits behind it.
     if (error instanceof Error && error.message === 'Query read timeout') this.giveUp()
     return this.#lost !== null
@@ -142,8 +150,13 @@ export class Session {
 
   /** Declares the server dead and cuts the connection: every statement on it fails. */
   giveUp(): void {
-    this.#lost ??= new Error(`No answer from PostgreSQL in ${this.#deadlineMs} ms`)
+    this.#lose(new Error(`No answer from PostgreSQL in ${this.#deadlineMs} ms`))
     this.#cutConnection()
+  }
+
+  #lose(error: Error): void {
+    this.#lost ??= error
+    this.#onLost?.()
   }
 
   /** Ending a client politely waits for an answer, which a dead server never gives. */

@@ -1,10 +1,12 @@
 import type { StoredResponse } from '../pipeline/directive.js'
+import { encodeJson } from '../pipeline/json-value.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { StateObject } from '../pipeline/phase.js'
 import type { PipelineDefinition, UpgradeFrom } from '../pipeline/pipeline.js'
 import { type Registry, upgradePoint } from '../pipeline/registry.js'
 import type { SettingsBook } from '../pipeline/settings-book.js'
 import type { KeyRow } from '../storage/key-row.js'
+import { isPromise } from '../refuse-promise.js'
 import { FINGERPRINT_VERSION } from './fingerprint.js'
 
 /** Who asks for a key that somebody has reserved. */
@@ -86,6 +88,15 @@ function upgrade(row: KeyRow, definition: PipelineDefinition, from: UpgradeFrom)
       detail: `upgradesFrom version ${row.version} does not say where '${point}' is now`,
     }
   }
+  const next = definition.phases[definition.phases.findIndex((phase) => phase.name === recoveryPoint) + 1]
+  const callMoved = row.intent !== null && next?.name !== callPhase
+  if (callMoved || (row.effectEpoch > 0 && next?.kind !== 'foreign')) {
+    // To run another phase first would forget what is known of the call, and make it again.
+    return {
+      type: 'refuse',
+      detail: `version ${definition.version} has a phase before a call that was under way`,
+    }
+  }
   try {
     const intent = row.intent === null || callPhase === null ? null : { ...row.intent, phase: callPhase }
     return {
@@ -101,6 +112,8 @@ function upgrade(row: KeyRow, definition: PipelineDefinition, from: UpgradeFrom)
 function upgradeState(row: KeyRow, from: UpgradeFrom): string | null {
   if (from.state === undefined) return null
   const state: unknown = from.state(JSON.parse(row.stateJson) as StateObject)
-  if (typeof state !== 'object' || state === null) throw new TypeError('it has to return the new state')
-  return JSON.stringify(state)
+  if (isPromise(state) || typeof state !== 'object' || state === null) {
+    throw new TypeError('it has to return the new state at once')
+  }
+  return encodeJson(state, { what: 'the upgraded state', maxBytes: Number.MAX_SAFE_INTEGER })
 }

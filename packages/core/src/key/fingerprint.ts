@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import canonicalize from 'canonicalize'
 import { PawlError } from '../errors.js'
-import type { JsonValue } from '../pipeline/json-value.js'
+import { checkJson, type JsonValue } from '../pipeline/json-value.js'
 
 /** Raised when the way a fingerprint is computed changes; rows remember theirs. */
 export const FINGERPRINT_VERSION = 1
@@ -13,6 +13,8 @@ export const FINGERPRINT_VERSION = 1
 export function fingerprintOf(request: JsonValue | Uint8Array): Buffer {
   const hash = createHash('sha256')
   if (request instanceof Uint8Array) return hash.update('bytes:').update(request).digest()
+  // A Map, a FormData or a promise would all be `{}`, and so one request.
+  checkJson(request, 'the value to take the fingerprint of')
   let canonical: string | undefined
   try {
     canonical = canonicalize(request)

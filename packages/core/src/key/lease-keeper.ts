@@ -107,10 +107,10 @@ export class LeaseKeeper {
         due.map(({ hold, leaseMs }) => ({ ...hold, leaseMs })),
       )
       const lost = new Set(
-        renewals.filter((renewal) => renewal.result === 'lost').map((renewal) => renewal.id),
+        renewals.filter((renewal) => renewal.result === 'lost').map((renewal) => renewal.holder),
       )
       for (const entry of due) {
-        if (lost.has(entry.hold.id)) this.#lose(entry)
+        if (lost.has(entry.hold.holder)) this.#lose(entry)
       }
     } catch {
       // The next round tries on a new connection; if none succeeds, the lease runs out, which is what leases are for.

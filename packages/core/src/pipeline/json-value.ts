@@ -1,5 +1,6 @@
 import { PawlError } from '../errors.js'
 import { MAX_JSON_DEPTH } from '../limits.js'
+import { isPromise } from '../refuse-promise.js'
 
 /** A value that JSON can carry without loss. */
 export type JsonValue =
@@ -53,7 +54,7 @@ export interface JsonOrigin {
 
 /** The JSON text of a value, after checking that nothing would be lost, and its size. */
 export function encodeJson(value: unknown, origin: JsonOrigin): string {
-  assertJson(value, origin.what, '', 0)
+  checkJson(value, origin.what)
   const text = JSON.stringify(value)
   const bytes = Buffer.byteLength(text)
   if (bytes > origin.maxBytes) {
@@ -64,6 +65,12 @@ export function encodeJson(value: unknown, origin: JsonOrigin): string {
     )
   }
   return text
+}
+
+/** Refuses what JSON would not give back as it was. */
+export function checkJson(value: unknown, what: string): void {
+  isPromise(value)
+  assertJson(value, what, '', 0)
 }
 
 function assertJson(value: unknown, what: string, path: string, depth: number): void {

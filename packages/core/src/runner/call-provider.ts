@@ -40,7 +40,7 @@ export async function callProvider(
   )
   const timer = setTimeout(
     () => controller.abort(timeout),
-    Math.min(callTimeoutMs, declaredLeftMs(run, step)),
+    Math.min(callTimeoutMs, declaredLeftMs(run, phase, step)),
   )
   const onStopping = () => controller.abort(new PawlError('PAWL_CLOSING', 'The engine is closing.'))
   parts.stopping.addEventListener('abort', onStopping)
@@ -71,9 +71,10 @@ export async function callProvider(
 }
 
 /** A declared call ends when it was declared to: from then on, others may believe a provider that does not have it. */
-function declaredLeftMs(run: Run, step: 'call' | 'reconcile'): number {
+function declaredLeftMs(run: Run, phase: ForeignPhase, step: 'call' | 'reconcile'): number {
   const { intent } = run.row
-  return step === 'call' && intent?.kind === 'calling' ? intent.deadlineMs - run.nowMs() : Infinity
+  const declared = step === 'call' && phase.guarantee !== 'keyed' && intent?.phase === phase.name
+  return declared && intent.kind === 'calling' ? intent.deadlineMs - run.nowMs() : Infinity
 }
 
 async function send(

@@ -28,21 +28,25 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
       const { intent } = run.row
       const declared = await declare(run, phase)
       if (declared !== 'declared') return declared
-      if (!run.leaseIsStale && !declarationIsOver(run)) return call(run, phase)
+      if (!isTooLate(run)) return call(run, phase)
       // Frozen meanwhile: others may have acted on that declaration. Nothing was sent, so it is made anew, or refused.
       run.update({ ...run.row, nowMs: run.nowMs(), intent }, run.leasedAt)
-      return { type: 'again' }
+      if (run.renewedAt !== run.row.recoveryPoint) {
+        run.renewedAt = run.row.recoveryPoint
+        return { type: 'again' }
+      }
+      const slow = new PawlError('PAWL_LEASE_LOST', `Phase '${phase.name}' was frozen twice before its call.`)
+      return failure(phase.name, 'transient_error', slow, { intent })
     }
   }
 }
 
-/** Whether the declared deadline has passed with nothing sent. Asked once per phase, as for a stale lease. */
-function declarationIsOver(run: Run): boolean {
-  const { intent, recoveryPoint } = run.row
-  if (intent?.kind !== 'calling' || intent.deadlineMs > run.nowMs() || run.renewedAt === recoveryPoint)
-    return false
-  run.renewedAt = recoveryPoint
-  return true
+/** Whether a declared call must not be sent any more: its deadline has passed, or its lease may be over. */
+function isTooLate(run: Run): boolean {
+  const { intent } = run.row
+  return (
+    run.leaseIsStale || run.leaseIsOver || (intent?.kind === 'calling' && intent.deadlineMs <= run.nowMs())
+  )
 }
 
 /** Says durably that the call is about to be made. */

@@ -1,10 +1,12 @@
 import { announce } from '../announce/announce.js'
+import { SAVE_RESULT_MS } from '../limits.js'
 import type { Outcome, StuckReason } from '../pipeline/outcome.js'
 import { markStuck, releaseKey } from '../storage/hold-statements.js'
 import type { Intent, KeyRow } from '../storage/key-row.js'
 import { findKeyById } from '../storage/reserve-statements.js'
 import type { Store } from '../storage/statement.js'
-import { backOffMs } from './back-off.js'
+import { backOffMs, pauseBeforeRetry } from './back-off.js'
+import { classifyError } from './classify-error.js'
 import { recordError } from './record-error.js'
 import { inFlightOutcome, replayedOutcome, stuckOutcome } from './row-outcome.js'
 import type { Run } from './run.js'
@@ -21,16 +23,19 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   const closing = failed.reason === 'closing'
   const failures = unknown ? row.attempts : row.retries
   const runAfterMs = closing ? 0 : (failed.afterMs ?? backOffMs(failures))
-  const released = await write(run, (store) =>
-    releaseKey(store, run.hold, {
-      keepLease: failed.keepLease,
-      runAfterMs,
-      countsAs: unknown ? 'attempt' : closing ? 'nothing' : 'retry',
-      raiseEpoch: failed.raiseEpoch,
-      intent: failed.intent,
-      lastError: failed.error == null ? null : recordError(failed.error),
-      lockTimeoutMs: run.parts.env.lockTimeoutMs,
-    }),
+  const released = await write(
+    run,
+    (store) =>
+      releaseKey(store, run.hold, {
+        keepLease: failed.keepLease,
+        runAfterMs,
+        countsAs: unknown ? 'attempt' : closing ? 'nothing' : 'retry',
+        raiseEpoch: failed.raiseEpoch,
+        intent: failed.intent,
+        lastError: failed.error == null ? null : recordError(failed.error),
+        lockTimeoutMs: run.parts.env.lockTimeoutMs,
+      }),
+    failed.intent?.kind === 'called' || failed.raiseEpoch ? SAVE_RESULT_MS : 0,
   )
   if (released === false) return fencedOff(run, failed.phase)
   return {
@@ -101,13 +106,26 @@ function capReached(run: Run, failed: Failure): StuckReason | null {
   return run.nowMs() - run.row.createdMs >= abandonAfterMs ? 'abandoned' : null
 }
 
-/** Null: the store did not answer. Then the lease runs out by itself, and nothing is lost but time. */
-async function write<T>(run: Run, statement: (store: Store) => Promise<T>): Promise<T | null> {
+/**
+ * Null: the store did not answer. Then the lease runs out by itself, and nothing is lost but time; `forMs` tells how
+ * long to insist where more than time would be lost.
+ */
+async function write<T>(run: Run, statement: (store: Store) => Promise<T>, forMs = 0): Promise<T | null> {
   const { sessions, tables } = run.parts.env
-  try {
-    return await sessions.with('give_back', (session) => statement({ session, tables }))
-  } catch (error) {
-    announce('pawl:warning', () => ({ message: 'a key could not be given back; its lease runs out', error }))
-    return null
+  const giveUpAt = performance.now() + forMs
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await sessions.with('give_back', (session) => statement({ session, tables }))
+    } catch (error) {
+      if (performance.now() < giveUpAt && classifyError(error) !== 'unknown' && !run.parts.stopping.aborted) {
+        await pauseBeforeRetry(attempt)
+        continue
+      }
+      announce('pawl:warning', () => ({
+        message: 'a key could not be given back; its lease runs out',
+        error,
+      }))
+      return null
+    }
   }
 }

@@ -30,11 +30,18 @@ export function interpretReturn(
   const nothing = value === undefined || value === null
   if (nothing && by === 'onError') return { type: 'nothing' }
   if (nothing && by === 'phase') return { type: 'advance', stateJson: at.stateJson }
-  if (by !== 'phase' || typeof value !== 'object' || Array.isArray(value)) throw invalidReturn(by, at)
+  if (by !== 'phase' || !isPlainObject(value)) throw invalidReturn(by, at)
 
   const what = `the state after phase '${at.phase}' of pipeline '${at.pipeline}'`
   const state: StateObject = { ...(JSON.parse(at.stateJson) as StateObject), ...(value as StateObject) }
   return { type: 'advance', stateJson: encodeJson(state, { what, maxBytes: at.caps.stateBytes }) }
+}
+
+/** Not an instance of a class: a retryLater() of another copy of this package must not pass for state. */
+function isPlainObject(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
 function checkResponseSize(

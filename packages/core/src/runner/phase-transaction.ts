@@ -1,8 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { announce } from '../announce/announce.js'
 import { abortedTransaction, rollBack } from '../driver/kysely-driver.js'
 import type { Session } from '../driver/session.js'
 import { PawlError } from '../errors.js'
-import { CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
+import { ABORT_GRACE_MS, CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
 import type { Respond, RetryLater, StoredResponse } from '../pipeline/directive.js'
 import type { AnyPhase } from '../pipeline/phase.js'
 import type { ResolvedPhaseSettings } from '../pipeline/settings.js'
@@ -118,7 +119,8 @@ async function runBody(run: Run, work: Work, store: Store): Promise<Returned> {
   const context = { ...run.phaseContext(), tx, stage }
   let value: unknown
   try {
-    value = await parts.strict.inTransaction(phase, async () => work.body(context as never))
+    const body = parts.strict.inTransaction(phase, async () => work.body(context as never))
+    value = await Promise.race([body, abandoned(store.session, phase)])
   } finally {
     connection.close()
   }
@@ -127,6 +129,19 @@ async function runBody(run: Run, work: Work, store: Store): Promise<Returned> {
   if (store.session.doomed) throw abortedTransaction(store.session, `phase '${phase}'`)
   const at = { pipeline: definition.name, phase, stateJson: row.stateJson, caps: parts.env.caps }
   return interpretReturn(value, work.by, at)
+}
+
+/**
+ * Rejects if the body goes on although its connection is gone: it waits for something that may never come, and would
+ * keep a place of the pool for as long. A body that merely has to notice gets the time to.
+ */
+async function abandoned(session: Session, phase: string): Promise<never> {
+  await session.whenLost
+  await delay(ABORT_GRACE_MS)
+  throw new PawlError(
+    'PAWL_PHASE_TIMEOUT',
+    `Phase '${phase}' did not return before its transaction was ended. Do nothing in a phase but queries through tx.`,
+  )
 }
 
 /** Writes the advance; gives what to do once it has committed, or null if we were fenced off. */

@@ -11,7 +11,7 @@ import type { Run } from './run.js'
 /** Raises the fence on a new connection, for as long as the lost transaction can live: it has server-side time-outs. */
 export async function raiseFenceOf(run: Run, error: unknown): Promise<KeyRow | 'fenced_off' | 'unreachable'> {
   const { env } = run.parts
-  const { leaseMs } = run
+  const leaseMs = longerLeaseMs(run)
   const holder = randomUUID()
   const giveUpAt = performance.now() + leaseMs
   for (let attempt = 0; performance.now() < giveUpAt; attempt++) {
@@ -49,4 +49,14 @@ async function findOwnRaise(run: Run, holder: string): Promise<KeyRow | 'fenced_
     findKeyById({ session, tables: env.tables }, run.row.id),
   )
   return row?.holder === holder ? row : 'fenced_off'
+}
+
+/** It is not known yet at which of two points the key is, so the lease is that of the slower one. */
+function longerLeaseMs(run: Run): number {
+  const { definition, row, leaseMs } = run
+  const index = definition.phases.findIndex((phase) => phase.name === row.recoveryPoint)
+  const next = definition.phases[index + 1]
+  return next === undefined
+    ? leaseMs
+    : Math.max(leaseMs, run.parts.env.settings.leaseMsAt(definition, next.name))
 }

@@ -1,9 +1,11 @@
 import { announce } from '../announce/announce.js'
 import { PawlError } from '../errors.js'
+import { MAX_REDECISIONS } from '../limits.js'
 import type { Outcome } from '../pipeline/outcome.js'
 import type { FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js'
 import { skipPhase } from '../storage/advance-statements.js'
 import { renewLeases } from '../storage/hold-statements.js'
+import { isPromise } from '../refuse-promise.js'
 import { runForeignStep } from './foreign-phase.js'
 import { announceFailure, fencedOff, giveBack, giveToPerson } from './give-back.js'
 import { nextStep, type Step } from './next-step.js'
@@ -14,6 +16,7 @@ import { failure, failureAsked, failureBy, type StepResult } from './step-result
 
 /** The loop: look at the row, do the next step, until there is a response or the key is given back. */
 export async function runPipeline(run: Run): Promise<Outcome> {
+  let redecisions = 0
   for (;;) {
     const step = nextStep(run.definition, run.row, run.nowMs())
     const { name } = step.phase
@@ -28,9 +31,14 @@ export async function runPipeline(run: Run): Promise<Outcome> {
           ...run.phaseMessage(name),
           skipped: run.row.trail.at(-1)?.skipped === true,
         }))
+        redecisions = 0
         continue
       case 'again':
-        continue
+        if (++redecisions <= MAX_REDECISIONS) continue
+        return giveBack(
+          run,
+          failure(name, 'transient_error', new PawlError('PAWL_CONNECTION_LOST', TOO_OFTEN)),
+        )
       case 'finished': {
         const { response } = result
         announce('pawl:finished', () => ({
@@ -50,6 +58,8 @@ export async function runPipeline(run: Run): Promise<Outcome> {
     }
   }
 }
+
+const TOO_OFTEN = 'The connection to PostgreSQL broke again and again.'
 
 async function runStep(run: Run, step: Step): Promise<StepResult> {
   const { phase } = step
@@ -71,10 +81,11 @@ async function runStep(run: Run, step: Step): Promise<StepResult> {
 }
 
 function isSkipped(run: Run, phase: LocalPhase | ForeignPhase): boolean {
-  if (phase.when === null) return false
+  // Once a call is known of, the question is answered.
+  if (phase.when === null || run.row.intent?.phase === phase.name) return false
   const wanted: unknown = phase.when(run.phaseContext() as never)
   if (typeof wanted === 'boolean') return !wanted
-  // A promise is truthy whatever comes of it.
+  isPromise(wanted)
   throw new PawlError(
     'PAWL_INVALID_RESULT',
     `when of phase '${phase.name}' has to return true or false at once.`,

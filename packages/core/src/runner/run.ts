@@ -41,6 +41,10 @@ export class Run {
     return this.renewedAt !== this.row.recoveryPoint && performance.now() - this.leasedAt > this.leaseMs / 2
   }
 
+  get leaseIsOver(): boolean {
+    return performance.now() - this.leasedAt >= this.leaseMs
+  }
+
   /** The database's clock: what it said last, and the time since on a clock that nobody sets. */
   nowMs(): number {
     return this.row.nowMs + (performance.now() - this.#readAt)

@@ -169,16 +169,17 @@ const renewLeasesStatement = defineStatement(
   ), renewed AS (
     UPDATE ${keys} AS k SET lease_until = clock_timestamp() + free.lease_ms * interval '1 millisecond'
       FROM free WHERE k.id = free.id
-    RETURNING k.id
+    RETURNING k.holder
   )
-  SELECT h.id, renewed.id IS NOT NULL AS renewed,
+  SELECT h.holder, renewed.holder IS NOT NULL AS renewed,
          k.id IS NULL OR k.fence <> h.fence OR k.holder <> h.holder OR k.status <> 'running' AS lost,
          ${epochMs('clock_timestamp()')} AS now_ms
-    FROM held AS h LEFT JOIN ${keys} AS k ON k.id = h.id LEFT JOIN renewed ON renewed.id = h.id`,
+    FROM held AS h LEFT JOIN ${keys} AS k ON k.id = h.id LEFT JOIN renewed ON renewed.holder = h.holder`,
 )
 
 export interface Renewal {
-  readonly id: string
+  /** By the holder, not the key: one engine may have two grants of a key, of which one is over. */
+  readonly holder: string
   /** Neither renewed nor lost: the row is locked just now; the next tick tries again. */
   readonly result: 'renewed' | 'lost' | 'locked'
   readonly nowMs: number
@@ -196,7 +197,7 @@ export async function renewLeases(
     holds.map((hold) => hold.leaseMs),
   ])
   return rows.map((row) => ({
-    id: row['id'] ?? '',
+    holder: row['holder'] ?? '',
     result: row['renewed'] === 't' ? 'renewed' : row['lost'] === 't' ? 'lost' : 'locked',
     nowMs: Number(row['now_ms']),
   }))
