@@ -61,4 +61,23 @@ describe('a process frozen between the declaration of its call and the call', ()
     expect(await trial.traces(finished.response)).toEqual(oracle)
     await engine.close()
   })
+
+  test('sends nothing when it is frozen a second time', async () => {
+    const trial = new RideTrial(database, atMostOnceRideOf)
+    const options = trial.options(database.pool(), { defaults: { leaseMs: LEASE_MS } })
+    const { engine, stops } = engineWithStops(
+      options,
+      'charge_created/declare_call#1:after',
+      'charge_created/declare_call#2:after',
+    )
+    const execution = trial.execute(engine)
+    for (const stop of stops) {
+      await stop.reached
+      await database.rows('SELECT pg_sleep($1)', [(LEASE_MS + 50) / 1_000])
+      stop.go()
+    }
+    expect(await execution).toMatchObject({ type: 'retry_later', error: { code: 'PAWL_LEASE_LOST' } })
+    expect(await trial.provider.requests()).toEqual([])
+    await engine.close()
+  })
 })

@@ -32,6 +32,13 @@ const charge = (settled: boolean) => ({
   settle: () => (settled ? { charged: true } : retryLater(new Error('not now'))),
 })
 
+const order = (settled: boolean, wanted: boolean) =>
+  pipeline<null>({ name: 'order', version: 1 })
+    .foreign('charged', { ...charge(settled), when: () => wanted })
+    .finish(() => respond(204))
+
+const reject = () => Promise.reject(new Error('unheard')) as never
+
 test('an upgrade that puts a phase before a call that was made is refused: the call would be forgotten', async () => {
   const v1 = pipeline<null>({ name: 'order', version: 1 })
     .foreign('charged', charge(false))
@@ -54,10 +61,6 @@ test('an upgrade that puts a phase before a call that was made is refused: the c
 })
 
 test('a call that was made is settled, whatever `when` says by then', async () => {
-  const order = (settled: boolean, wanted: boolean) =>
-    pipeline<null>({ name: 'order', version: 1 })
-      .foreign('charged', { ...charge(settled), when: () => wanted })
-      .finish(() => respond(204))
   expect(await run(order(false, true))).toMatchObject({ type: 'retry_later' })
   expect(await run(order(true, false))).toMatchObject({ type: 'completed' })
   expect(await database.rows('SELECT phase FROM pawl.effects')).toEqual([{ phase: 'charged' }])
@@ -65,7 +68,6 @@ test('a call that was made is settled, whatever `when` says by then', async () =
 })
 
 test('functions that have to answer at once and give a promise are refused, and its rejection harms nobody', async () => {
-  const reject = () => Promise.reject(new Error('unheard')) as never
   const v1 = pipeline<null>({ name: 'order', version: 1 })
     .foreign('charged', { call: () => ({ id: 'ch_1' }), reference: reject })
     .local('asked', () => ({}), { when: reject })

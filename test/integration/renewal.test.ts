@@ -174,3 +174,25 @@ test('an engine that is stopped while it opens a connection for renewals does no
   await pool.end()
   await database.backendsGone(application_name)
 })
+
+test('of two grants of one key in one engine, only the one that is over is lost', async () => {
+  const trial = new RideTrial(database)
+  const { engine, stops } = engineWithStops(
+    trial.options(database.pool(), { defaults: { leaseMs: 600 } }),
+    'renewal/renew_leases#1:before',
+  )
+  const [renewal] = stops
+  await trial.provider.willMeet('hold_then_execute', 'hold_then_execute')
+  const first = trial.execute(engine)
+  await trial.provider.arrived(1)
+  await database.expireLeases()
+  const second = trial.execute(engine)
+  await trial.provider.arrived(2)
+  await renewal.reached
+  renewal.go()
+  expect(await first).toMatchObject({ type: 'in_flight', fencedOff: true })
+  await trial.provider.letGo()
+  expect(await second).toMatchObject({ type: 'completed' })
+  expect(await trial.provider.ledger()).toHaveLength(1)
+  await engine.close()
+})

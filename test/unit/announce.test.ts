@@ -3,7 +3,7 @@ import { channel, subscribe as subscribeRaw, unsubscribe as unsubscribeRaw } fro
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { type PawlMessages, pawlChannels, subscribe } from '@pawl/core'
-import { expect, expectTypeOf, test } from 'vitest'
+import { expect, expectTypeOf, test, vi } from 'vitest'
 import { announce } from '../../packages/core/src/announce/announce.js'
 
 const THROWING_LISTENERS = fileURLToPath(new URL('../fixtures/throwing-listeners.mjs', import.meta.url))
@@ -108,4 +108,16 @@ test('listeners that throw, now or later, end neither the process nor the reques
     ]),
   })
   expect((await exited)[0]).toBe(0)
+})
+
+test('a second copy of the package in one process shares the channels', async () => {
+  vi.resetModules()
+  const copy = await import('../../packages/core/src/announce/announce.js')
+  expect(copy.announce).not.toBe(announce)
+  const heard: unknown[] = []
+  const stop = copy.subscribe('pawl:warning', (heardMessage) => void heard.push(heardMessage))
+  warn()
+  stop()
+  warn()
+  expect(heard).toEqual([message])
 })
