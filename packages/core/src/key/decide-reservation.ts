@@ -6,7 +6,7 @@ import type { PipelineDefinition, UpgradeFrom } from '../pipeline/pipeline.js'
 import { type Registry, upgradePoint } from '../pipeline/registry.js'
 import type { SettingsBook } from '../pipeline/settings-book.js'
 import type { KeyRow } from '../storage/key-row.js'
-import { isPromise } from '../refuse-promise.js'
+import { disarmPromise } from '../disarm-promise.js'
 import { FINGERPRINT_VERSION } from './fingerprint.js'
 
 /** Who asks for a key that somebody has reserved. */
@@ -112,7 +112,7 @@ function upgrade(row: KeyRow, definition: PipelineDefinition, from: UpgradeFrom)
 function upgradeState(row: KeyRow, from: UpgradeFrom): string | null {
   if (from.state === undefined) return null
   const state: unknown = from.state(JSON.parse(row.stateJson) as StateObject)
-  if (isPromise(state) || typeof state !== 'object' || state === null) {
+  if (disarmPromise(state) || typeof state !== 'object' || state === null) {
     throw new TypeError('it has to return the new state at once')
   }
   return encodeJson(state, { what: 'the upgraded state', maxBytes: Number.MAX_SAFE_INTEGER })

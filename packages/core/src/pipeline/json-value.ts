@@ -1,6 +1,6 @@
 import { PawlError } from '../errors.js'
 import { MAX_JSON_DEPTH } from '../limits.js'
-import { isPromise } from '../refuse-promise.js'
+import { disarmPromise } from '../disarm-promise.js'
 
 /** A value that JSON can carry without loss. */
 export type JsonValue =
@@ -69,7 +69,7 @@ export function encodeJson(value: unknown, origin: JsonOrigin): string {
 
 /** Refuses what JSON would not give back as it was. */
 export function checkJson(value: unknown, what: string): void {
-  isPromise(value)
+  disarmPromise(value)
   assertJson(value, what, '', 0)
 }
 

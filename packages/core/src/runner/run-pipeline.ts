@@ -5,7 +5,7 @@ import type { Outcome } from '../pipeline/outcome.js'
 import type { FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js'
 import { skipPhase } from '../storage/advance-statements.js'
 import { renewLeases } from '../storage/hold-statements.js'
-import { isPromise } from '../refuse-promise.js'
+import { disarmPromise } from '../disarm-promise.js'
 import { runForeignStep } from './foreign-phase.js'
 import { announceFailure, fencedOff, giveBack, giveToPerson } from './give-back.js'
 import { nextStep, type Step } from './next-step.js'
@@ -85,7 +85,7 @@ function isSkipped(run: Run, phase: LocalPhase | ForeignPhase): boolean {
   if (phase.when === null || run.row.intent?.phase === phase.name) return false
   const wanted: unknown = phase.when(run.phaseContext() as never)
   if (typeof wanted === 'boolean') return !wanted
-  isPromise(wanted)
+  disarmPromise(wanted)
   throw new PawlError(
     'PAWL_INVALID_RESULT',
     `when of phase '${phase.name}' has to return true or false at once.`,

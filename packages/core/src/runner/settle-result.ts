@@ -3,7 +3,7 @@ import type { KeptLease } from '../key/lease-keeper.js'
 import { providerKeyOf } from '../key/provider-key.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
 import type { Effect } from '../storage/advance-statements.js'
-import { isPromise } from '../refuse-promise.js'
+import { disarmPromise } from '../disarm-promise.js'
 import type { KeptResult } from './kept-result.js'
 import { runTransaction } from './phase-transaction.js'
 import { storableText } from './record-error.js'
@@ -56,7 +56,7 @@ function effectOf(run: Run, phase: ForeignPhase, result: unknown): Effect {
 function referenceOf(phase: ForeignPhase, result: unknown): string | null {
   try {
     const reference = phase.reference?.(result as never)
-    isPromise(reference)
+    disarmPromise(reference)
     return typeof reference === 'string' ? storableText(reference) : null
   } catch (error) {
     announce('pawl:warning', () => ({ message: `reference of phase '${phase.name}' threw`, error }))
