@@ -4,7 +4,7 @@
  */
 export const errorCodes = {
   PAWL_INVALID_OPTION:
-    'An option of createEngine, migrate, migrationSql, subscribe or close has a value it does not take.',
+    'An option of createEngine, migrate, migrationSql, subscribe, close or the Fastify plugin has a value it does not take.',
   PAWL_INVALID_PIPELINE: 'A pipeline is declared in a way that cannot work.',
   PAWL_INVALID_REQUEST: 'What execute, inspect or resume was given to find a key by is not usable.',
   PAWL_INVALID_INPUT: 'The input does not satisfy the schema of its pipeline.',
@@ -29,6 +29,14 @@ export const errorCodes = {
   PAWL_AMBIGUOUS_RESPONSE: 'onError gave a final response to an error that does not say what happened.',
   PAWL_STORED_INPUT_REJECTED: 'A stored input no longer satisfies the schema of its pipeline.',
   PAWL_CLOSING: 'The engine is closing and takes no new work.',
+  PAWL_ROUTE_NOT_MARKED: 'request.pawl was used on a route without the idempotency option.',
+  PAWL_PIPELINE_NOT_RUN: 'The handler of a marked route answered without running its pipeline.',
+  PAWL_SECOND_RUN: 'A handler ran a second pipeline for one request.',
+  PAWL_NO_SCOPE: 'The scope function gave nothing, so nobody owns the key.',
+  PAWL_UNREADABLE_BODY: 'A body was parsed into something that cannot be compared with that of a retry.',
+  PAWL_NOT_ATOMIC: 'request.tx was used outside an atomic handler.',
+  PAWL_REPLY_IN_ATOMIC: 'An atomic handler answered by itself, or with something that cannot be stored.',
+  PAWL_UNPROTECTED_ROUTE: 'A route that changes state takes no idempotency key and is not marked as exempt.',
 } as const
 
 /** The `code` of an error of Pawl. Stable: safe to switch over. `docs/errors.md` explains each. */

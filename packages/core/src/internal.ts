@@ -1,8 +1,21 @@
 /** For adapters and test kits of this project. Not covered by semantic versioning. */
 import type { Probe } from './driver/probe.js'
-import { type Engine, RunningEngine } from './runner/engine.js'
+import { type Engine, type ExecuteRequest, RunningEngine } from './runner/engine.js'
+import type { JsonValue } from './pipeline/json-value.js'
+import type { Outcome } from './pipeline/outcome.js'
+import { definitionOf, type Pipeline } from './pipeline/pipeline.js'
 import type { EngineOptions } from './runner/engine-options.js'
 
+export { hashName } from './announce/announce.js'
+export {
+  checkFunction,
+  checkKnownOptions,
+  checkOneOf,
+  checkOptionalFunction,
+  checkWholeNumber,
+  invalidOption,
+} from './check-option.js'
+export type { OptionOwner } from './check-option.js'
 export type { Position, Probe } from './driver/probe.js'
 export { fingerprintOf } from './key/fingerprint.js'
 export { providerKeyOf } from './key/provider-key.js'
@@ -13,4 +26,21 @@ export function createProbedEngine<DB>(
   probe: Probe,
 ): Engine<DB> & { halt(): void } {
   return new RunningEngine<DB>(options, probe)
+}
+
+/** What the pipeline itself says makes two requests the same; undefined where it says nothing. */
+export function chosenFingerprint<DB, Input>(
+  pipeline: Pipeline<DB, Input>,
+  input: NoInfer<Input>,
+): JsonValue | undefined {
+  return pipeline[definitionOf].fingerprint?.(input as never)
+}
+
+/** Runs a pipeline that the engine does not know: see `RunningEngine.executeUnlisted`. */
+export function executeUnlisted<DB, Input>(
+  engine: Engine<DB>,
+  pipeline: Pipeline<DB, Input>,
+  request: ExecuteRequest<NoInfer<Input>>,
+): Promise<Outcome> {
+  return (engine as RunningEngine<DB>).executeUnlisted(pipeline, request)
 }

@@ -82,8 +82,7 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
   const { pool, pipelines, plugins, stager, namespace = 'pawl', acquireTimeoutMs } = options
   if (typeof (pool as Partial<Pool> | undefined)?.connect !== 'function')
     throw invalidOption(OWNER, 'pool', pool, 'a pg.Pool')
-  if (!Array.isArray(pipelines) || pipelines.length === 0)
-    throw invalidOption(OWNER, 'pipelines', pipelines, 'a list of one pipeline or more')
+  if (!Array.isArray(pipelines)) throw invalidOption(OWNER, 'pipelines', pipelines, 'a list of pipelines')
   if (typeof namespace !== 'string' || namespace === '')
     throw invalidOption(OWNER, 'namespace', namespace, 'a non-empty string')
   if (plugins !== undefined && !Array.isArray(plugins))

@@ -43,6 +43,8 @@ export interface EngineParts {
   readonly keeper: LeaseKeeper
   readonly strict: StrictMode
   readonly stager: Stager<never> | null
+  /** The pipeline has one phase and is known to its own requests alone: a failed key is forgotten, not given back. */
+  readonly unlisted: boolean
   /** Aborted when close() has waited long enough. */
   readonly stopping: AbortSignal
   /** Work that goes on after its execution has answered, such as a call that ignores its signal. */

@@ -22,7 +22,7 @@ import type { JsonValue } from '../pipeline/json-value.js'
 import type { Outcome, ResumeOutcome } from '../pipeline/outcome.js'
 import { definitionOf, type Pipeline, type PipelineDefinition } from '../pipeline/pipeline.js'
 import { Registry } from '../pipeline/registry.js'
-import { resolveSettings } from '../pipeline/settings.js'
+import { type PipelineSettings, resolveSettings } from '../pipeline/settings.js'
 import { SettingsBook } from '../pipeline/settings-book.js'
 import { findKey } from '../storage/reserve-statements.js'
 import { checkEngineOptions, type EngineOptions } from './engine-options.js'
@@ -84,6 +84,8 @@ export class RunningEngine<DB> implements Engine<DB> {
   readonly db: Kysely<DB>
   readonly #pool: Pool
   readonly #parts: EngineParts
+  readonly #defaults: PipelineSettings
+  readonly #unlisted = new WeakMap<PipelineDefinition, EngineParts>()
   readonly #stopping = new AbortController()
   readonly #running = new Set<Promise<unknown>>()
   readonly #onPoolError = (error: Error): void =>
@@ -105,12 +107,14 @@ export class RunningEngine<DB> implements Engine<DB> {
     const keeper = new LeaseKeeper(pool, tables, statementDeadlineMs, probe)
     const stager = (options.stager as EngineParts['stager'] | undefined) ?? null
     this.#pool = pool
+    this.#defaults = checked.defaults
     this.#parts = {
       env,
       kysely,
       keeper,
       strict,
       stager,
+      unlisted: false,
       stopping: this.#stopping.signal,
       afterwards: new Set(),
     }
@@ -126,14 +130,48 @@ export class RunningEngine<DB> implements Engine<DB> {
     request: ExecuteRequest<NoInfer<Input>>,
   ): Promise<Outcome> {
     const definition = this.#definitionOf(pipeline)
+    if (!this.#parts.env.registry.has(definition)) {
+      throw new PawlError(
+        'PAWL_NOT_REGISTERED',
+        `Pipeline '${definition.name}' version ${definition.version} is not among the pipelines given to createEngine.`,
+      )
+    }
+    return this.#execute(this.#parts, definition, request)
+  }
+
+  /**
+   * Runs a pipeline of one phase that is not among those given to createEngine, such as one made of a request's own
+   * handler. Only another such request can take its key over: `resume` refuses it. So its key is forgotten when the
+   * phase fails: nothing happened, and nobody else could go on with it.
+   */
+  async executeUnlisted<Input>(
+    pipeline: Pipeline<DB, Input>,
+    request: ExecuteRequest<NoInfer<Input>>,
+  ): Promise<Outcome> {
+    const definition = this.#definitionOf(pipeline)
+    let parts = this.#unlisted.get(definition)
+    if (parts === undefined) {
+      const registry = new Registry([pipeline])
+      const settings = new SettingsBook(this.#defaults, registry.definitions)
+      parts = { ...this.#parts, env: { ...this.#parts.env, registry, settings }, unlisted: true }
+      this.#unlisted.set(definition, parts)
+    }
+    return this.#execute(parts, definition, request)
+  }
+
+  async #execute(
+    parts: EngineParts,
+    definition: PipelineDefinition,
+    request: ExecuteRequest<unknown>,
+  ): Promise<Outcome> {
     checkKnownOptions(EXECUTE, request, ['scope', 'key', 'input', 'fingerprint'])
     checkRequest(request.scope, request.key)
     return this.#track(async () => {
       const { wanted, invalid } = await this.#wanted(definition, request)
       const { scope, key } = request
       const asked = askedMessage(scope, key, definition.name, definition.version)
-      const reservation = await reserveKey(this.#parts.env, wanted)
-      if (reservation.type === 'granted') return this.#run(reservation)
+      const reservation = await reserveKey(parts.env, wanted)
+      if (reservation.type === 'granted') return this.#run(parts, reservation)
       if (reservation.type !== 'gone') return reservationOutcome(reservation, asked)
       throw invalid ?? new TypeError('a fresh key cannot be gone')
     })
@@ -148,7 +186,9 @@ export class RunningEngine<DB> implements Engine<DB> {
     }
     return this.#track(async () => {
       const reservation = await reserveKey(this.#parts.env, { by: 'id', id: keyId })
-      if (reservation.type === 'granted') return this.#run(reservation) as Promise<ResumeOutcome>
+      if (reservation.type === 'granted') {
+        return this.#run(this.#parts, reservation) as Promise<ResumeOutcome>
+      }
       if (reservation.type === 'gone') return { type: 'gone' } as const
       const row =
         reservation.type === 'decided' ? reservation.row : { scope: '', key: keyId, pipeline: '', version: 0 }
@@ -211,12 +251,6 @@ export class RunningEngine<DB> implements Engine<DB> {
         'execute was given something that is not a pipeline. A builder becomes one by its finish().',
       )
     }
-    if (!this.#parts.env.registry.has(definition)) {
-      throw new PawlError(
-        'PAWL_NOT_REGISTERED',
-        `Pipeline '${definition.name}' version ${definition.version} is not among the pipelines given to createEngine.`,
-      )
-    }
     return definition
   }
 
@@ -246,9 +280,9 @@ export class RunningEngine<DB> implements Engine<DB> {
     return { wanted: { by: 'request', definition, key: row }, invalid: null }
   }
 
-  async #run(grant: Extract<Reservation, { type: 'granted' }>): Promise<Outcome> {
+  async #run(parts: EngineParts, grant: Extract<Reservation, { type: 'granted' }>): Promise<Outcome> {
     const { how, row, definition, askedAt } = grant
-    const run = new Run(this.#parts, definition, row, askedAt)
+    const run = new Run(parts, definition, row, askedAt)
     if (how === 'reserved') {
       announce('pawl:reserved', () => run.grantMessage())
       return runPipeline(run)

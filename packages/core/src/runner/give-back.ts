@@ -1,7 +1,7 @@
 import { announce } from '../announce/announce.js'
 import { SAVE_RESULT_MS } from '../limits.js'
 import type { Outcome, StuckReason } from '../pipeline/outcome.js'
-import { markStuck, releaseKey } from '../storage/hold-statements.js'
+import { forgetKey, markStuck, releaseKey } from '../storage/hold-statements.js'
 import type { Intent, KeyRow } from '../storage/key-row.js'
 import { findKeyById } from '../storage/reserve-statements.js'
 import type { Store } from '../storage/statement.js'
@@ -23,18 +23,21 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   const closing = failed.reason === 'closing'
   const failures = unknown ? row.attempts : row.retries
   const runAfterMs = closing ? 0 : (failed.afterMs ?? backOffMs(failures))
+  const { lockTimeoutMs } = run.parts.env
   const released = await write(
     run,
     (store) =>
-      releaseKey(store, run.hold, {
-        keepLease: failed.keepLease,
-        runAfterMs,
-        countsAs: unknown ? 'attempt' : closing ? 'nothing' : 'retry',
-        raiseEpoch: failed.raiseEpoch,
-        intent: failed.intent,
-        lastError: failed.error == null ? null : recordError(failed.error),
-        lockTimeoutMs: run.parts.env.lockTimeoutMs,
-      }),
+      run.parts.unlisted
+        ? forgetKey(store, run.hold, lockTimeoutMs)
+        : releaseKey(store, run.hold, {
+            keepLease: failed.keepLease,
+            runAfterMs,
+            countsAs: unknown ? 'attempt' : closing ? 'nothing' : 'retry',
+            raiseEpoch: failed.raiseEpoch,
+            intent: failed.intent,
+            lastError: failed.error == null ? null : recordError(failed.error),
+            lockTimeoutMs,
+          }),
     failed.intent?.kind === 'called' || failed.raiseEpoch ? SAVE_RESULT_MS : 0,
   )
   if (released === false) return fencedOff(run, failed.phase)
