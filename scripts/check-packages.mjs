@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { listPackages } from './packages.mjs'
-import { bin, run } from './step.mjs'
+import { bin, pnpm, run } from './step.mjs'
 
 /** Packs every package that will be published and checks what a user would get. */
 export async function checkPackages() {
@@ -11,9 +11,8 @@ export async function checkPackages() {
   const folder = await mkdtemp(join(tmpdir(), 'pawl-packages-'))
   try {
     for (const { folder: source } of published) {
-      await run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', folder], {
-        cwd: source,
-      })
+      // pnpm's, because it writes real versions in place of `workspace:`, as publishing does.
+      await pnpm(['--dir', source, 'pack', '--pack-destination', folder])
     }
     for (const archive of (await readdir(folder)).toSorted()) {
       await run(bin('publint'), ['--strict', join(folder, archive)])

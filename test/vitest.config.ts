@@ -9,6 +9,7 @@ export default defineConfig({
     alias: [
       { find: /^@pawl\/core$/, replacement: source('core/src/index.ts') },
       { find: /^@pawl\/core\/internal$/, replacement: source('core/src/internal.ts') },
+      { find: /^@pawl\/fastify$/, replacement: source('fastify-adapter/src/index.ts') },
     ],
   },
   test: {

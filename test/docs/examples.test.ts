@@ -4,7 +4,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { join } from 'node:path'
 import { randomUUID } from 'node:crypto'
 import type { Pipeline } from '@pawl/core'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest'
 import { Provider } from '../support/provider.js'
 import { createEngine, createRideTables, type Database } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
@@ -16,13 +16,17 @@ const FOLDER = fileURLToPath(new URL(`../dist/examples-${randomUUID()}`, import.
 /** What examples may use without importing it. */
 const PRELUDE = `
 import type { Outcome, StoredResponse } from '@pawl/core'
-import type { Generated } from 'kysely'
+import type { FastifyInstance } from 'fastify'
+import type { Generated, Kysely } from 'kysely'
 import type { Pool } from 'pg'
+import type {} from '@pawl/fastify'
 declare global {
   interface Database {
     rides: { id: Generated<string>; rider: string; amount: number; charge_id: string | null }
   }
   const pool: Pool
+  const db: Kysely<Database>
+  const app: FastifyInstance
   const user: { id: string }
   const key: string
   const payments: {
@@ -39,6 +43,7 @@ declare global {
   }
   const log: Record<'warn' | 'error', (fields: object, message: string) => void>
   function isCardDeclined(error: unknown): boolean
+  function userOfToken(authorization: string | undefined): Promise<{ id: string } | null>
   function send(response: StoredResponse): void
   function explain(outcome: Outcome): void
 }
@@ -60,6 +65,7 @@ beforeAll(async () => {
   const pages = [
     'README.md',
     'packages/core/README.md',
+    'packages/fastify-adapter/README.md',
     ...(await readdir(join(ROOT, 'docs'))).map((name) => `docs/${name}`),
   ]
   const blocks = await Promise.all(
@@ -82,6 +88,9 @@ function nameOf(code: string, index: number): string {
 
 test('every example in the docs compiles', async () => {
   expect(examples.length).toBeGreaterThanOrEqual(3)
+  // One of two with the same name would overwrite the other, and not be compiled.
+  const names = examples.map((code, index) => nameOf(code, index))
+  expect(names.toSorted()).toEqual([...new Set(names)].toSorted())
   const errors = await new Promise<string>((resolve) => {
     execFile(join(ROOT, 'node_modules/.bin/tsc'), ['-p', FOLDER], (_error, stdout) => resolve(stdout))
   })
@@ -110,5 +119,20 @@ test("the README's pipeline is about 30 lines, runs, and replays", async () => {
   expect(second.response).toEqual(first.response)
   expect(await payments.ledger()).toHaveLength(1)
   await engine.close()
+  await database.drop()
+})
+
+test('the application of docs/fastify.md runs, and its check of a retry passes', async () => {
+  const database = await TestDatabase.create()
+  await database.rows(
+    `CREATE TABLE ${database.businessSchema}.notes (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), text text NOT NULL)`,
+  )
+  Object.assign(globalThis, { pool: database.pool(), userOfToken: async () => ({ id: 'ann' }) })
+  vi.stubEnv('LOG_LEVEL', 'silent')
+  await import(pathToFileURL(join(FOLDER, 'replay-check.ts')).href)
+  expect(await database.rows(`SELECT text FROM ${database.businessSchema}.notes`)).toEqual([
+    { text: 'hello' },
+  ])
+  vi.unstubAllEnvs()
   await database.drop()
 })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { absent, type Engine, type Outcome, type Pipeline, respond } from '@pawl/core'
+import { absent, type Engine, type Outcome, type Pipeline, respond, retryLater } from '@pawl/core'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createEngine, createRideTables, type Database, pipeline, type RideInput } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
@@ -82,6 +82,10 @@ function charge(maxAttempts: number, reconciles = false): Ride {
     .finish(({ state }) => respond(201, { charge: state.chargeId }))
 }
 
+function failing(name: string): Ride {
+  return pipeline<RideInput>({ name, version: 1 }).finish(() => retryLater(new Error('not found')))
+}
+
 async function start(ride: Ride): Promise<Outcome> {
   engine = createEngine({ pool: database.pool(), pipelines: [ride], schema: database.schema })
   return engine.execute(ride, { scope: 'rider', key: randomUUID(), input: { amount: 7 } })
@@ -111,6 +115,7 @@ test('every SQL block of the guide has a name and is run here', () => {
       'intervention',
       'take jobs',
       'expired',
+      'failed atomic handlers',
     ].toSorted(),
   )
   engine = createEngine({ pool: database.pool(), pipelines: [fax()], schema: database.schema })
@@ -250,4 +255,23 @@ test('staged jobs are taken once, and expired keys are deleted', async () => {
   await database.rows(`UPDATE pawl.idempotency_keys SET expires_at = clock_timestamp() - interval '1 second'`)
   await run('expired')
   expect(await count()).toBe(0)
+})
+
+test('atomic handlers that ended in an error are not listed as abandoned, and are deleted after a day', async () => {
+  const pipelines = [failing('atomic.post.notes'), failing('other')]
+  engine = createEngine({ pool: database.pool(), pipelines, schema: database.schema })
+  for (const ride of pipelines) {
+    await engine.execute(ride, { scope: 'rider', key: randomUUID(), input: { amount: 7 } })
+  }
+  const names = async () =>
+    (await database.rows('SELECT pipeline FROM pawl.idempotency_keys ORDER BY pipeline')).map(
+      (row) => row['pipeline'],
+    )
+  await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp() - interval '2 minutes'`)
+  expect(await run('abandoned')).toMatchObject([{ pipeline: 'other' }])
+  await run('failed atomic handlers')
+  expect(await names()).toEqual(['atomic.post.notes', 'other'])
+  await database.rows(`UPDATE pawl.idempotency_keys SET updated_at = clock_timestamp() - interval '25 hours'`)
+  await run('failed atomic handlers')
+  expect(await names()).toEqual(['other'])
 })

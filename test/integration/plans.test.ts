@@ -1,10 +1,11 @@
-import { createProbedEngine } from '@pawl/core/internal'
+import { type Engine, type Outcome, retryLater } from '@pawl/core'
+import { createProbedEngine, executeUnlisted } from '@pawl/core/internal'
 import type pg from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
 import { cutConnections, positionNamer } from '../support/crash.js'
 import { atMostOnceRideOf, skippedRide } from '../support/guarded-rides.js'
 import { RideTrial } from '../support/ride-trial.js'
-import { createRideTables, type Database } from '../support/rides.js'
+import { createRideTables, type Database, pipeline } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 
 const BY_SCOPE_AND_KEY = 'idempotency_keys_scope_key_key'
@@ -22,6 +23,7 @@ const INDEX_OF = {
   skip_phase: BY_ID,
   declare_call: BY_ID,
   release_key: BY_ID,
+  forget_key: BY_ID,
   mark_stuck: BY_ID,
   raise_fence: BY_ID,
   renew_leases: BY_ID,
@@ -59,7 +61,12 @@ class Collector {
   #step = ''
 
   /** `at`: what to do at a position, besides. */
-  async execute(trial: RideTrial, settings = {}, at: Record<string, (pool: pg.Pool) => unknown> = {}) {
+  async execute(
+    trial: RideTrial,
+    settings = {},
+    at: Record<string, (pool: pg.Pool) => unknown> = {},
+    execute: (engine: Engine<Database>) => Promise<Outcome> = (engine) => trial.execute(engine),
+  ) {
     const pool = database.pool({ max: 1 })
     pool.on('connect', (client) => this.#listen(client as unknown as { query: Query }))
     const options = trial.options(pool, { defaults: settings })
@@ -68,7 +75,7 @@ class Collector {
       this.#step = position.step
       await at[name(position)]?.(pool)
     })
-    const outcome = await trial.execute(engine)
+    const outcome = await execute(engine)
     const id = (await trial.row())?.id
     if (id !== undefined) await engine.resume(id)
     await engine.close()
@@ -100,6 +107,7 @@ await uncertain.provider.willMeet('refuse_500')
 const crashed = new RideTrial(database)
 await crashed.dieAt('reserve/insert_key#1:after')
 await database.expireLeases()
+const unlisted = pipeline<null>({ name: 'unlisted', version: 1 }).finish(() => retryLater())
 const ends = [
   await collector.execute(refused),
   await collector.execute(refused),
@@ -111,6 +119,9 @@ const ends = [
     new RideTrial(database),
     { leaseMs: 400 },
     { 'ride_created/commit#1:after': pastHalfTheLease },
+  ),
+  await collector.execute(new RideTrial(database), {}, {}, (engine) =>
+    executeUnlisted(engine, unlisted, { scope: 'unlisted', key: 'k', input: null }),
   ),
 ]
 
@@ -126,7 +137,16 @@ async function explain({ text, values }: Sent): Promise<Plan[]> {
 
 describe('every statement about a key goes by an index', () => {
   test('all of them were seen', () => {
-    expect(ends).toEqual(['retry_later', 'replayed', 'stuck', 'stuck', 'completed', 'completed', 'completed'])
+    expect(ends).toEqual([
+      'retry_later',
+      'replayed',
+      'stuck',
+      'stuck',
+      'completed',
+      'completed',
+      'completed',
+      'retry_later',
+    ])
     expect([...collector.sent.keys()].toSorted()).toEqual(Object.keys(INDEX_OF).toSorted())
   })
 

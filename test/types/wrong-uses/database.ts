@@ -1,7 +1,7 @@
 import { createEngine, pawl } from '@pawl/core'
 import type pg from 'pg'
 
-interface Database {
+export interface Database {
   rides: { id: string; charge_id: string | null }
 }
 

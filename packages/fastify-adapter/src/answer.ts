@@ -1,0 +1,67 @@
+import { InvalidInputError, type Outcome, PawlError, type StoredResponse } from '@pawl/core'
+import { DEFAULT_RETRY_AFTER_MS } from './limits.js'
+import type { Problem } from './problems.js'
+
+/** What the client gets. */
+export type Answer =
+  | {
+      readonly type: 'response'
+      readonly response: StoredResponse
+      readonly replayed: boolean
+      /** Until when it is replayed; null where it is not stored. */
+      readonly expiresAt: Date | null
+      /** When to come back; null where there is nothing to come back for. */
+      readonly retryAfterMs: number | null
+    }
+  | { readonly type: 'problem'; readonly problem: Problem }
+
+/** The answer to every outcome: the table of `docs/http.md`. */
+export function answerTo(outcome: Outcome): Answer {
+  switch (outcome.type) {
+    case 'completed':
+    case 'replayed': {
+      const { response, expiresAt } = outcome
+      return {
+        type: 'response',
+        response,
+        replayed: outcome.type === 'replayed',
+        expiresAt,
+        retryAfterMs: null,
+      }
+    }
+    case 'in_flight':
+      return problem({ code: 'request_in_progress', retryAfterMs: outcome.retryAfterMs })
+    case 'mismatch':
+      return problem({ code: 'idempotency_key_reused' })
+    case 'retry_later':
+      return answerToRetryLater(outcome)
+    case 'stuck':
+      return problem({ code: 'request_stuck', keyId: outcome.keyId })
+    case 'refused':
+      return problem({ code: 'version_not_available', retryAfterMs: DEFAULT_RETRY_AFTER_MS })
+    case 'unavailable':
+      return problem({ code: 'store_unavailable', retryAfterMs: DEFAULT_RETRY_AFTER_MS })
+  }
+}
+
+function answerToRetryLater(outcome: Extract<Outcome, { type: 'retry_later' }>): Answer {
+  const { response, reason, retryAfterMs } = outcome
+  if (response !== null) return { type: 'response', response, replayed: false, expiresAt: null, retryAfterMs }
+  const code = reason === 'unknown_error' ? 'unexpected_error' : 'temporarily_unavailable'
+  return problem({ code, retryAfterMs })
+}
+
+/** The answer to what `execute` throws: the client's mistakes are told, the developer's are not. */
+export function answerToThrown(error: unknown): Answer {
+  if (error instanceof InvalidInputError) {
+    const errors = error.issues.map(({ message, path }) => ({ detail: message, path }))
+    return problem({ code: 'invalid_input', errors })
+  }
+  if (error instanceof PawlError && error.code === 'PAWL_TOO_LARGE')
+    return problem({ code: 'request_too_large' })
+  return problem({ code: 'internal_error' })
+}
+
+function problem(of: Problem): Answer {
+  return { type: 'problem', problem: of }
+}

@@ -1,0 +1,87 @@
+import { PawlError } from '@pawl/core'
+import { isKeyRequired } from './handled-request.js'
+import type { RouteMark } from './options.js'
+
+/** How a route that changes state stands to idempotency keys. */
+export interface AuditedRoute {
+  readonly method: string
+  readonly url: string
+  /**
+   * `required`: no key, no request. `optional`: a key is heeded, and a request without one runs all the same. `exempt`:
+   * marked as needing none. `none`: nothing protects it against a retry. `unknown`: it was declared before the plugin
+   * was registered, so its `idempotency` option was not seen.
+   */
+  readonly key: 'required' | 'optional' | 'exempt' | 'none' | 'unknown'
+  /** Why it is exempt, where that is said. */
+  readonly reason: string | null
+}
+
+/** Routes that are only read are not listed. */
+const STATE_CHANGING = ['POST', 'PATCH', 'PUT', 'DELETE']
+
+/** The part of a route's declaration that an audit is about; null where it has no `idempotency` option. */
+export function auditRoute(methods: readonly string[], url: string, mark: RouteMark | null): AuditedRoute[] {
+  return methods
+    .filter((method) => STATE_CHANGING.includes(method))
+    .map((method) => ({
+      method,
+      url,
+      key: keyOf(method, mark),
+      reason: mark?.type === 'exempt' ? mark.reason : null,
+    }))
+}
+
+function keyOf(method: string, mark: RouteMark | null): AuditedRoute['key'] {
+  if (mark === null) return 'none'
+  if (mark.type === 'exempt') return 'exempt'
+  return (mark.settings.required ?? isKeyRequired(method)) ? 'required' : 'optional'
+}
+
+/**
+ * Routes that were declared before the plugin was there to see them: read from Fastify's own drawing of its routes.
+ * Those that another registration in the same app has seen are not among them.
+ */
+export function routesBefore(
+  draw: (method: string) => string,
+  seen: readonly AuditedRoute[],
+): AuditedRoute[] {
+  const known = new Set(seen.map(({ method, url }) => `${method} ${url}`))
+  return STATE_CHANGING.flatMap((method) =>
+    readDrawing(draw(method))
+      .filter((url) => !known.has(`${method} ${url}`))
+      .map((url) => ({ method, url, key: 'unknown', reason: null }) as const),
+  )
+}
+
+/** What the drawing says where no path begins with a slash alone. */
+const EMPTY_ROOT = '(empty root node)'
+
+/** Each line of the tree is a part of a path, indented by four characters for each part before it. */
+function readDrawing(drawing: string): string[] {
+  const path: string[] = []
+  const urls: string[] = []
+  for (const line of drawing.split('\n')) {
+    const branch = line.indexOf('── ')
+    if (branch === -1) continue
+    const text = line.slice(branch + 3)
+    const [, part] = /^(.*?) \([A-Z]/.exec(text) ?? []
+    path.splice((branch - 1) / 4, path.length, text === EMPTY_ROOT ? '' : (part ?? text))
+    if (part !== undefined) urls.push(path.join(''))
+  }
+  return urls
+}
+
+/** What has to be put right before money goes through the application; null if nothing has. */
+export function unprotected(routes: readonly AuditedRoute[]): PawlError | null {
+  const open = routes.filter(
+    ({ method, key }) => isKeyRequired(method) && (key === 'none' || key === 'unknown'),
+  )
+  if (open.length === 0) return null
+  const list = open.map(({ method, url }) => `${method} ${url}`)
+  return new PawlError(
+    'PAWL_UNPROTECTED_ROUTE',
+    `These routes take no idempotency key, so a retry repeats what they do: ${list.join(', ')}. Give each the ` +
+      "idempotency option, or say why it needs none with idempotency: { exempt: '…' }. Register the plugin, with await, " +
+      'before the routes.',
+  )
+}

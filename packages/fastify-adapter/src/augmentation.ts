@@ -1,0 +1,83 @@
+import type { PipelineSettings } from '@pawl/core'
+import type {
+  ContextConfigDefault,
+  FastifyBaseLogger,
+  FastifySchema,
+  FastifyTypeProvider,
+  FastifyTypeProviderDefault,
+  RawReplyDefaultExpression,
+  RawRequestDefaultExpression,
+  RawServerBase,
+  RawServerDefault,
+  RouteGenericInterface,
+} from 'fastify'
+import type { Transaction } from 'kysely'
+import type { AuditedRoute } from './audit.js'
+import type { HandledRequest, PawlRequest } from './handled-request.js'
+import type { RouteIdempotency } from './options.js'
+
+/**
+ * Name your database type once, and `request.tx` knows it.
+ *
+ * @example
+ * declare module '@pawl/fastify' {
+ *   interface Register {
+ *     database: Database
+ *   }
+ * }
+ */
+export interface Register {}
+
+/** The database type that `Register` names; anything goes where it names none. */
+export type RegisteredDatabase = Register extends { readonly database: infer DB } ? DB : any
+
+/** Where the adapter keeps what it knows of a request. */
+export const handledRequest: unique symbol = Symbol('pawl.request')
+
+/** Any handler: its own type goes through, so that it sees the route's body and reply. */
+type AnyHandler = (this: never, request: never, reply: never) => unknown
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /**
+     * Turns an ordinary handler into one transaction: it works with `request.tx`, and what it returns is stored with its
+     * rows and replayed from then on. It marks the route, too.
+     *
+     * @example
+     * app.post('/notes', { schema }, app.atomic(async (request, reply) => {
+     *   const note = await request.tx.insertInto('notes').values(request.body).returning('id').executeTakeFirstOrThrow()
+     *   reply.code(201)
+     *   return note
+     * }))
+     */
+    atomic<Handler extends AnyHandler>(handler: Handler, settings?: PipelineSettings): Handler
+    /** Every route that changes state, and whether it takes a key. */
+    idempotencyAudit(): readonly AuditedRoute[]
+  }
+
+  interface FastifyRequest {
+    /** Runs a pipeline under the request's idempotency key. On routes with the `idempotency` option. */
+    readonly pawl: PawlRequest
+    /** The transaction of an atomic handler. What is written here is stored together with the answer, or not at all. */
+    readonly tx: Transaction<RegisteredDatabase>
+    /** @internal */
+    [handledRequest]: HandledRequest | null
+  }
+
+  interface RouteShorthandOptions<
+    RawServer extends RawServerBase = RawServerDefault,
+    RawRequest extends RawRequestDefaultExpression<RawServer> = RawRequestDefaultExpression<RawServer>,
+    RawReply extends RawReplyDefaultExpression<RawServer> = RawReplyDefaultExpression<RawServer>,
+    RouteGeneric extends RouteGenericInterface = RouteGenericInterface,
+    ContextConfig = ContextConfigDefault,
+    SchemaCompiler extends FastifySchema = FastifySchema,
+    TypeProvider extends FastifyTypeProvider = FastifyTypeProviderDefault,
+    Logger extends FastifyBaseLogger = FastifyBaseLogger,
+  > {
+    /** Marks the route: its handler runs a pipeline under the client's key. `false` says that it needs none. */
+    idempotency?: RouteIdempotency<
+      FastifyRequest<RouteGeneric, RawServer, RawRequest, NoInfer<SchemaCompiler>, TypeProvider>['body'],
+      FastifyRequest<RouteGeneric, RawServer, RawRequest, NoInfer<SchemaCompiler>, TypeProvider>['query']
+    >
+  }
+}

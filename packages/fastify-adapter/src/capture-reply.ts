@@ -1,0 +1,119 @@
+import { PawlError, type Respond, respondBytes } from '@pawl/core'
+import type { FastifyReply } from 'fastify'
+
+/** What would send, or take the reply away, before the transaction has committed. */
+const SENDS = ['send', 'redirect', 'hijack', 'callNotFound'] as const
+
+/** A handler that returns its reply would wait for an answer that waits for the handler. */
+// oxlint-disable-next-line unicorn/no-thenable -- it is taken away, not added
+const AWAITS = 'then'
+
+/** Status and headers of a reply, as hooks left them. */
+export interface ReplyHead {
+  readonly status: number
+  readonly headers: ReturnType<FastifyReply['getHeaders']>
+}
+
+export function headOf(reply: FastifyReply): ReplyHead {
+  return { status: reply.statusCode, headers: reply.getHeaders() }
+}
+
+/** Undoes what a handler set: it runs again when its transaction met a conflict, or its answer is not sent at all. */
+export function restoreHead(reply: FastifyReply, { status, headers }: ReplyHead): void {
+  reply.code(status)
+  for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name)
+  reply.headers(headers)
+}
+
+/** Keeps an atomic handler from answering before its transaction has committed. Gives the function that ends it. */
+export function guardReply(reply: FastifyReply): () => void {
+  for (const method of SENDS) {
+    const value = () => {
+      throw refused(
+        `called reply.${method}(). Return what to answer, with reply.code() and reply.header() for the rest: it is ` +
+          'sent once the transaction has committed',
+      )
+    }
+    Object.defineProperty(reply, method, { value, configurable: true })
+  }
+  Object.defineProperty(reply, AWAITS, { value: undefined, configurable: true })
+  return () => {
+    for (const method of [...SENDS, AWAITS]) Reflect.deleteProperty(reply, method)
+  }
+}
+
+/** What a handler gives: at once only if it is something, since Fastify's callback style is not for transactions. */
+export async function awaitHandler(handler: () => unknown): Promise<unknown> {
+  const returned = handler()
+  if (returned === undefined) throw refused('returned nothing. Make it async, or return what to answer')
+  return returned
+}
+
+/** What a handler returned, with the status and headers it set, as the bytes that Fastify would send. */
+export function captureReply(
+  reply: FastifyReply,
+  payload: unknown,
+  storedHeaders: ReadonlySet<string>,
+): Respond {
+  if (reply.raw.headersSent) throw refused('wrote to reply.raw')
+  const { bytes, contentType } = serialize(reply, payload)
+  const headers: Record<string, string> = {}
+  for (const [name, value] of Object.entries(reply.getHeaders())) {
+    if (storedHeaders.has(name) && value !== undefined) headers[name] = [value].flat().join(', ')
+  }
+  if (contentType !== null) headers['content-type'] = contentType
+  return respondBytes(reply.statusCode, bytes, { headers })
+}
+
+interface Serialized {
+  readonly bytes: Uint8Array | string
+  /** Null: what the handler set, if it did. */
+  readonly contentType: string | null
+}
+
+/** As `reply.send` does it. */
+function serialize(reply: FastifyReply, payload: unknown): Serialized {
+  if (payload === reply) throw refused('returned its reply. Return what to answer')
+  if (payload === undefined) return { bytes: '', contentType: null }
+  if (isStream(payload)) {
+    throw refused('returned a stream, which cannot be stored. Return text, bytes or JSON')
+  }
+  const given = reply.getHeader('content-type')
+  if (ArrayBuffer.isView(payload)) {
+    const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
+    return { bytes, contentType: given === undefined ? 'application/octet-stream' : null }
+  }
+  if (typeof payload === 'string' && given === undefined) {
+    return { bytes: payload, contentType: 'text/plain; charset=utf-8' }
+  }
+  const contentType = withCharset(given === undefined ? 'application/json' : String(given))
+  return { bytes: typeof payload === 'string' ? payload : encode(reply, payload, contentType), contentType }
+}
+
+function withCharset(contentType: string): string {
+  const [mediaType = ''] = contentType.split(';', 1)
+  const isComplete = !mediaType.includes('json') || /;\s*charset=/i.test(contentType)
+  return isComplete ? contentType : `${contentType}; charset=utf-8`
+}
+
+/** With the route's response schema. `reply.serialize` does not know those that are declared per content type. */
+function encode(reply: FastifyReply, payload: unknown, contentType: string): string | Uint8Array {
+  const statuses = [`${reply.statusCode}`, `${`${reply.statusCode}`[0]}xx`, 'default']
+  const schema = statuses.map((status) => reply.getSerializationFunction(status)).find(Boolean) as unknown
+  if (typeof schema !== 'object') return reply.serialize(payload) as string | Uint8Array
+  const byType = schema as Record<string, ((payload: unknown) => string) | undefined>
+  const [mediaType = ''] = contentType.toLowerCase().split(';', 1)
+  const stringify = byType[mediaType.trim()] ?? byType['*/*'] ?? JSON.stringify
+  return stringify(payload)
+}
+
+function isStream(payload: unknown): boolean {
+  if (typeof payload !== 'object' || payload === null) return false
+  const { pipe, getReader } = payload as Record<string, unknown>
+  if (typeof pipe === 'function' || typeof getReader === 'function') return true
+  return Symbol.asyncIterator in payload || Object.prototype.toString.call(payload) === '[object Response]'
+}
+
+function refused(what: string): PawlError {
+  return new PawlError('PAWL_REPLY_IN_ATOMIC', `An atomic handler ${what}.`)
+}

@@ -1,0 +1,110 @@
+import type { FastifySchema, RouteOptions } from 'fastify'
+import { MAX_KEY_LENGTH } from './limits.js'
+import { methodsOf } from './mark-route.js'
+import type { RouteSettings } from './options.js'
+import { isKeyRequired } from './handled-request.js'
+import { type ProblemCode, problems } from './problems.js'
+
+/** What every marked route can answer besides its own responses. */
+const DOCUMENTED: readonly ProblemCode[] = [
+  'idempotency_key_missing',
+  'request_in_progress',
+  'idempotency_key_reused',
+  'temporarily_unavailable',
+]
+
+const PROBLEM = {
+  type: 'object',
+  properties: {
+    type: { type: 'string' },
+    title: { type: 'string' },
+    status: { type: 'integer' },
+    detail: { type: 'string' },
+    code: { type: 'string' },
+  },
+}
+
+const STRIPE_PROBLEM = {
+  type: 'object',
+  properties: {
+    error: {
+      type: 'object',
+      properties: { type: { type: 'string' }, code: { type: 'string' }, message: { type: 'string' } },
+    },
+  },
+}
+
+/** What @fastify/swagger says of a route without responses, and no longer says once there are ours. */
+const SUCCESS = { '2xx': { type: 'null', description: 'Default Response' } }
+
+/**
+ * Adds the header and the problems to the schema that @fastify/swagger will read. To be called when the app is ready:
+ * Fastify has compiled the route's own schema by then, so nothing is validated or serialised by what is added here.
+ */
+export function documentRoute(route: RouteOptions, settings: RouteSettings): void {
+  const schema: FastifySchema = route.schema ?? {}
+  if (isReference(schema.headers) || isReference(schema.response)) return
+  if (Object.values(schema).some(isOfOtherLibrary)) return
+  route.schema = {
+    ...schema,
+    headers: withHeader(schema.headers as HeaderSchema | undefined, route, settings),
+    response: { ...responsesOf(settings), ...(schema.response ?? SUCCESS) },
+  }
+}
+
+interface HeaderSchema {
+  readonly properties?: object
+  readonly required?: readonly string[]
+}
+
+function withHeader(headers: HeaderSchema = {}, route: RouteOptions, settings: RouteSettings): object {
+  const { header } = settings.plugin
+  const required = settings.required ?? methodsOf(route).every(isKeyRequired)
+  const key = {
+    type: 'string',
+    minLength: 1,
+    maxLength: MAX_KEY_LENGTH,
+    description: 'Names the request: a retry with the same key gets the response of the first.',
+  }
+  return {
+    type: 'object',
+    ...headers,
+    properties: { ...headers.properties, [header]: key },
+    required: [...(headers.required ?? []), ...(required ? [header] : [])],
+  }
+}
+
+function responsesOf({ plugin: { profile } }: RouteSettings): Record<string, object> {
+  const responses: Record<string, { description: string; content: object }> = {}
+  for (const code of DOCUMENTED) {
+    const status = String(profile.statusOf(code))
+    const { title } = problems[code]
+    const said = responses[status]?.description
+    const [contentType = profile.contentType] = profile.contentType.split(';')
+    const schema = profile.echoesKey ? STRIPE_PROBLEM : PROBLEM
+    responses[status] = {
+      description: said === undefined ? title : `${said}; ${title}`,
+      content: { [contentType]: { schema } },
+    }
+  }
+  return responses
+}
+
+/** What it refers to is not known here, so nothing can be added to it. */
+function isReference(part: unknown): boolean {
+  return typeof part === 'object' && part !== null && '$ref' in part
+}
+
+/**
+ * Schemas of other libraries are turned into JSON Schema by a transform of the user's, which takes all parts of a schema
+ * for such and would not know ours.
+ */
+function isOfOtherLibrary(part: unknown): boolean {
+  if (typeof part !== 'object' || part === null) return typeof part === 'function'
+  return [part, ...Object.values(part)].some(isStandardSchema)
+}
+
+/** Some libraries, such as ArkType, make schemas that are functions. */
+function isStandardSchema(value: unknown): boolean {
+  return (typeof value === 'object' || typeof value === 'function') && value !== null && '~standard' in value
+}

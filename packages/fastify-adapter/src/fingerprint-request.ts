@@ -1,0 +1,124 @@
+import { PawlError, type JsonValue } from '@pawl/core'
+import { fingerprintOf } from '@pawl/core/internal'
+import type { FastifyRequest } from 'fastify'
+import type { Problem } from './problems.js'
+
+/** What a client sent, as it was parsed: validation has not yet added defaults, coerced or removed anything. */
+export interface SentRequest<Body = unknown, Query = unknown> {
+  /** The body as the content-type parser gave it. Members that validation would add may be missing. */
+  readonly body: Body
+  /** The query string as it was parsed. */
+  readonly query: Query
+}
+
+/** What of the body and query makes two requests the same. It has to be JSON, or bytes. */
+export type ChooseFingerprint<Body = unknown, Query = unknown> = (
+  sent: SentRequest<Body, Query>,
+) => object | string | number | boolean | null
+
+/** Everything about the request that has to be the same in a retry. Taken before validation, used after it. */
+export class SentFingerprint {
+  readonly #request: FastifyRequest
+  readonly #choose: ChooseFingerprint<never, never> | null
+  readonly #content: JsonValue | SentRequest | PawlError | Refused
+
+  constructor(request: FastifyRequest, choose: ChooseFingerprint<never, never> | null) {
+    this.#request = request
+    this.#choose = choose
+    this.#content = choose === null ? digest(request) : copy(request)
+  }
+
+  /** For the engine, or what is wrong with the content. Throws where the developer has to say what counts. */
+  get(): { readonly type: 'comparable'; readonly fingerprint: JsonValue } | Refused {
+    const { method, url } = this.#request
+    const [path = url] = url.split('?', 1)
+    if (this.#content instanceof PawlError) throw this.#content
+    if (this.#content instanceof Refused) return this.#content
+    const content =
+      this.#choose === null
+        ? (this.#content as JsonValue)
+        : this.#chosen(this.#choose, this.#content as SentRequest<never, never>)
+    if (content instanceof Refused) return content
+    return { type: 'comparable', fingerprint: { method, path, content } }
+  }
+
+  #chosen(choose: ChooseFingerprint<never, never>, sent: SentRequest<never, never>): string | Refused {
+    const chosen = choose(sent)
+    try {
+      return hex(chosen)
+    } catch (error) {
+      // Mostly it is part of what was sent, which the client answers for.
+      if (isJson(this.#request) && !isComparable(sent.body)) return new Refused()
+      throw error
+    }
+  }
+}
+
+/** The client sent JSON that nothing can be done with, such as a thousand brackets, or 1e999. */
+class Refused {
+  readonly type = 'refused'
+  readonly problem: Problem = {
+    code: 'invalid_input',
+    detail:
+      'The content of this request cannot be stored: it is nested too deeply, or has a number too large.',
+  }
+}
+
+/** Hashed at once: Ajv changes body and query in place, and a copy would cost more. */
+function digest(request: FastifyRequest): JsonValue | PawlError | Refused {
+  const { body, query } = request
+  try {
+    return { query: hex(query), body: body === undefined ? undefined : hex(body) }
+  } catch (error) {
+    if (!(error instanceof PawlError)) throw error
+    return isJson(request) ? new Refused() : unreadable(request, error)
+  }
+}
+
+/** For a function of the user's, which is asked after validation: before it, any garbage may be in the body. */
+function copy({ body, query }: FastifyRequest): SentRequest {
+  try {
+    return { body: copyPlain(body), query: copyPlain(query) }
+  } catch (error) {
+    // Brackets without end: then as it is, for the fingerprint to refuse.
+    if (error instanceof RangeError) return { body, query }
+    throw error
+  }
+}
+
+/** What validation may change. Bytes, streams and objects of a class are left as they are, with their methods. */
+function copyPlain(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copyPlain)
+  if (typeof value !== 'object' || value === null) return value
+  const prototype: unknown = Object.getPrototypeOf(value)
+  const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null
+  if (!isPlain) return value
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, copyPlain(member)]))
+}
+
+function hex(value: unknown): string {
+  return fingerprintOf(value as JsonValue).toString('hex')
+}
+
+function isComparable(value: unknown): boolean {
+  try {
+    hex(value)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function isJson({ headers }: FastifyRequest): boolean {
+  return /^[^;]*\bjson\b/i.test(headers['content-type'] ?? '')
+}
+
+function unreadable({ headers, routeOptions }: FastifyRequest, cause: PawlError): PawlError {
+  return new PawlError(
+    'PAWL_UNREADABLE_BODY',
+    `The body of ${routeOptions.url ?? 'a route'} (${headers['content-type'] ?? 'no content type'}) was parsed into ` +
+      'something that is neither JSON nor bytes, so a retry cannot be told from another request. ' +
+      'Give the route idempotency.fingerprint, which says what counts.',
+    { cause },
+  )
+}

@@ -1,0 +1,16 @@
+export { fastifyPawl as default, fastifyPawl } from './plugin.js'
+export type { AuditedRoute } from './audit.js'
+export type { Register, RegisteredDatabase } from './augmentation.js'
+export type { ChooseFingerprint, SentRequest } from './fingerprint-request.js'
+export type { PawlRequest } from './handled-request.js'
+export type {
+  FastifyPawlOptions,
+  IdempotencyExemption,
+  IdempotencyOptions,
+  KeyScope,
+  OnConflict,
+  RouteIdempotency,
+} from './options.js'
+export { problems } from './problems.js'
+export type { ProblemCode, ProblemKind } from './problems.js'
+export type { ProfileName } from './profile.js'

@@ -1,0 +1,21 @@
+/** Longest key, in characters: what clients and servers of the HTTP draft agree on. */
+export const MAX_KEY_LENGTH = 255
+
+/** Longest wait for the first of two equal requests. A proxy in between gives up after a minute or so. */
+export const MAX_WAIT_MS = 10 * 60_000
+
+/** What a timer of Node holds: a longer one would fire at once. */
+export const MAX_TIMER_MS = 2_147_483_647
+
+/**
+ * How often a waiting duplicate asks again whether the first has finished, when that runs in another process. One in
+ * this process is heard at once.
+ */
+export const FIRST_POLL_MS = 50
+export const MAX_POLL_MS = 500
+
+/** What a client is told to wait where nothing better is known: long enough for a failover to begin, not to be missed. */
+export const DEFAULT_RETRY_AFTER_MS = 1_000
+
+/** Longest name of a pipeline in core, which names the pipelines of atomic handlers as well. */
+export const MAX_PIPELINE_NAME_LENGTH = 63

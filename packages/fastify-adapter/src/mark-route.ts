@@ -1,0 +1,114 @@
+import type { PipelineSettings } from '@pawl/core'
+import { invalidOption } from '@pawl/core/internal'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import { type AtomicPipeline, atomicPipeline } from './atomic.js'
+import { handledRequest } from './augmentation.js'
+import { HandledRequest } from './handled-request.js'
+import { type PluginSettings, readRouteOption, type RouteMark, type RouteSettings } from './options.js'
+import type { WaitingRoom } from './waiting-room.js'
+
+type Handler = RouteOptions['handler']
+
+/** Handlers that `app.atomic` gave, with the settings it was given. */
+const atomicHandlers = new WeakMap<
+  Handler,
+  { readonly handler: Handler; readonly settings: PipelineSettings }
+>()
+
+/** A handler that becomes one transaction, once a route is declared with it. */
+export function atomicHandler(handler: Handler, settings: PipelineSettings = {}): Handler {
+  if (typeof handler !== 'function') {
+    const owner = { code: 'PAWL_INVALID_OPTION', where: 'app.atomic' } as const
+    throw invalidOption(owner, 'the first argument', handler, 'a handler')
+  }
+  // A function of its own for each: the same handler may be atomic on one route and plain on another.
+  const atomic: Handler = function atomic(request, reply) {
+    return handler.call(this, request, reply)
+  }
+  atomicHandlers.set(atomic, { handler, settings })
+  return atomic
+}
+
+/** Reads a route's `idempotency` option and puts the route under it; null where it has none. */
+export function markRoute(
+  route: RouteOptions,
+  plugin: PluginSettings,
+  waitingRoom: WaitingRoom,
+): RouteMark | null {
+  const { idempotency } = route as { readonly idempotency?: unknown }
+  const atomic = atomicHandlers.get(route.handler)
+  if (idempotency === undefined && atomic === undefined) return null
+  const methods = methodsOf(route)
+  const name = `${methods.join(', ')} ${route.url}`
+  const mark = readRouteOption(plugin, name, idempotency === undefined ? true : idempotency)
+  if (mark.type === 'exempt') {
+    if (atomic === undefined) return mark
+    const owner = { code: 'PAWL_INVALID_OPTION', where: name } as const
+    throw invalidOption(owner, 'idempotency', idempotency, 'no exemption, since its handler is atomic')
+  }
+  addHooks(route, mark.settings, waitingRoom)
+  route.handler =
+    atomic === undefined
+      ? watched(route.handler)
+      : runAtomic(atomic.handler, atomicPipeline(methods.join('-'), route.url, atomic.settings))
+  return mark
+}
+
+export function methodsOf({ method }: RouteOptions): readonly string[] {
+  return [method].flat()
+}
+
+/** Before validation, the body is as it was parsed. After all other hooks, the request is authenticated. */
+function addHooks(route: RouteOptions, settings: RouteSettings, waitingRoom: WaitingRoom): void {
+  const readRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    request[handledRequest] = new HandledRequest(request, reply, settings, waitingRoom)
+  }
+  route.preValidation = [readRequest, ...listOf(route.preValidation)]
+  route.preHandler = [...listOf(route.preHandler), takeKey]
+  route.onError = [...listOf(route.onError), noteFailure]
+  route.onSend = [...listOf(route.onSend), checkAnswer]
+}
+
+async function takeKey(request: FastifyRequest): Promise<void> {
+  await handled(request).takeKey()
+}
+
+async function noteFailure(request: FastifyRequest): Promise<void> {
+  request[handledRequest]?.failed()
+}
+
+async function checkAnswer(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
+  const answered = request[handledRequest]
+  const error = answered?.checkAnswer() ?? null
+  if (answered === null || error === null) return payload
+  if (answered.refusesOtherAnswers) {
+    // An error handler of the application may leave the status as it is, and the handler may have set 201.
+    reply.code(500)
+    throw error
+  }
+  request.log.error({ err: error }, 'a marked route answered without its pipeline')
+  return payload
+}
+
+/** Knows that the answer from now on is the handler's, not that of a hook. */
+function watched(handler: Handler): Handler {
+  return function watch(request, reply) {
+    handled(request).handlerStarts()
+    return handler.call(this, request, reply)
+  }
+}
+
+function runAtomic(handler: Handler, pipeline: AtomicPipeline): Handler {
+  return function atomic(this: FastifyInstance, request, reply) {
+    return handled(request).runAtomic(pipeline, () => handler.call(this, request, reply))
+  }
+}
+
+/** The preValidation hook of a marked route comes before all that asks for it. */
+function handled(request: FastifyRequest): HandledRequest {
+  return request[handledRequest] as HandledRequest
+}
+
+function listOf<Hook>(hooks: Hook | Hook[] | undefined): Hook[] {
+  return hooks === undefined ? [] : ([hooks].flat() as Hook[])
+}

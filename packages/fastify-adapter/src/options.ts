@@ -1,0 +1,275 @@
+import type { Engine } from '@pawl/core'
+import {
+  checkFunction,
+  checkKnownOptions,
+  checkOneOf,
+  checkOptionalFunction,
+  checkWholeNumber,
+  invalidOption,
+  type OptionOwner,
+} from '@pawl/core/internal'
+import type { FastifyRequest } from 'fastify'
+import type { ChooseFingerprint } from './fingerprint-request.js'
+import { MAX_TIMER_MS, MAX_WAIT_MS } from './limits.js'
+import { type Profile, type ProfileName, profiles } from './profile.js'
+
+/** What a request meets whose key is being processed. */
+export type OnConflict =
+  /** 409 at once. */
+  | 'reject'
+  /** Held until the first has finished, at most this long; then its response, or 409. */
+  | { readonly waitMs: number }
+
+/** Within what a key has to be unique. */
+export type KeyScope =
+  /** Within the scope, as at Stripe: the same key at another endpoint is a mistake of the client. */
+  | 'account'
+  /** Within the scope and the route: the same key at another route is another request. */
+  | 'route'
+
+/** What a route can set; the plugin's options are its defaults. */
+interface SharedOptions {
+  /** Within what a key has to be unique. Default `account`. */
+  readonly keyScope?: KeyScope
+  /** What a request meets whose key is being processed. Default `reject`: 409. */
+  readonly onConflict?: OnConflict
+}
+
+/** How a route is marked, when `true` does not say enough. */
+export interface IdempotencyOptions<Body = unknown, Query = unknown> extends SharedOptions {
+  /**
+   * Whether a request without a key is refused. Default: on POST and PATCH. With `false`, a request without a key runs
+   * under a generated one: it survives a crash, but a retry of the client is a new request and a second effect.
+   */
+  readonly required?: boolean
+  /**
+   * What of the body and query makes two requests the same. Default: all of it. Method and path always count.
+   *
+   * @example
+   * fingerprint: ({ body: { sent_at, ...rest } }) => rest // a retry has another time stamp
+   */
+  readonly fingerprint?: ChooseFingerprint<Body, Query>
+}
+
+/** Why a route that changes state takes no key. */
+export interface IdempotencyExemption {
+  /** The reason, for whoever reads the audit. */
+  readonly exempt: string
+}
+
+/**
+ * The `idempotency` option of a route: `true` marks it; `false`, or `{ exempt: 'why' }`, says that it needs no key.
+ *
+ * @example
+ * app.post('/rides', { idempotency: true }, (request) => request.pawl.run(createRide, request.body))
+ */
+export type RouteIdempotency<Body = unknown, Query = unknown> =
+  | boolean
+  | IdempotencyOptions<Body, Query>
+  | IdempotencyExemption
+
+/**
+ * What the plugin is registered with. Only `engine` and `scope` are needed.
+ *
+ * @example
+ * await app.register(fastifyPawl, { engine, scope: (request) => request.user?.id })
+ */
+export interface FastifyPawlOptions extends SharedOptions {
+  /** Runs the pipelines. It is closed with the app. */
+  readonly engine: Engine<any>
+  /**
+   * Who owns the key: the authenticated tenant, user or account. Asked after all hooks, so after authentication; never
+   * take it from the body. Nothing returned means: refuse the request.
+   */
+  readonly scope: (request: FastifyRequest) => string | null | undefined | Promise<string | null | undefined>
+  /** Name of the header that carries the key. Default `idempotency-key`. */
+  readonly header?: string
+  /** Whose conventions answers follow. Default `ietf`: problem details as in RFC 9457. */
+  readonly profile?: ProfileName
+  /** Headers of a response that are stored and replayed, besides content-type, location, link and etag. */
+  readonly storedHeaders?: readonly string[]
+  /** Where `docs/http.md` can be read: the `type` of a problem is this address with the problem's code as fragment. */
+  readonly problemBaseUrl?: string
+  /** What to do about a POST or PATCH that takes no key and is not exempt, once the app is ready. Default `warn`. */
+  readonly enforce?: 'off' | 'warn' | 'error'
+  /**
+   * Fails a marked route whose handler answers without running its pipeline; otherwise that is only logged. Default: on
+   * unless NODE_ENV is `production`.
+   */
+  readonly strict?: boolean
+  /** How long requests may go on once the app closes. Default 10 s, as for `engine.close`. */
+  readonly closeTimeoutMs?: number
+}
+
+/** The options with defaults filled in: what the rest of the adapter reads. */
+export interface PluginSettings {
+  readonly engine: FastifyPawlOptions['engine']
+  readonly scope: FastifyPawlOptions['scope']
+  readonly header: string
+  readonly keyScope: KeyScope
+  readonly waitMs: number
+  readonly profile: Profile
+  readonly storedHeaders: ReadonlySet<string>
+  readonly problemBaseUrl: string
+  readonly enforce: 'off' | 'warn' | 'error'
+  readonly strict: boolean
+  readonly close: { readonly timeoutMs?: number }
+}
+
+/** How one marked route is handled. */
+export interface RouteSettings {
+  readonly plugin: PluginSettings
+  /** Null: on POST and PATCH. */
+  readonly required: boolean | null
+  readonly keyScope: KeyScope
+  readonly waitMs: number
+  readonly fingerprint: ChooseFingerprint<never, never> | null
+}
+
+/** How a route stands to idempotency. */
+export type RouteMark =
+  | { readonly type: 'marked'; readonly settings: RouteSettings }
+  | { readonly type: 'exempt'; readonly reason: string | null }
+
+const DEFAULT_HEADER = 'idempotency-key'
+const DEFAULT_STORED_HEADERS = ['content-type', 'etag', 'link', 'location']
+const DEFAULT_PROBLEM_BASE_URL = 'https://pawl.dev/docs/http'
+
+/** They belong to one connection, one moment or one session, and are never replayed. */
+const NEVER_STORED = [
+  'connection',
+  'content-length',
+  'date',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'set-cookie',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]
+
+const TOKEN = /^[a-z0-9!#$%&'*+.^_`|~-]+$/
+const PLUGIN: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'register(fastifyPawl)' }
+
+/** Checks the plugin's options once and fills in defaults. */
+export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
+  // Fastify gives every plugin the options of `register` itself, too.
+  const {
+    prefix: _prefix,
+    logLevel: _level,
+    logSerializers: _serializers,
+    ...own
+  } = options as unknown as Record<string, unknown>
+  checkKnownOptions(PLUGIN, own, [
+    'engine',
+    'scope',
+    'header',
+    'keyScope',
+    'onConflict',
+    'profile',
+    'storedHeaders',
+    'problemBaseUrl',
+    'enforce',
+    'strict',
+    'closeTimeoutMs',
+  ])
+  const { engine, scope, closeTimeoutMs, strict } = options
+  if (typeof (engine as { execute?: unknown } | undefined)?.execute !== 'function')
+    throw invalidOption(PLUGIN, 'engine', engine, 'what createEngine gives')
+  checkFunction(PLUGIN, 'scope', scope)
+  checkOneOf(PLUGIN, 'profile', options.profile, Object.keys(profiles))
+  checkOneOf(PLUGIN, 'enforce', options.enforce, ['off', 'warn', 'error'])
+  checkBoolean(PLUGIN, 'strict', strict)
+  checkWholeNumber(PLUGIN, 'closeTimeoutMs', closeTimeoutMs, 0, MAX_TIMER_MS)
+  return {
+    engine,
+    scope,
+    header: readHeaderName('header', options.header ?? DEFAULT_HEADER),
+    ...readShared(PLUGIN, options, { keyScope: 'account', waitMs: 0 }),
+    profile: profiles[options.profile ?? 'ietf'],
+    storedHeaders: readStoredHeaders(options.storedHeaders ?? []),
+    problemBaseUrl: readUrl(options.problemBaseUrl ?? DEFAULT_PROBLEM_BASE_URL),
+    enforce: options.enforce ?? 'warn',
+    strict: strict ?? process.env['NODE_ENV'] !== 'production',
+    close: closeTimeoutMs === undefined ? {} : { timeoutMs: closeTimeoutMs },
+  }
+}
+
+/** Checks a route's `idempotency` option and fills in the plugin's defaults. */
+export function readRouteOption(plugin: PluginSettings, route: string, option: unknown): RouteMark {
+  const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: `idempotency of ${route}` }
+  if (option === false) return { type: 'exempt', reason: null }
+  if (typeof option === 'object' && option !== null && 'exempt' in option) {
+    checkKnownOptions(owner, option, ['exempt'])
+    const { exempt } = option
+    if (typeof exempt !== 'string' || exempt === '')
+      throw invalidOption(owner, 'exempt', exempt, 'the reason, as text')
+    return { type: 'exempt', reason: exempt }
+  }
+  const given = option === true ? {} : option
+  checkKnownOptions(owner, given, ['required', 'keyScope', 'onConflict', 'fingerprint'])
+  const options = given as IdempotencyOptions
+  checkBoolean(owner, 'required', options.required)
+  checkOptionalFunction(owner, 'fingerprint', options.fingerprint)
+  return {
+    type: 'marked',
+    settings: {
+      plugin,
+      required: options.required ?? null,
+      ...readShared(owner, options, plugin),
+      fingerprint: (options.fingerprint as ChooseFingerprint<never, never> | undefined) ?? null,
+    },
+  }
+}
+
+interface Shared {
+  readonly keyScope: KeyScope
+  readonly waitMs: number
+}
+
+function readShared(owner: OptionOwner, options: SharedOptions, defaults: Shared): Shared {
+  const { keyScope, onConflict } = options
+  checkOneOf(owner, 'keyScope', keyScope, ['account', 'route'])
+  return {
+    keyScope: keyScope ?? defaults.keyScope,
+    waitMs: onConflict === undefined ? defaults.waitMs : readWait(owner, onConflict),
+  }
+}
+
+function readWait(owner: OptionOwner, onConflict: OnConflict): number {
+  if (onConflict === 'reject') return 0
+  if (typeof onConflict !== 'object' || onConflict === null)
+    throw invalidOption(owner, 'onConflict', onConflict, "'reject' or { waitMs }")
+  const within: OptionOwner = { ...owner, where: `${owner.where}: onConflict` }
+  checkKnownOptions(within, onConflict, ['waitMs'])
+  checkWholeNumber(within, 'waitMs', onConflict.waitMs ?? null, 1, MAX_WAIT_MS)
+  return onConflict.waitMs
+}
+
+function readStoredHeaders(names: readonly string[]): ReadonlySet<string> {
+  if (!Array.isArray(names)) throw invalidOption(PLUGIN, 'storedHeaders', names, 'a list of header names')
+  const added = names.map((name) => readHeaderName('storedHeaders', name))
+  const refused = added.find((name) => NEVER_STORED.includes(name))
+  if (refused !== undefined)
+    throw invalidOption(PLUGIN, 'storedHeaders', refused, 'headers that may be replayed, and that is not one')
+  return new Set([...DEFAULT_STORED_HEADERS, ...added])
+}
+
+function readHeaderName(option: string, name: unknown): string {
+  const lower = typeof name === 'string' ? name.toLowerCase() : ''
+  if (!TOKEN.test(lower)) throw invalidOption(PLUGIN, option, name, 'the name of a header')
+  return lower
+}
+
+function readUrl(url: unknown): string {
+  if (typeof url !== 'string' || url === '' || /[#\s]/.test(url))
+    throw invalidOption(PLUGIN, 'problemBaseUrl', url, 'an address without a fragment')
+  return url
+}
+
+function checkBoolean(owner: OptionOwner, option: string, value: unknown): void {
+  if (value !== undefined && typeof value !== 'boolean')
+    throw invalidOption(owner, option, value, 'true or false')
+}

@@ -1,0 +1,109 @@
+import { PawlError } from '@pawl/core'
+import { invalidOption } from '@pawl/core/internal'
+import type { FastifyInstance, FastifyPluginAsync, FastifyRequest, RouteOptions } from 'fastify'
+import fp from 'fastify-plugin'
+import type { AtomicTransaction } from './atomic.js'
+import { type AuditedRoute, auditRoute, routesBefore, unprotected } from './audit.js'
+import { handledRequest } from './augmentation.js'
+import { documentRoute } from './document-route.js'
+import type { HandledRequest } from './handled-request.js'
+import { atomicHandler, markRoute, methodsOf } from './mark-route.js'
+import {
+  type FastifyPawlOptions,
+  type PluginSettings,
+  readPluginOptions,
+  type RouteSettings,
+} from './options.js'
+import { WaitingRoom } from './waiting-room.js'
+
+/** The registration that a route belongs to: the nearest, where the plugin is registered at several levels. */
+const registration: unique symbol = Symbol('pawl.registration')
+type Registered = FastifyInstance & { [registration]?: Registration }
+
+interface Registration {
+  readonly settings: PluginSettings
+  readonly audited: AuditedRoute[]
+}
+
+/** What the registrations of one app have seen together. Encapsulated instances share their server. */
+const seenRoutes = new WeakMap<FastifyInstance['server'], AuditedRoute[]>()
+
+const plugin: FastifyPluginAsync<FastifyPawlOptions> = async (app, options) => {
+  const settings = readPluginOptions(options)
+  const seen = seenRoutes.get(app.server) ?? []
+  seenRoutes.set(app.server, seen)
+  const own: Registration = {
+    settings,
+    audited: routesBefore((method) => app.printRoutes({ method: method as 'POST' }), seen),
+  }
+  const marked: { readonly route: RouteOptions; readonly settings: RouteSettings }[] = []
+  const waitingRoom = new WaitingRoom()
+  register(app, own)
+
+  app.addHook('onRoute', function (this: Registered, route) {
+    if (this[registration] !== own) return
+    const mark = markRoute(route, settings, waitingRoom)
+    const audited = auditRoute(methodsOf(route), route.url, mark)
+    own.audited.push(...audited)
+    seen.push(...audited)
+    if (mark?.type === 'marked') marked.push({ route, settings: mark.settings })
+  })
+
+  app.addHook('onReady', async () => {
+    for (const { route, settings: routeSettings } of marked) documentRoute(route, routeSettings)
+    const error = settings.enforce === 'off' ? null : unprotected(own.audited)
+    if (error === null) return
+    if (settings.enforce === 'error') throw error
+    app.log.warn(error.message)
+  })
+
+  // Begins to drain before Fastify waits for its requests, so that these end within the bound; waited for afterwards.
+  app.addHook('preClose', async () => {
+    void settings.engine.close(settings.close)
+  })
+  app.addHook('onClose', async () => settings.engine.close(settings.close))
+}
+
+/** Decorates once; another registration further in only takes the routes there over. */
+function register(app: Registered, own: Registration): void {
+  if (Object.hasOwn(app, registration)) {
+    const owner = { code: 'PAWL_INVALID_OPTION', where: 'register(fastifyPawl)' } as const
+    throw invalidOption(
+      owner,
+      'the instance',
+      'one that has it already',
+      'one instance once: encapsulate the second',
+    )
+  }
+  app[registration] = own
+  if (app.hasRequestDecorator('pawl')) return
+  app.decorateRequest(handledRequest, null)
+  app.decorateRequest('pawl', {
+    getter(this: FastifyRequest): HandledRequest {
+      return this[handledRequest] ?? notMarked(this)
+    },
+  })
+  app.decorateRequest('tx', {
+    getter(this: FastifyRequest): AtomicTransaction['tx'] {
+      return (this[handledRequest] ?? notMarked(this)).atomicTransaction.tx
+    },
+  })
+  app.decorate('atomic', atomicHandler as FastifyInstance['atomic'])
+  app.decorate('idempotencyAudit', function (this: Registered) {
+    return [...(this[registration]?.audited ?? [])]
+  })
+}
+
+function notMarked({ method, routeOptions, url }: FastifyRequest): never {
+  throw new PawlError(
+    'PAWL_ROUTE_NOT_MARKED',
+    `${method} ${routeOptions.url ?? url} has no idempotency option, or was declared before the plugin was there. Mark the ` +
+      'route, and await app.register(fastifyPawl, …) before it.',
+  )
+}
+
+/** The signature that `app.register` infers the options from. */
+export const fastifyPawl: FastifyPluginAsync<FastifyPawlOptions> = fp(plugin, {
+  name: '@pawl/fastify',
+  fastify: '5.x',
+})

@@ -1,0 +1,108 @@
+/** What a client can be told, besides the pipeline's own response. */
+export interface ProblemKind {
+  /** The answer's status in the IETF profile. */
+  readonly status: number
+  readonly title: string
+  readonly detail: string
+  /** Whether the same request with the same key may succeed later. */
+  readonly retry: boolean
+}
+
+/** Every problem by its stable `code`. `docs/http.md` has a heading for each; a test compares. */
+export const problems = {
+  idempotency_key_missing: {
+    status: 400,
+    title: 'An idempotency key is required',
+    detail: 'Send a key of your own with this request, and the same one with every retry of it.',
+    retry: false,
+  },
+  idempotency_key_invalid: {
+    status: 400,
+    title: 'The idempotency key is not usable',
+    detail: 'A key has 1 to 255 printable ASCII characters, bare or as a quoted string.',
+    retry: false,
+  },
+  idempotency_key_repeated: {
+    status: 400,
+    title: 'There is more than one idempotency key',
+    detail: 'Send the header once, with one key.',
+    retry: false,
+  },
+  idempotency_key_reused: {
+    status: 422,
+    title: 'The idempotency key belongs to another request',
+    detail: 'This key was used for a request with other content. Use a new key for a new request.',
+    retry: false,
+  },
+  request_in_progress: {
+    status: 409,
+    title: 'The request is being processed',
+    detail: 'Another request with this key is being processed. Send it again later to get its response.',
+    retry: true,
+  },
+  invalid_input: {
+    status: 400,
+    title: 'The request is not valid',
+    detail: 'The content of this request is not what the operation takes.',
+    retry: false,
+  },
+  request_too_large: {
+    status: 413,
+    title: 'The request is too large',
+    detail: 'The content of this request is larger than the operation takes.',
+    retry: false,
+  },
+  temporarily_unavailable: {
+    status: 503,
+    title: 'The request could not be completed now',
+    detail: 'What was done so far is kept. Send the request again with the same key: it goes on from there.',
+    retry: true,
+  },
+  unexpected_error: {
+    status: 500,
+    title: 'Something unexpected happened',
+    detail: 'What was done so far is kept. Send the request again with the same key: it goes on from there.',
+    retry: true,
+  },
+  internal_error: {
+    status: 500,
+    title: 'The server is not set up correctly',
+    detail: 'Nothing was done. The people who run this service have to look at it.',
+    retry: false,
+  },
+  store_unavailable: {
+    status: 503,
+    title: 'The service is not available now',
+    detail: 'Nothing was done. Send the request again later with the same key.',
+    retry: true,
+  },
+  version_not_available: {
+    status: 503,
+    title: 'The request cannot be continued here now',
+    detail: 'It began under another version of this service. Send it again later with the same key.',
+    retry: true,
+  },
+  request_stuck: {
+    status: 500,
+    title: 'The request needs a person',
+    detail:
+      'It could not be completed automatically. Do not send it under another key: ask the people who run this service.',
+    retry: false,
+  },
+} as const satisfies Record<string, ProblemKind>
+
+/** The `code` of a problem. Stable: clients may switch over it. */
+export type ProblemCode = keyof typeof problems
+
+/** One answer that is not the pipeline's. */
+export interface Problem {
+  readonly code: ProblemCode
+  /** Default: what the table says. */
+  readonly detail?: string
+  /** When to come back, where that is known. */
+  readonly retryAfterMs?: number
+  /** The request's id here, to be quoted when asking a person. */
+  readonly keyId?: string
+  /** What is wrong with the content, and where. */
+  readonly errors?: readonly { readonly detail: string; readonly path: string }[]
+}

@@ -1,0 +1,72 @@
+import type { JsonObject } from '@pawl/core'
+import { type Problem, type ProblemCode, type ProblemKind, problems } from './problems.js'
+
+/** How answers look on the wire. */
+export interface Profile {
+  /** Set to `true` on a replay. */
+  readonly replayedHeader: string
+  readonly contentType: string
+  /** Whether every answer names the key it belongs to. */
+  readonly echoesKey: boolean
+  /** Tells SDKs that look for it whether to send the request again; null where there is no such header. */
+  readonly shouldRetryHeader: string | null
+  statusOf(code: ProblemCode): number
+  bodyOf(problem: Problem, typeUrl: string): JsonObject
+}
+
+/** The IETF draft, with problem details as in RFC 9457. */
+const ietf: Profile = {
+  replayedHeader: 'idempotency-replayed',
+  contentType: 'application/problem+json',
+  echoesKey: false,
+  shouldRetryHeader: null,
+  statusOf: (code) => problems[code].status,
+  bodyOf(problem, typeUrl) {
+    const { title, status, detail } = kindOf(problem)
+    return {
+      type: typeUrl,
+      title,
+      status,
+      detail: problem.detail ?? detail,
+      code: problem.code,
+      instance: problem.keyId === undefined ? undefined : `urn:uuid:${problem.keyId}`,
+      errors: problem.errors?.map(({ detail: wrong, path }) => ({ detail: wrong, path })),
+    }
+  },
+}
+
+/** What Stripe's API answers, so that its SDKs and code written for them understand it. */
+const stripe: Profile = {
+  replayedHeader: 'idempotent-replayed',
+  contentType: 'application/json; charset=utf-8',
+  echoesKey: true,
+  shouldRetryHeader: 'stripe-should-retry',
+  statusOf: (code) => (code === 'idempotency_key_reused' ? 400 : problems[code].status),
+  bodyOf(problem, typeUrl) {
+    const detail = problem.detail ?? kindOf(problem).detail
+    return {
+      error: {
+        type: stripeType(problem.code),
+        code: problem.code === 'request_in_progress' ? 'idempotency_key_in_use' : problem.code,
+        message: detail,
+        doc_url: typeUrl,
+        param: problem.errors?.[0]?.path,
+        request_id: problem.keyId,
+      },
+    }
+  },
+}
+
+export const profiles = { ietf, stripe } as const
+
+/** Whose conventions answers follow. */
+export type ProfileName = keyof typeof profiles
+
+function kindOf(problem: Problem): ProblemKind {
+  return problems[problem.code]
+}
+
+function stripeType(code: ProblemCode): string {
+  if (code === 'idempotency_key_reused' || code === 'request_in_progress') return 'idempotency_error'
+  return problems[code].status >= 500 ? 'api_error' : 'invalid_request_error'
+}

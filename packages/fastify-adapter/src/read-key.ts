@@ -1,0 +1,74 @@
+import { parseItem } from 'structured-headers'
+import { MAX_KEY_LENGTH } from './limits.js'
+import type { Problem } from './problems.js'
+
+/** What the client sent as key. */
+export type ReadKey =
+  | { readonly type: 'given'; readonly key: string }
+  | { readonly type: 'absent' }
+  | { readonly type: 'unusable'; readonly problem: Problem }
+
+/** Printable ASCII, without what ends or separates values: two headers that a proxy has joined are no key. */
+const BARE = /^[\x20-\x7e]+$/
+const SEPARATORS = /[",]/
+
+/**
+ * Reads the key from the raw headers, where one that was sent twice is still seen twice. `"abc"`, a Structured Field
+ * String, and bare `abc` name the same key.
+ */
+export function readKey(rawHeaders: readonly string[], name: string): ReadKey {
+  const values = rawHeaders.filter(
+    (_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name,
+  )
+  const [value] = values
+  if (value === undefined) return { type: 'absent' }
+  if (values.length > 1) return repeated(name)
+  const text = withoutBlanks(value)
+  return text.startsWith('"') ? readString(text, name) : readBare(text, name)
+}
+
+/** The white space of HTTP. To `trim`, a no-break space is some as well, and other bytes would name the same key. */
+function withoutBlanks(value: string): string {
+  let [start, end] = [0, value.length]
+  while (isBlank(value[start])) start++
+  while (end > start && isBlank(value[end - 1])) end--
+  return value.slice(start, end)
+}
+
+function isBlank(character: string | undefined): boolean {
+  return character === ' ' || character === '\t'
+}
+
+function readString(text: string, name: string): ReadKey {
+  try {
+    const [key] = parseItem(text)
+    if (typeof key === 'string') return checked(key, name)
+  } catch {
+    if (/^"(?:[^"\\]|\\.)*"\s*,/.test(text)) return repeated(name)
+  }
+  return unusable(`The header ${name} starts with a quote but is not a quoted string.`)
+}
+
+function readBare(text: string, name: string): ReadKey {
+  if (text.includes(',')) return repeated(name)
+  if (SEPARATORS.test(text))
+    return unusable(`The key in ${name} has a quote in it: send it as a quoted string.`)
+  return checked(text, name)
+}
+
+function checked(key: string, name: string): ReadKey {
+  if (key.length === 0) return unusable(`The header ${name} is empty.`)
+  if (key.length > MAX_KEY_LENGTH)
+    return unusable(`The key in ${name} has ${key.length} characters; ${MAX_KEY_LENGTH} are the most.`)
+  if (!BARE.test(key)) return unusable(`The key in ${name} has a character that is not printable ASCII.`)
+  return { type: 'given', key }
+}
+
+function unusable(detail: string): ReadKey {
+  return { type: 'unusable', problem: { code: 'idempotency_key_invalid', detail } }
+}
+
+function repeated(name: string): ReadKey {
+  const detail = `The header ${name} was sent more than once, or holds more than one key.`
+  return { type: 'unusable', problem: { code: 'idempotency_key_repeated', detail } }
+}

@@ -1,0 +1,12 @@
+import { createHash } from 'node:crypto'
+import { MAX_KEY_LENGTH } from './limits.js'
+
+/** Between a route and the client's key. No client can send it, so no client can spell another route's key. */
+const SEPARATOR = ' → '
+
+/** The key as it is stored where keys are unique per route: readable if there is room, hashed if not. */
+export function keyOfRoute(method: string, route: string, key: string): string {
+  const readable = `${method} ${route}${SEPARATOR}${key}`
+  if (readable.length <= MAX_KEY_LENGTH) return readable
+  return `sha256${SEPARATOR}${createHash('sha256').update(readable).digest('hex')}`
+}

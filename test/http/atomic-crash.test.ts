@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto'
+import type { Engine, EngineOptions } from '@pawl/core'
+import fastifyPawl from '@pawl/fastify'
+import Fastify, { type FastifyInstance } from 'fastify'
+import pg from 'pg'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { engineThatDiesAt } from '../support/crash.js'
+import { addNote, keysIn, notesIn, post } from '../support/notes.js'
+import { Provider } from '../support/provider.js'
+import { authenticate } from '../support/ride-app.js'
+import { createEngine, createRideOf, createRideTables, type Database } from '../support/rides.js'
+import { TestDatabase } from '../support/test-database.js'
+
+/** The app of one process, with `POST /notes` as an atomic route. */
+async function appOn(engine: Engine<Database>): Promise<FastifyInstance> {
+  const app = Fastify()
+  authenticate(app)
+  await app.register(fastifyPawl, { engine, scope: (request) => request.user, closeTimeoutMs: 0 })
+  app.post(
+    '/notes',
+    app.atomic(async (request, reply) => {
+      const note = await addNote(request)
+      await request.pawl.stage('send_note', { id: note.id })
+      reply.code(201).header('location', `/notes/${note.id}`)
+      return note
+    }),
+  )
+  await app.ready()
+  return app
+}
+
+/** Sends the request to a process that dies at a position, and waits until the server has noticed. */
+async function crashAt(database: TestDatabase, at: string): Promise<void> {
+  const application_name = `doomed_${randomUUID()}`
+  // Not one of the database's pools: its clients are never given back, so that it cannot be ended.
+  const pool = new pg.Pool({
+    connectionString: database.url,
+    options: `-c search_path=${database.businessSchema}`,
+    application_name,
+  })
+  const { engine, died } = engineThatDiesAt(optionsOn(database, pool), at)
+  const answered = post(await appOn(engine), '/notes').then(() => 'answered')
+  expect(await Promise.race([died.then(() => 'died'), answered])).toBe('died')
+  await database.backendsGone(application_name)
+}
+
+const optionsOn = (database: TestDatabase, pool: pg.Pool): EngineOptions<Database> => ({
+  pool,
+  schema: database.schema,
+  pipelines: [createRideOf(new Provider(inject('providerUrl')))],
+})
+
+async function openDatabase(): Promise<TestDatabase> {
+  const database = await TestDatabase.create()
+  onTestFinished(() => database.drop())
+  await createRideTables(database)
+  return database
+}
+
+async function survivor(database: TestDatabase) {
+  const engine = createEngine(optionsOn(database, database.pool()))
+  const app = await appOn(engine)
+  onTestFinished(() => app.close())
+  return { app, engine }
+}
+
+const nothing: string[] = []
+const positions: [string, { readonly notes: string[]; readonly keys: string[] }][] = [
+  ['reserve/insert_key#1:before', { notes: nothing, keys: nothing }],
+  ['reserve/insert_key#1:after', { notes: nothing, keys: ['running'] }],
+  ['finished/begin#1:after', { notes: nothing, keys: ['running'] }],
+  ['finished/query#1:after', { notes: nothing, keys: ['running'] }],
+  ['finished/insert_staged_job#1:after', { notes: nothing, keys: ['running'] }],
+  ['finished/finish_key#1:after', { notes: nothing, keys: ['running'] }],
+  ['finished/commit#1:before', { notes: nothing, keys: ['running'] }],
+  ['finished/commit#1:after', { notes: ['noted'], keys: ['finished'] }],
+]
+
+describe('a process that dies leaves rows and response, or neither; a retry ends with one row', () => {
+  test.each(positions)('%s', async (at, left) => {
+    const database = await openDatabase()
+    await crashAt(database, at)
+    expect(await notesIn(database)).toEqual(left.notes)
+    expect((await keysIn(database)).map(({ status }) => status)).toEqual(left.keys)
+    await database.expireLeases()
+    const { app } = await survivor(database)
+    const response = await post(app, '/notes')
+    const [note] = await database.rows<{ id: string }>('SELECT id FROM audit')
+    expect([response.statusCode, response.json()]).toEqual([201, { id: note?.id }])
+    expect(response.headers['location']).toBe(`/notes/${note?.id}`)
+    expect(response.headers['idempotency-replayed']).toBe(left.notes.length === 0 ? undefined : 'true')
+    expect((await post(app, '/notes')).rawPayload).toEqual(response.rawPayload)
+    expect(await notesIn(database)).toEqual(['noted'])
+    expect(await database.rows('SELECT payload FROM pawl.staged_jobs')).toEqual([{ payload: note }])
+  })
+})
+
+test('a key that crashed is refused by resume, which has no request to run it with', async () => {
+  const database = await openDatabase()
+  await crashAt(database, 'finished/commit#1:before')
+  await database.expireLeases()
+  const { app, engine } = await survivor(database)
+  const [key] = await database.rows<{ id: string }>('SELECT id FROM pawl.idempotency_keys')
+  expect(await engine.resume(key?.id ?? '')).toMatchObject({ type: 'refused', pipeline: 'atomic.post.notes' })
+  expect(await notesIn(database)).toEqual([])
+  expect(await keysIn(database)).toEqual([{ status: 'running', response_status: null }])
+  expect((await post(app, '/notes')).statusCode).toBe(201)
+})
+
+test('neither many crashes nor age make a key stuck: nothing of it is half-done', async () => {
+  const database = await openDatabase()
+  await crashAt(database, 'finished/commit#1:before')
+  await database.rows(
+    `UPDATE pawl.idempotency_keys SET attempts = 99, created_at = clock_timestamp() - interval '99 days'`,
+  )
+  await database.expireLeases()
+  const { app } = await survivor(database)
+  expect((await post(app, '/notes')).statusCode).toBe(201)
+  expect(await notesIn(database)).toEqual(['noted'])
+})

@@ -1,0 +1,236 @@
+import { type Pipeline, respond } from '@pawl/core'
+import { describe, expect, test } from 'vitest'
+import { noteApp, post } from '../support/notes.js'
+import { type RideApp, rideApp, type RideAppOptions } from '../support/ride-app.js'
+import { type Database, pipeline } from '../support/rides.js'
+import { hear } from '../support/signals.js'
+
+const INFO = 30
+const WARN = 40
+const ERROR = 50
+
+interface OutcomeLine {
+  readonly level: number
+  readonly idempotency: Record<string, unknown>
+}
+
+/** The lines that tell an outcome. */
+const outcomesIn = (log: RideApp['log']) =>
+  log.filter((line) => 'idempotency' in line) as unknown as OutcomeLine[]
+
+const ride = (app: RideApp['app'], amount = 20) => post(app, '/rides', { payload: { amount } })
+
+/** Fails as long as the switch is on. */
+function fragile(failing: { on: boolean }, maxAttempts: number): Pipeline<Database, null> {
+  return pipeline<null>({ name: 'fragile', version: 1, maxAttempts })
+    .local('tried', () => {
+      if (failing.on) throw new Error('a bug')
+    })
+    .finish(() => respond(200))
+}
+
+const withFragile = (target: Pipeline<Database, null>): RideAppOptions => ({
+  pipelines: [target],
+  routes: (app) =>
+    void app.post('/fragile', { idempotency: true }, (request) => request.pawl.run(target, null)),
+})
+
+describe('the outcome is a field of one line, at the level of whoever has to act on it', () => {
+  test('completed and replayed', async () => {
+    const finished = hear('pawl:finished')
+    const { app, log } = await rideApp()
+    await ride(app)
+    await ride(app)
+    const [message] = finished
+    const common = { keyHash: message?.keyHash, keyId: message?.keyId, pipeline: 'create-ride', status: 201 }
+    expect(message?.keyHash).toMatch(/^[0-9a-f]{16}$/)
+    expect(outcomesIn(log)).toMatchObject([
+      { level: INFO, idempotency: { outcome: 'completed', ...common } },
+      { level: INFO, idempotency: { outcome: 'replayed', ...common } },
+    ])
+  })
+
+  test('in_flight', async () => {
+    const { app, log, provider } = await rideApp()
+    await provider.willMeet('hold_then_execute')
+    const first = ride(app)
+    await provider.arrived()
+    await ride(app)
+    expect(outcomesIn(log)).toMatchObject([
+      { level: INFO, idempotency: { outcome: 'in_flight', leaseLeftMs: expect.any(Number) } },
+    ])
+    await provider.letGo()
+    await first
+  })
+
+  test('mismatch', async () => {
+    const { app, log } = await rideApp()
+    await ride(app)
+    await ride(app, 30)
+    expect(outcomesIn(log)[1]).toMatchObject({
+      level: WARN,
+      idempotency: { outcome: 'mismatch', differs: 'request' },
+    })
+  })
+
+  test('retry_later: a warning where it is of the moment', async () => {
+    const { app, log, provider } = await rideApp()
+    await provider.willMeet('refuse_500')
+    await ride(app)
+    expect(outcomesIn(log)).toMatchObject([
+      {
+        level: WARN,
+        idempotency: { outcome: 'retry_later', reason: 'asked_by_phase', recoveryPoint: 'ride_created' },
+        err: { message: expect.stringContaining('provider answered 500') },
+      },
+    ])
+  })
+
+  test('retry_later: an error where nobody expected it', async () => {
+    const { app, log } = await rideApp(withFragile(fragile({ on: true }, 9)))
+    await post(app, '/fragile')
+    expect(outcomesIn(log)).toMatchObject([
+      {
+        level: ERROR,
+        idempotency: { outcome: 'retry_later', reason: 'unknown_error', pipeline: 'fragile' },
+        err: { message: 'a bug' },
+      },
+    ])
+  })
+
+  test('stuck', async () => {
+    const { app, log } = await rideApp(withFragile(fragile({ on: true }, 1)))
+    await post(app, '/fragile')
+    expect(outcomesIn(log)).toMatchObject([
+      {
+        level: ERROR,
+        idempotency: { outcome: 'stuck', reason: 'attempts_exhausted', lastError: 'Error: a bug' },
+      },
+    ])
+  })
+
+  test('refused', async () => {
+    const { app, database, log } = await rideApp(withFragile(fragile({ on: true }, 9)))
+    await post(app, '/fragile')
+    await database.rows('UPDATE pawl.idempotency_keys SET version = 7')
+    await post(app, '/fragile')
+    expect(outcomesIn(log)[1]).toMatchObject({
+      level: ERROR,
+      idempotency: { outcome: 'refused', version: 7 },
+    })
+  })
+
+  test('unavailable', async () => {
+    const { app, engine, log } = await rideApp()
+    await engine.close()
+    await ride(app)
+    expect(outcomesIn(log)).toMatchObject([
+      { level: ERROR, idempotency: { outcome: 'unavailable' }, err: { code: 'PAWL_CLOSING' } },
+    ])
+  })
+
+  test("an error of an atomic handler: a warning where it is the client's", async () => {
+    const { app, log } = await noteApp(async (request) => {
+      throw Object.assign(new Error('refused'), request.body)
+    })
+    await post(app, '/notes', { key: 'a', payload: { statusCode: 404 } })
+    await post(app, '/notes', { key: 'b', payload: {} })
+    expect(outcomesIn(log)).toMatchObject([
+      { level: WARN, idempotency: { outcome: 'retry_later', reason: 'asked_by_phase' } },
+      { level: ERROR, idempotency: { outcome: 'retry_later', reason: 'unknown_error' } },
+    ])
+  })
+
+  test('of an atomic handler, under the name of its route', async () => {
+    const { app, log } = await rideApp({
+      routes: (server) =>
+        void server.post(
+          '/v1/notes/:id',
+          server.atomic(async () => 'noted'),
+        ),
+    })
+    await post(app, '/v1/notes/7')
+    expect(outcomesIn(log)).toMatchObject([
+      { level: INFO, idempotency: { outcome: 'completed', pipeline: 'atomic.post.v1.notes.id' } },
+    ])
+  })
+})
+
+describe('neither key nor scope nor content is in any line', () => {
+  const KEY = 'key-4e1f0c52'
+  const SCOPE = 'tenant-99ab37'
+  const CONTENT = 'body-d41d8c'
+  const COOKIE = 'cookie-7a3b'
+
+  const secretly = (app: RideApp['app'], url: string, more: { key?: string; payload?: object } = {}) =>
+    app.inject({
+      method: 'POST',
+      url,
+      headers: {
+        authorization: `Bearer ${SCOPE}`,
+        cookie: COOKIE,
+        'idempotency-key': more.key ?? KEY,
+      },
+      payload: { amount: 20, note: CONTENT, ...more.payload },
+    })
+
+  function expectSilent(log: RideApp['log']): void {
+    const lines = log.map((line) => JSON.stringify(line))
+    expect(lines.length).toBeGreaterThan(0)
+    for (const secret of [KEY, SCOPE, CONTENT, COOKIE]) {
+      expect(lines.filter((line) => line.includes(secret))).toEqual([])
+    }
+  }
+
+  test.each(['account', 'route'] as const)('whatever becomes of the request, by %s', async (keyScope) => {
+    const failing = { on: true }
+    const target = fragile(failing, 2)
+    const { app, database, engine, log } = await rideApp({
+      ...withFragile(target),
+      plugin: { keyScope, profile: 'stripe' },
+    })
+    await secretly(app, '/rides')
+    await secretly(app, '/rides')
+    await secretly(app, '/rides', { payload: { amount: 30 } })
+    await secretly(app, '/rides', { payload: { amount: 'many' } })
+    await secretly(app, '/fragile', { key: `${KEY}-2` })
+    await secretly(app, '/fragile', { key: `${KEY}-2` })
+    await secretly(app, '/fragile', { key: `${KEY}-3` })
+    await database.rows(`UPDATE pawl.idempotency_keys SET version = 7 WHERE status = 'running'`)
+    await secretly(app, '/fragile', { key: `${KEY}-3` })
+    await engine.close()
+    await secretly(app, '/rides', { key: `${KEY}-4` })
+    expect(outcomesIn(log).map(({ idempotency }) => idempotency['outcome'])).toEqual([
+      'completed',
+      'replayed',
+      'mismatch',
+      'retry_later',
+      'stuck',
+      'retry_later',
+      'refused',
+      'unavailable',
+    ])
+    expectSilent(log)
+  })
+
+  test('nor is a key that is refused, one that was made, or a scope that is too long', async () => {
+    const { app, log } = await rideApp({
+      plugin: { scope: (request) => (request.headers['x-long'] === undefined ? SCOPE : SCOPE.repeat(20)) },
+      routes: (server) =>
+        void server.post(
+          '/notes',
+          { idempotency: { required: false } },
+          server.atomic(async () => 'noted'),
+        ),
+    })
+    await secretly(app, '/rides', { key: `"${KEY}` })
+    await secretly(app, '/rides', { key: KEY.repeat(50) })
+    const headers = { authorization: `Bearer ${SCOPE}` }
+    const made = await app.inject({ method: 'POST', url: '/notes', headers })
+    const tooLong = { ...headers, 'idempotency-key': KEY, 'x-long': 'yes' }
+    const refused = await app.inject({ method: 'POST', url: '/notes', headers: tooLong })
+    expect([made.statusCode, refused.statusCode]).toEqual([200, 500])
+    expectSilent(log)
+    expect(JSON.stringify(log)).not.toContain(made.headers['idempotency-key'])
+  })
+})

@@ -1,0 +1,155 @@
+import { text } from 'node:stream/consumers'
+import formbody from '@fastify/formbody'
+import { respond } from '@pawl/core'
+import type { IdempotencyOptions } from '@pawl/fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { describe, expect, test } from 'vitest'
+import { listen, send } from '../support/http-client.js'
+import { rideApp } from '../support/ride-app.js'
+import { pipeline } from '../support/rides.js'
+
+const CSV = 'application/x-csv'
+
+class Table {
+  readonly #csv: string
+
+  constructor(csv: string) {
+    this.#csv = csv
+  }
+
+  get csv(): string {
+    return this.#csv
+  }
+}
+
+/** What a parser can make of a body. */
+const parsers = {
+  buffer: (app: FastifyInstance) =>
+    app.addContentTypeParser(CSV, { parseAs: 'buffer' }, (_, body, done) => done(null, body)),
+  string: (app: FastifyInstance) =>
+    app.addContentTypeParser(CSV, { parseAs: 'string' }, (_, body, done) => done(null, body)),
+  object: (app: FastifyInstance) =>
+    app.addContentTypeParser(CSV, { parseAs: 'string' }, (_, body, done) =>
+      done(null, { rows: body.toString().split('\n') }),
+    ),
+  instance: (app: FastifyInstance) =>
+    app.addContentTypeParser(CSV, { parseAs: 'string' }, (_, body, done) =>
+      done(null, new Table(body.toString())),
+    ),
+  stream: (app: FastifyInstance) => app.addContentTypeParser(CSV, (_, payload, done) => done(null, payload)),
+}
+
+/** An app that answers with the CSV it was sent, however that was parsed. */
+async function csvApp(
+  parser: keyof typeof parsers,
+  read: (request: FastifyRequest) => string | Promise<string>,
+  idempotency: IdempotencyOptions = {},
+) {
+  let runs = 0
+  const upload = pipeline<{ csv: string }>({ name: 'upload', version: 1 }).finish(({ input }) => {
+    runs++
+    return respond(201, { csv: input.csv })
+  })
+  const ride = await rideApp({
+    pipelines: [upload],
+    before: parsers[parser],
+    routes: (app) => {
+      app.route({
+        method: 'POST',
+        url: '/upload',
+        idempotency,
+        handler: async (request) => request.pawl.run(upload, { csv: await read(request) }),
+      })
+    },
+  })
+  const url = await listen(ride.app)
+  const uploadCsv = (body: string, path = '/upload') =>
+    send(url, { path, body, headers: { 'content-type': CSV } })
+  return { ...ride, upload: uploadCsv, runs: () => runs }
+}
+
+/** The same content is the same request, and other content is not. */
+async function expectToldApart({ upload, runs }: Awaited<ReturnType<typeof csvApp>>): Promise<void> {
+  const first = await upload('a,b\n1,ü')
+  expect(first.status).toBe(201)
+  expect(JSON.parse(first.body.toString())).toEqual({ csv: 'a,b\n1,ü' })
+  const same = await upload('a,b\n1,ü')
+  expect(same.headers['idempotency-replayed']).toBe('true')
+  expect(same.body).toEqual(first.body)
+  expect((await upload('a,b\n1,u')).status).toBe(422)
+  expect(runs()).toBe(1)
+}
+
+describe('a body that a parser of the application has made', () => {
+  test('bytes', async () => {
+    await expectToldApart(await csvApp('buffer', ({ body }) => (body as Buffer).toString()))
+  })
+
+  test('a string', async () => {
+    await expectToldApart(await csvApp('string', ({ body }) => body as string))
+  })
+
+  test('a plain object', async () => {
+    await expectToldApart(await csvApp('object', ({ body }) => (body as { rows: string[] }).rows.join('\n')))
+  })
+
+  test('bytes, where the route says what counts', async () => {
+    const app = await csvApp('buffer', ({ body }) => (body as Buffer).toString(), {
+      fingerprint: ({ body }) => (body as Buffer).toString().split('\n')[1] as string,
+    })
+    await expectToldApart(app)
+  })
+
+  test('an object of a class, where the route says what counts', async () => {
+    const app = await csvApp('instance', ({ body }) => (body as Table).csv, {
+      fingerprint: ({ body }) => (body as Table).csv,
+    })
+    await expectToldApart(app)
+  })
+
+  test.each(['instance', 'stream'] as const)(
+    'of which nobody can tell whether it is the same is refused: %s',
+    async (parser) => {
+      const { upload, runs, database, log } = await csvApp(parser, () => 'whatever')
+      const refused = await upload('a,b')
+      expect(refused.status).toBe(500)
+      expect(JSON.parse(refused.body.toString())).toMatchObject({ code: 'internal_error' })
+      expect(refused.body.toString()).not.toContain('fingerprint')
+      const message = expect.stringContaining('Give the route idempotency.fingerprint') as string
+      const err = expect.objectContaining({ code: 'PAWL_UNREADABLE_BODY', message }) as unknown
+      expect(log).toContainEqual(expect.objectContaining({ level: 50, err }))
+      expect(await database.rows('SELECT * FROM pawl.idempotency_keys')).toEqual([])
+      expect(runs()).toBe(0)
+    },
+  )
+
+  test('a stream, where the route says what counts', async () => {
+    const { upload, runs } = await csvApp('stream', ({ body }) => text(body as FastifyRequest['raw']), {
+      fingerprint: ({ query }) => query as object,
+    })
+    const first = await upload('a,b', '/upload?sha=1')
+    expect(JSON.parse(first.body.toString())).toEqual({ csv: 'a,b' })
+    const same = await upload('a,b', '/upload?sha=1')
+    expect(same.headers['idempotency-replayed']).toBe('true')
+    expect(same.body).toEqual(first.body)
+    expect((await upload('a,c', '/upload?sha=2')).status).toBe(422)
+    expect(runs()).toBe(1)
+  })
+})
+
+test('a form is the same form, whatever the order of its fields', async () => {
+  const { app, provider } = await rideApp({
+    before: async (server) => {
+      await server.register(formbody)
+    },
+  })
+  const url = await listen(app)
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+  const first = await send(url, { body: 'amount=20&note=a+b', headers })
+  expect(first.status).toBe(201)
+  const same = await send(url, { body: 'note=a%20b&amount=20', headers })
+  expect(same.headers['idempotency-replayed']).toBe('true')
+  expect(same.body).toEqual(first.body)
+  expect((await send(url, { body: 'amount=21&note=a+b', headers })).status).toBe(422)
+  expect(await provider.ledger()).toHaveLength(1)
+})

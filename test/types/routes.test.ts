@@ -1,0 +1,192 @@
+/* oxlint-disable oxc/no-async-endpoint-handlers -- a rule for Express; Fastify awaits its handlers */
+import { Type, type TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import type { Engine, PipelineSettings } from '@pawl/core'
+import fastifyPawl, {
+  type AuditedRoute,
+  type FastifyPawlOptions,
+  type RegisteredDatabase,
+} from '@pawl/fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Transaction } from 'kysely'
+import { describe, expectTypeOf, test } from 'vitest'
+import { type Database, pipeline, type RideInput } from '../support/rides.js'
+
+// The compiler does the work here: what is wrong fails the build, before this runs. The functions are never called.
+
+const compiles = (
+  _routes: (app: FastifyInstance, engine: Engine<Database>) => void | Promise<void>,
+): void => {}
+
+const createRide = pipeline<RideInput>({ name: 'typed', version: 1 }).finish(() => ({}) as never)
+const Ride = Type.Object({ amount: Type.Integer(), note: Type.Optional(Type.String()) })
+const Created = Type.Object({ id: Type.String() })
+
+interface RideBody {
+  readonly amount: number
+  readonly note?: string
+}
+
+describe('the body flows into the pipeline', () => {
+  test('from a TypeBox schema', () => {
+    compiles((app) => {
+      const typed = app.withTypeProvider<TypeBoxTypeProvider>()
+      typed.post('/a', { schema: { body: Ride }, idempotency: true }, (request) => {
+        expectTypeOf(request.body).toEqualTypeOf<{ amount: number; note?: string }>()
+        return request.pawl.run(createRide, request.body)
+      })
+      typed.route({
+        method: 'POST',
+        url: '/b',
+        schema: { body: Ride },
+        idempotency: { required: false },
+        handler: (request) => request.pawl.run(createRide, request.body),
+      })
+    })
+  })
+
+  test('from a type argument', () => {
+    compiles((app) => {
+      app.post<{ Body: RideBody }>('/a', { idempotency: true }, (request) =>
+        request.pawl.run(createRide, request.body),
+      )
+      app.post<{ Body: RideBody }>('/b', { idempotency: true }, async (request) => {
+        expectTypeOf(request.body).toEqualTypeOf<RideBody>()
+        await request.pawl.run(createRide, { amount: request.body.amount })
+      })
+    })
+  })
+
+  test('beside a response that is typed', () => {
+    compiles((app) => {
+      const typed = app.withTypeProvider<TypeBoxTypeProvider>()
+      const schema = { body: Ride, response: { 201: Created } }
+      typed.post('/a', { schema, idempotency: true }, (request) => request.pawl.run(createRide, request.body))
+      typed.post('/b', { schema, idempotency: true }, async (request) => {
+        await request.pawl.run(createRide, request.body)
+      })
+      typed.post('/c', { schema, idempotency: true }, async (request) =>
+        request.pawl.run(createRide, request.body),
+      )
+      app.post<{ Body: RideBody; Reply: { id: string } }>('/d', { idempotency: true }, (request) =>
+        request.pawl.run(createRide, request.body),
+      )
+      app.post<{ Body: RideBody; Reply: { 201: { id: string } } }>('/e', { idempotency: true }, (request) =>
+        request.pawl.run(createRide, request.body),
+      )
+    })
+  })
+})
+
+describe('fingerprint', () => {
+  test('sees the body and query of a TypeBox schema', () => {
+    compiles((app) => {
+      const typed = app.withTypeProvider<TypeBoxTypeProvider>()
+      typed.post(
+        '/a',
+        {
+          schema: { body: Ride, querystring: Type.Object({ dry: Type.Boolean() }) },
+          idempotency: {
+            fingerprint: ({ body, query }) => {
+              expectTypeOf(body).toEqualTypeOf<{ amount: number; note?: string }>()
+              expectTypeOf(query).toEqualTypeOf<{ dry: boolean }>()
+              return { amount: body.amount, dry: query.dry }
+            },
+          },
+        },
+        (request) => request.pawl.run(createRide, request.body),
+      )
+    })
+  })
+
+  test('sees the body of a type argument', () => {
+    compiles((app) => {
+      app.post<{ Body: RideBody }>(
+        '/a',
+        {
+          idempotency: {
+            fingerprint: ({ body }) => {
+              expectTypeOf(body).toEqualTypeOf<RideBody>()
+              return body.amount
+            },
+          },
+        },
+        (request) => request.pawl.run(createRide, request.body),
+      )
+    })
+  })
+})
+
+describe('an atomic handler', () => {
+  test('sees the body of a TypeBox schema, and the registered database', () => {
+    compiles((app) => {
+      const typed = app.withTypeProvider<TypeBoxTypeProvider>()
+      typed.post(
+        '/a',
+        { schema: { body: Ride } },
+        typed.atomic(async (request, reply) => {
+          expectTypeOf(request.body).toEqualTypeOf<{ amount: number; note?: string }>()
+          expectTypeOf(request.tx).toEqualTypeOf<Transaction<Database>>()
+          reply.code(201)
+          await request.pawl.stage('send', { amount: request.body.amount })
+          return request.tx
+            .insertInto('audit')
+            .values({ what: request.body.note ?? '' })
+            .returning('id')
+            .executeTakeFirstOrThrow()
+        }),
+      )
+      typed.post(
+        '/b',
+        { schema: { body: Ride, response: { 201: Created } }, idempotency: { keyScope: 'route' } },
+        typed.atomic(async (request, reply) => {
+          reply.code(201)
+          return { id: `${request.body.amount}` }
+        }),
+      )
+    })
+  })
+
+  test('sees the body of a type argument', () => {
+    compiles((app) => {
+      app.post<{ Body: RideBody }>(
+        '/a',
+        app.atomic(
+          async (request) => {
+            expectTypeOf(request.body).toEqualTypeOf<RideBody>()
+            expectTypeOf(request.tx).toEqualTypeOf<Transaction<Database>>()
+            return { amount: request.body.amount }
+          },
+          { isolation: 'serializable' },
+        ),
+      )
+    })
+  })
+
+  test('may be declared on its own', () => {
+    compiles((app) => {
+      const handler = app.atomic(async (request: FastifyRequest<{ Body: RideBody }>) => request.body.amount)
+      app.post('/a', handler)
+      app.route({ method: 'POST', url: '/b', handler })
+    })
+  })
+})
+
+test('what the plugin gives', () => {
+  expectTypeOf<RegisteredDatabase>().toEqualTypeOf<Database>()
+  expectTypeOf<FastifyInstance['idempotencyAudit']>().returns.toEqualTypeOf<readonly AuditedRoute[]>()
+  expectTypeOf<Parameters<FastifyInstance['atomic']>[1]>().toEqualTypeOf<PipelineSettings | undefined>()
+  compiles(async (app, engine) => {
+    await app.register(fastifyPawl, { engine, scope: (request) => request.user })
+    await app.register(fastifyPawl, {
+      engine,
+      scope: async (request) => request.headers.authorization,
+      header: 'x-key',
+      keyScope: 'route',
+      onConflict: { waitMs: 1_000 },
+      profile: 'stripe',
+      enforce: 'error',
+      storedHeaders: ['x-request-id'],
+    })
+  })
+  expectTypeOf<Pick<FastifyPawlOptions, 'engine'>>().toExtend<{ engine: Engine<any> }>()
+})
