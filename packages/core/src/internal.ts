@@ -33,7 +33,8 @@ export function chosenFingerprint<DB, Input>(
   pipeline: Pipeline<DB, Input>,
   input: NoInfer<Input>,
 ): JsonValue | undefined {
-  return pipeline[definitionOf].fingerprint?.(input as never)
+  // What is no pipeline is for execute to refuse.
+  return (pipeline as Partial<Pipeline<DB, Input>> | undefined)?.[definitionOf]?.fingerprint?.(input as never)
 }
 
 /** Runs a pipeline that the engine does not know: see `RunningEngine.executeUnlisted`. */
@@ -43,4 +44,9 @@ export function executeUnlisted<DB, Input>(
   request: ExecuteRequest<NoInfer<Input>>,
 ): Promise<Outcome> {
   return (engine as RunningEngine<DB>).executeUnlisted(pipeline, request)
+}
+
+/** Checks such a pipeline before its first request. */
+export function prepareUnlisted<DB, Input>(engine: Engine<DB>, pipeline: Pipeline<DB, Input>): void {
+  ;(engine as RunningEngine<DB>).prepareUnlisted(pipeline)
 }

@@ -148,15 +148,19 @@ export class RunningEngine<DB> implements Engine<DB> {
     pipeline: Pipeline<DB, Input>,
     request: ExecuteRequest<NoInfer<Input>>,
   ): Promise<Outcome> {
+    return this.#execute(this.prepareUnlisted(pipeline), this.#definitionOf(pipeline), request)
+  }
+
+  /** Checks such a pipeline before its first request. */
+  prepareUnlisted<Input>(pipeline: Pipeline<DB, Input>): EngineParts {
     const definition = this.#definitionOf(pipeline)
-    let parts = this.#unlisted.get(definition)
-    if (parts === undefined) {
-      const registry = new Registry([pipeline])
-      const settings = new SettingsBook(this.#defaults, registry.definitions)
-      parts = { ...this.#parts, env: { ...this.#parts.env, registry, settings }, unlisted: true }
-      this.#unlisted.set(definition, parts)
-    }
-    return this.#execute(parts, definition, request)
+    const known = this.#unlisted.get(definition)
+    if (known !== undefined) return known
+    const registry = new Registry([pipeline])
+    const settings = new SettingsBook(this.#defaults, registry.definitions)
+    const parts = { ...this.#parts, env: { ...this.#parts.env, registry, settings }, unlisted: true }
+    this.#unlisted.set(definition, parts)
+    return parts
   }
 
   async #execute(

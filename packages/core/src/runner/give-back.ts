@@ -14,9 +14,11 @@ import type { Failure } from './step-result.js'
 
 /** Ends a grant whose phase failed: the key is given back, or stuck at its caps. Never touches a new holder's row. */
 export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
-  announceFailure(run, failed)
   const stuckBy = capReached(run, failed)
-  if (stuckBy !== null) return giveToPerson(run, stuckBy, failed.intent, failed.error)
+  if (stuckBy !== null) {
+    announceFailure(run, failed)
+    return giveToPerson(run, stuckBy, failed.intent, failed.error)
+  }
 
   const { row } = run
   const unknown = failed.reason === 'unknown_error'
@@ -40,6 +42,8 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
           }),
     failed.intent?.kind === 'called' || failed.raiseEpoch ? SAVE_RESULT_MS : 0,
   )
+  // Not earlier: whoever hears it may ask for the key at once.
+  announceFailure(run, failed)
   if (released === false) return fencedOff(run, failed.phase)
   return {
     type: 'retry_later',
@@ -104,7 +108,7 @@ function whatOthersMadeOfIt(row: KeyRow | null): Outcome {
 /** Crashes and unknown errors are capped by attempts, all the rest by age. */
 function capReached(run: Run, failed: Failure): StuckReason | null {
   const { maxAttempts, abandonAfterMs } = run.parts.env.settings.pipeline(run.definition)
-  if (failed.reason === 'closing') return null
+  if (failed.reason === 'closing' || run.parts.unlisted) return null
   if (failed.reason === 'unknown_error' && run.row.attempts >= maxAttempts) return 'attempts_exhausted'
   return run.nowMs() - run.row.createdMs >= abandonAfterMs ? 'abandoned' : null
 }
