@@ -115,7 +115,7 @@ test('every SQL block of the guide has a name and is run here', () => {
       'intervention',
       'take jobs',
       'expired',
-      'failed atomic handlers',
+      'crashed atomic handlers',
     ].toSorted(),
   )
   engine = createEngine({ pool: database.pool(), pipelines: [fax()], schema: database.schema })
@@ -257,7 +257,7 @@ test('staged jobs are taken once, and expired keys are deleted', async () => {
   expect(await count()).toBe(0)
 })
 
-test('atomic handlers that ended in an error are not listed as abandoned, and are deleted after a day', async () => {
+test('atomic handlers that crashed are not listed as abandoned, and are deleted after a day', async () => {
   const pipelines = [failing('atomic.post.notes'), failing('other')]
   engine = createEngine({ pool: database.pool(), pipelines, schema: database.schema })
   for (const ride of pipelines) {
@@ -269,9 +269,9 @@ test('atomic handlers that ended in an error are not listed as abandoned, and ar
     )
   await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp() - interval '2 minutes'`)
   expect(await run('abandoned')).toMatchObject([{ pipeline: 'other' }])
-  await run('failed atomic handlers')
+  await run('crashed atomic handlers')
   expect(await names()).toEqual(['atomic.post.notes', 'other'])
   await database.rows(`UPDATE pawl.idempotency_keys SET updated_at = clock_timestamp() - interval '25 hours'`)
-  await run('failed atomic handlers')
+  await run('crashed atomic handlers')
   expect(await names()).toEqual(['other'])
 })

@@ -16,15 +16,12 @@ async function appOn(engine: Engine<Database>): Promise<FastifyInstance> {
   const app = Fastify()
   authenticate(app)
   await app.register(fastifyPawl, { engine, scope: (request) => request.user, closeTimeoutMs: 0 })
-  app.post(
-    '/notes',
-    app.atomic(async (request, reply) => {
-      const note = await addNote(request)
-      await request.pawl.stage('send_note', { id: note.id })
-      reply.code(201).header('location', `/notes/${note.id}`)
-      return note
-    }),
-  )
+  app.post('/notes', { idempotency: { atomic: true } }, async (request, reply) => {
+    const note = await addNote(request)
+    await request.pawl.stage('send_note', { id: note.id })
+    reply.code(201).header('location', `/notes/${note.id}`)
+    return note
+  })
   await app.ready()
   return app
 }

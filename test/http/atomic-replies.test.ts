@@ -79,7 +79,7 @@ test.each(answers)('%s is answered, and replayed, as on a plain route', async (_
   const { app } = await rideApp({
     routes: (server) => {
       server.post('/plain', options, handler)
-      server.post('/atomic', options, server.atomic(handler))
+      server.post('/atomic', { ...options, idempotency: { atomic: true } }, handler)
     },
   })
   const plain = await post(app, '/plain')

@@ -26,23 +26,15 @@ describe('settings', () => {
     await expect(refused).rejects.toThrow(message)
   })
 
-  test.each([[false], [{ exempt: 'not needed' }]])(
-    'a route that is exempt by %o cannot be atomic',
-    async (idempotency) => {
-      const refused = rideApp({
-        routes: (server) =>
-          void server.post(
-            '/notes',
-            { idempotency },
-            server.atomic(async () => 'x'),
-          ),
-      })
-      await expect(refused).rejects.toThrow(/POST \/notes: idempotency is .* its handler is atomic/)
-    },
-  )
+  test('that do not fit together are refused when the route is declared', async () => {
+    const refused = noteApp(async () => 'x', { settings: { statementTimeoutMs: 5_000, leaseMs: 5_000 } })
+    await expect(refused).rejects.toThrow(/statementTimeoutMs is 5000; it takes less than leaseMs/)
+  })
 
-  test('something that is no handler is refused', async () => {
-    const refused = rideApp({ routes: (server) => void server.atomic('handler' as never) })
-    await expect(refused).rejects.toThrow(/app\.atomic: the first argument is 'handler'; it takes a handler/)
+  test('false is a route whose handler runs a pipeline', async () => {
+    const { app } = await rideApp({
+      routes: (server) => void server.post('/plain', { idempotency: { atomic: false } }, async () => 'x'),
+    })
+    expect((await post(app, '/plain')).json()).toMatchObject({ code: 'PAWL_PIPELINE_NOT_RUN' })
   })
 })

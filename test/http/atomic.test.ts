@@ -86,14 +86,11 @@ describe('an error of the handler', () => {
     const { app, database } = await rideApp({
       routes: (server) => {
         tellErrors(server)
-        server.post(
-          '/notes',
-          server.atomic(async (request) => {
-            const note = await addNote(request)
-            if (failures-- > 0) throw make()
-            return note
-          }),
-        )
+        server.post('/notes', { idempotency: { atomic: true } }, async (request) => {
+          const note = await addNote(request)
+          if (failures-- > 0) throw make()
+          return note
+        })
       },
     })
     for (let nth = 0; nth < OFTEN; nth++) {
@@ -125,14 +122,11 @@ describe('an error of the handler', () => {
   test('may be a foreign request, which strict mode does not let pass in a transaction', async () => {
     const { app, database, provider } = await rideApp({
       routes: (server) => {
-        server.post(
-          '/notes',
-          server.atomic(async (request) => {
-            await addNote(request)
-            await provider.charge(1)
-            return 'charged'
-          }),
-        )
+        server.post('/notes', { idempotency: { atomic: true } }, async (request) => {
+          await addNote(request)
+          await provider.charge(1)
+          return 'charged'
+        })
       },
     })
     expect((await post(app, '/notes')).json()).toMatchObject({ code: 'PAWL_FOREIGN_IN_TRANSACTION' })
@@ -189,12 +183,9 @@ describe('the handler', () => {
       routes: (server) => {
         server.register(async (inner) => {
           inner.decorate('shelf', 'upper')
-          inner.post(
-            '/notes',
-            inner.atomic(async function (this: FastifyInstance) {
-              return { same: this === inner, shelf: this.getDecorator('shelf') }
-            }),
-          )
+          inner.post('/notes', { idempotency: { atomic: true } }, async function (this: FastifyInstance) {
+            return { same: this === inner, shelf: this.getDecorator('shelf') }
+          })
         })
       },
     })
@@ -206,7 +197,7 @@ describe('the handler', () => {
     const handler = async () => ({ runs: ++runs })
     const { app, database } = await rideApp({
       routes: (server) => {
-        server.post('/atomic', server.atomic(handler))
+        server.post('/atomic', { idempotency: { atomic: true } }, handler)
         server.post('/plain', handler)
       },
     })

@@ -36,7 +36,7 @@ describe('the audit lists', () => {
     app.put('/marked', { idempotency: true }, handler)
     app.delete('/marked', { idempotency: { required: true } }, handler)
     app.post('/optional', { idempotency: { required: false } }, handler)
-    app.post('/atomic', app.atomic(handler))
+    app.post('/atomic', { idempotency: { atomic: true } }, handler)
     app.post('/searches', { idempotency: { exempt: 'only reads' } }, handler)
     app.post('/login', { idempotency: false }, handler)
     app.delete('/open', handler)
@@ -61,7 +61,7 @@ describe('the audit lists', () => {
     app.route({ method: ['GET', 'POST', 'PUT'], url: '/many', idempotency: true, handler })
     app.register(
       async (inner) => {
-        inner.post('/', inner.atomic(handler))
+        inner.post('/', { idempotency: { atomic: true } }, handler)
         inner.register(async (deep) => void deep.post('/rides/:id', { idempotency: true }, handler), {
           prefix: '/deep',
         })
@@ -174,7 +174,7 @@ test("an app whose routes are all marked or exempt starts with enforce: 'error',
   const { app, options, log } = open({ enforce: 'error' })
   await app.register(fastifyPawl, options)
   app.post('/marked', { idempotency: true }, handler)
-  app.post('/atomic', app.atomic(handler))
+  app.post('/atomic', { idempotency: { atomic: true } }, handler)
   app.post('/exempt', { idempotency: { exempt: 'only reads' } }, handler)
   app.patch('/no', { idempotency: false }, handler)
   app.put('/put', handler)

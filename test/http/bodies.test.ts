@@ -115,8 +115,7 @@ test('the HEAD that Fastify adds to a GET has a key like the GET itself, or one 
   let runs = 0
   const { app } = await rideApp({
     routes: (server) => {
-      const report = server.atomic(async () => ({ run: ++runs }))
-      server.get('/report', { idempotency: true }, report)
+      server.get('/report', { idempotency: { atomic: true } }, async () => ({ run: ++runs }))
     },
   })
   const url = await listen(app)

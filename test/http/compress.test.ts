@@ -15,10 +15,7 @@ const answers = pipeline<null>({ name: 'answers', version: 1 }).finish(() => res
 
 function declare(app: FastifyInstance): void {
   app.post('/answer', { idempotency: true }, (request) => request.pawl.run(answers, null))
-  app.post(
-    '/atomic',
-    app.atomic(async () => content),
-  )
+  app.post('/atomic', { idempotency: { atomic: true } }, async () => content)
 }
 
 const withCompress = {

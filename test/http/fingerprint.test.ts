@@ -1,9 +1,10 @@
 import type { IdempotencyOptions, KeyScope } from '@pawl/fastify'
-import { retryLater } from '@pawl/core'
+import { respond, retryLater } from '@pawl/core'
 import type { FastifySchema, InjectOptions } from 'fastify'
 import { expect, test } from 'vitest'
 import { audit, json, keyRows, send } from '../support/http-requests.js'
 import { type RideApp, rideApp, type RideAppOptions } from '../support/ride-app.js'
+import { pipeline } from '../support/rides.js'
 import { scripted, type ScriptedAnswer } from '../support/scripted-app.js'
 
 interface Routes extends RideAppOptions {
@@ -244,4 +245,33 @@ test('a fingerprint of the route that is not JSON is a mistake of the server, an
   const err = expect.objectContaining({ code: 'PAWL_NOT_JSON' }) as object
   expect(log).toContainEqual(expect.objectContaining({ level: 50, err }))
   expect(await keyRows(database)).toEqual([])
+})
+
+const choose = (payload: object): InjectOptions => ({ url: '/choose', payload })
+
+test.each([
+  ['counts in place of the body', undefined, { amount: 20, sent_at: 2 }, 'replayed'],
+  ['tells requests apart', undefined, { amount: 30, sent_at: 1 }, 'mismatch'],
+  [
+    'gives way to that of the route',
+    { fingerprint: ({ body }: { body: unknown }) => body as object },
+    { amount: 20, sent_at: 2 },
+    'mismatch',
+  ],
+] as const)('the fingerprint of a pipeline %s', async (_, idempotency, second, fate) => {
+  const choosing = pipeline<{ amount: number; sent_at: number }>({
+    name: 'choosing',
+    version: 1,
+    fingerprint: (input) => input.amount,
+  }).finish(() => respond(201))
+  const parts = await rideApp({
+    pipelines: [choosing],
+    routes: (app) =>
+      void app.post<{ Body: { amount: number; sent_at: number } }>(
+        '/choose',
+        { idempotency: idempotency ?? true },
+        (request) => request.pawl.run(choosing, request.body),
+      ),
+  })
+  expect(await fateOf(parts, choose({ amount: 20, sent_at: 1 }), choose(second))).toBe(fate)
 })

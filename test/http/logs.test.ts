@@ -129,25 +129,54 @@ describe('the outcome is a field of one line, at the level of whoever has to act
     ])
   })
 
-  test("an error of an atomic handler: a warning where it is the client's", async () => {
+  test('an error of an atomic handler, which Fastify logs at the level of its status', async () => {
     const { app, log } = await noteApp(async (request) => {
       throw Object.assign(new Error('refused'), request.body)
     })
     await post(app, '/notes', { key: 'a', payload: { statusCode: 404 } })
     await post(app, '/notes', { key: 'b', payload: {} })
     expect(outcomesIn(log)).toMatchObject([
-      { level: WARN, idempotency: { outcome: 'retry_later', reason: 'asked_by_phase' } },
-      { level: ERROR, idempotency: { outcome: 'retry_later', reason: 'unknown_error' } },
+      { level: INFO, idempotency: { outcome: 'threw', pipeline: 'atomic.post.notes' } },
+      { level: INFO, idempotency: { outcome: 'threw' } },
+    ])
+    const errors = log.filter((line) => 'err' in line).map(({ level }) => level)
+    expect(errors).toEqual([INFO, ERROR])
+  })
+
+  test('not_accepted, with the code of the problem: nothing was looked up', async () => {
+    const { app, log } = await rideApp()
+    await post(app, '/rides', { key: 'a, b', payload: { amount: 1 } })
+    await app.inject({
+      method: 'POST',
+      url: '/rides',
+      headers: { authorization: 'Bearer ann' },
+      payload: { amount: 1 },
+    })
+    expect(outcomesIn(log)).toMatchObject([
+      { level: INFO, idempotency: { outcome: 'not_accepted', code: 'idempotency_key_repeated' } },
+      { level: INFO, idempotency: { outcome: 'not_accepted', code: 'idempotency_key_missing' } },
+    ])
+  })
+
+  test('a key that was made for the client is told from one of its own', async () => {
+    const { app, log } = await rideApp({ route: { required: false } })
+    await app.inject({
+      method: 'POST',
+      url: '/rides',
+      headers: { authorization: 'Bearer ann' },
+      payload: { amount: 1 },
+    })
+    await ride(app)
+    expect(outcomesIn(log)).toMatchObject([
+      { idempotency: { outcome: 'completed', generatedKey: true } },
+      { idempotency: { outcome: 'completed', generatedKey: false } },
     ])
   })
 
   test('of an atomic handler, under the name of its route', async () => {
     const { app, log } = await rideApp({
       routes: (server) =>
-        void server.post(
-          '/v1/notes/:id',
-          server.atomic(async () => 'noted'),
-        ),
+        void server.post('/v1/notes/:id', { idempotency: { atomic: true } }, async () => 'noted'),
     })
     await post(app, '/v1/notes/7')
     expect(outcomesIn(log)).toMatchObject([
@@ -217,11 +246,7 @@ describe('neither key nor scope nor content is in any line', () => {
     const { app, log } = await rideApp({
       plugin: { scope: (request) => (request.headers['x-long'] === undefined ? SCOPE : SCOPE.repeat(20)) },
       routes: (server) =>
-        void server.post(
-          '/notes',
-          { idempotency: { required: false } },
-          server.atomic(async () => 'noted'),
-        ),
+        void server.post('/notes', { idempotency: { required: false, atomic: true } }, async () => 'noted'),
     })
     await secretly(app, '/rides', { key: `"${KEY}` })
     await secretly(app, '/rides', { key: KEY.repeat(50) })

@@ -68,7 +68,7 @@ describe.each(['before', 'after'] as const)('with @fastify/swagger registered %s
       (server) => {
         server.post('/rides', { idempotency: true }, handler)
         server.put('/rides', { idempotency: true }, handler)
-        server.post('/notes', server.atomic(handler))
+        server.post('/notes', { idempotency: { atomic: true } }, handler)
       },
       { swagger: when },
     )

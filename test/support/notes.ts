@@ -11,8 +11,11 @@ export function noteApp(
   handler: NoteHandler,
   options: RideAppOptions & { readonly settings?: PipelineSettings } = {},
 ): Promise<RideApp> {
-  const { settings, ...rest } = options
-  return rideApp({ ...rest, routes: (app) => void app.post('/notes', app.atomic(handler, settings)) })
+  const { settings: atomic = true, ...rest } = options
+  return rideApp({
+    ...rest,
+    routes: (app) => void app.post('/notes', { idempotency: { atomic } }, handler),
+  })
 }
 
 /** Writes a note in the transaction of an atomic handler. */

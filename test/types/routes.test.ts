@@ -1,12 +1,11 @@
-/* oxlint-disable oxc/no-async-endpoint-handlers -- a rule for Express; Fastify awaits its handlers */
 import { Type, type TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import type { Engine, PipelineSettings } from '@pawl/core'
+import type { Engine } from '@pawl/core'
 import fastifyPawl, {
   type AuditedRoute,
   type FastifyPawlOptions,
   type RegisteredDatabase,
 } from '@pawl/fastify'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { Transaction } from 'kysely'
 import { describe, expectTypeOf, test } from 'vitest'
 import { type Database, pipeline, type RideInput } from '../support/rides.js'
@@ -120,28 +119,27 @@ describe('an atomic handler', () => {
   test('sees the body of a TypeBox schema, and the registered database', () => {
     compiles((app) => {
       const typed = app.withTypeProvider<TypeBoxTypeProvider>()
-      typed.post(
-        '/a',
-        { schema: { body: Ride } },
-        typed.atomic(async (request, reply) => {
-          expectTypeOf(request.body).toEqualTypeOf<{ amount: number; note?: string }>()
-          expectTypeOf(request.tx).toEqualTypeOf<Transaction<Database>>()
-          reply.code(201)
-          await request.pawl.stage('send', { amount: request.body.amount })
-          return request.tx
-            .insertInto('audit')
-            .values({ what: request.body.note ?? '' })
-            .returning('id')
-            .executeTakeFirstOrThrow()
-        }),
-      )
+      typed.post('/a', { schema: { body: Ride }, idempotency: { atomic: true } }, async (request, reply) => {
+        expectTypeOf(request.body).toEqualTypeOf<{ amount: number; note?: string }>()
+        expectTypeOf(request.tx).toEqualTypeOf<Transaction<Database>>()
+        reply.code(201)
+        await request.pawl.stage('send', { amount: request.body.amount })
+        return request.tx
+          .insertInto('audit')
+          .values({ what: request.body.note ?? '' })
+          .returning('id')
+          .executeTakeFirstOrThrow()
+      })
       typed.post(
         '/b',
-        { schema: { body: Ride, response: { 201: Created } }, idempotency: { keyScope: 'route' } },
-        typed.atomic(async (request, reply) => {
+        {
+          schema: { body: Ride, response: { 201: Created } },
+          idempotency: { keyScope: 'route', atomic: true },
+        },
+        async (request, reply) => {
           reply.code(201)
           return { id: `${request.body.amount}` }
-        }),
+        },
       )
     })
   })
@@ -150,23 +148,39 @@ describe('an atomic handler', () => {
     compiles((app) => {
       app.post<{ Body: RideBody }>(
         '/a',
-        app.atomic(
-          async (request) => {
-            expectTypeOf(request.body).toEqualTypeOf<RideBody>()
-            expectTypeOf(request.tx).toEqualTypeOf<Transaction<Database>>()
-            return { amount: request.body.amount }
-          },
-          { isolation: 'serializable' },
-        ),
+        { idempotency: { atomic: { isolation: 'serializable' } } },
+        async (request) => {
+          expectTypeOf(request.body).toEqualTypeOf<RideBody>()
+          expectTypeOf(request.tx).toEqualTypeOf<Transaction<Database>>()
+          return { amount: request.body.amount }
+        },
       )
     })
   })
 
-  test('may be declared on its own', () => {
+  test('sees it in every form of a route, with the schema in place', () => {
     compiles((app) => {
-      const handler = app.atomic(async (request: FastifyRequest<{ Body: RideBody }>) => request.body.amount)
-      app.post('/a', handler)
-      app.route({ method: 'POST', url: '/b', handler })
+      const typed = app.withTypeProvider<TypeBoxTypeProvider>()
+      const idempotency = { atomic: true } as const
+      typed.post(
+        '/a',
+        { schema: { body: Type.Object({ n: Type.Number() }) }, idempotency },
+        async ({ body }) => {
+          expectTypeOf(body).toEqualTypeOf<{ n: number }>()
+        },
+      )
+      typed.post('/b', {
+        schema: { body: Type.Object({ n: Type.Number() }) },
+        idempotency,
+        handler: async ({ body }) => expectTypeOf(body).toEqualTypeOf<{ n: number }>(),
+      })
+      typed.route({
+        method: 'POST',
+        url: '/c',
+        schema: { body: Type.Object({ n: Type.Number() }) },
+        idempotency,
+        handler: async ({ body }) => expectTypeOf(body).toEqualTypeOf<{ n: number }>(),
+      })
     })
   })
 })
@@ -174,7 +188,6 @@ describe('an atomic handler', () => {
 test('what the plugin gives', () => {
   expectTypeOf<RegisteredDatabase>().toEqualTypeOf<Database>()
   expectTypeOf<FastifyInstance['idempotencyAudit']>().returns.toEqualTypeOf<readonly AuditedRoute[]>()
-  expectTypeOf<Parameters<FastifyInstance['atomic']>[1]>().toEqualTypeOf<PipelineSettings | undefined>()
   compiles(async (app, engine) => {
     await app.register(fastifyPawl, { engine, scope: (request) => request.user })
     await app.register(fastifyPawl, {

@@ -51,15 +51,14 @@ function answerToRetryLater(outcome: Extract<Outcome, { type: 'retry_later' }>):
   return problem({ code, retryAfterMs })
 }
 
-/** The answer to what `execute` throws: the client's mistakes are told, the developer's are not. */
-export function answerToThrown(error: unknown): Answer {
+/** What to say of an error that `execute` throws: the client's mistakes are told, the developer's are not. */
+export function problemOf(error: unknown): Problem {
   if (error instanceof InvalidInputError) {
     const errors = error.issues.map(({ message, path }) => ({ detail: message, path }))
-    return problem({ code: 'invalid_input', errors })
+    return { code: 'invalid_input', errors }
   }
-  if (error instanceof PawlError && error.code === 'PAWL_TOO_LARGE')
-    return problem({ code: 'request_too_large' })
-  return problem({ code: 'internal_error' })
+  const isTooLarge = error instanceof PawlError && error.code === 'PAWL_TOO_LARGE'
+  return { code: isTooLarge ? 'request_too_large' : 'internal_error' }
 }
 
 function problem(of: Problem): Answer {

@@ -6,8 +6,6 @@ import {
   type Pipeline,
   type PipelineSettings,
   type Respond,
-  retryLater,
-  type RetryLater,
   type Stage,
 } from '@pawl/core'
 import type { FastifyReply } from 'fastify'
@@ -38,8 +36,8 @@ export interface AtomicRun {
 export const atomicRun = new AsyncLocalStorage<AtomicRun>()
 
 /**
- * The pipeline of an atomic handler: one local phase. Nothing is ever half-done, so neither failures nor age make its
- * key stuck.
+ * The pipeline of an atomic handler: one local phase. Nothing is ever half-done, so neither crashes nor age make its key
+ * stuck.
  */
 export function atomicPipeline(method: string, route: string, settings: PipelineSettings): AtomicPipeline {
   const name = ['atomic', method.toLowerCase(), ...(route.match(/[A-Za-z0-9_-]+/g) ?? [])].join('.')
@@ -63,31 +61,25 @@ export function atomicPipeline(method: string, route: string, settings: Pipeline
     })
 }
 
-async function runHandler(run: AtomicRun): Promise<Respond | RetryLater> {
+async function runHandler(run: AtomicRun): Promise<Respond> {
   const { reply, head, handler, storedHeaders } = run
   restoreHead(reply, head)
   const release = guardReply(reply)
   try {
     return captureReply(reply, await awaitHandler(handler), storedHeaders)
-  } catch (error) {
-    // An answer of the application's, such as 404: nothing is written, and a retry may well succeed.
-    if (isClientError(error)) return retryLater(error)
-    throw error
   } finally {
     release()
   }
 }
 
-/** The error that an atomic handler threw, for the application's own error handler; null where it is not its error. */
+/**
+ * The error of an atomic handler, for the application's own error handler: one that nobody expected, or that has a status
+ * of its own. Null where it is of the moment, such as a lost connection, or none.
+ */
 export function errorOfHandler(outcome: Outcome): { readonly error: unknown } | null {
   if (outcome.type !== 'retry_later' || outcome.response !== null) return null
   const { error, reason } = outcome
   return reason === 'unknown_error' || statusOf(error) !== null ? { error } : null
-}
-
-function isClientError(error: unknown): boolean {
-  const status = statusOf(error)
-  return status !== null && status >= 400 && status < 500
 }
 
 function statusOf(error: unknown): number | null {

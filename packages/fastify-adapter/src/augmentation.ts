@@ -1,4 +1,3 @@
-import type { PipelineSettings } from '@pawl/core'
 import type {
   ContextConfigDefault,
   FastifyBaseLogger,
@@ -34,23 +33,8 @@ export type RegisteredDatabase = Register extends { readonly database: infer DB 
 /** Where the adapter keeps what it knows of a request. */
 export const handledRequest: unique symbol = Symbol('pawl.request')
 
-/** Any handler: its own type goes through, so that it sees the route's body and reply. */
-type AnyHandler = (this: never, request: never, reply: never) => unknown
-
 declare module 'fastify' {
   interface FastifyInstance {
-    /**
-     * Turns an ordinary handler into one transaction: it works with `request.tx`, and what it returns is stored with its
-     * rows and replayed from then on. It marks the route, too.
-     *
-     * @example
-     * app.post('/notes', { schema }, app.atomic(async (request, reply) => {
-     *   const note = await request.tx.insertInto('notes').values(request.body).returning('id').executeTakeFirstOrThrow()
-     *   reply.code(201)
-     *   return note
-     * }))
-     */
-    atomic<Handler extends AnyHandler>(handler: Handler, settings?: PipelineSettings): Handler
     /** Every route that changes state, and whether it takes a key. */
     idempotencyAudit(): readonly AuditedRoute[]
   }

@@ -28,10 +28,14 @@ export class SentFingerprint {
     this.#content = choose === null ? digest(request) : copy(request)
   }
 
-  /** For the engine, or what is wrong with the content. Throws where the developer has to say what counts. */
-  get(): { readonly type: 'comparable'; readonly fingerprint: JsonValue } | Refused {
+  /**
+   * For the engine, or what is wrong with the content. Throws where the developer has to say what counts. `chosen`: what
+   * the pipeline itself says counts.
+   */
+  get(chosen?: JsonValue): { readonly type: 'comparable'; readonly fingerprint: JsonValue } | Refused {
     const { method, url } = this.#request
     const [path = url] = url.split('?', 1)
+    if (chosen !== undefined) return { type: 'comparable', fingerprint: { method, path, chosen } }
     if (this.#content instanceof PawlError) throw this.#content
     if (this.#content instanceof Refused) return this.#content
     const content =

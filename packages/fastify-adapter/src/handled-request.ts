@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { type JsonValue, type Outcome, PawlError, type Pipeline, type Stage } from '@pawl/core'
-import { executeUnlisted, hashName } from '@pawl/core/internal'
+import { chosenFingerprint, executeUnlisted, hashName } from '@pawl/core/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type Answer, answerTo, answerToThrown } from './answer.js'
+import { type Answer, answerTo, problemOf } from './answer.js'
 import {
   type AtomicPipeline,
   type AtomicRun,
@@ -12,11 +12,18 @@ import {
 } from './atomic.js'
 import { headOf, restoreHead } from './capture-reply.js'
 import { SentFingerprint } from './fingerprint-request.js'
-import { FIRST_POLL_MS, MAX_POLL_MS } from './limits.js'
-import { logOutcome } from './log-outcome.js'
+import {
+  type LoggedRequest,
+  logNotAccepted,
+  logOutcome,
+  logThrown,
+  logThrownByEngine,
+} from './log-outcome.js'
 import type { RouteSettings } from './options.js'
+import type { Problem } from './problems.js'
 import { readKey } from './read-key.js'
 import { type AnsweredKey, sendAnswer } from './send-answer.js'
+import { settleOutcome, type Wait } from './settle-outcome.js'
 import { keyOfRoute } from './stored-key.js'
 import type { WaitingRoom } from './waiting-room.js'
 
@@ -71,27 +78,26 @@ export class HandledRequest implements PawlRequest {
     if (transaction !== null) return transaction
     throw new PawlError(
       'PAWL_NOT_ATOMIC',
-      'request.tx and request.pawl.stage are there while an atomic handler runs: wrap the handler with app.atomic().',
+      'request.tx and request.pawl.stage are there while an atomic handler runs: mark the route with ' +
+        'idempotency: { atomic: true }.',
     )
   }
 
   /** After all hooks of the route: takes the key, or answers why not. */
   async takeKey(): Promise<void> {
-    const { header, profile } = this.#route.plugin
+    const { header } = this.#route.plugin
     const read = readKey(this.#request.raw.rawHeaders, header)
     switch (read.type) {
       case 'given':
         this.#key = { key: read.key, generated: false }
         return
       case 'unusable':
-        return this.#answer({ type: 'problem', problem: read.problem })
-      case 'absent':
-        if (this.#keyIsRequired) {
-          const detail = `Send the header ${header} with a key of your own, and the same one with every retry.`
-          return this.#answer({ type: 'problem', problem: { code: 'idempotency_key_missing', detail } })
-        }
+        return this.#refuse(read.problem)
+      case 'absent': {
+        const detail = `Send the header ${header} with a key of your own, and the same one with every retry.`
+        if (this.#keyIsRequired) return this.#refuse({ code: 'idempotency_key_missing', detail })
         this.#key = { key: `generated-${randomUUID()}`, generated: true }
-        if (!profile.echoesKey) this.#request.log.debug('no idempotency key: one was generated')
+      }
     }
   }
 
@@ -105,7 +111,11 @@ export class HandledRequest implements PawlRequest {
 
   async run<DB, Input>(pipeline: Pipeline<DB, Input>, input: NoInfer<Input>): Promise<void> {
     const { engine } = this.#route.plugin
-    await this.#process(pipeline.name, (request) => engine.execute(pipeline, { ...request, input }))
+    // The route's own choice counts before that of its pipeline.
+    const choose = () => (this.#route.fingerprint === null ? chosenFingerprint(pipeline, input) : undefined)
+    await this.#process(nameOf(pipeline), choose, (request) =>
+      engine.execute(pipeline, { ...request, input }),
+    )
   }
 
   /** Runs an atomic handler in the transaction that stores its answer. */
@@ -114,8 +124,11 @@ export class HandledRequest implements PawlRequest {
     const reply = this.#reply
     const atomic: AtomicRun = { reply, head: headOf(reply), handler, storedHeaders, transaction: null }
     this.#atomic = atomic
-    await this.#process(pipeline.name, (request) =>
-      atomicRun.run(atomic, () => executeUnlisted(engine, pipeline, { ...request, input: null })),
+    await this.#process(
+      pipeline.name,
+      () => undefined,
+      (request) =>
+        atomicRun.run(atomic, () => executeUnlisted(engine, pipeline, { ...request, input: null })),
     )
   }
 
@@ -145,51 +158,57 @@ export class HandledRequest implements PawlRequest {
     return this.#route.plugin.strict || this.#progress === 'running'
   }
 
-  async #process(pipeline: string, execute: Execute): Promise<void> {
+  async #process(pipeline: string, choose: () => JsonValue | undefined, execute: Execute): Promise<void> {
     if (this.#progress === 'running' || this.#progress === 'answered') {
       throw new PawlError('PAWL_SECOND_RUN', `The handler of ${this.#name} ran a second pipeline.`)
     }
-    const { key } = this.#takenKey
+    const { key, generated: generatedKey } = this.#takenKey
     this.#progress = 'running'
+    const { log } = this.#request
+    // Outside of what follows: an error of the scope function, such as 403, is the application's to answer.
     const scope = await this.#route.plugin.scope(this.#request)
     let outcome: Outcome
+    let logged: LoggedRequest
     try {
-      const sent = this.#fingerprint.get()
-      if (sent.type === 'refused') return await this.#answer({ type: 'problem', problem: sent.problem })
+      const sent = this.#fingerprint.get(choose())
+      if (sent.type === 'refused') return await this.#refuse(sent.problem)
       const { fingerprint } = sent
       const request = { scope: this.#checkScope(scope), key: this.#storedKey(key), fingerprint }
-      const keyHash = hashName(request.scope, request.key)
-      outcome = await this.#settle(keyHash, () => execute(request))
-      logOutcome(this.#request.log, keyHash, pipeline, outcome)
+      logged = { keyHash: hashName(request.scope, request.key), pipeline, generatedKey }
+      outcome = await settleOutcome(() => execute(request), this.#waitFor(logged.keyHash))
     } catch (error) {
-      const answer = answerToThrown(error)
-      const level = answer.type === 'problem' && answer.problem.code === 'internal_error' ? 'error' : 'info'
-      this.#request.log[level]({ err: error }, 'idempotent request refused')
-      return this.#answer(answer)
+      const problem = problemOf(error)
+      logThrownByEngine(log, problem.code, error)
+      return this.#answer({ type: 'problem', problem })
     }
-    const thrown = this.#atomic === null ? null : errorOfHandler(outcome)
-    if (thrown !== null) {
-      this.#progress = 'failed'
-      // What the handler set was for an answer that we refuse; with its own errors, it stays as on a plain route.
-      if (this.#atomic !== null && thrown.error instanceof PawlError)
-        restoreHead(this.#reply, { ...this.#atomic.head, status: 500 })
-      throw thrown.error
-    }
-    if (this.#atomic !== null && outcome.type !== 'completed') restoreHead(this.#reply, this.#atomic.head)
+    if (this.#atomic !== null) this.#leaveAtomic(this.#atomic, outcome, logged)
+    logOutcome(log, logged, outcome)
     return this.#answer(answerTo(outcome))
   }
 
-  /** Asks again while another holder runs the key, for as long as the route waits. */
-  async #settle(keyHash: string, ask: () => Promise<Outcome>): Promise<Outcome> {
-    const until = performance.now() + this.#route.waitMs
-    for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, MAX_POLL_MS)) {
-      const outcome = await ask()
-      const leftMs = until - performance.now()
-      const clientIsGone = this.#reply.raw.destroyed
-      if (outcome.type !== 'in_flight' || leftMs <= 0 || clientIsGone) return outcome
-      // Jitter, so that a crowd of duplicates does not ask all at once.
-      await this.#waitingRoom.news(keyHash, Math.min(leftMs, pollMs * (0.5 + Math.random() / 2)))
+  /** Throws what the handler threw, for the application to answer. Otherwise the reply is as if it had not run. */
+  #leaveAtomic({ head }: AtomicRun, outcome: Outcome, logged: LoggedRequest): void {
+    const thrown = errorOfHandler(outcome)
+    if (thrown === null) {
+      if (outcome.type !== 'completed') restoreHead(this.#reply, head)
+      return
     }
+    this.#progress = 'failed'
+    logThrown(this.#request.log, logged)
+    // What the handler set was for an answer that we refuse; with its own errors, it stays as on a plain route.
+    if (thrown.error instanceof PawlError) restoreHead(this.#reply, { ...head, status: 500 })
+    throw thrown.error
+  }
+
+  #waitFor(keyHash: string): Wait {
+    const { raw } = this.#reply
+    const clientIsGone = () => raw.destroyed
+    return { room: this.#waitingRoom, keyHash, waitMs: this.#route.waitMs, clientIsGone }
+  }
+
+  async #refuse(problem: Problem): Promise<void> {
+    logNotAccepted(this.#request.log, problem.code)
+    await this.#answer({ type: 'problem', problem })
   }
 
   async #answer(answer: Answer): Promise<void> {
@@ -226,6 +245,11 @@ export class HandledRequest implements PawlRequest {
   get #name(): string {
     return `${this.#request.method} ${this.#request.routeOptions.url ?? this.#request.url}`
   }
+}
+
+/** What is no pipeline is for the engine to refuse. */
+function nameOf(pipeline: { readonly name: string } | undefined): string {
+  return pipeline?.name ?? 'unknown'
 }
 
 type Execute = (request: {

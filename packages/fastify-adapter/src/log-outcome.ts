@@ -1,14 +1,18 @@
 import type { Outcome } from '@pawl/core'
 import type { FastifyBaseLogger } from 'fastify'
+import type { ProblemCode } from './problems.js'
 
-/** One line per request, at the level of whoever has to act on it. The key is hashed: logs travel. */
-export function logOutcome(
-  log: FastifyBaseLogger,
-  keyHash: string,
-  pipeline: string,
-  outcome: Outcome,
-): void {
-  const common = { outcome: outcome.type, keyHash, pipeline }
+/** What the line says of the request. The key is hashed: logs travel. */
+export interface LoggedRequest {
+  readonly keyHash: string
+  readonly pipeline: string
+  /** The client sent no key. */
+  readonly generatedKey: boolean
+}
+
+/** One line per request, at the level of whoever has to act on it. */
+export function logOutcome(log: FastifyBaseLogger, request: LoggedRequest, outcome: Outcome): void {
+  const common = { outcome: outcome.type, ...request }
   const line = (more: object = {}) => ({ idempotency: { ...common, ...more } })
   switch (outcome.type) {
     case 'completed':
@@ -45,4 +49,23 @@ export function logOutcome(
     case 'unavailable':
       log.error({ ...line(), err: outcome.error }, 'the idempotency store is not available')
   }
+}
+
+/** The handler of an atomic route threw. What it threw is logged by Fastify, with the answer to it. */
+export function logThrown(log: FastifyBaseLogger, request: LoggedRequest): void {
+  log.info({ idempotency: { outcome: 'threw', ...request } }, 'idempotent request undone: its handler threw')
+}
+
+/** A request that was answered before its key was looked up. */
+export function logNotAccepted(log: FastifyBaseLogger, code: ProblemCode): void {
+  log.info({ idempotency: { outcome: 'not_accepted', code } }, 'idempotent request not accepted')
+}
+
+/** A request that could not be given to the engine: the client's mistake, or the developer's. */
+export function logThrownByEngine(log: FastifyBaseLogger, code: ProblemCode, error: unknown): void {
+  const level = code === 'internal_error' ? 'error' : 'info'
+  log[level](
+    { idempotency: { outcome: 'not_accepted', code }, err: error },
+    'idempotent request not accepted',
+  )
 }

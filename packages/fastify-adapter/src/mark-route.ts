@@ -1,5 +1,4 @@
-import type { PipelineSettings } from '@pawl/core'
-import { invalidOption } from '@pawl/core/internal'
+import { prepareUnlisted } from '@pawl/core/internal'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { type AtomicPipeline, atomicPipeline } from './atomic.js'
 import { handledRequest } from './augmentation.js'
@@ -9,26 +8,6 @@ import type { WaitingRoom } from './waiting-room.js'
 
 type Handler = RouteOptions['handler']
 
-/** Handlers that `app.atomic` gave, with the settings it was given. */
-const atomicHandlers = new WeakMap<
-  Handler,
-  { readonly handler: Handler; readonly settings: PipelineSettings }
->()
-
-/** A handler that becomes one transaction, once a route is declared with it. */
-export function atomicHandler(handler: Handler, settings: PipelineSettings = {}): Handler {
-  if (typeof handler !== 'function') {
-    const owner = { code: 'PAWL_INVALID_OPTION', where: 'app.atomic' } as const
-    throw invalidOption(owner, 'the first argument', handler, 'a handler')
-  }
-  // A function of its own for each: the same handler may be atomic on one route and plain on another.
-  const atomic: Handler = function atomic(request, reply) {
-    return handler.call(this, request, reply)
-  }
-  atomicHandlers.set(atomic, { handler, settings })
-  return atomic
-}
-
 /** Reads a route's `idempotency` option and puts the route under it; null where it has none. */
 export function markRoute(
   route: RouteOptions,
@@ -36,21 +15,15 @@ export function markRoute(
   waitingRoom: WaitingRoom,
 ): RouteMark | null {
   const { idempotency } = route as { readonly idempotency?: unknown }
-  const atomic = atomicHandlers.get(route.handler)
-  if (idempotency === undefined && atomic === undefined) return null
+  if (idempotency === undefined) return null
   const methods = methodsOf(route)
-  const name = `${methods.join(', ')} ${route.url}`
-  const mark = readRouteOption(plugin, name, idempotency === undefined ? true : idempotency)
-  if (mark.type === 'exempt') {
-    if (atomic === undefined) return mark
-    const owner = { code: 'PAWL_INVALID_OPTION', where: name } as const
-    throw invalidOption(owner, 'idempotency', idempotency, 'no exemption, since its handler is atomic')
-  }
+  const mark = readRouteOption(plugin, `${methods.join(', ')} ${route.url}`, idempotency)
+  if (mark.type === 'exempt') return mark
+  const { atomic } = mark.settings
   addHooks(route, mark.settings, waitingRoom)
-  route.handler =
-    atomic === undefined
-      ? watched(route.handler)
-      : runAtomic(atomic.handler, atomicPipeline(methods.join('-'), route.url, atomic.settings))
+  if (atomic === null) route.handler = watched(route.handler)
+  else
+    route.handler = inTransaction(route.handler, plugin, atomicPipeline(methods.join('-'), route.url, atomic))
   return mark
 }
 
@@ -98,7 +71,9 @@ function watched(handler: Handler): Handler {
   }
 }
 
-function runAtomic(handler: Handler, pipeline: AtomicPipeline): Handler {
+/** Settings that do not fit together are refused here, when the route is declared. */
+function inTransaction(handler: Handler, { engine }: PluginSettings, pipeline: AtomicPipeline): Handler {
+  prepareUnlisted(engine, pipeline)
   return function atomic(this: FastifyInstance, request, reply) {
     return handled(request).runAtomic(pipeline, () => handler.call(this, request, reply))
   }

@@ -1,4 +1,4 @@
-import type { Engine } from '@pawl/core'
+import type { Engine, PipelineSettings } from '@pawl/core'
 import {
   checkFunction,
   checkKnownOptions,
@@ -49,6 +49,18 @@ export interface IdempotencyOptions<Body = unknown, Query = unknown> extends Sha
    * fingerprint: ({ body: { sent_at, ...rest } }) => rest // a retry has another time stamp
    */
   readonly fingerprint?: ChooseFingerprint<Body, Query>
+  /**
+   * Turns the route's handler into one transaction: it works with `request.tx`, and what it returns is stored with its
+   * rows and replayed from then on. `true`, or the settings of that transaction.
+   *
+   * @example
+   * app.post('/notes', { schema, idempotency: { atomic: true } }, async (request, reply) => {
+   *   const note = await request.tx.insertInto('notes').values(request.body).returning('id').executeTakeFirstOrThrow()
+   *   reply.code(201)
+   *   return note
+   * })
+   */
+  readonly atomic?: boolean | PipelineSettings
 }
 
 /** Why a route that changes state takes no key. */
@@ -124,6 +136,8 @@ export interface RouteSettings {
   readonly keyScope: KeyScope
   readonly waitMs: number
   readonly fingerprint: ChooseFingerprint<never, never> | null
+  /** Null: the handler runs a pipeline. */
+  readonly atomic: PipelineSettings | null
 }
 
 /** How a route stands to idempotency. */
@@ -209,7 +223,7 @@ export function readRouteOption(plugin: PluginSettings, route: string, option: u
     return { type: 'exempt', reason: exempt }
   }
   const given = option === true ? {} : option
-  checkKnownOptions(owner, given, ['required', 'keyScope', 'onConflict', 'fingerprint'])
+  checkKnownOptions(owner, given, ['required', 'keyScope', 'onConflict', 'fingerprint', 'atomic'])
   const options = given as IdempotencyOptions
   checkBoolean(owner, 'required', options.required)
   checkOptionalFunction(owner, 'fingerprint', options.fingerprint)
@@ -220,8 +234,15 @@ export function readRouteOption(plugin: PluginSettings, route: string, option: u
       required: options.required ?? null,
       ...readShared(owner, options, plugin),
       fingerprint: (options.fingerprint as ChooseFingerprint<never, never> | undefined) ?? null,
+      atomic: readAtomic(owner, options.atomic ?? false),
     },
   }
+}
+
+function readAtomic(owner: OptionOwner, atomic: boolean | PipelineSettings): PipelineSettings | null {
+  if (typeof atomic === 'boolean') return atomic ? {} : null
+  if (typeof atomic === 'object' && atomic !== null) return atomic
+  throw invalidOption(owner, 'atomic', atomic, 'true, false or the settings of a pipeline')
 }
 
 interface Shared {

@@ -7,7 +7,7 @@ import { type AuditedRoute, auditRoute, routesBefore, unprotected } from './audi
 import { handledRequest } from './augmentation.js'
 import { documentRoute } from './document-route.js'
 import type { HandledRequest } from './handled-request.js'
-import { atomicHandler, markRoute, methodsOf } from './mark-route.js'
+import { markRoute, methodsOf } from './mark-route.js'
 import {
   type FastifyPawlOptions,
   type PluginSettings,
@@ -88,7 +88,6 @@ function register(app: Registered, own: Registration): void {
       return (this[handledRequest] ?? notMarked(this)).atomicTransaction.tx
     },
   })
-  app.decorate('atomic', atomicHandler as FastifyInstance['atomic'])
   app.decorate('idempotencyAudit', function (this: Registered) {
     return [...(this[registration]?.audited ?? [])]
   })

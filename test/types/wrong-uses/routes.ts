@@ -65,54 +65,30 @@ app.post('/a', { idempotency: { fingerprint: () => undefined } }, done)
 // Atomic handlers:
 
 // error: Argument of type '"riders"' is not assignable
-app.post(
-  '/a',
-  app.atomic(({ tx }) => tx.selectFrom('riders').selectAll().execute()),
-)
+app.post('/a', { idempotency: { atomic: true } }, ({ tx }) => tx.selectFrom('riders').selectAll().execute())
 // error: Argument of type '"riders"' is not assignable
-typed.post(
-  '/a',
-  { schema: { body: amount } },
-  typed.atomic(({ tx }) => tx.deleteFrom('riders').execute()),
+typed.post('/a', { schema: { body: amount }, idempotency: { atomic: true } }, ({ tx }) =>
+  tx.deleteFrom('riders').execute(),
 )
 // error: Property 'price' does not exist on type '{ amount: number; }'
-typed.post(
-  '/a',
-  { schema: { body: amount } },
-  typed.atomic(async ({ body }) => body.price),
-)
+typed.post('/a', { schema: { body: amount }, idempotency: { atomic: true } }, async ({ body }) => body.price)
 // error: Property 'price' does not exist on type 'Amount'
-app.post<{ Body: Amount }>(
-  '/a',
-  app.atomic(async ({ body }) => body.price),
-)
+app.post<{ Body: Amount }>('/a', { idempotency: { atomic: true } }, async ({ body }) => body.price)
 // error: 'body' is of type 'unknown'
-app.post(
-  '/a',
-  app.atomic(async ({ body }) => body.amount),
-)
+app.post('/a', { idempotency: { atomic: true } }, async ({ body }) => body.amount)
 // error: 'retention' does not exist in type 'PipelineSettings'
-app.post(
-  '/a',
-  app.atomic(async () => 'x', { retention: 1 }),
-)
+app.post('/a', { idempotency: { atomic: { retention: 1 } } }, async () => 'x')
 // error: Type '"strong"' is not assignable to type '"read committed" | "repeatable read" | "serializable" | undefined'
-app.post(
-  '/a',
-  app.atomic(async () => 'x', { isolation: 'strong' }),
-)
+app.post('/a', { idempotency: { atomic: { isolation: 'strong' } } }, async () => 'x')
 // error: a Date is not JSON: keep date.toISOString()
-app.post(
-  '/a',
-  app.atomic(async (request) => request.pawl.stage('send', { at: new Date() })),
+app.post('/a', { idempotency: { atomic: true } }, async (request) =>
+  request.pawl.stage('send', { at: new Date() }),
 )
 
 // error: Type 'number' is not assignable to type 'string'
-typed.post(
-  '/a',
-  { schema: { response: { 200: created } } },
-  typed.atomic(async () => ({ id: 5 })),
-)
+typed.post('/a', { schema: { response: { 200: created } }, idempotency: { atomic: true } }, async () => ({
+  id: 5,
+}))
 
 // The options of the plugin:
 

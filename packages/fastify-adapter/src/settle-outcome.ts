@@ -1,0 +1,25 @@
+import type { Outcome } from '@pawl/core'
+import { FIRST_POLL_MS, MAX_POLL_MS } from './limits.js'
+import type { WaitingRoom } from './waiting-room.js'
+
+/** How a duplicate waits for the first of its kind. */
+export interface Wait {
+  readonly room: WaitingRoom
+  readonly keyHash: string
+  /** 0: not at all. */
+  readonly waitMs: number
+  /** Nobody waits for the answer any more. */
+  readonly clientIsGone: () => boolean
+}
+
+/** Asks for the outcome, and again while another holder runs the key, for as long as the route waits. */
+export async function settleOutcome(ask: () => Promise<Outcome>, wait: Wait): Promise<Outcome> {
+  const until = performance.now() + wait.waitMs
+  for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, MAX_POLL_MS)) {
+    const outcome = await ask()
+    const leftMs = until - performance.now()
+    if (outcome.type !== 'in_flight' || leftMs <= 0 || wait.clientIsGone()) return outcome
+    // Jitter, so that a crowd of duplicates does not ask all at once.
+    await wait.room.news(wait.keyHash, Math.min(leftMs, pollMs * (0.5 + Math.random() / 2)))
+  }
+}
