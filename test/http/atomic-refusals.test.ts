@@ -85,5 +85,7 @@ test('nothing that the handler set goes out with the refusal, and its status is 
   )
   const response = await post(app, '/notes')
   expect([response.statusCode, response.headers['set-cookie']]).toEqual([500, undefined])
-  expect(response.json<{ told: string }>().told).toContain('An atomic handler called reply.send()')
+  expect(response.json<{ told: string }>().told).toContain(
+    'The atomic handler of POST /notes called reply.send()',
+  )
 })

@@ -17,10 +17,10 @@ describe('settings', () => {
   test.each([
     [
       { isolation: 'strong' },
-      /atomic\.post\.notes'?: isolation is 'strong'; it takes one of 'read committed'/,
+      /idempotency of POST \/notes: atomic: isolation is 'strong'; it takes one of 'read committed'/,
     ],
     [{ retentionMs: -1 }, /retentionMs is -1; it takes a whole number of 1 or more/],
-    [{ retention: 1 }, /unknown option 'retention'/],
+    [{ retention: 1 }, /unknown option 'retention'. Known are isolation, /],
   ])('%o are refused when the route is declared', async (settings, message) => {
     const refused = noteApp(async () => 'x', { settings: settings as object })
     await expect(refused).rejects.toThrow(message)

@@ -141,7 +141,7 @@ test('registering it twice on one instance is refused', async () => {
   await app.register(fastifyPawl, plugin)
   await expect(async () => app.register(fastifyPawl, plugin)).rejects.toMatchObject({
     code: 'PAWL_INVALID_OPTION',
-    message: expect.stringContaining('encapsulate the second') as string,
+    message: expect.stringContaining('it is registered on this instance already') as string,
   })
 })
 

@@ -242,7 +242,7 @@ test('a fingerprint of the route that is not JSON is a mistake of the server, an
   const failed = await send(app, SENT)
   expect(failed.statusCode).toBe(500)
   expect(failed.json()).toMatchObject({ code: 'internal_error' })
-  const err = expect.objectContaining({ code: 'PAWL_NOT_JSON' }) as object
+  const err = expect.objectContaining({ code: 'PAWL_UNREADABLE_BODY' }) as object
   expect(log).toContainEqual(expect.objectContaining({ level: 50, err }))
   expect(await keyRows(database)).toEqual([])
 })

@@ -84,7 +84,9 @@ describe.each(['before', 'after'] as const)('with @fastify/swagger registered %s
       ])
       const { '2XX': success, 400: missing, 409: running, 422: reused, 503: later } = operation.responses
       expect(success).toEqual({ description: 'Default Response' })
-      expect(missing?.description).toBe('An idempotency key is required')
+      expect(missing?.description).toBe(
+        required === true ? 'An idempotency key is required' : 'The idempotency key is not usable',
+      )
       expect(running?.description).toBe('The request is being processed')
       expect(reused?.description).toBe('The idempotency key belongs to another request')
       expect(later?.description).toBe('The request could not be completed now')

@@ -77,9 +77,9 @@ describe('the plugin refuses', () => {
 })
 
 const routeMistakes: Mistake[] = [
-  [{ idempotency: 'yes' }, "the options are 'yes'; they have to be an object"],
-  [{ idempotency: null }, 'the options are null; they have to be an object'],
-  [{ idempotency: 1 }, 'the options are 1; they have to be an object'],
+  [{ idempotency: 'yes' }, "the option is 'yes'; it takes true, false or an object"],
+  [{ idempotency: null }, 'the option is null; it takes true, false or an object'],
+  [{ idempotency: 1 }, 'the option is 1; it takes true, false or an object'],
   [{ idempotency: { required: 'no' } }, "required is 'no'; it takes true or false"],
   [{ idempotency: { keyScope: 'user' } }, "keyScope is 'user'; it takes one of 'account', 'route'"],
   [{ idempotency: { onConflict: 'wait' } }, "onConflict is 'wait'; it takes 'reject' or { waitMs }"],
@@ -94,7 +94,7 @@ const routeMistakes: Mistake[] = [
   ],
   [{ idempotency: { exempt: '' } }, "exempt is ''; it takes the reason, as text"],
   [{ idempotency: { exempt: true } }, 'exempt is true; it takes the reason, as text'],
-  [{ idempotency: { exempt: 'reads', required: true } }, "unknown option 'required'. Known are exempt"],
+  [{ idempotency: { exempt: 'reads', required: true } }, 'required is true; it takes nothing beside exempt'],
 ]
 
 describe('a route refuses', () => {

@@ -30,6 +30,11 @@ describe('createEngine names the option, what it got and what it takes', () => {
     ],
     ['no pool', { pipelines: [ride] }, 'pool is undefined; it takes a pg.Pool'],
     ['a pool that is none', { pool: {}, pipelines: [ride] }, 'pool is an object; it takes a pg.Pool'],
+    [
+      'an address in place of a pool, whose password is not told',
+      { pool: 'postgresql://me:secret@host/db', pipelines: [ride] },
+      'pool is a string; it takes a pg.Pool',
+    ],
     ['no pipelines', { pool }, 'pipelines is undefined; it takes a list of pipelines'],
     ['a pipeline without list', { pool, pipelines: ride }, 'pipelines is an object'],
     ['something else in the list', { pool, pipelines: [null] }, 'holds something that is not a pipeline'],

@@ -64,7 +64,8 @@ export function checkOneOf(
 }
 
 function show(value: unknown): string {
-  if (typeof value === 'string') return `'${value.slice(0, 80)}'`
+  // A connection string in the wrong place: its password must not end in a log.
+  if (typeof value === 'string') return value.includes('@') ? 'a string' : `'${value.slice(0, 80)}'`
   if (typeof value === 'function') return 'a function'
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
   return String(value)

@@ -30,6 +30,8 @@ export interface AtomicRun {
   readonly handler: () => unknown
   readonly storedHeaders: ReadonlySet<string>
   transaction: AtomicTransaction | null
+  /** Whether the handler asked for its transaction. */
+  used: boolean
 }
 
 /** Brings the request to its pipeline, which is declared once per route. */
@@ -53,6 +55,7 @@ export function atomicPipeline(method: string, route: string, settings: Pipeline
       const run = atomicRun.getStore()
       if (run === undefined) throw new TypeError(`${name} can only run for a request`)
       run.transaction = { tx, stage }
+      run.used = false
       try {
         return await runHandler(run)
       } finally {
@@ -66,7 +69,7 @@ async function runHandler(run: AtomicRun): Promise<Respond> {
   restoreHead(reply, head)
   const release = guardReply(reply)
   try {
-    return captureReply(reply, await awaitHandler(handler), storedHeaders)
+    return captureReply(reply, await awaitHandler(reply, handler), storedHeaders)
   } finally {
     release()
   }

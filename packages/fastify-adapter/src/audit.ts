@@ -73,15 +73,21 @@ function readDrawing(drawing: string): string[] {
 
 /** What has to be put right before money goes through the application; null if nothing has. */
 export function unprotected(routes: readonly AuditedRoute[]): PawlError | null {
-  const open = routes.filter(
-    ({ method, key }) => isKeyRequired(method) && (key === 'none' || key === 'unknown'),
-  )
-  if (open.length === 0) return null
-  const list = open.map(({ method, url }) => `${method} ${url}`)
-  return new PawlError(
-    'PAWL_UNPROTECTED_ROUTE',
-    `These routes take no idempotency key, so a retry repeats what they do: ${list.join(', ')}. Give each the ` +
-      "idempotency option, or say why it needs none with idempotency: { exempt: '…' }. Register the plugin, with await, " +
-      'before the routes.',
-  )
+  const listOf = (wanted: AuditedRoute['key']) =>
+    routes
+      .filter(({ method, key }) => isKeyRequired(method) && key === wanted)
+      .map(({ method, url }) => `${method} ${url}`)
+      .join(', ')
+  const [open, early] = [listOf('none'), listOf('unknown')]
+  const sentences = [
+    open === ''
+      ? ''
+      : `These routes take no idempotency key, so a retry repeats what they do: ${open}. Give each the idempotency ` +
+        "option, or say why it needs none with idempotency: { exempt: '…' }.",
+    early === ''
+      ? ''
+      : `These routes were declared before the plugin, which protects none of them: ${early}. Move them after ` +
+        'await app.register(fastifyPawl, …).',
+  ].filter((sentence) => sentence !== '')
+  return sentences.length === 0 ? null : new PawlError('PAWL_UNPROTECTED_ROUTE', sentences.join(' '))
 }

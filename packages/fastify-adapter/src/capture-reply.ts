@@ -1,5 +1,6 @@
 import { PawlError, type Respond, respondBytes } from '@pawl/core'
 import type { FastifyReply } from 'fastify'
+import { nameOfRoute } from './name-of-route.js'
 
 /** What would send, or take the reply away, before the transaction has committed. */
 const SENDS = ['send', 'redirect', 'hijack', 'callNotFound'] as const
@@ -30,6 +31,7 @@ export function guardReply(reply: FastifyReply): () => void {
   for (const method of SENDS) {
     const value = () => {
       throw refused(
+        reply,
         `called reply.${method}(). Return what to answer, with reply.code() and reply.header() for the rest: it is ` +
           'sent once the transaction has committed',
       )
@@ -43,9 +45,10 @@ export function guardReply(reply: FastifyReply): () => void {
 }
 
 /** What a handler gives: at once only if it is something, since Fastify's callback style is not for transactions. */
-export async function awaitHandler(handler: () => unknown): Promise<unknown> {
+export async function awaitHandler(reply: FastifyReply, handler: () => unknown): Promise<unknown> {
   const returned = handler()
-  if (returned === undefined) throw refused('returned nothing. Make it async, or return what to answer')
+  if (returned === undefined)
+    throw refused(reply, 'returned nothing. Make it async, or return what to answer')
   return returned
 }
 
@@ -55,7 +58,7 @@ export function captureReply(
   payload: unknown,
   storedHeaders: ReadonlySet<string>,
 ): Respond {
-  if (reply.raw.headersSent) throw refused('wrote to reply.raw')
+  if (reply.raw.headersSent) throw refused(reply, 'wrote to reply.raw')
   const { bytes, contentType } = serialize(reply, payload)
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(reply.getHeaders())) {
@@ -73,10 +76,10 @@ interface Serialized {
 
 /** As `reply.send` does it. */
 function serialize(reply: FastifyReply, payload: unknown): Serialized {
-  if (payload === reply) throw refused('returned its reply. Return what to answer')
+  if (payload === reply) throw refused(reply, 'returned its reply. Return what to answer')
   if (payload === undefined) return { bytes: '', contentType: null }
   if (isStream(payload)) {
-    throw refused('returned a stream, which cannot be stored. Return text, bytes or JSON')
+    throw refused(reply, 'returned a stream, which cannot be stored. Return text, bytes or JSON')
   }
   const given = reply.getHeader('content-type')
   if (ArrayBuffer.isView(payload)) {
@@ -114,6 +117,6 @@ function isStream(payload: unknown): boolean {
   return Symbol.asyncIterator in payload || Object.prototype.toString.call(payload) === '[object Response]'
 }
 
-function refused(what: string): PawlError {
-  return new PawlError('PAWL_REPLY_IN_ATOMIC', `An atomic handler ${what}.`)
+function refused({ request }: FastifyReply, what: string): PawlError {
+  return new PawlError('PAWL_REPLY_IN_ATOMIC', `The atomic handler of ${nameOfRoute(request)} ${what}.`)
 }

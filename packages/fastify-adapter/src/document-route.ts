@@ -7,7 +7,6 @@ import { type ProblemCode, problems } from './problems.js'
 
 /** What every marked route can answer besides its own responses. */
 const DOCUMENTED: readonly ProblemCode[] = [
-  'idempotency_key_missing',
   'request_in_progress',
   'idempotency_key_reused',
   'temporarily_unavailable',
@@ -21,6 +20,11 @@ const PROBLEM = {
     status: { type: 'integer' },
     detail: { type: 'string' },
     code: { type: 'string' },
+    instance: { type: 'string' },
+    errors: {
+      type: 'array',
+      items: { type: 'object', properties: { detail: { type: 'string' }, path: { type: 'string' } } },
+    },
   },
 }
 
@@ -48,7 +52,7 @@ export function documentRoute(route: RouteOptions, settings: RouteSettings): voi
   route.schema = {
     ...schema,
     headers: withHeader(schema.headers as HeaderSchema | undefined, route, settings),
-    response: { ...responsesOf(settings), ...(schema.response ?? SUCCESS) },
+    response: { ...responsesOf(route, settings), ...(schema.response ?? SUCCESS) },
   }
 }
 
@@ -59,7 +63,6 @@ interface HeaderSchema {
 
 function withHeader(headers: HeaderSchema = {}, route: RouteOptions, settings: RouteSettings): object {
   const { header } = settings.plugin
-  const required = settings.required ?? methodsOf(route).every(isKeyRequired)
   const key = {
     type: 'string',
     minLength: 1,
@@ -70,13 +73,19 @@ function withHeader(headers: HeaderSchema = {}, route: RouteOptions, settings: R
     type: 'object',
     ...headers,
     properties: { ...headers.properties, [header]: key },
-    required: [...(headers.required ?? []), ...(required ? [header] : [])],
+    required: [...(headers.required ?? []), ...(needsKey(route, settings) ? [header] : [])],
   }
 }
 
-function responsesOf({ plugin: { profile } }: RouteSettings): Record<string, object> {
+function needsKey(route: RouteOptions, settings: RouteSettings): boolean {
+  return settings.required ?? methodsOf(route).every(isKeyRequired)
+}
+
+function responsesOf(route: RouteOptions, settings: RouteSettings): Record<string, object> {
+  const { profile } = settings.plugin
+  const wrongKey = needsKey(route, settings) ? 'idempotency_key_missing' : 'idempotency_key_invalid'
   const responses: Record<string, { description: string; content: object }> = {}
-  for (const code of DOCUMENTED) {
+  for (const code of [wrongKey, ...DOCUMENTED] as const) {
     const status = String(profile.statusOf(code))
     const { title } = problems[code]
     const said = responses[status]?.description

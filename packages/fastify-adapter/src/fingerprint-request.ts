@@ -1,6 +1,7 @@
 import { PawlError, type JsonValue } from '@pawl/core'
 import { fingerprintOf } from '@pawl/core/internal'
 import type { FastifyRequest } from 'fastify'
+import { nameOfRoute } from './name-of-route.js'
 import type { Problem } from './problems.js'
 
 /** What a client sent, as it was parsed: validation has not yet added defaults, coerced or removed anything. */
@@ -47,13 +48,17 @@ export class SentFingerprint {
   }
 
   #chosen(choose: ChooseFingerprint<never, never>, sent: SentRequest<never, never>): string | Refused {
-    const chosen = choose(sent)
     try {
-      return hex(chosen)
-    } catch (error) {
+      return hex(choose(sent))
+    } catch (cause) {
       // Mostly it is part of what was sent, which the client answers for.
       if (isJson(this.#request) && !isComparable(sent.body)) return new Refused()
-      throw error
+      const why = cause instanceof Error ? cause.message : String(cause)
+      throw new PawlError(
+        'PAWL_UNREADABLE_BODY',
+        `idempotency.fingerprint of ${nameOfRoute(this.#request)} failed: ${why} It has to return JSON or bytes, at once.`,
+        { cause },
+      )
     }
   }
 }
@@ -117,10 +122,10 @@ function isJson({ headers }: FastifyRequest): boolean {
   return /^[^;]*\bjson\b/i.test(headers['content-type'] ?? '')
 }
 
-function unreadable({ headers, routeOptions }: FastifyRequest, cause: PawlError): PawlError {
+function unreadable(request: FastifyRequest, cause: PawlError): PawlError {
   return new PawlError(
     'PAWL_UNREADABLE_BODY',
-    `The body of ${routeOptions.url ?? 'a route'} (${headers['content-type'] ?? 'no content type'}) was parsed into ` +
+    `The body of ${nameOfRoute(request)} (${request.headers['content-type'] ?? 'no content type'}) was parsed into ` +
       'something that is neither JSON nor bytes, so a retry cannot be told from another request. ' +
       'Give the route idempotency.fingerprint, which says what counts.',
     { cause },

@@ -11,6 +11,7 @@ import {
   errorOfHandler,
 } from './atomic.js'
 import { headOf, restoreHead } from './capture-reply.js'
+import { checkScope } from './check-scope.js'
 import { SentFingerprint } from './fingerprint-request.js'
 import {
   type LoggedRequest,
@@ -18,7 +19,9 @@ import {
   logOutcome,
   logThrown,
   logThrownByEngine,
+  logUnusedTransaction,
 } from './log-outcome.js'
+import { nameOfRoute } from './name-of-route.js'
 import type { RouteSettings } from './options.js'
 import type { Problem } from './problems.js'
 import { readKey } from './read-key.js'
@@ -40,7 +43,7 @@ export interface PawlRequest {
    * @example
    * app.post('/rides', { schema, idempotency: true }, (request) => request.pawl.run(createRide, request.body))
    */
-  run<DB, Input>(pipeline: Pipeline<DB, Input>, input: NoInfer<Input>): Promise<void>
+  readonly run: <DB, Input>(pipeline: Pipeline<DB, Input>, input: NoInfer<Input>) => Promise<void>
 }
 
 /** One request to a marked route, from the parsed body to the answer. */
@@ -74,13 +77,16 @@ export class HandledRequest implements PawlRequest {
 
   /** What an atomic handler works with. */
   get atomicTransaction(): AtomicTransaction {
-    const transaction = this.#atomic?.transaction ?? null
-    if (transaction !== null) return transaction
-    throw new PawlError(
-      'PAWL_NOT_ATOMIC',
-      'request.tx and request.pawl.stage are there while an atomic handler runs: mark the route with ' +
-        'idempotency: { atomic: true }.',
-    )
+    const atomic = this.#atomic
+    if (atomic?.transaction != null) {
+      atomic.used = true
+      return atomic.transaction
+    }
+    const told =
+      atomic === null
+        ? 'is not atomic: request.tx and request.pawl.stage are for routes with idempotency: { atomic: true }'
+        : 'used request.tx or request.pawl.stage after its handler had returned: await every query (forEach(async …) does not)'
+    throw new PawlError('PAWL_NOT_ATOMIC', `${this.#name} ${told}.`)
   }
 
   /** After all hooks of the route: takes the key, or answers why not. */
@@ -109,11 +115,20 @@ export class HandledRequest implements PawlRequest {
     if (this.#progress !== 'answered') this.#progress = 'failed'
   }
 
-  async run<DB, Input>(pipeline: Pipeline<DB, Input>, input: NoInfer<Input>): Promise<void> {
+  // A function of its own, so that `const { run } = request.pawl` works.
+  readonly run: PawlRequest['run'] = async (pipeline, input) => {
     const { engine } = this.#route.plugin
+    if (this.#atomic !== null) {
+      throw new PawlError(
+        'PAWL_SECOND_RUN',
+        `${this.#name} is atomic: its handler is the transaction. Use request.tx, or take atomic off to run a pipeline.`,
+      )
+    }
+    if (input === undefined && this.#request.body === undefined)
+      return this.#refuse({ code: 'invalid_input', detail: 'This request has no content.' })
     // The route's own choice counts before that of its pipeline.
     const choose = () => (this.#route.fingerprint === null ? chosenFingerprint(pipeline, input) : undefined)
-    await this.#process(nameOf(pipeline), choose, (request) =>
+    return this.#process(nameOf(pipeline), choose, (request) =>
       engine.execute(pipeline, { ...request, input }),
     )
   }
@@ -122,7 +137,14 @@ export class HandledRequest implements PawlRequest {
   async runAtomic(pipeline: AtomicPipeline, handler: () => unknown): Promise<void> {
     const { engine, storedHeaders } = this.#route.plugin
     const reply = this.#reply
-    const atomic: AtomicRun = { reply, head: headOf(reply), handler, storedHeaders, transaction: null }
+    const atomic: AtomicRun = {
+      reply,
+      head: headOf(reply),
+      handler,
+      storedHeaders,
+      transaction: null,
+      used: false,
+    }
     this.#atomic = atomic
     await this.#process(
       pipeline.name,
@@ -146,10 +168,15 @@ export class HandledRequest implements PawlRequest {
             'Return request.pawl.run(…), throw an error, or take the idempotency option off the route.',
         )
       case 'running':
-        return new PawlError(
-          'PAWL_PIPELINE_NOT_RUN',
-          `The handler of ${this.#name} answered while its pipeline was running. Return request.pawl.run(…).`,
-        )
+        return this.#atomic === null
+          ? new PawlError(
+              'PAWL_PIPELINE_NOT_RUN',
+              `The handler of ${this.#name} answered while its pipeline was running. Return request.pawl.run(…).`,
+            )
+          : new PawlError(
+              'PAWL_REPLY_IN_ATOMIC',
+              `The atomic handler of ${this.#name} answered before its transaction had ended. Return what to answer.`,
+            )
     }
   }
 
@@ -173,12 +200,12 @@ export class HandledRequest implements PawlRequest {
       const sent = this.#fingerprint.get(choose())
       if (sent.type === 'refused') return await this.#refuse(sent.problem)
       const { fingerprint } = sent
-      const request = { scope: this.#checkScope(scope), key: this.#storedKey(key), fingerprint }
+      const request = { scope: checkScope(scope, this.#name), key: this.#storedKey(key), fingerprint }
       logged = { keyHash: hashName(request.scope, request.key), pipeline, generatedKey }
       outcome = await settleOutcome(() => execute(request), this.#waitFor(logged.keyHash))
     } catch (error) {
       const problem = problemOf(error)
-      logThrownByEngine(log, problem.code, error)
+      logThrownByEngine(log, this.#name, problem.code, error)
       return this.#answer({ type: 'problem', problem })
     }
     if (this.#atomic !== null) this.#leaveAtomic(this.#atomic, outcome, logged)
@@ -187,10 +214,12 @@ export class HandledRequest implements PawlRequest {
   }
 
   /** Throws what the handler threw, for the application to answer. Otherwise the reply is as if it had not run. */
-  #leaveAtomic({ head }: AtomicRun, outcome: Outcome, logged: LoggedRequest): void {
+  #leaveAtomic({ head, used }: AtomicRun, outcome: Outcome, logged: LoggedRequest): void {
     const thrown = errorOfHandler(outcome)
     if (thrown === null) {
       if (outcome.type !== 'completed') restoreHead(this.#reply, head)
+      else if (!used && outcome.response.status < 400 && this.#route.plugin.strict)
+        logUnusedTransaction(this.#request.log, this.#name)
       return
     }
     this.#progress = 'failed'
@@ -207,22 +236,13 @@ export class HandledRequest implements PawlRequest {
   }
 
   async #refuse(problem: Problem): Promise<void> {
-    logNotAccepted(this.#request.log, problem.code)
+    logNotAccepted(this.#request.log, this.#name, problem.code)
     await this.#answer({ type: 'problem', problem })
   }
 
   async #answer(answer: Answer): Promise<void> {
     this.#progress = 'answered'
     await sendAnswer(this.#reply, this.#route.plugin, answer, this.#key)
-  }
-
-  #checkScope(scope: unknown): string {
-    if (typeof scope === 'string' && scope !== '') return scope
-    throw new PawlError(
-      'PAWL_NO_SCOPE',
-      `The scope function gave ${scope === '' ? 'an empty string' : String(scope)} for ${this.#name}, so nobody owns the ` +
-        'key. Authenticate the request in a hook, and refuse it there if that fails.',
-    )
   }
 
   #storedKey(key: string): string {
@@ -243,7 +263,7 @@ export class HandledRequest implements PawlRequest {
   }
 
   get #name(): string {
-    return `${this.#request.method} ${this.#request.routeOptions.url ?? this.#request.url}`
+    return nameOfRoute(this.#request)
   }
 }
 

@@ -1,6 +1,9 @@
 /** Longest key, in characters: what clients and servers of the HTTP draft agree on. */
 export const MAX_KEY_LENGTH = 255
 
+/** Longest scope, in characters, as in core. */
+export const MAX_SCOPE_LENGTH = 255
+
 /** Longest wait for the first of two equal requests. A proxy in between gives up after a minute or so. */
 export const MAX_WAIT_MS = 10 * 60_000
 

@@ -57,15 +57,27 @@ export function logThrown(log: FastifyBaseLogger, request: LoggedRequest): void 
 }
 
 /** A request that was answered before its key was looked up. */
-export function logNotAccepted(log: FastifyBaseLogger, code: ProblemCode): void {
-  log.info({ idempotency: { outcome: 'not_accepted', code } }, 'idempotent request not accepted')
+export function logNotAccepted(log: FastifyBaseLogger, route: string, code: ProblemCode): void {
+  log.info({ idempotency: { outcome: 'not_accepted', route, code } }, 'idempotent request not accepted')
 }
 
 /** A request that could not be given to the engine: the client's mistake, or the developer's. */
-export function logThrownByEngine(log: FastifyBaseLogger, code: ProblemCode, error: unknown): void {
+export function logThrownByEngine(
+  log: FastifyBaseLogger,
+  route: string,
+  code: ProblemCode,
+  error: unknown,
+): void {
   const level = code === 'internal_error' ? 'error' : 'info'
   log[level](
-    { idempotency: { outcome: 'not_accepted', code }, err: error },
+    { idempotency: { outcome: 'not_accepted', route, code }, err: error },
     'idempotent request not accepted',
+  )
+}
+
+/** The likeliest slip on the way from a plain handler to an atomic one. */
+export function logUnusedTransaction(log: FastifyBaseLogger, route: string): void {
+  log.warn(
+    `The atomic handler of ${route} did not use request.tx: what it wrote through another connection is not protected.`,
   )
 }

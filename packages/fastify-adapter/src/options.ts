@@ -4,6 +4,7 @@ import {
   checkKnownOptions,
   checkOneOf,
   checkOptionalFunction,
+  checkPipelineSettings,
   checkWholeNumber,
   invalidOption,
   type OptionOwner,
@@ -215,15 +216,24 @@ export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
 export function readRouteOption(plugin: PluginSettings, route: string, option: unknown): RouteMark {
   const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: `idempotency of ${route}` }
   if (option === false) return { type: 'exempt', reason: null }
-  if (typeof option === 'object' && option !== null && 'exempt' in option) {
-    checkKnownOptions(owner, option, ['exempt'])
-    const { exempt } = option
+  if (option !== true && (typeof option !== 'object' || option === null))
+    throw invalidOption(owner, 'the option', option, 'true, false or an object')
+  if (option !== true && 'exempt' in option) {
+    const { exempt, ...others } = option
+    const [other] = Object.keys(others)
+    if (other !== undefined)
+      throw invalidOption(
+        owner,
+        other,
+        others[other as never],
+        'nothing beside exempt: a route is exempt, or protected',
+      )
     if (typeof exempt !== 'string' || exempt === '')
       throw invalidOption(owner, 'exempt', exempt, 'the reason, as text')
     return { type: 'exempt', reason: exempt }
   }
   const given = option === true ? {} : option
-  checkKnownOptions(owner, given, ['required', 'keyScope', 'onConflict', 'fingerprint', 'atomic'])
+  checkKnownOptions(owner, given, ['required', 'keyScope', 'onConflict', 'fingerprint', 'atomic', 'exempt'])
   const options = given as IdempotencyOptions
   checkBoolean(owner, 'required', options.required)
   checkOptionalFunction(owner, 'fingerprint', options.fingerprint)
@@ -241,8 +251,10 @@ export function readRouteOption(plugin: PluginSettings, route: string, option: u
 
 function readAtomic(owner: OptionOwner, atomic: boolean | PipelineSettings): PipelineSettings | null {
   if (typeof atomic === 'boolean') return atomic ? {} : null
-  if (typeof atomic === 'object' && atomic !== null) return atomic
-  throw invalidOption(owner, 'atomic', atomic, 'true, false or the settings of a pipeline')
+  if (typeof atomic !== 'object' || atomic === null)
+    throw invalidOption(owner, 'atomic', atomic, 'true, false or the settings of a pipeline')
+  checkPipelineSettings({ ...owner, where: `${owner.where}: atomic` }, atomic)
+  return atomic
 }
 
 interface Shared {

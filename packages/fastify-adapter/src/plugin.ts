@@ -1,5 +1,4 @@
 import { PawlError } from '@pawl/core'
-import { invalidOption } from '@pawl/core/internal'
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import type { AtomicTransaction } from './atomic.js'
@@ -8,6 +7,7 @@ import { handledRequest } from './augmentation.js'
 import { documentRoute } from './document-route.js'
 import type { HandledRequest } from './handled-request.js'
 import { markRoute, methodsOf } from './mark-route.js'
+import { nameOfRoute } from './name-of-route.js'
 import {
   type FastifyPawlOptions,
   type PluginSettings,
@@ -67,12 +67,10 @@ const plugin: FastifyPluginAsync<FastifyPawlOptions> = async (app, options) => {
 /** Decorates once; another registration further in only takes the routes there over. */
 function register(app: Registered, own: Registration): void {
   if (Object.hasOwn(app, registration)) {
-    const owner = { code: 'PAWL_INVALID_OPTION', where: 'register(fastifyPawl)' } as const
-    throw invalidOption(
-      owner,
-      'the instance',
-      'one that has it already',
-      'one instance once: encapsulate the second',
+    throw new PawlError(
+      'PAWL_INVALID_OPTION',
+      'register(fastifyPawl): it is registered on this instance already. Register it once, or the second time inside ' +
+        'app.register(async (child) => …).',
     )
   }
   app[registration] = own
@@ -93,10 +91,10 @@ function register(app: Registered, own: Registration): void {
   })
 }
 
-function notMarked({ method, routeOptions, url }: FastifyRequest): never {
+function notMarked(request: FastifyRequest): never {
   throw new PawlError(
     'PAWL_ROUTE_NOT_MARKED',
-    `${method} ${routeOptions.url ?? url} has no idempotency option, or was declared before the plugin was there. Mark the ` +
+    `${nameOfRoute(request)} has no idempotency option, or was declared before the plugin was there. Mark the ` +
       'route, and await app.register(fastifyPawl, …) before it.',
   )
 }

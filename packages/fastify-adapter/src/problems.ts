@@ -13,7 +13,7 @@ export const problems = {
   idempotency_key_missing: {
     status: 400,
     title: 'An idempotency key is required',
-    detail: 'Send a key of your own with this request, and the same one with every retry of it.',
+    detail: 'Send the header idempotency-key with a key of your own, and the same one with every retry.',
     retry: false,
   },
   idempotency_key_invalid: {
@@ -31,7 +31,8 @@ export const problems = {
   idempotency_key_reused: {
     status: 422,
     title: 'The idempotency key belongs to another request',
-    detail: 'This key was used for a request with other content. Use a new key for a new request.',
+    detail:
+      'This key was used for another request: method, path, query or content differ. Use a new key for a new one.',
     retry: false,
   },
   request_in_progress: {

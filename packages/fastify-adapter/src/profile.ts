@@ -43,14 +43,15 @@ const stripe: Profile = {
   shouldRetryHeader: 'stripe-should-retry',
   statusOf: (code) => (code === 'idempotency_key_reused' ? 400 : problems[code].status),
   bodyOf(problem, typeUrl) {
+    const [wrong] = problem.errors ?? []
     const detail = problem.detail ?? kindOf(problem).detail
     return {
       error: {
         type: stripeType(problem.code),
         code: problem.code === 'request_in_progress' ? 'idempotency_key_in_use' : problem.code,
-        message: detail,
+        message: wrong === undefined ? detail : `${detail} ${wrong.path}: ${wrong.detail}`,
         doc_url: typeUrl,
-        param: problem.errors?.[0]?.path,
+        param: wrong?.path,
         request_id: problem.keyId,
       },
     }

@@ -1,4 +1,10 @@
-import { checkOneOf, checkWholeNumber, invalidOption, type OptionOwner } from '../check-option.js'
+import {
+  checkKnownOptions,
+  checkOneOf,
+  checkWholeNumber,
+  invalidOption,
+  type OptionOwner,
+} from '../check-option.js'
 import {
   DEFAULT_ABANDON_AFTER_MS,
   DEFAULT_CALL_TIMEOUT_MS,
@@ -82,6 +88,12 @@ export function checkSettings(owner: OptionOwner, settings: PipelineSettings): v
   }
   checkWholeNumber(owner, 'retentionMs', settings.retentionMs, 1)
   checkWholeNumber(owner, 'abandonAfterMs', settings.abandonAfterMs, 1)
+}
+
+/** Checks the names as well, for adapters that take settings in options of their own. */
+export function checkPipelineSettings(owner: OptionOwner, settings: PipelineSettings): void {
+  checkKnownOptions(owner, settings, PIPELINE_SETTING_NAMES)
+  checkSettings(owner, settings)
 }
 
 /** Later layers win. Time-outs left open follow the lease, so that a short lease needs no further settings. */

@@ -16,7 +16,7 @@ import {
   MAX_INT32,
 } from '../limits.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
-import { checkSettings, PIPELINE_SETTING_NAMES, type PipelineSettings } from '../pipeline/settings.js'
+import { checkPipelineSettings, type PipelineSettings } from '../pipeline/settings.js'
 import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../storage/tables.js'
 import type { Stager } from './engine-parts.js'
 import type { StrictOptions } from './strict-mode.js'
@@ -102,8 +102,7 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
 
 function checkDefaults(defaults: PipelineSettings): PipelineSettings {
   const owner: OptionOwner = { ...OWNER, where: 'createEngine: defaults' }
-  checkKnownOptions(owner, defaults, PIPELINE_SETTING_NAMES)
-  checkSettings(owner, defaults)
+  checkPipelineSettings(owner, defaults)
   return defaults
 }
 

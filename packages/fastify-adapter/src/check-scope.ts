@@ -1,0 +1,21 @@
+import { PawlError } from '@pawl/core'
+import { MAX_SCOPE_LENGTH } from './limits.js'
+
+/** The owner of the key, or the error that tells the developer why there is none. */
+export function checkScope(scope: unknown, route: string): string {
+  if (scope === undefined || scope === null || scope === '') {
+    throw noScope(
+      route,
+      'nothing, so nobody owns the key. Authenticate the request in a hook, and refuse it there if that fails',
+    )
+  }
+  if (typeof scope !== 'string')
+    throw noScope(route, `a value of type ${typeof scope}; it has to be a string. Return String(id)`)
+  if (scope.length > MAX_SCOPE_LENGTH)
+    throw noScope(route, `${scope.length} characters; ${MAX_SCOPE_LENGTH} are the most`)
+  return scope
+}
+
+function noScope(route: string, told: string): PawlError {
+  return new PawlError('PAWL_NO_SCOPE', `The scope function gave ${told} (${route}).`)
+}
