@@ -128,13 +128,23 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
   })
 
   test.each([
-    { command: 'COMMIT', swallow: false, left: [{ what: 'written' }] },
-    { command: 'COMMIT', swallow: true, left: [{ what: 'written' }] },
-    { command: 'COMMIT AND CHAIN', swallow: true, left: [{ what: 'written' }] },
-    { command: 'COMMIT; BEGIN', swallow: true, left: [{ what: 'written' }] },
+    { command: 'COMMIT', swallow: false, left: [] },
+    { command: ' commit', swallow: true, left: [] },
+    { command: 'END', swallow: true, left: [] },
+    { command: 'ABORT', swallow: true, left: [] },
+    { command: 'BEGIN', swallow: true, left: [] },
+    { command: 'START TRANSACTION', swallow: true, left: [] },
+    { command: "PREPARE TRANSACTION 'x'", swallow: true, left: [] },
+    { command: 'COMMIT AND CHAIN', swallow: true, left: [] },
+    { command: 'COMMIT; BEGIN', swallow: true, left: [] },
     { command: 'ROLLBACK', swallow: true, left: [] },
     { command: 'ROLLBACK AND CHAIN', swallow: true, left: [] },
     { command: 'ROLLBACK; BEGIN', swallow: true, left: [] },
+    { command: '/* hidden */ COMMIT', swallow: false, left: [{ what: 'written' }] },
+    { command: '/* hidden */ COMMIT', swallow: true, left: [{ what: 'written' }] },
+    { command: '/* hidden */ COMMIT AND CHAIN', swallow: true, left: [{ what: 'written' }] },
+    { command: 'SELECT 1; COMMIT; BEGIN', swallow: true, left: [{ what: 'written' }] },
+    { command: '/* hidden */ ROLLBACK AND CHAIN', swallow: true, left: [] },
   ])('a body that says $command itself (error swallowed: $swallow) advances nothing', async (how) => {
     const body: Body = async ({ tx }) => {
       await insert(tx, 'written')
@@ -150,7 +160,8 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
       recoveryPoint: 'started',
       error: { code: 'PAWL_TRANSACTION_ENDED' },
     })
-    // What the body committed is beyond reach; the recovery point is not moved along with it.
+    // Refused before it is sent, where it is seen. What was committed all the same is beyond reach; the recovery point is
+    // not moved along with it.
     expect(await audit()).toEqual(how.left)
     expect(await engine.inspect('s', REQUEST.key)).toMatchObject({ recoveryPoint: 'started', trail: [] })
     await engine.close()

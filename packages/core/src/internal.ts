@@ -19,6 +19,7 @@ export type { OptionOwner } from './check-option.js'
 export type { Position, Probe } from './driver/probe.js'
 export { fingerprintOf } from './key/fingerprint.js'
 export { providerKeyOf } from './key/provider-key.js'
+export { FORBIDDEN_HEADERS, isTransientStatus } from './pipeline/directive.js'
 export { checkPipelineSettings } from './pipeline/settings.js'
 
 /** An engine that awaits `probe` at every position of the protocol, and can be stopped dead. */

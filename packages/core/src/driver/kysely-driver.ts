@@ -170,6 +170,11 @@ class PhaseConnection extends SessionConnection {
 
   override async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     this.assertOpen()
+    // Before it is sent: afterwards, the phase's rows would be there without its recovery point.
+    if (ENDS_TRANSACTION.test(query.sql)) {
+      this.#endedByUser = true
+      throw endedByUser(this.#phase)
+    }
     const result = await this.session.query(query.sql, query.parameters)
     if (this.session.transactionStatus === 'I' || hasEndedTransaction(result, query.sql)) {
       this.#endedByUser = true
@@ -178,6 +183,10 @@ class PhaseConnection extends SessionConnection {
     return toKyselyResult<R>(result)
   }
 }
+
+/** Statements that end a transaction or begin another; not ROLLBACK TO, which goes back to a savepoint. */
+const ENDS_TRANSACTION =
+  /^\s*(?:(?:commit|end|abort|begin)\b|(?:start|prepare)\s+transaction\b|rollback\b(?!\s+(?:(?:work|transaction)\s+)?to\b))/i
 
 const CHANGES = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE'])
 

@@ -46,7 +46,7 @@ export class RetryLater {
 export type Directive = Respond | RetryLater
 
 /** Never stored: they belong to one connection or one moment, and a stored cookie is another user's session. */
-const FORBIDDEN_HEADERS = new Set([
+export const FORBIDDEN_HEADERS: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
   'date',
