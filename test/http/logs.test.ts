@@ -180,7 +180,7 @@ describe('the outcome is a field of one line, at the level of whoever has to act
     })
     await post(app, '/v1/notes/7')
     expect(outcomesIn(log)).toMatchObject([
-      { level: INFO, idempotency: { outcome: 'completed', pipeline: 'atomic.post.v1.notes.id' } },
+      { level: INFO, idempotency: { outcome: 'completed', pipeline: 'atomic.post.v1.notes' } },
     ])
   })
 })

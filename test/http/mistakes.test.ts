@@ -23,7 +23,8 @@ const run = (request: FastifyRequest) => request.pawl.run(answering, request.bod
 
 describe('what the developer is told', () => {
   test.each([
-    [42, /a value of type number; it has to be a string\. Return String\(id\) \(POST \/it\)\.$/],
+    [42, /gave a value of type number; it has to be a string \(POST \/it\)\.$/],
+    ['undefined', /gave 'undefined', which is what String\(\) makes of nothing\. .* \(POST \/it\)\.$/],
     ['x'.repeat(256), /gave 256 characters; 255 are the most \(POST \/it\)\.$/],
     [null, /^The scope function gave nothing, so nobody owns the key\. .*\(POST \/it\)\.$/],
   ])('of a scope that is not usable: %#', async (scope, message) => {

@@ -8,41 +8,134 @@ import {
   type Respond,
   type Stage,
 } from '@pawl/core'
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Transaction } from 'kysely'
-import { awaitHandler, captureReply, guardReply, type ReplyHead, restoreHead } from './capture-reply.js'
+import {
+  awaitHandler,
+  captureReply,
+  headOf,
+  refusedAnswer,
+  type ReplyHead,
+  restoreHead,
+} from './capture-reply.js'
+import { copyPlain } from './copy-plain.js'
+import { guardReply } from './guard-reply.js'
 import { MAX_PIPELINE_NAME_LENGTH } from './limits.js'
 
 /** A pipeline on whatever database the engine has. */
 export type AtomicPipeline = Pipeline<any, null>
 
-/** What an atomic handler works with, while it runs. */
-export interface AtomicTransaction {
+/**
+ * One try of an atomic handler, in a transaction of its own. After a conflict there is another, while branches of the
+ * first may still be running: what these ask for belongs to the try they began in, never to the one that goes on.
+ */
+interface AtomicTry {
+  readonly of: AtomicRun
   readonly tx: Transaction<any>
   readonly stage: Stage
+  ended: boolean
+  /** What the handler did that it must not. */
+  refused: PawlError | null
 }
 
-/** One request to an atomic handler. `transaction` is there while the handler runs. */
-export interface AtomicRun {
-  readonly reply: FastifyReply
-  /** As it was before the handler. */
+/** Which try the code that asks belongs to. */
+const currentTry = new AsyncLocalStorage<AtomicTry>()
+/** Which request the engine runs: its pipeline is declared once per route. */
+const currentRun = new AsyncLocalStorage<AtomicRun>()
+
+/** One request to an atomic handler: all of its tries. */
+export class AtomicRun {
+  /** Whether the handler asked for its transaction, the last time it ran. */
+  used = false
+  /** Status and headers as hooks left them. */
   readonly head: ReplyHead
-  readonly handler: () => unknown
-  readonly storedHeaders: ReadonlySet<string>
-  transaction: AtomicTransaction | null
-  /** Whether the handler asked for its transaction. */
-  used: boolean
-}
+  readonly #request: FastifyRequest
+  readonly #reply: FastifyReply
+  readonly #handler: () => unknown
+  readonly #storedHeaders: ReadonlySet<string>
+  readonly #sent: Pick<FastifyRequest, 'body' | 'query' | 'params'>
+  #tries = 0
+  #latest: AtomicTry | null = null
 
-/** Brings the request to its pipeline, which is declared once per route. */
-export const atomicRun = new AsyncLocalStorage<AtomicRun>()
+  constructor(reply: FastifyReply, handler: () => unknown, storedHeaders: ReadonlySet<string>) {
+    const { body, query, params } = reply.request
+    this.#request = reply.request
+    this.#reply = reply
+    this.#handler = handler
+    this.#storedHeaders = storedHeaders
+    this.head = headOf(reply)
+    this.#sent = copyPlain({ body, query, params }) as Pick<FastifyRequest, 'body' | 'query' | 'params'>
+  }
+
+  /** Lets the engine run it; `execute` asks the engine to. */
+  async through(execute: () => Promise<Outcome>): Promise<Outcome> {
+    const release = guardReply(
+      this.#reply,
+      () => this.#standing(),
+      (what) => this.#refuse(what),
+    )
+    try {
+      return await currentRun.run(this, execute)
+    } finally {
+      this.#end()
+      release()
+    }
+  }
+
+  /** The transaction of the try that asks; null where that has ended, or there is none. */
+  transaction(): Pick<AtomicTry, 'tx' | 'stage'> | null {
+    if (this.#standing() !== 'running') return null
+    this.used = true
+    return currentTry.getStore() ?? null
+  }
+
+  /** Runs the handler once, in this transaction. */
+  async attempt(tx: Transaction<any>, stage: Stage): Promise<Respond> {
+    // One that waits for ever is left behind by the engine, and may yet wake up.
+    this.#end()
+    const mine: AtomicTry = { of: this, tx, stage, ended: false, refused: null }
+    this.#latest = mine
+    this.used = false
+    if (this.#tries++ > 0) this.#restore()
+    return currentTry.run(mine, async () => {
+      const payload = await awaitHandler(this.#reply, this.#handler).catch((error: unknown) => {
+        throw mine.refused ?? error
+      })
+      if (mine.refused !== null) throw mine.refused
+      return captureReply(this.#reply, this.head, payload, this.#storedHeaders)
+    })
+  }
+
+  #refuse(what: string): void {
+    const asking = currentTry.getStore()
+    if (asking !== undefined) asking.refused ??= refusedAnswer(this.#reply, what)
+  }
+
+  #end(): void {
+    if (this.#latest !== null) this.#latest.ended = true
+  }
+
+  /** What the handler changed in a try that is undone. */
+  #restore(): void {
+    restoreHead(this.#reply, this.head)
+    Object.assign(this.#request, copyPlain(this.#sent))
+  }
+
+  #standing(): 'running' | 'ended' | 'outside' {
+    const asking = currentTry.getStore()
+    if (asking?.of !== this) return 'outside'
+    return asking.ended ? 'ended' : 'running'
+  }
+}
 
 /**
  * The pipeline of an atomic handler: one local phase. Nothing is ever half-done, so neither crashes nor age make its key
  * stuck.
  */
 export function atomicPipeline(method: string, route: string, settings: PipelineSettings): AtomicPipeline {
-  const name = ['atomic', method.toLowerCase(), ...(route.match(/[A-Za-z0-9_-]+/g) ?? [])].join('.')
+  // Not the names of parameters, which may change without changing the route.
+  const parts = route.replaceAll(/:[A-Za-z0-9_]+/g, '').match(/[A-Za-z0-9_-]+/g) ?? []
+  const name = ['atomic', method.toLowerCase(), ...parts].join('.')
   return pawl<any>()
     .pipeline<null>({
       name: name.slice(0, MAX_PIPELINE_NAME_LENGTH),
@@ -51,38 +144,24 @@ export function atomicPipeline(method: string, route: string, settings: Pipeline
       abandonAfterMs: Number.MAX_SAFE_INTEGER,
       ...settings,
     })
-    .finish(async ({ tx, stage }) => {
-      const run = atomicRun.getStore()
+    .finish(({ tx, stage }) => {
+      const run = currentRun.getStore()
       if (run === undefined) throw new TypeError(`${name} can only run for a request`)
-      run.transaction = { tx, stage }
-      run.used = false
-      try {
-        return await runHandler(run)
-      } finally {
-        run.transaction = null
-      }
+      return run.attempt(tx, stage)
     })
-}
-
-async function runHandler(run: AtomicRun): Promise<Respond> {
-  const { reply, head, handler, storedHeaders } = run
-  restoreHead(reply, head)
-  const release = guardReply(reply)
-  try {
-    return captureReply(reply, await awaitHandler(reply, handler), storedHeaders)
-  } finally {
-    release()
-  }
 }
 
 /**
  * The error of an atomic handler, for the application's own error handler: one that nobody expected, or that has a status
  * of its own. Null where it is of the moment, such as a lost connection, or none.
  */
-export function errorOfHandler(outcome: Outcome): { readonly error: unknown } | null {
+export function errorOfHandler(
+  outcome: Outcome,
+): { readonly error: unknown; readonly status: number } | null {
   if (outcome.type !== 'retry_later' || outcome.response !== null) return null
   const { error, reason } = outcome
-  return reason === 'unknown_error' || statusOf(error) !== null ? { error } : null
+  const status = statusOf(error)
+  return reason === 'unknown_error' || status !== null ? { error, status: status ?? 500 } : null
 }
 
 function statusOf(error: unknown): number | null {

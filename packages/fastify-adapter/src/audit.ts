@@ -1,4 +1,5 @@
 import { PawlError } from '@pawl/core'
+import type { FastifyInstance } from 'fastify'
 import { isKeyRequired } from './handled-request.js'
 import type { RouteMark } from './options.js'
 
@@ -16,13 +17,13 @@ export interface AuditedRoute {
   readonly reason: string | null
 }
 
-/** Routes that are only read are not listed. */
-const STATE_CHANGING = ['POST', 'PATCH', 'PUT', 'DELETE']
+/** What only reads is not listed; methods of the application's own are. */
+const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS', 'TRACE', 'QUERY', 'SEARCH', 'PROPFIND', 'REPORT']
 
 /** The part of a route's declaration that an audit is about; null where it has no `idempotency` option. */
 export function auditRoute(methods: readonly string[], url: string, mark: RouteMark | null): AuditedRoute[] {
   return methods
-    .filter((method) => STATE_CHANGING.includes(method))
+    .filter((method) => !SAFE_METHODS.includes(method))
     .map((method) => ({
       method,
       url,
@@ -37,20 +38,15 @@ function keyOf(method: string, mark: RouteMark | null): AuditedRoute['key'] {
   return (mark.settings.required ?? isKeyRequired(method)) ? 'required' : 'optional'
 }
 
-/**
- * Routes that were declared before the plugin was there to see them: read from Fastify's own drawing of its routes.
- * Those that another registration in the same app has seen are not among them.
- */
-export function routesBefore(
-  draw: (method: string) => string,
-  seen: readonly AuditedRoute[],
-): AuditedRoute[] {
-  const known = new Set(seen.map(({ method, url }) => `${method} ${url}`))
-  return STATE_CHANGING.flatMap((method) =>
-    readDrawing(draw(method))
-      .filter((url) => !known.has(`${method} ${url}`))
-      .map((url) => ({ method, url, key: 'unknown', reason: null }) as const),
-  )
+/** Routes that were declared before the plugin was there to see them: read from Fastify's own drawing of its routes. */
+export function routesBefore(app: FastifyInstance): AuditedRoute[] {
+  return app.supportedMethods
+    .filter((method) => !SAFE_METHODS.includes(method))
+    .flatMap((method) =>
+      readDrawing(app.printRoutes({ method: method as 'POST' })).map(
+        (url) => ({ method, url, key: 'unknown', reason: null }) as const,
+      ),
+    )
 }
 
 /** What the drawing says where no path begins with a slash alone. */

@@ -1,13 +1,7 @@
 import { PawlError, type Respond, respondBytes } from '@pawl/core'
+import { FORBIDDEN_HEADERS, isTransientStatus } from '@pawl/core/internal'
 import type { FastifyReply } from 'fastify'
 import { nameOfRoute } from './name-of-route.js'
-
-/** What would send, or take the reply away, before the transaction has committed. */
-const SENDS = ['send', 'redirect', 'hijack', 'callNotFound'] as const
-
-/** A handler that returns its reply would wait for an answer that waits for the handler. */
-// oxlint-disable-next-line unicorn/no-thenable -- it is taken away, not added
-const AWAITS = 'then'
 
 /** Status and headers of a reply, as hooks left them. */
 export interface ReplyHead {
@@ -26,46 +20,34 @@ export function restoreHead(reply: FastifyReply, { status, headers }: ReplyHead)
   reply.headers(headers)
 }
 
-/** Keeps an atomic handler from answering before its transaction has committed. Gives the function that ends it. */
-export function guardReply(reply: FastifyReply): () => void {
-  for (const method of SENDS) {
-    const value = () => {
-      throw refused(
-        reply,
-        `called reply.${method}(). Return what to answer, with reply.code() and reply.header() for the rest: it is ` +
-          'sent once the transaction has committed',
-      )
-    }
-    Object.defineProperty(reply, method, { value, configurable: true })
-  }
-  Object.defineProperty(reply, AWAITS, { value: undefined, configurable: true })
-  return () => {
-    for (const method of [...SENDS, AWAITS]) Reflect.deleteProperty(reply, method)
-  }
-}
-
 /** What a handler gives: at once only if it is something, since Fastify's callback style is not for transactions. */
 export async function awaitHandler(reply: FastifyReply, handler: () => unknown): Promise<unknown> {
   const returned = handler()
   if (returned === undefined)
-    throw refused(reply, 'returned nothing. Make it async, or return what to answer')
+    throw refusedAnswer(reply, 'returned nothing. Make it async, or return what to answer')
   return returned
 }
 
 /** What a handler returned, with the status and headers it set, as the bytes that Fastify would send. */
 export function captureReply(
   reply: FastifyReply,
+  head: ReplyHead,
   payload: unknown,
   storedHeaders: ReadonlySet<string>,
 ): Respond {
-  if (reply.raw.headersSent) throw refused(reply, 'wrote to reply.raw')
+  if (reply.raw.headersSent) throw refusedAnswer(reply, 'wrote to reply.raw')
   const { bytes, contentType } = serialize(reply, payload)
+  const { statusCode } = reply
+  const isSentOnly = isTransientStatus(statusCode)
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(reply.getHeaders())) {
-    if (storedHeaders.has(name) && value !== undefined) headers[name] = [value].flat().join(', ')
+    // What hooks set, they set for the replay as well.
+    if (value === undefined || value === head.headers[name]) continue
+    if (storedHeaders.has(name) || (isSentOnly && !FORBIDDEN_HEADERS.has(name)))
+      headers[name] = [value].flat().join(', ')
   }
   if (contentType !== null) headers['content-type'] = contentType
-  return respondBytes(reply.statusCode, bytes, { headers })
+  return respondBytes(statusCode, bytes, { headers })
 }
 
 interface Serialized {
@@ -76,10 +58,12 @@ interface Serialized {
 
 /** As `reply.send` does it. */
 function serialize(reply: FastifyReply, payload: unknown): Serialized {
-  if (payload === reply) throw refused(reply, 'returned its reply. Return what to answer')
+  // As Fastify does it on a plain route: then nothing is stored, and the application's error handler answers.
+  if (payload instanceof Error) throw payload
+  if (payload === reply) throw refusedAnswer(reply, 'returned its reply. Return what to answer')
   if (payload === undefined) return { bytes: '', contentType: null }
   if (isStream(payload)) {
-    throw refused(reply, 'returned a stream, which cannot be stored. Return text, bytes or JSON')
+    throw refusedAnswer(reply, 'returned a stream, which cannot be stored. Return text, bytes or JSON')
   }
   const given = reply.getHeader('content-type')
   if (ArrayBuffer.isView(payload)) {
@@ -117,6 +101,6 @@ function isStream(payload: unknown): boolean {
   return Symbol.asyncIterator in payload || Object.prototype.toString.call(payload) === '[object Response]'
 }
 
-function refused({ request }: FastifyReply, what: string): PawlError {
+export function refusedAnswer({ request }: FastifyReply, what: string): PawlError {
   return new PawlError('PAWL_REPLY_IN_ATOMIC', `The atomic handler of ${nameOfRoute(request)} ${what}.`)
 }

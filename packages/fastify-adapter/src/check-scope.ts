@@ -1,6 +1,9 @@
 import { PawlError } from '@pawl/core'
 import { MAX_SCOPE_LENGTH } from './limits.js'
 
+/** What `String(user?.id)` gives for everybody who is nobody: all of them would share their keys. */
+const NOBODY = new Set(['undefined', 'null', 'NaN', '[object Object]'])
+
 /** The owner of the key, or the error that tells the developer why there is none. */
 export function checkScope(scope: unknown, route: string): string {
   if (scope === undefined || scope === null || scope === '') {
@@ -10,7 +13,13 @@ export function checkScope(scope: unknown, route: string): string {
     )
   }
   if (typeof scope !== 'string')
-    throw noScope(route, `a value of type ${typeof scope}; it has to be a string. Return String(id)`)
+    throw noScope(route, `a value of type ${typeof scope}; it has to be a string`)
+  if (NOBODY.has(scope)) {
+    throw noScope(
+      route,
+      `'${scope}', which is what String() makes of nothing. Return undefined where nobody is authenticated`,
+    )
+  }
   if (scope.length > MAX_SCOPE_LENGTH)
     throw noScope(route, `${scope.length} characters; ${MAX_SCOPE_LENGTH} are the most`)
   return scope

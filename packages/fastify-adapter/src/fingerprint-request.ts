@@ -1,7 +1,9 @@
 import { PawlError, type JsonValue } from '@pawl/core'
 import { fingerprintOf } from '@pawl/core/internal'
 import type { FastifyRequest } from 'fastify'
+import { copyPlain } from './copy-plain.js'
 import { nameOfRoute } from './name-of-route.js'
+import type { RouteSettings } from './options.js'
 import type { Problem } from './problems.js'
 
 /** What a client sent, as it was parsed: validation has not yet added defaults, coerced or removed anything. */
@@ -21,11 +23,13 @@ export type ChooseFingerprint<Body = unknown, Query = unknown> = (
 export class SentFingerprint {
   readonly #request: FastifyRequest
   readonly #choose: ChooseFingerprint<never, never> | null
+  readonly #constraints: string | null
   readonly #content: JsonValue | SentRequest | PawlError | Refused
 
-  constructor(request: FastifyRequest, choose: ChooseFingerprint<never, never> | null) {
+  constructor(request: FastifyRequest, { fingerprint: choose, constraints }: RouteSettings) {
     this.#request = request
     this.#choose = choose
+    this.#constraints = constraints
     this.#content = choose === null ? digest(request) : copy(request)
   }
 
@@ -34,9 +38,9 @@ export class SentFingerprint {
    * the pipeline itself says counts.
    */
   get(chosen?: JsonValue): { readonly type: 'comparable'; readonly fingerprint: JsonValue } | Refused {
-    const { method, url } = this.#request
-    const [path = url] = url.split('?', 1)
-    if (chosen !== undefined) return { type: 'comparable', fingerprint: { method, path, chosen } }
+    const { method, originalUrl } = this.#request
+    const target = { method, path: pathOf(originalUrl), constraints: this.#constraints ?? undefined }
+    if (chosen !== undefined) return { type: 'comparable', fingerprint: { ...target, chosen } }
     if (this.#content instanceof PawlError) throw this.#content
     if (this.#content instanceof Refused) return this.#content
     const content =
@@ -44,7 +48,7 @@ export class SentFingerprint {
         ? (this.#content as JsonValue)
         : this.#chosen(this.#choose, this.#content as SentRequest<never, never>)
     if (content instanceof Refused) return content
-    return { type: 'comparable', fingerprint: { method, path, content } }
+    return { type: 'comparable', fingerprint: { ...target, content } }
   }
 
   #chosen(choose: ChooseFingerprint<never, never>, sent: SentRequest<never, never>): string | Refused {
@@ -52,7 +56,7 @@ export class SentFingerprint {
       return hex(choose(sent))
     } catch (cause) {
       // Mostly it is part of what was sent, which the client answers for.
-      if (isJson(this.#request) && !isComparable(sent.body)) return new Refused()
+      if (isJson(this.#request) && isOfClient(whyNotComparable(sent.body))) return new Refused()
       const why = cause instanceof Error ? cause.message : String(cause)
       throw new PawlError(
         'PAWL_UNREADABLE_BODY',
@@ -80,7 +84,7 @@ function digest(request: FastifyRequest): JsonValue | PawlError | Refused {
     return { query: hex(query), body: body === undefined ? undefined : hex(body) }
   } catch (error) {
     if (!(error instanceof PawlError)) throw error
-    return isJson(request) ? new Refused() : unreadable(request, error)
+    return isJson(request) && isOfClient(error) ? new Refused() : unreadable(request, error)
   }
 }
 
@@ -95,27 +99,28 @@ function copy({ body, query }: FastifyRequest): SentRequest {
   }
 }
 
-/** What validation may change. Bytes, streams and objects of a class are left as they are, with their methods. */
-function copyPlain(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(copyPlain)
-  if (typeof value !== 'object' || value === null) return value
-  const prototype: unknown = Object.getPrototypeOf(value)
-  const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null
-  if (!isPlain) return value
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, copyPlain(member)]))
-}
-
 function hex(value: unknown): string {
   return fingerprintOf(value as JsonValue).toString('hex')
 }
 
-function isComparable(value: unknown): boolean {
+function whyNotComparable(value: unknown): unknown {
   try {
     hex(value)
-    return true
-  } catch {
-    return false
+    return null
+  } catch (error) {
+    return error
   }
+}
+
+/** What JSON text can do to a comparison. All else comes of what a parser made of it. */
+function isOfClient(error: unknown): boolean {
+  return error instanceof PawlError && /nested deeper|-?Infinity/.test(error.message)
+}
+
+/** As it was sent: before `rewriteUrl`, without query, and without the host that a proxy may put before it. */
+function pathOf(url: string): string {
+  const [path = ''] = url.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)
+  return path === '' ? '/' : path
 }
 
 function isJson({ headers }: FastifyRequest): boolean {

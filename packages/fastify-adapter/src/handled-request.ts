@@ -3,14 +3,8 @@ import { type JsonValue, type Outcome, PawlError, type Pipeline, type Stage } fr
 import { chosenFingerprint, executeUnlisted, hashName } from '@pawl/core/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Answer, answerTo, problemOf } from './answer.js'
-import {
-  type AtomicPipeline,
-  type AtomicRun,
-  atomicRun,
-  type AtomicTransaction,
-  errorOfHandler,
-} from './atomic.js'
-import { headOf, restoreHead } from './capture-reply.js'
+import { type AtomicPipeline, AtomicRun, errorOfHandler } from './atomic.js'
+import { restoreHead } from './capture-reply.js'
 import { checkScope } from './check-scope.js'
 import { SentFingerprint } from './fingerprint-request.js'
 import {
@@ -64,7 +58,7 @@ export class HandledRequest implements PawlRequest {
     this.#reply = reply
     this.#route = route
     this.#waitingRoom = waitingRoom
-    this.#fingerprint = new SentFingerprint(request, route.fingerprint)
+    this.#fingerprint = new SentFingerprint(request, route)
   }
 
   get key(): string {
@@ -76,27 +70,25 @@ export class HandledRequest implements PawlRequest {
   }
 
   /** What an atomic handler works with. */
-  get atomicTransaction(): AtomicTransaction {
-    const atomic = this.#atomic
-    if (atomic?.transaction != null) {
-      atomic.used = true
-      return atomic.transaction
-    }
+  get atomicTransaction(): NonNullable<ReturnType<AtomicRun['transaction']>> {
+    const transaction = this.#atomic?.transaction() ?? null
+    if (transaction !== null) return transaction
     const told =
-      atomic === null
+      this.#atomic === null
         ? 'is not atomic: request.tx and request.pawl.stage are for routes with idempotency: { atomic: true }'
-        : 'used request.tx or request.pawl.stage after its handler had returned: await every query (forEach(async …) does not)'
+        : 'used request.tx or request.pawl.stage after its handler had returned or was undone: await every query ' +
+          '(forEach(async …) does not)'
     throw new PawlError('PAWL_NOT_ATOMIC', `${this.#name} ${told}.`)
   }
 
-  /** After all hooks of the route: takes the key, or answers why not. */
-  async takeKey(): Promise<void> {
+  /** When the handler is about to be called: takes the key, or answers why not. Null: the handler is to go on. */
+  takeKey(): Promise<void> | null {
     const { header } = this.#route.plugin
     const read = readKey(this.#request.raw.rawHeaders, header)
     switch (read.type) {
       case 'given':
         this.#key = { key: read.key, generated: false }
-        return
+        break
       case 'unusable':
         return this.#refuse(read.problem)
       case 'absent': {
@@ -105,10 +97,8 @@ export class HandledRequest implements PawlRequest {
         this.#key = { key: `generated-${randomUUID()}`, generated: true }
       }
     }
-  }
-
-  handlerStarts(): void {
     this.#progress = 'handling'
+    return null
   }
 
   failed(): void {
@@ -126,31 +116,31 @@ export class HandledRequest implements PawlRequest {
     }
     if (input === undefined && this.#request.body === undefined)
       return this.#refuse({ code: 'invalid_input', detail: 'This request has no content.' })
-    // The route's own choice counts before that of its pipeline.
-    const choose = () => (this.#route.fingerprint === null ? chosenFingerprint(pipeline, input) : undefined)
-    return this.#process(nameOf(pipeline), choose, (request) =>
-      engine.execute(pipeline, { ...request, input }),
+    let isReadable = true
+    const choose = () => {
+      try {
+        // The route's own choice counts before that of its pipeline.
+        return this.#route.fingerprint === null ? chosenFingerprint(pipeline, input) : undefined
+      } catch {
+        isReadable = false
+        return undefined
+      }
+    }
+    return this.#process(nameOf(pipeline), choose, ({ fingerprint, ...request }) =>
+      // Without one, the engine asks the pipeline again, and knows whether the input or the function is to blame.
+      engine.execute(pipeline, isReadable ? { ...request, fingerprint, input } : { ...request, input }),
     )
   }
 
   /** Runs an atomic handler in the transaction that stores its answer. */
   async runAtomic(pipeline: AtomicPipeline, handler: () => unknown): Promise<void> {
     const { engine, storedHeaders } = this.#route.plugin
-    const reply = this.#reply
-    const atomic: AtomicRun = {
-      reply,
-      head: headOf(reply),
-      handler,
-      storedHeaders,
-      transaction: null,
-      used: false,
-    }
+    const atomic = new AtomicRun(this.#reply, handler, storedHeaders)
     this.#atomic = atomic
     await this.#process(
       pipeline.name,
       () => undefined,
-      (request) =>
-        atomicRun.run(atomic, () => executeUnlisted(engine, pipeline, { ...request, input: null })),
+      (request) => atomic.through(() => executeUnlisted(engine, pipeline, { ...request, input: null })),
     )
   }
 
@@ -192,8 +182,12 @@ export class HandledRequest implements PawlRequest {
     const { key, generated: generatedKey } = this.#takenKey
     this.#progress = 'running'
     const { log } = this.#request
-    // Outside of what follows: an error of the scope function, such as 403, is the application's to answer.
-    const scope = await this.#route.plugin.scope(this.#request)
+    let scope: unknown
+    try {
+      scope = await this.#route.plugin.scope(this.#request)
+    } catch (error) {
+      return this.#handOver(error)
+    }
     let outcome: Outcome
     let logged: LoggedRequest
     try {
@@ -224,20 +218,28 @@ export class HandledRequest implements PawlRequest {
     }
     this.#progress = 'failed'
     logThrown(this.#request.log, logged)
-    // What the handler set was for an answer that we refuse; with its own errors, it stays as on a plain route.
-    if (thrown.error instanceof PawlError) restoreHead(this.#reply, { ...head, status: 500 })
+    // What the handler set was for an answer that is not given.
+    restoreHead(this.#reply, { ...head, status: thrown.status })
     throw thrown.error
   }
 
   #waitFor(keyHash: string): Wait {
     const { raw } = this.#reply
-    const clientIsGone = () => raw.destroyed
+    // With HTTP/2, it is the stream that ends.
+    const { stream } = raw as { readonly stream?: { readonly destroyed: boolean } }
+    const clientIsGone = () => raw.destroyed || stream?.destroyed === true
     return { room: this.#waitingRoom, keyHash, waitMs: this.#route.waitMs, clientIsGone }
   }
 
   async #refuse(problem: Problem): Promise<void> {
     logNotAccepted(this.#request.log, this.#name, problem.code)
     await this.#answer({ type: 'problem', problem })
+  }
+
+  /** An error such as 403 is the application's to answer. Sent from here: a handler may have forgotten to return `run`. */
+  async #handOver(error: unknown): Promise<void> {
+    this.#progress = 'failed'
+    await this.#reply.send(error instanceof Error ? error : new Error(String(error)))
   }
 
   async #answer(answer: Answer): Promise<void> {
@@ -247,7 +249,8 @@ export class HandledRequest implements PawlRequest {
 
   #storedKey(key: string): string {
     const { method, routeOptions } = this.#request
-    return this.#route.keyScope === 'account' ? key : keyOfRoute(method, routeOptions.url ?? '', key)
+    const { keyScope, constraints } = this.#route
+    return keyScope === 'account' ? key : keyOfRoute(method, routeOptions.url ?? '', constraints, key)
   }
 
   get #keyIsRequired(): boolean {

@@ -17,7 +17,12 @@ export function markRoute(
   const { idempotency } = route as { readonly idempotency?: unknown }
   if (idempotency === undefined) return null
   const methods = methodsOf(route)
-  const mark = readRouteOption(plugin, `${methods.join(', ')} ${route.url}`, idempotency)
+  const mark = readRouteOption(
+    plugin,
+    `${methods.join(', ')} ${route.url}`,
+    constraintsOf(route),
+    idempotency,
+  )
   if (mark.type === 'exempt') return mark
   const { atomic } = mark.settings
   addHooks(route, mark.settings, waitingRoom)
@@ -27,23 +32,28 @@ export function markRoute(
   return mark
 }
 
+/** Routes of one path are told apart by their host, version or whatever else the application constrains them by. */
+function constraintsOf({ constraints }: RouteOptions): string | null {
+  const entries = Object.entries((constraints ?? {}) as Record<string, unknown>)
+  if (entries.length === 0) return null
+  return entries
+    .map(([name, value]) => `${name} ${String(value)}`)
+    .toSorted()
+    .join(', ')
+}
+
 export function methodsOf({ method }: RouteOptions): readonly string[] {
   return [method].flat()
 }
 
-/** Before validation, the body is as it was parsed. After all other hooks, the request is authenticated. */
+/** Before validation, the body is as it was parsed. */
 function addHooks(route: RouteOptions, settings: RouteSettings, waitingRoom: WaitingRoom): void {
   const readRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     request[handledRequest] = new HandledRequest(request, reply, settings, waitingRoom)
   }
   route.preValidation = [readRequest, ...listOf(route.preValidation)]
-  route.preHandler = [...listOf(route.preHandler), takeKey]
   route.onError = [...listOf(route.onError), noteFailure]
   route.onSend = [...listOf(route.onSend), checkAnswer]
-}
-
-async function takeKey(request: FastifyRequest): Promise<void> {
-  await handled(request).takeKey()
 }
 
 async function noteFailure(request: FastifyRequest): Promise<void> {
@@ -63,11 +73,13 @@ async function checkAnswer(request: FastifyRequest, reply: FastifyReply, payload
   return payload
 }
 
-/** Knows that the answer from now on is the handler's, not that of a hook. */
+/**
+ * Takes the key before the handler, and after every hook: also after those that other plugins add to the route later. From
+ * then on, an answer is the handler's.
+ */
 function watched(handler: Handler): Handler {
   return function watch(request, reply) {
-    handled(request).handlerStarts()
-    return handler.call(this, request, reply)
+    return handled(request).takeKey() ?? handler.call(this, request, reply)
   }
 }
 
@@ -75,7 +87,10 @@ function watched(handler: Handler): Handler {
 function inTransaction(handler: Handler, { engine }: PluginSettings, pipeline: AtomicPipeline): Handler {
   prepareUnlisted(engine, pipeline)
   return function atomic(this: FastifyInstance, request, reply) {
-    return handled(request).runAtomic(pipeline, () => handler.call(this, request, reply))
+    return (
+      handled(request).takeKey() ??
+      handled(request).runAtomic(pipeline, () => handler.call(this, request, reply))
+    )
   }
 }
 

@@ -6,6 +6,7 @@ import {
   checkOptionalFunction,
   checkPipelineSettings,
   checkWholeNumber,
+  FORBIDDEN_HEADERS,
   invalidOption,
   type OptionOwner,
 } from '@pawl/core/internal'
@@ -99,7 +100,10 @@ export interface FastifyPawlOptions extends SharedOptions {
   readonly header?: string
   /** Whose conventions answers follow. Default `ietf`: problem details as in RFC 9457. */
   readonly profile?: ProfileName
-  /** Headers of a response that are stored and replayed, besides content-type, location, link and etag. */
+  /**
+   * Headers of a response that are stored and replayed, besides content-type, content-encoding,
+   * location, link and etag.
+   */
   readonly storedHeaders?: readonly string[]
   /** Where `docs/http.md` can be read: the `type` of a problem is this address with the problem's code as fragment. */
   readonly problemBaseUrl?: string
@@ -137,6 +141,8 @@ export interface RouteSettings {
   readonly keyScope: KeyScope
   readonly waitMs: number
   readonly fingerprint: ChooseFingerprint<never, never> | null
+  /** What tells the route from others of the same path; null where nothing does. */
+  readonly constraints: string | null
   /** Null: the handler runs a pipeline. */
   readonly atomic: PipelineSettings | null
 }
@@ -147,23 +153,9 @@ export type RouteMark =
   | { readonly type: 'exempt'; readonly reason: string | null }
 
 const DEFAULT_HEADER = 'idempotency-key'
-const DEFAULT_STORED_HEADERS = ['content-type', 'etag', 'link', 'location']
+/** Part of the response itself; `content-encoding` for handlers that encode by themselves. */
+const DEFAULT_STORED_HEADERS = ['content-encoding', 'content-type', 'etag', 'link', 'location']
 const DEFAULT_PROBLEM_BASE_URL = 'https://pawl.dev/docs/http'
-
-/** They belong to one connection, one moment or one session, and are never replayed. */
-const NEVER_STORED = [
-  'connection',
-  'content-length',
-  'date',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'set-cookie',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]
 
 const TOKEN = /^[a-z0-9!#$%&'*+.^_`|~-]+$/
 const PLUGIN: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'register(fastifyPawl)' }
@@ -213,7 +205,12 @@ export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
 }
 
 /** Checks a route's `idempotency` option and fills in the plugin's defaults. */
-export function readRouteOption(plugin: PluginSettings, route: string, option: unknown): RouteMark {
+export function readRouteOption(
+  plugin: PluginSettings,
+  route: string,
+  constraints: string | null,
+  option: unknown,
+): RouteMark {
   const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: `idempotency of ${route}` }
   if (option === false) return { type: 'exempt', reason: null }
   if (option !== true && (typeof option !== 'object' || option === null))
@@ -241,6 +238,7 @@ export function readRouteOption(plugin: PluginSettings, route: string, option: u
     type: 'marked',
     settings: {
       plugin,
+      constraints,
       required: options.required ?? null,
       ...readShared(owner, options, plugin),
       fingerprint: (options.fingerprint as ChooseFingerprint<never, never> | undefined) ?? null,
@@ -284,7 +282,7 @@ function readWait(owner: OptionOwner, onConflict: OnConflict): number {
 function readStoredHeaders(names: readonly string[]): ReadonlySet<string> {
   if (!Array.isArray(names)) throw invalidOption(PLUGIN, 'storedHeaders', names, 'a list of header names')
   const added = names.map((name) => readHeaderName('storedHeaders', name))
-  const refused = added.find((name) => NEVER_STORED.includes(name))
+  const refused = added.find((name) => FORBIDDEN_HEADERS.has(name))
   if (refused !== undefined)
     throw invalidOption(PLUGIN, 'storedHeaders', refused, 'headers that may be replayed, and that is not one')
   return new Set([...DEFAULT_STORED_HEADERS, ...added])

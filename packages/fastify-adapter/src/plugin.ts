@@ -1,7 +1,7 @@
 import { PawlError } from '@pawl/core'
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
-import type { AtomicTransaction } from './atomic.js'
+import type { Transaction } from 'kysely'
 import { type AuditedRoute, auditRoute, routesBefore, unprotected } from './audit.js'
 import { handledRequest } from './augmentation.js'
 import { documentRoute } from './document-route.js'
@@ -25,17 +25,13 @@ interface Registration {
   readonly audited: AuditedRoute[]
 }
 
-/** What the registrations of one app have seen together. Encapsulated instances share their server. */
-const seenRoutes = new WeakMap<FastifyInstance['server'], AuditedRoute[]>()
+/** Apps that have a registration already. Encapsulated instances share their server. */
+const audited = new WeakSet<FastifyInstance['server']>()
 
 const plugin: FastifyPluginAsync<FastifyPawlOptions> = async (app, options) => {
   const settings = readPluginOptions(options)
-  const seen = seenRoutes.get(app.server) ?? []
-  seenRoutes.set(app.server, seen)
-  const own: Registration = {
-    settings,
-    audited: routesBefore((method) => app.printRoutes({ method: method as 'POST' }), seen),
-  }
+  const own: Registration = { settings, audited: audited.has(app.server) ? [] : routesBefore(app) }
+  audited.add(app.server)
   const marked: { readonly route: RouteOptions; readonly settings: RouteSettings }[] = []
   const waitingRoom = new WaitingRoom()
   register(app, own)
@@ -43,9 +39,7 @@ const plugin: FastifyPluginAsync<FastifyPawlOptions> = async (app, options) => {
   app.addHook('onRoute', function (this: Registered, route) {
     if (this[registration] !== own) return
     const mark = markRoute(route, settings, waitingRoom)
-    const audited = auditRoute(methodsOf(route), route.url, mark)
-    own.audited.push(...audited)
-    seen.push(...audited)
+    own.audited.push(...auditRoute(methodsOf(route), route.url, mark))
     if (mark?.type === 'marked') marked.push({ route, settings: mark.settings })
   })
 
@@ -73,8 +67,10 @@ function register(app: Registered, own: Registration): void {
         'app.register(async (child) => …).',
     )
   }
+  const isInherited = registration in app
   app[registration] = own
-  if (app.hasRequestDecorator('pawl')) return
+  // Asked of our own mark: a decorator of that name may be somebody else's, and then Fastify has to say so.
+  if (isInherited) return
   app.decorateRequest(handledRequest, null)
   app.decorateRequest('pawl', {
     getter(this: FastifyRequest): HandledRequest {
@@ -82,7 +78,7 @@ function register(app: Registered, own: Registration): void {
     },
   })
   app.decorateRequest('tx', {
-    getter(this: FastifyRequest): AtomicTransaction['tx'] {
+    getter(this: FastifyRequest): Transaction<any> {
       return (this[handledRequest] ?? notMarked(this)).atomicTransaction.tx
     },
   })

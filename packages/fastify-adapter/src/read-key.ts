@@ -1,4 +1,4 @@
-import { parseItem } from 'structured-headers'
+import { parseItem, serializeItem } from 'structured-headers'
 import { MAX_KEY_LENGTH } from './limits.js'
 import type { Problem } from './problems.js'
 
@@ -37,6 +37,11 @@ function withoutBlanks(value: string): string {
 
 function isBlank(character: string | undefined): boolean {
   return character === ' ' || character === '\t'
+}
+
+/** A key as a header that `readKey` reads again: bare where that can be. */
+export function writeKey(key: string): string {
+  return SEPARATORS.test(key) || withoutBlanks(key) !== key ? serializeItem([key, new Map()]) : key
 }
 
 function readString(text: string, name: string): ReadKey {

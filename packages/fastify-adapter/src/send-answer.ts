@@ -2,6 +2,10 @@ import type { FastifyReply } from 'fastify'
 import type { Answer } from './answer.js'
 import type { PluginSettings } from './options.js'
 import { type Problem, problems } from './problems.js'
+import { writeKey } from './read-key.js'
+
+/** The end of the year 9999: a date of HTTP has four digits. Later than that is never. */
+const MAX_HTTP_DATE_MS = Date.UTC(9999, 11, 31)
 
 /** The key an answer belongs to, as the client can send it again. */
 export interface AnsweredKey {
@@ -22,7 +26,8 @@ export async function sendAnswer(
 ): Promise<void> {
   // The request may have been answered meanwhile, by a time-out of the server's.
   if (reply.sent) return
-  if (key !== null && (key.generated || plugin.profile.echoesKey)) reply.header(plugin.header, key.key)
+  if (key !== null && (key.generated || plugin.profile.echoesKey))
+    reply.header(plugin.header, writeKey(key.key))
   if (answer.type === 'problem') sendProblem(reply, plugin, answer.problem)
   else sendResponse(reply, plugin, answer, key)
   // Otherwise Fastify takes the handler's `undefined` for a second answer while hooks still work on the first.
@@ -44,7 +49,7 @@ function sendResponse(
   }
   if (answer.replayed) reply.header(replayedHeader, 'true')
   // Nobody can ask for the replay of a key that the client did not choose.
-  if (answer.expiresAt !== null && key?.generated === false)
+  if (answer.expiresAt !== null && key?.generated === false && answer.expiresAt.getTime() <= MAX_HTTP_DATE_MS)
     reply.header('idempotency-expires', answer.expiresAt.toUTCString())
   if (answer.retryAfterMs !== null) {
     if (!reply.hasHeader('retry-after')) reply.header('retry-after', seconds(answer.retryAfterMs))

@@ -5,8 +5,11 @@ import { MAX_KEY_LENGTH } from './limits.js'
 const SEPARATOR = ' → '
 
 /** The key as it is stored where keys are unique per route: readable if there is room, hashed if not. */
-export function keyOfRoute(method: string, route: string, key: string): string {
-  const readable = `${method} ${route}${SEPARATOR}${key}`
+export function keyOfRoute(method: string, route: string, constraints: string | null, key: string): string {
+  // Not the names of parameters, which may change without changing the route.
+  const pattern = route.replaceAll(/:[A-Za-z0-9_]+/g, ':')
+  const constrained = constraints === null ? '' : ` (${constraints})`
+  const readable = `${method} ${pattern}${constrained}${SEPARATOR}${key}`
   if (readable.length <= MAX_KEY_LENGTH) return readable
   return `sha256${SEPARATOR}${createHash('sha256').update(readable).digest('hex')}`
 }

@@ -1,0 +1,215 @@
+import { sql } from 'kysely'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { describe, expect, test } from 'vitest'
+import { addNote, noteApp, notesIn, keysIn, post } from '../support/notes.js'
+import { gate } from '../support/signals.js'
+
+/** Fails the transaction with a conflict, as two that write the same rows would. */
+const conflict = (request: FastifyRequest) =>
+  sql`DO $$ BEGIN RAISE EXCEPTION 'conflict' USING ERRCODE = '40001'; END $$`.execute(request.tx)
+
+/** A handler whose first run meets a conflict, while a branch of it waits until the second run is under way. */
+function leavingBranch(branch: (request: FastifyRequest, reply: FastifyReply) => unknown) {
+  const secondRuns = gate()
+  const branchEnded = gate()
+  const told: string[] = []
+  let runs = 0
+  const handler = async (request: FastifyRequest, reply: FastifyReply) => {
+    if (++runs === 1) {
+      void secondRuns.opened
+        .then(() => branch(request, reply))
+        .catch((error: { readonly code?: string }) => void told.push(String(error.code)))
+        .finally(() => branchEnded.open())
+      await conflict(request)
+    }
+    secondRuns.open()
+    await branchEnded.opened
+    await addNote(request, `run ${runs}`)
+    return { runs }
+  }
+  return { handler, told }
+}
+
+describe('a branch of a run that was undone', () => {
+  test('writes nothing into the transaction of the run that goes on', async () => {
+    const { handler, told } = leavingBranch((request) => addNote(request, 'left behind'))
+    const { app, database } = await noteApp(handler)
+    expect((await post(app, '/notes')).json()).toEqual({ runs: 2 })
+    expect(await notesIn(database)).toEqual(['run 2'])
+    expect(told).toEqual(['PAWL_NOT_ATOMIC'])
+  })
+
+  test('stages no job there', async () => {
+    const { handler, told } = leavingBranch((request) => request.pawl.stage('left_behind', {}))
+    const { app, database } = await noteApp(handler)
+    await post(app, '/notes')
+    expect(await database.rows('SELECT name FROM pawl.staged_jobs')).toEqual([])
+    expect(told).toEqual(['PAWL_NOT_ATOMIC'])
+  })
+
+  test('changes nothing of its answer', async () => {
+    const { handler } = leavingBranch((_, reply) => {
+      reply.code(402).header('location', '/declined').type('text/plain')
+      reply.statusCode = 403
+      reply.removeHeader('x-run')
+      void reply.send('declined')
+    })
+    const { app } = await noteApp(async (request, reply) => {
+      reply.header('x-run', 'kept')
+      return handler(request, reply)
+    })
+    const response = await post(app, '/notes')
+    expect([response.statusCode, response.json()]).toEqual([200, { runs: 2 }])
+    expect(response.headers).toMatchObject({
+      'x-run': 'kept',
+      'content-type': 'application/json; charset=utf-8',
+    })
+    expect(response.headers['location']).toBeUndefined()
+  })
+})
+
+test('a run that is left behind by its time-out does nothing when it wakes up', async () => {
+  const wake = gate()
+  const ended = gate()
+  let runs = 0
+  const { app, database } = await noteApp(
+    async (request) => {
+      if (++runs > 1) return addNote(request, 'second').then(() => ({ runs }))
+      // Killed and swallowed: the engine tries again beside it.
+      await sql`SELECT pg_terminate_backend(pg_backend_pid())`.execute(request.tx).catch(() => {})
+      await wake.opened
+      await addNote(request, 'zombie').finally(() => ended.open())
+      return { runs: 'zombie' }
+    },
+    { settings: { idleTimeoutMs: 300, leaseMs: 5_000, statementTimeoutMs: 300, lockTimeoutMs: 300 } },
+  )
+  const answered = post(app, '/notes')
+  wake.open()
+  await ended.opened
+  const response = await answered
+  const again = await post(app, '/notes')
+  expect(await notesIn(database)).toEqual(['second'])
+  expect([response, again].at(-1)?.statusCode).toBe(200)
+})
+
+test('a run starts with the body, query and params as they came', async () => {
+  let runs = 0
+  const { app, database } = await noteApp(async (request) => {
+    const body = request.body as { amount: number; list: number[] }
+    body.amount *= 100
+    body.list.push(2)
+    if (++runs === 1) await conflict(request)
+    await addNote(request, JSON.stringify(request.body))
+    return 'noted'
+  })
+  await post(app, '/notes', { payload: { amount: 5, list: [1] } })
+  expect(await notesIn(database)).toEqual(['{"amount":500,"list":[1,2]}'])
+})
+
+test('an error that is returned is thrown, as on a plain route', async () => {
+  const { app, database } = await noteApp(async (request) => {
+    await addNote(request)
+    return Object.assign(new Error('insufficient funds'), { statusCode: 402 })
+  })
+  const response = await post(app, '/notes')
+  expect([response.statusCode, response.json<{ message: string }>().message]).toEqual([
+    402,
+    'insufficient funds',
+  ])
+  expect(await notesIn(database)).toEqual([])
+  expect(await keysIn(database)).toEqual([])
+})
+
+test('a failure at COMMIT takes back the status and headers that the handler set', async () => {
+  const { app, database } = await noteApp(async (request, reply) => {
+    await addNote(request, 'same')
+    await addNote(request, 'same')
+    reply.code(201).header('location', '/notes/1').header('set-cookie', 'session=1')
+    return 'noted'
+  })
+  await database.rows('ALTER TABLE audit ADD UNIQUE (what) DEFERRABLE INITIALLY DEFERRED')
+  const response = await post(app, '/notes')
+  expect(response.statusCode).toBe(500)
+  expect(response.headers).not.toHaveProperty('location')
+  expect(response.headers).not.toHaveProperty('set-cookie')
+  expect(await notesIn(database)).toEqual([])
+})
+
+test('a handler that commits by itself leaves a key for a person, and no second row', async () => {
+  const { app, database } = await noteApp(async (request) => {
+    await addNote(request)
+    await sql.raw('/* hidden */ COMMIT').execute(request.tx)
+    return 'noted'
+  })
+  expect((await post(app, '/notes')).statusCode).toBe(500)
+  expect((await post(app, '/notes')).json()).toMatchObject({ code: 'request_stuck' })
+  expect(await notesIn(database)).toEqual(['noted'])
+})
+
+describe('an answer from outside while an atomic handler runs', () => {
+  test('is given, and ends nothing but the request', async () => {
+    const timedOut = gate()
+    const { app, database } = await noteApp(
+      async (request) => {
+        await addNote(request)
+        await timedOut.opened
+        return 'noted'
+      },
+      { server: { handlerTimeout: 50 } },
+    )
+    const response = await post(app, '/notes')
+    expect(response.statusCode).toBe(503)
+    timedOut.open()
+    await database.rows('SELECT 1')
+    const again = await post(app, '/notes', { key: 'another' })
+    expect(again.statusCode).toBe(200)
+  })
+
+  test('a timer of the handler that sends is refused without ending the process', async () => {
+    const { app, database } = await noteApp(async (request, reply) => {
+      await addNote(request)
+      const sent = gate()
+      setTimeout(() => {
+        void reply.send('too early')
+        sent.open()
+      }, 1)
+      await sent.opened
+      return 'noted'
+    })
+    expect((await post(app, '/notes')).json()).toMatchObject({ code: 'PAWL_REPLY_IN_ATOMIC' })
+    expect(await notesIn(database)).toEqual([])
+  })
+})
+
+describe('headers of an atomic handler', () => {
+  test('all go out with an answer that is not stored', async () => {
+    const { app } = await noteApp(async (_, reply) => {
+      reply.code(429).header('retry-after', '120').header('x-limit', '5')
+      return { slow: 'down' }
+    })
+    const { statusCode, headers } = await post(app, '/notes')
+    expect([statusCode, headers['retry-after'], headers['x-limit']]).toEqual([429, '120', '5'])
+  })
+
+  test('an encoding of its own is replayed with the bytes', async () => {
+    const { app } = await noteApp(async (request, reply) => {
+      await addNote(request)
+      reply.header('content-encoding', 'identity')
+      return Buffer.from('encoded')
+    })
+    for (const _ of ['first', 'replay'])
+      expect((await post(app, '/notes')).headers['content-encoding']).toBe('identity')
+  })
+
+  test('those that hooks set are set for a replay anew, not stored', async () => {
+    const { app } = await noteApp((request) => addNote(request), {
+      before: (server) =>
+        void server.addHook(
+          'onRequest',
+          async (request, reply) => void reply.header('link', `<${request.id}>`),
+        ),
+    })
+    const links = [await post(app, '/notes'), await post(app, '/notes')].map(({ headers }) => headers['link'])
+    expect(links).toEqual(['<req-1>', '<req-2>'])
+  })
+})
