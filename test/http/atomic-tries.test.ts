@@ -158,7 +158,7 @@ describe('an answer from outside while an atomic handler runs', () => {
       { server: { handlerTimeout: 50 } },
     )
     const response = await post(app, '/notes')
-    expect(response.statusCode).toBe(503)
+    expect(response.json()).toMatchObject({ statusCode: 503, code: 'FST_ERR_HANDLER_TIMEOUT' })
     timedOut.open()
     await database.rows('SELECT 1')
     const again = await post(app, '/notes', { key: 'another' })

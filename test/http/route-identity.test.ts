@@ -84,7 +84,10 @@ test('hooks that another plugin adds to the route run before the key is looked a
     routes: async (server) => {
       server.addHook('onRoute', (route) => {
         if (route.url === '/notes')
-          route.preHandler = [async (_request: unknown, reply: FastifyReply) => reply.code(403).send()]
+          route.preHandler = [
+            ...[route.preHandler ?? []].flat(),
+            async (_request: unknown, reply: FastifyReply) => reply.code(403).send(),
+          ]
       })
       server.post('/notes', atomic, async () => 'secret')
     },
