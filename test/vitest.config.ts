@@ -10,6 +10,7 @@ export default defineConfig({
       { find: /^@pawl\/core$/, replacement: source('core/src/index.ts') },
       { find: /^@pawl\/core\/internal$/, replacement: source('core/src/internal.ts') },
       { find: /^@pawl\/fastify$/, replacement: source('fastify-adapter/src/index.ts') },
+      { find: /^@pawl\/graphile-worker$/, replacement: source('graphile-worker/src/index.ts') },
     ],
   },
   test: {

@@ -4,14 +4,15 @@
  */
 export const errorCodes = {
   PAWL_INVALID_OPTION:
-    'An option of createEngine, migrate, migrationSql, subscribe, close or the Fastify plugin has a value it does not take.',
+    'An option of createEngine, migrate, migrationSql, subscribe, close, or of an adapter, has a value it does not take.',
   PAWL_INVALID_PIPELINE: 'A pipeline is declared in a way that cannot work.',
   PAWL_INVALID_REQUEST: 'What execute, inspect or resume was given to find a key by is not usable.',
   PAWL_INVALID_INPUT: 'The input does not satisfy the schema of its pipeline.',
   PAWL_NOT_JSON: 'A value that has to be stored is not JSON.',
   PAWL_TOO_LARGE: 'A value that has to be stored is over its size cap.',
   PAWL_NOT_REGISTERED: 'The pipeline given to execute is not one of those given to createEngine.',
-  PAWL_NOT_MIGRATED: 'The tables of Pawl are not in the database, or are of another version.',
+  PAWL_NOT_MIGRATED:
+    'The tables of Pawl, or of graphile-worker, are not in the database, or are of another version.',
   PAWL_INVALID_RESPONSE: 'respond() was given a status, header or body that cannot be stored.',
   PAWL_INVALID_RESULT: 'A phase returned something that is neither state nor a response nor retryLater().',
   PAWL_FOREIGN_IN_TRANSACTION: "A foreign request was made while a phase's transaction was open.",

@@ -50,7 +50,7 @@ export async function startPostgres(options: StartPostgresOptions = {}): Promise
     stop() {
       stopped ??= supervisor.send({ name: 'stop' }).then(async (last) => {
         status = last
-        await supervisor.ended
+        await supervisor.ended()
       })
       return stopped
     },

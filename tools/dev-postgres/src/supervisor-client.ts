@@ -11,7 +11,7 @@ const SUPERVISOR_SCRIPT = fileURLToPath(new URL('./supervisor.js', import.meta.u
  * when this process ends, however it ends, and the supervisor then cleans up.
  */
 export class SupervisorClient {
-  readonly ended: Promise<unknown>
+  readonly #ended: Promise<unknown>
   readonly #child: ChildProcess
   readonly #waiting = new Map<
     number,
@@ -30,7 +30,7 @@ export class SupervisorClient {
       execArgv: [],
       env: { ...process.env, NODE_OPTIONS: '' },
     })
-    this.ended = once(this.#child, 'exit')
+    this.#ended = once(this.#child, 'exit')
     this.#child.on('message', (reply) => this.#settle(reply as Reply))
     this.#child.on('exit', () =>
       this.#rejectAll(new Error('The supervisor of PostgreSQL ended unexpectedly.')),
@@ -39,6 +39,12 @@ export class SupervisorClient {
       this.#rejectAll(new Error('The supervisor of PostgreSQL failed.', { cause })),
     )
     this.#child.unref()
+  }
+
+  /** Resolves when the supervisor has gone. Waiting for it keeps this process alive: there is nothing else that would. */
+  async ended(): Promise<void> {
+    this.#child.ref()
+    await this.#ended
   }
 
   send(command: Command): Promise<ServerStatus> {

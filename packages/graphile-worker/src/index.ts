@@ -1,0 +1,5 @@
+export { graphileStager } from './graphile-stager.js'
+export type { GraphileStagerOptions } from './graphile-stager.js'
+export type { GraphileJobOptions } from './job-options.js'
+export { JobNotDone, pipelineTask } from './pipeline-task.js'
+export type { PipelineTaskOptions } from './pipeline-task.js'
