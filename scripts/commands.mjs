@@ -1,7 +1,7 @@
 import { checkPackages } from './check-packages.mjs'
 import { install } from './install.mjs'
 import { withLock } from './lock.mjs'
-import { bin, pnpm, run, step, StepFailed } from './step.mjs'
+import { bin, pnpm, run, step, StepFailed, tellOnStderr } from './step.mjs'
 import { runTests } from './run-tests.mjs'
 
 /** @type {Record<string, (args: string[]) => Promise<unknown>>} */
@@ -17,6 +17,19 @@ const commands = {
   async watch(args) {
     await prepare()
     await run(bin('vitest', 'test'), args, { cwd: 'test' })
+  },
+
+  /** The demo; see `examples/rides/README.md` for its arguments. */
+  async rides(args) {
+    if (args.includes('--json')) tellOnStderr()
+    await prepare()
+    await run(process.execPath, ['examples/rides/dist/demo/main.js', ...args], { stdout: process.stdout })
+  },
+
+  /** The demo's service alone, ready for curl. */
+  async 'rides-server'(args) {
+    await prepare()
+    await run(process.execPath, ['examples/rides/dist/demo/serve.js', ...args])
   },
 
   async check() {

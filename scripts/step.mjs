@@ -12,6 +12,14 @@ export class StepFailed extends Error {
   lastLine
 }
 
+/** Where the steps tell of themselves: not on the standard output, where that is for a machine to read. */
+/** @type {NodeJS.WriteStream} */
+let told = process.stdout
+
+export function tellOnStderr() {
+  told = process.stderr
+}
+
 /**
  * Runs one named step, telling that it runs and how long it took.
  *
@@ -21,12 +29,12 @@ export class StepFailed extends Error {
  * @returns {Promise<T>}
  */
 export async function step(name, work) {
-  console.log(`\n▸ ${name}`)
+  told.write(`\n▸ ${name}\n`)
   const start = performance.now()
   const seconds = () => ((performance.now() - start) / 1000).toFixed(1)
   try {
     const result = await work()
-    console.log(`✓ ${name} (${seconds()} s)`)
+    told.write(`✓ ${name} (${seconds()} s)\n`)
     return result
   } catch (error) {
     if (error instanceof StepFailed)
@@ -43,13 +51,14 @@ const outlive = () => {}
  *
  * @param {string} program
  * @param {string[]} args
- * @param {{ cwd?: string, env?: NodeJS.ProcessEnv }} options `cwd` is relative to the root of the workspace
+ * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, stdout?: NodeJS.WriteStream }} options `cwd` is relative to the root of
+ *   the workspace
  */
-export async function run(program, args, { cwd = '.', env = {} } = {}) {
+export async function run(program, args, { cwd = '.', env = {}, stdout = told } = {}) {
   const child = spawn(program, args, {
     cwd: join(ROOT, cwd),
     env: { ...process.env, ...env },
-    stdio: 'inherit',
+    stdio: ['inherit', stdout, 'inherit'],
   })
   const passOn = () => child.kill('SIGTERM')
   process.on('SIGINT', outlive).on('SIGTERM', passOn)

@@ -66,6 +66,7 @@ beforeAll(async () => {
     'README.md',
     'packages/core/README.md',
     'packages/fastify-adapter/README.md',
+    'packages/graphile-worker/README.md',
     ...(await readdir(join(ROOT, 'docs'))).map((name) => `docs/${name}`),
   ]
   const blocks = await Promise.all(

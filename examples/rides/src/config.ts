@@ -1,0 +1,60 @@
+/** What the processes of this service are told by their environment. */
+export interface Config {
+  readonly host: string
+  readonly port: number
+  readonly databaseUrl: string
+  readonly stripeApiKey: string
+  /** Null: Stripe itself. */
+  readonly stripeApiBase: URL | null
+  /** How long the SDK waits for an answer. */
+  readonly stripeTimeoutMs: number
+  readonly leaseMs: number | null
+  readonly poolMax: number
+}
+
+/** Below the 30 s that the engine gives a call: the SDK's own error says more than a call that was cut off. */
+const STRIPE_TIMEOUT_MS = 20_000
+
+/** What is wrong with the environment, in one line per variable. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+/** Reads it all at once, so that one run tells everything that is wrong. */
+export function readConfig(env: NodeJS.ProcessEnv): Config {
+  const problems: string[] = []
+  const wholeNumber = (name: string, fallback: number | null, least: number, most: number) => {
+    const text = env[name] ?? ''
+    if (text === '') return fallback
+    const value = Number(text)
+    if (Number.isInteger(value) && value >= least && value <= most) return value
+    problems.push(`${name} is '${text}'; it takes a whole number from ${least} to ${most}.`)
+    return fallback
+  }
+  const url = (name: string) => {
+    const text = env[name] ?? ''
+    if (text === '') return null
+    if (URL.canParse(text)) return new URL(text)
+    problems.push(`${name} is '${text}'; it takes an address such as http://127.0.0.1:12111.`)
+    return null
+  }
+  const config = {
+    host: env['HOST'] || '127.0.0.1',
+    port: wholeNumber('PORT', 3_000, 0, 65_535) ?? 0,
+    databaseUrl: env['DATABASE_URL'] ?? '',
+    stripeApiBase: url('STRIPE_API_BASE'),
+    stripeApiKey: env['STRIPE_API_KEY'] ?? '',
+    stripeTimeoutMs: wholeNumber('STRIPE_TIMEOUT_MS', STRIPE_TIMEOUT_MS, 1, 29_000) ?? STRIPE_TIMEOUT_MS,
+    leaseMs: wholeNumber('LEASE_MS', null, 100, 3_600_000),
+    poolMax: wholeNumber('POOL_MAX', 10, 1, 1_000) ?? 10,
+  }
+  if (config.databaseUrl === '')
+    problems.push('DATABASE_URL is not set; it takes postgresql://user@host/database.')
+  if (config.stripeApiKey === '' && config.stripeApiBase === null)
+    problems.push(
+      'Neither STRIPE_API_KEY (a test key, to charge at Stripe) nor STRIPE_API_BASE (a stand-in) is set.',
+    )
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'))
+  // A stand-in takes any key, but the SDK wants one.
+  return { ...config, stripeApiKey: config.stripeApiKey || 'sk_test_stand_in' }
+}

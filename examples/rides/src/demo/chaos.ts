@@ -1,0 +1,109 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Client } from './client.js'
+import type { Stage } from './scenarios.js'
+import type { Service } from './service.js'
+import { Story } from './story.js'
+import { judge, type Verdict } from './verdict.js'
+import type { World } from './world.js'
+
+const CLIENTS = 8
+const PROCESSES = 2
+
+/** Many requests against two processes, while hands keep killing these at random. */
+export async function runChaos(stage: Stage, requests: number, seed: number): Promise<Verdict[]> {
+  const { world, story } = stage
+  story.chapter(`${requests} rides, ${PROCESSES} processes, and a hand that kills them (seed ${seed})`)
+  const hands = [new Hand(world, stage.api, seed)]
+  while (hands.length < PROCESSES) hands.push(new Hand(world, await world.startApi(), seed + hands.length))
+  const killing = hands.map((hand) => hand.killUntilTold())
+  const kills = () => hands.reduce((total, hand) => total + hand.kills, 0)
+
+  const bar = progress(story, requests)
+  const verdicts: Verdict[] = []
+  let begun = 0
+  const sendRides = async (nth: number) => {
+    while (begun++ < requests) {
+      const client = new Client(new Story(true), nth % 2 === 0 ? 'rider-1' : 'rider-2')
+      let turn = nth
+      const answer = await client.retry(() => hands[turn++ % hands.length]?.api.url ?? '')
+      verdicts.push(await judge(world, `kill -9 at any time (${client.key})`, client, answer.status))
+      bar(verdicts.length, kills())
+    }
+  }
+  await Promise.all(Array.from({ length: CLIENTS }, (_, nth) => sendRides(nth)))
+  for (const hand of hands) hand.rest()
+  await Promise.all(killing)
+  const [first] = hands
+  if (first !== undefined) stage.api = first.api
+  return summarise(verdicts, kills())
+}
+
+/** Kills one process again and again, after pauses that its seed decides, and starts another in its place. */
+class Hand {
+  api: Service
+  kills = 0
+  readonly #world: World
+  readonly #random: () => number
+  readonly #told = new AbortController()
+
+  constructor(world: World, api: Service, seed: number) {
+    this.#world = world
+    this.api = api
+    this.#random = mulberry(seed)
+  }
+
+  async killUntilTold(): Promise<void> {
+    const { signal } = this.#told
+    while (!signal.aborted) {
+      // From "still starting a ride" to "has finished some".
+      await sleep(150 + this.#random() * 750, undefined, { signal }).catch(() => {})
+      if (signal.aborted) return
+      await this.api.end('SIGKILL')
+      this.kills++
+      this.api = await this.#world.startApi()
+    }
+  }
+
+  rest(): void {
+    this.#told.abort()
+  }
+}
+
+/** One row for all that held, and one for each that did not. */
+function summarise(verdicts: readonly Verdict[], kills: number): Verdict[] {
+  const held = verdicts.filter(({ ok }) => ok)
+  const sum = (what: (verdict: Verdict) => number) =>
+    held.reduce((total, verdict) => total + what(verdict), 0)
+  const all: Verdict = {
+    done: `${held.length} rides, ${kills} times kill -9`,
+    saw: '201 for each, in the end',
+    ...(kills === 0 ? { note: 'held, but nothing was killed: ask for more rides' } : {}),
+    charges: sum(({ charges }) => charges),
+    rides: sum(({ rides }) => rides),
+    ok: true,
+    wrong: [],
+  }
+  return [all, ...verdicts.filter(({ ok }) => !ok)]
+}
+
+/** A line per tenth. */
+function progress(story: Story, of: number): (done: number, kills: number) => void {
+  let told = 0
+  return (done, kills) => {
+    const tenth = Math.floor((done / of) * 10)
+    if (tenth === told) return
+    told = tenth
+    story.tell('demo', `${'█'.repeat(tenth)}${'░'.repeat(10 - tenth)} ${done} of ${of} rides, ${kills} kills`)
+  }
+}
+
+/** A small generator with a seed: Math.random has none. */
+function mulberry(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}

@@ -1,0 +1,26 @@
+import { once } from 'node:events'
+import { Story } from './story.js'
+import { World } from './world.js'
+
+/** The service with all that it needs, ready for curl, until Ctrl-C. `PORT` and `HOST` are the API's. */
+const story = new Story(false)
+const world = await World.create()
+try {
+  const { PORT: port = '3000', HOST: host = '127.0.0.1' } = process.env
+  await world.startWorker()
+  const api = await world.startApi({ name: 'api', port, host, leaseMs: null })
+  story.say(`
+The API is at ${api.url}, PostgreSQL at ${world.databaseUrl},
+the payments stand-in at ${world.standIn.url}. Logs, ledger and receipts are in ${world.folder}
+
+  curl -i ${api.url}/rides -H 'authorization: Bearer rider-1' -H 'idempotency-key: my-first-ride' \\
+    --json '{"origin_lat":37.77,"origin_lon":-122.42,"target_lat":37.62,"target_lon":-122.38}'
+
+Send it again: the same answer, and no second charge (${world.standIn.url}/ledger). Ctrl-C ends everything.`)
+  await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM'), api.exited])
+} catch (error) {
+  console.error(error)
+  process.exitCode = 1
+} finally {
+  await world.end(process.exitCode === 1)
+}

@@ -1,0 +1,184 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startPostgres } from '@pawl/dev-postgres'
+import pg from 'pg'
+import type { Fault } from '../stand-in/faults.js'
+import type { LedgerEntry } from '../stand-in/ledger.js'
+import { Service } from './service.js'
+
+/** Short, so that nobody has to wait long for a take-over; long enough for a slow machine to renew it. */
+const LEASE_MS = 2_000
+const POLL_MS = 20
+/** What takes longer than that does not happen any more. */
+const WAIT_TIMEOUT_MS = 30_000
+
+/** A key's row, as an operator sees it. */
+export interface KeyRow {
+  readonly id: string
+  readonly status: string
+  readonly recovery_point: string
+  readonly fence: number
+  readonly attempts: number
+  readonly lease_left_ms: number | null
+  readonly created_ms: number
+  readonly trail: readonly { readonly p: string; readonly t: number; readonly f: number }[]
+}
+
+export interface ApiOptions {
+  readonly name?: string
+  /** Default: any that is free. */
+  readonly port?: string
+  readonly host?: string
+  /** Null: the engine's default. */
+  readonly leaseMs?: number | null
+  /** Where to end or freeze it: a channel of the engine's announcements, and a phase. */
+  readonly crashAt?: string
+  readonly crashSignal?: 'SIGKILL' | 'SIGSTOP'
+}
+
+/** Everything that the demo starts: a database, the payments stand-in, and the service's own processes. */
+export class World {
+  readonly folder: string
+  readonly databaseUrl: string
+  readonly db: pg.Pool
+  readonly standIn: Service
+  readonly receiptsFile: string
+  readonly #stopDatabase: () => Promise<void>
+  readonly #services: Service[] = []
+  #started = 0
+
+  private constructor(
+    folder: string,
+    databaseUrl: string,
+    standIn: Service,
+    stopDatabase: () => Promise<void>,
+  ) {
+    this.folder = folder
+    this.databaseUrl = databaseUrl
+    this.standIn = standIn
+    this.#stopDatabase = stopDatabase
+    this.receiptsFile = join(folder, 'receipts.jsonl')
+    this.db = new pg.Pool({ connectionString: databaseUrl, max: 2 })
+    // The database ends before this pool's last connections do.
+    this.db.on('error', () => {})
+  }
+
+  static async create(): Promise<World> {
+    const folder = await mkdtemp(join(tmpdir(), 'pawl-rides-'))
+    const { url, stop } = await startDatabase()
+    const env = { LEDGER_FILE: join(folder, 'ledger.jsonl'), PORT: '0', LIFE_LINE_FOLDER: folder }
+    const standIn = await Service.start({
+      name: 'stand-in',
+      script: 'stand-in/main.js',
+      env,
+      logFolder: folder,
+    })
+    return new World(folder, url, standIn, stop)
+  }
+
+  async startApi(options: ApiOptions = {}): Promise<Service> {
+    const { name, crashAt, crashSignal = 'SIGKILL', port = '0', host = '127.0.0.1' } = options
+    const { leaseMs = LEASE_MS } = options
+    const crash = crashAt === undefined ? {} : { CRASH_AT: crashAt, CRASH_SIGNAL: crashSignal }
+    const lease = leaseMs === null ? {} : { LEASE_MS: String(leaseMs) }
+    const service = await Service.start({
+      name: name ?? `api-${++this.#started}`,
+      script: 'server.js',
+      env: { ...this.#environment(), ...crash, ...lease, PORT: port, HOST: host },
+      logFolder: this.folder,
+      preload: crashAt === undefined ? [] : ['demo/crash-at.js'],
+    })
+    this.#services.push(service)
+    return service
+  }
+
+  async startWorker(): Promise<Service> {
+    const env = { ...this.#environment(), RECEIPTS_FILE: this.receiptsFile }
+    const service = await Service.start({ name: 'worker', script: 'worker.js', env, logFolder: this.folder })
+    this.#services.push(service)
+    return service
+  }
+
+  /** Of the API that was started last. */
+  get apiUrl(): string {
+    const api = this.#services.findLast(({ name }) => name.startsWith('api'))
+    return api?.url ?? 'nowhere'
+  }
+
+  /** What the next requests meet at the payments provider. */
+  async provoke(...faults: Fault[]): Promise<void> {
+    await fetch(`${this.standIn.url}/faults`, { method: 'POST', body: JSON.stringify(faults) })
+  }
+
+  async ledger(): Promise<LedgerEntry[]> {
+    return (await (await fetch(`${this.standIn.url}/ledger`)).json()) as LedgerEntry[]
+  }
+
+  async key(key: string): Promise<KeyRow | null> {
+    const { rows } = await this.db.query<KeyRow>(
+      `SELECT id, status, recovery_point, fence::int, attempts, trail,
+              extract(epoch FROM created_at)::float * 1000 AS created_ms,
+              extract(epoch FROM lease_until - clock_timestamp())::float * 1000 AS lease_left_ms
+         FROM pawl.idempotency_keys WHERE key = $1`,
+      [key],
+    )
+    return rows[0] ?? null
+  }
+
+  async receipts(): Promise<{ readonly id: string }[]> {
+    const text = await readFile(this.receiptsFile, 'utf8').catch(() => '')
+    return text
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as { id: string })
+  }
+
+  /** Waits until it is so. `what` says what was waited for, if that never comes. */
+  async until(what: string, isSo: () => Promise<boolean>): Promise<void> {
+    const giveUpAt = performance.now() + WAIT_TIMEOUT_MS
+    while (!(await isSo())) {
+      if (performance.now() > giveUpAt)
+        throw new Error(`waited ${WAIT_TIMEOUT_MS / 1_000} s for ${what}; the logs are in ${this.folder}`)
+      await sleep(POLL_MS)
+    }
+  }
+
+  /** Ends everything. The logs stay where something went wrong. */
+  async end(keepLogs: boolean): Promise<void> {
+    for (const service of this.#services) service.signal('SIGKILL')
+    this.standIn.signal('SIGTERM')
+    await Promise.all([...this.#services, this.standIn].map((service) => service.exited))
+    await this.db.end()
+    await this.#stopDatabase()
+    if (!keepLogs) await rm(this.folder, { recursive: true, force: true })
+  }
+
+  #environment(): Record<string, string> {
+    return { DATABASE_URL: this.databaseUrl, STRIPE_API_BASE: this.standIn.url }
+  }
+}
+
+/** A PostgreSQL of its own; or, on the server of `DATABASE_URL`, a database of its own. */
+async function startDatabase(): Promise<{ readonly url: string; readonly stop: () => Promise<void> }> {
+  const given = process.env['DATABASE_URL'] ?? ''
+  if (given === '') {
+    const postgres = await startPostgres()
+    return { url: postgres.url, stop: () => postgres.stop() }
+  }
+  const name = `rides_${randomUUID().replaceAll('-', '').slice(0, 12)}`
+  const admin = new pg.Client({ connectionString: given })
+  await admin.connect()
+  await admin.query(`CREATE DATABASE ${name}`)
+  const url = new URL(given)
+  url.pathname = `/${name}`
+  return {
+    url: url.href,
+    async stop() {
+      await admin.query(`DROP DATABASE ${name} WITH (FORCE)`)
+      await admin.end()
+    },
+  }
+}

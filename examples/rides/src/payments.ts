@@ -1,0 +1,63 @@
+import { Stripe } from 'stripe'
+
+/** One charge of a rider. */
+interface Charge {
+  readonly amount: number
+  readonly currency: string
+  readonly paymentMethod: string
+  readonly rideId: string
+}
+
+/** A charge at the provider. A type, not an interface: it is kept as JSON. */
+type Payment = { readonly id: string; readonly status: string }
+
+/** The payments provider, as far as the pipeline needs it. */
+export interface Payments {
+  charge(charge: Charge, idempotencyKey: string): Promise<Payment>
+  /** The payment of a ride, if there is one: asked when the provider may have forgotten the key. */
+  find(rideId: string): Promise<Payment | null>
+}
+
+/** The real SDK: at Stripe, or at whatever speaks its language at `apiBase`. */
+export function stripePayments(apiKey: string, apiBase: URL | null, timeoutMs: number): Payments {
+  const stripe = new Stripe(apiKey, {
+    // Pawl retries, with the same key. An SDK that does so as well would only make its attempts longer.
+    maxNetworkRetries: 0,
+    timeout: timeoutMs,
+    telemetry: false,
+    ...(apiBase === null ? {} : addressOf(apiBase)),
+  })
+  return {
+    async charge({ amount, currency, paymentMethod, rideId }, idempotencyKey) {
+      const intent = await stripe.paymentIntents.create(
+        {
+          amount,
+          currency,
+          payment_method: paymentMethod,
+          confirm: true,
+          automatic_payment_methods: { enabled: true, allow_redirects: 'never' },
+          description: `Ride ${rideId}`,
+          metadata: { ride_id: rideId },
+        },
+        { idempotencyKey },
+      )
+      return { id: intent.id, status: intent.status }
+    },
+    async find(rideId) {
+      const { data } = await stripe.paymentIntents.search({ query: `metadata['ride_id']:'${rideId}'` })
+      const intent = data.find(({ status }) => status === 'succeeded')
+      return intent === undefined ? null : { id: intent.id, status: intent.status }
+    },
+  }
+}
+
+/** The provider's reason, if it said that the card was declined; null for every other error. */
+export function whyDeclined(error: unknown): string | null {
+  if (!(error instanceof Stripe.errors.StripeCardError)) return null
+  return error.decline_code ?? error.code ?? 'declined'
+}
+
+function addressOf(url: URL): { host: string; port: string; protocol: 'http' | 'https' } {
+  const protocol = url.protocol === 'http:' ? 'http' : 'https'
+  return { host: url.hostname, port: url.port || (protocol === 'http' ? '80' : '443'), protocol }
+}

@@ -1,0 +1,47 @@
+import { appendFile } from 'node:fs/promises'
+import { pipelineTask } from '@pawl/graphile-worker'
+import { run } from 'graphile-worker'
+import pg from 'pg'
+import { readConfig } from './config.js'
+import { createEngine } from './database.js'
+import { migrate } from './migrate.js'
+import { drainOnSignal, exitOnError } from './process.js'
+import { sendReceiptWith } from './send-receipt.js'
+
+/** The worker's process: graphile-worker, with tasks that are pipelines. */
+async function main(): Promise<void> {
+  const config = readConfig(process.env)
+  const pool = new pg.Pool({ connectionString: config.databaseUrl, max: config.poolMax })
+  // An idle connection that breaks is replaced; without a listener it would end the process.
+  pool.on('error', (error) => console.error(error.message))
+  await migrate(pool)
+
+  const { RECEIPTS_FILE: file = '' } = process.env
+  const sendReceipt = sendReceiptWith(async (line) => {
+    if (file === '') console.log(line)
+    else await appendFile(file, `${line}\n`)
+  })
+  const engine = createEngine({
+    pool,
+    pipelines: [sendReceipt],
+    namespace: 'rides',
+    ...(config.leaseMs === null ? {} : { defaults: { leaseMs: config.leaseMs } }),
+  })
+  const runner = await run({
+    pgPool: pool,
+    concurrency: 2,
+    noHandleSignals: true,
+    // In batches, even of one: only then does stopping wait until the last jobs are marked as done.
+    preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
+    taskList: { send_receipt: pipelineTask(engine, sendReceipt) },
+  })
+  drainOnSignal(async () => {
+    await runner.stop()
+    await engine.close()
+    await pool.end()
+  })
+  console.log(JSON.stringify({ msg: 'worker ready' }))
+  await runner.promise
+}
+
+await main().catch(exitOnError)
