@@ -65,7 +65,7 @@ describe('the environment', () => {
     const worker = await readFile(new URL('src/worker.ts', RIDES), 'utf8')
     const [, names = ''] = /const \{(.*)\} = process\.env$/m.exec(worker) ?? []
     const readByWorker = [...names.matchAll(/[A-Z_]{2,}/g)].map(([name]) => name)
-    expect(worker.match(/process\.env\b/g)).toHaveLength(2) // that, and readConfig(process.env)
+    expect(worker.match(/process\.env\b/g)).toHaveLength(2) // that, and what readConfig is given
     expect([...table.keys()].toSorted()).toEqual([...read, ...readByWorker].toSorted())
   })
 

@@ -10,7 +10,7 @@ import { sendReceiptWith } from './send-receipt.js'
 
 /** The worker's process: graphile-worker, with tasks that are pipelines. */
 async function main(): Promise<void> {
-  const config = readConfig(process.env)
+  const config = readConfig(process.env, { charges: false })
   const pool = new pg.Pool({ connectionString: config.databaseUrl, max: config.poolMax })
   // An idle connection that breaks is replaced; without a listener it would end the process.
   pool.on('error', (error) => console.error(error.message))
