@@ -20,7 +20,7 @@ export default defineConfig({
     // More would only wait for each other on a small machine: all of them share one PostgreSQL.
     maxWorkers: 2,
     // A slow machine, a restart of the database, a property with a hundred runs: far above what a test needs.
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 90_000,
+    hookTimeout: 90_000,
   },
 })

@@ -17,7 +17,7 @@ export const RIDES_DIST = fileURLToPath(new URL('../../examples/rides/dist/', im
 const LEASE_MS = 1_000
 const POLL_MS = 10
 /** What has not happened by then will not; below the time that a test has. */
-const WAIT_TIMEOUT_MS = 25_000
+const WAIT_TIMEOUT_MS = 60_000
 
 type Environment = Readonly<Record<string, string>>
 

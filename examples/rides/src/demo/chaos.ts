@@ -8,6 +8,8 @@ import type { World } from './world.js'
 
 const CLIENTS = 8
 const PROCESSES = 2
+/** Of the API, on a machine with nothing else to do. */
+const USUAL_START_MS = 1_000
 
 /** Many requests against two processes, while hands keep killing these at random. */
 export async function runChaos(stage: Stage, requests: number, seed: number): Promise<Verdict[]> {
@@ -45,6 +47,8 @@ class Hand {
   readonly #world: World
   readonly #random: () => number
   readonly #told = new AbortController()
+  /** How long a process takes to start here: what is killed faster than that never does anything. */
+  #startMs = USUAL_START_MS
 
   constructor(world: World, api: Service, seed: number) {
     this.#world = world
@@ -55,12 +59,15 @@ class Hand {
   async killUntilTold(): Promise<void> {
     const { signal } = this.#told
     while (!signal.aborted) {
-      // From "still starting a ride" to "has finished some".
-      await sleep(150 + this.#random() * 750, undefined, { signal }).catch(() => {})
+      // From "still starting a ride" to "has finished some", on whatever machine this is.
+      const pauseMs = (0.15 + this.#random() * 0.75) * this.#startMs
+      await sleep(pauseMs, undefined, { signal }).catch(() => {})
       if (signal.aborted) return
       await this.api.end('SIGKILL')
       this.kills++
+      const begun = performance.now()
       this.api = await this.#world.startApi()
+      this.#startMs = Math.max(USUAL_START_MS, performance.now() - begun)
     }
   }
 
