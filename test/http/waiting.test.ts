@@ -16,7 +16,8 @@ vi.mock(import('../../packages/fastify-adapter/src/limits.js'), async (original)
 const body = { amount: 20 }
 const route = { onConflict: { waitMs: 600_000 } }
 
-test('a duplicate hears at once that the first has finished in this process', async () => {
+/** A request that is held at the provider, and its duplicate, which has asked once and waits. */
+async function firstAndDuplicate() {
   const { app, provider } = await rideApp({ route })
   const url = await listen(app)
   await provider.willMeet('hold_then_execute')
@@ -24,6 +25,11 @@ test('a duplicate hears at once that the first has finished in this process', as
   const inVain = heard('pawl:in_flight')
   const answers = [send(url, { body }), send(url, { body })]
   await Promise.all([provider.arrived(), inVain])
+  return { url, provider, inFlight, answers }
+}
+
+test('a duplicate hears at once that the first has finished in this process', async () => {
+  const { provider, inFlight, answers } = await firstAndDuplicate()
   await provider.letGo()
   expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([201, 201])
   expect(inFlight).toHaveLength(1)
@@ -68,13 +74,7 @@ test('a duplicate hears at once that the first has failed, and goes on from ther
 })
 
 test('a duplicate does not hear of other keys', async () => {
-  const { app, provider } = await rideApp({ route })
-  const url = await listen(app)
-  await provider.willMeet('hold_then_execute')
-  const inFlight = hear('pawl:in_flight')
-  const inVain = heard('pawl:in_flight')
-  const answers = [send(url, { body }), send(url, { body })]
-  await Promise.all([provider.arrived(), inVain])
+  const { url, provider, inFlight, answers } = await firstAndDuplicate()
   const other = await send(url, { body, headers: { 'idempotency-key': 'k2' } })
   expect(other.status).toBe(201)
   await provider.letGo()

@@ -16,7 +16,7 @@ export const RIDES_DIST = fileURLToPath(new URL('../../examples/rides/dist/', im
 /** Short, so that a take-over takes a second; long enough for a busy machine to renew it. */
 const LEASE_MS = 1_000
 const POLL_MS = 10
-/** What has not happened by then will not; below the time that a test has. */
+/** What has not happened by then will not, not even on a busy machine; below the time that a test has. */
 const WAIT_TIMEOUT_MS = 60_000
 
 type Environment = Readonly<Record<string, string>>
