@@ -1,10 +1,20 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { inspect } from 'node:util'
-import { type Engine, type PawlChannel, pawlChannels, type Pipeline, respond, subscribe } from '@pawl/core'
+import {
+  createBackground,
+  deliverEach,
+  type Engine,
+  type PawlChannel,
+  pawlChannels,
+  type Pipeline,
+  respond,
+  subscribe,
+} from '@pawl/core'
 import { sql } from 'kysely'
 import pg from 'pg'
 import { afterEach, beforeEach, expect, inject, onTestFinished, test } from 'vitest'
 import { engineThatFreezesAt } from '../support/crash.js'
+import { heard as hear } from '../support/heard.js'
 import { PostgresProxy } from '../support/postgres-proxy.js'
 import { Provider } from '../support/provider.js'
 import {
@@ -185,6 +195,60 @@ const situations: { [Name in PawlChannel]: () => Promise<object> } = {
     const pool = new pg.Pool({ host: '127.0.0.1', port: 1 })
     expect(await runOnce(ride, { ...optionsFor(ride), pool })).toMatchObject({ type: 'unavailable' })
     return { error: { code: 'PAWL_NO_CONNECTION' } }
+  },
+  'pawl:enqueued': async () => {
+    const ride = createRideOf(provider)
+    const engine = createEngine(optionsFor(ride))
+    await engine.enqueue(ride, { scope, key, input: { amount: 1 } })
+    await engine.close()
+    return { ...ofKey(), keyId: expect.any(String) }
+  },
+  'pawl:round': async () => {
+    const engine = createEngine(optionsFor(createRideOf(provider)))
+    const background = createBackground({ engine, reaper: false })
+    const ended = hear('pawl:round')
+    background.start()
+    await ended
+    await background.stop()
+    await engine.close()
+    return { service: 'completer', counts: { found: 0, completed: 0 } }
+  },
+  'pawl:round_failed': async () => {
+    const pool = new pg.Pool({ host: '127.0.0.1', port: 1 })
+    const engine = createEngine({ ...optionsFor(createRideOf(provider)), pool })
+    const background = createBackground({ engine, reaper: false })
+    const failed = hear('pawl:round_failed')
+    background.start()
+    await failed
+    await background.stop()
+    await engine.close()
+    return { service: 'completer', failures: 1, error: { code: 'PAWL_NO_CONNECTION' } }
+  },
+  'pawl:job_dead': async () => {
+    const ride = createRideOf(provider)
+    await runOnce(ride)
+    const engine = createEngine(optionsFor(ride))
+    const sink = deliverEach(() => Promise.reject(new Error('no such queue')))
+    const [relay] = createBackground({ engine, relay: { sink, maxAttempts: 1 } }).relays
+    expect(await relay?.runOnce()).toMatchObject({ dead: 1 })
+    await engine.close()
+    return { jobId: expect.any(String), attempts: 1, lastError: 'Error: no such queue' }
+  },
+  'pawl:reap_held': async () => {
+    const ride = createRideOf(provider)
+    await runOnce(ride)
+    await database.rows(
+      `CREATE TABLE receipts (key_id uuid CONSTRAINT of_key REFERENCES pawl.idempotency_keys)`,
+    )
+    await database.rows(`INSERT INTO receipts SELECT id FROM pawl.idempotency_keys WHERE scope = $1`, [scope])
+    await database.rows(`UPDATE pawl.idempotency_keys SET expires_at = clock_timestamp() WHERE scope = $1`, [
+      scope,
+    ])
+    const engine = createEngine(optionsFor(ride))
+    expect(await createBackground({ engine }).reaper?.runOnce()).toMatchObject({ held: 1 })
+    await database.rows('DROP TABLE receipts')
+    await engine.close()
+    return { keyIds: [expect.any(String)], constraint: 'of_key' }
   },
   'pawl:warning': async () => {
     const options = optionsFor(createRideOf(provider))

@@ -46,13 +46,46 @@ async function expectWhole(pool: pg.Pool): Promise<void> {
   expect((await pool.query(`SELECT now() = statement_timestamp() AS fresh`)).rows).toEqual([{ fresh: true }])
 }
 
+/** How many migrations there are: what an empty schema gets. */
+const ALL = 2
+
+/** The SQL that brings an empty schema to an older version. */
+function migrationSqlUpTo(version: number): string {
+  const record = `INSERT INTO "${schema}"."migrations" (version) VALUES (${version});`
+  const [upTo] = migrationSql({ schema }).split(record)
+  return `${upTo}${record} COMMIT;`
+}
+
 test('it can be repeated: the second time there is nothing to do', async () => {
   const pool = database.pool()
-  expect(await migrate(pool, { schema })).toEqual({ applied: 1 })
+  expect(await migrate(pool, { schema })).toEqual({ applied: ALL })
   const before = await catalogOf(schema)
   expect(await migrate(pool, { schema })).toEqual({ applied: 0 })
   expect(await catalogOf(schema)).toEqual(before)
   await expectWhole(pool)
+})
+
+test('a schema of an older version is told of, and brought up to date with its rows', async () => {
+  const pool = database.pool()
+  await pool.query(migrationSqlUpTo(1))
+  const once = pipeline<null>({ name: 'once', version: 1 }).finish(() => respond(200))
+  const engine = createEngine({ pool, schema, pipelines: [once] })
+  const request = { scope: 's', key: 'k', input: null }
+  await expect(engine.execute(once, request)).rejects.toMatchObject({ code: 'PAWL_NOT_MIGRATED' })
+  const { definitionHash } = once
+  await pool.query(
+    `INSERT INTO ${schema}.idempotency_keys
+       (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version, input, holder)
+     VALUES ('s', 'old', 'once', 1, $1, sha256('null'), 1, 'null', gen_random_uuid()) RETURNING id`,
+    [definitionHash],
+  )
+
+  expect(await migrate(pool, { schema })).toEqual({ applied: ALL - 1 })
+  expect(await catalogOf(schema)).toEqual(await catalogOf(database.schema))
+  expect(await engine.execute(once, request)).toMatchObject({ type: 'completed' })
+  const old = await engine.inspect('s', 'old')
+  expect(await engine.resume(old?.keyId ?? '')).toMatchObject({ type: 'completed' })
+  await engine.close()
 })
 
 test.each(['read committed', 'repeatable read', 'serializable'])(
@@ -63,7 +96,7 @@ test.each(['read committed', 'repeatable read', 'serializable'])(
     // Connected before, so that all of them meet at the lock.
     await Promise.all(pools.map((pool) => pool.query('SELECT 1')))
     const results = await Promise.all(pools.map((pool) => migrate(pool, { schema })))
-    expect(results.filter(({ applied }) => applied === 1)).toHaveLength(1)
+    expect(results.filter(({ applied }) => applied === ALL)).toHaveLength(1)
     expect(results.filter(({ applied }) => applied === 0)).toHaveLength(7)
   },
 )
@@ -115,7 +148,7 @@ describe('a role that may not create schemas', () => {
 
   test('migrates a schema that was made for it', async () => {
     await database.admin.query(`CREATE SCHEMA ${schema} AUTHORIZATION ${role}`)
-    expect(await migrate(asRole(), { schema })).toEqual({ applied: 1 })
+    expect(await migrate(asRole(), { schema })).toEqual({ applied: ALL })
     expect(await catalogOf(schema)).toEqual(await catalogOf(database.schema))
   })
 

@@ -45,6 +45,7 @@ const row: KeyRow = {
   lastError: null,
   trail: [],
   response: null,
+  resumedMs: null,
   createdMs: NOW - 5_000,
   updatedMs: NOW - 1_000,
   expiresMs: null,

@@ -5,7 +5,16 @@ export type {
   PawlChannel,
   PawlMessages,
   PhaseMessage,
+  ServiceName,
 } from './announce/announce.js'
+export { createBackground } from './background/create-background.js'
+export type { Background, BackgroundCounts, BackgroundOptions } from './background/create-background.js'
+export type { CompleterCounts, CompleterOptions } from './background/completer.js'
+export type { ReaperCounts, ReaperOptions } from './background/reaper.js'
+export type { RelayCounts, RelayOptions } from './background/relay.js'
+export type { Service, StopOptions } from './background/service.js'
+export { deliverEach } from './background/sink.js'
+export type { Delivery, JobToDeliver, Sink } from './background/sink.js'
 export { errorCodes, InvalidInputError, PawlError } from './errors.js'
 export type { InputIssue, PawlErrorCode } from './errors.js'
 export type { Caps } from './key/environment.js'
@@ -23,7 +32,7 @@ export type {
 export type { DefinePipeline, PipelineBuilder, PipelineOptions } from './pipeline/define-pipeline.js'
 export type { PhaseDescription, PipelineDescription } from './pipeline/describe-pipeline.js'
 export type { Jsonable, JsonObject, JsonValue } from './pipeline/json-value.js'
-export type { Outcome, ResumeOutcome, RetryReason, StuckReason } from './pipeline/outcome.js'
+export type { EnqueueOutcome, Outcome, ResumeOutcome, RetryReason, StuckReason } from './pipeline/outcome.js'
 export { absent, found } from './pipeline/phase.js'
 export type {
   Absent,
@@ -37,7 +46,8 @@ export type {
 export type { AnyPipeline, Pipeline, UpgradeFrom } from './pipeline/pipeline.js'
 export type { IsolationLevel, PhaseSettings, PipelineSettings } from './pipeline/settings.js'
 export { createEngine } from './runner/engine.js'
-export type { Engine, ExecuteRequest } from './runner/engine.js'
+export type { Engine } from './runner/engine.js'
+export type { ExecuteRequest } from './runner/execute-request.js'
 export type { EngineOptions } from './runner/engine-options.js'
 export type { JobToStage, Stager } from './runner/engine-parts.js'
 export type { KeyView } from './runner/key-view.js'

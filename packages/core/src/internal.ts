@@ -1,10 +1,12 @@
 /** For adapters and test kits of this project. Not covered by semantic versioning. */
 import type { Probe } from './driver/probe.js'
-import { type Engine, type ExecuteRequest, RunningEngine } from './runner/engine.js'
+import { type Engine, RunningEngine } from './runner/engine.js'
+import type { ExecuteRequest } from './runner/execute-request.js'
 import type { JsonValue } from './pipeline/json-value.js'
 import type { Outcome } from './pipeline/outcome.js'
 import { definitionOf, type Pipeline } from './pipeline/pipeline.js'
 import type { EngineOptions } from './runner/engine-options.js'
+import type { KeyView } from './runner/key-view.js'
 
 export { hashName } from './announce/announce.js'
 export {
@@ -51,4 +53,9 @@ export function executeUnlisted<DB, Input>(
 /** Checks such a pipeline before its first request. */
 export function prepareUnlisted<DB, Input>(engine: Engine<DB>, pipeline: Pipeline<DB, Input>): void {
   ;(engine as RunningEngine<DB>).prepareUnlisted(pipeline)
+}
+
+/** A key by its id, with its trail; null if there is none. It only reads. */
+export function inspectById<DB>(engine: Engine<DB>, keyId: string): Promise<KeyView | null> {
+  return (engine as RunningEngine<DB>).inspectById(keyId)
 }

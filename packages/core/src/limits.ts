@@ -98,3 +98,102 @@ export const IN_FLIGHT_RETRY_MS = 1 * SECOND_MS
 /** Time that close() gives running requests, and then their aborted calls. */
 export const DEFAULT_CLOSE_TIMEOUT_MS = 10 * SECOND_MS
 export const CLOSE_ABORT_GRACE_MS = 2 * SECOND_MS
+
+/** Time that stop() gives a background service to end what it has begun. */
+export const DEFAULT_STOP_TIMEOUT_MS = 10 * SECOND_MS
+
+/** Pause of a background service after a failed round: doubled each time, with jitter, up to the cap. */
+export const ROUND_RETRY_BASE_MS = 500
+export const ROUND_RETRY_MAX_MS = 30 * SECOND_MS
+
+/** One small query a second per process: an abandoned request waits for its lease, not for us. */
+export const DEFAULT_COMPLETER_POLL_MS = 1 * SECOND_MS
+
+/** Keys found by one query. More would go stale before their turn comes. */
+export const DEFAULT_COMPLETER_BATCH_SIZE = 100
+
+/** Less than half of pg's default pool of ten: recovery must not starve requests. */
+export const DEFAULT_COMPLETER_CONCURRENCY = 4
+
+/** Keys that one completer remembers to leave alone for a while. Beyond, the oldest is merely asked for again. */
+export const MAX_RESTING_KEYS = 1_000
+
+/** One small query a second per process; a phase that stages in the same process wakes the relay at once. */
+export const DEFAULT_RELAY_POLL_MS = 1 * SECOND_MS
+
+/** What queues take in one request: SQS takes 10, most others 100 and more. */
+export const DEFAULT_RELAY_BATCH_SIZE = 100
+
+/** Long for a queue; a claim lasts twice as long, and a dead relay's jobs wait for it. */
+export const DEFAULT_DELIVER_TIMEOUT_MS = 30 * SECOND_MS
+
+/** With the back-off's cap of ten minutes, a queue may be away for about two hours. */
+export const DEFAULT_JOB_MAX_ATTEMPTS = 25
+
+/** After so many failures a job is delivered alone, so that it cannot take others with it. */
+export const DELIVER_ALONE_AFTER = 3
+
+/** Jobs that `deliverEach` has under way at a time: what an HTTP client's pool holds. */
+export const DELIVER_EACH_CONCURRENCY = 10
+
+/** Expired keys are no hurry. */
+export const DEFAULT_REAPER_POLL_MS = 60 * SECOND_MS
+
+/** A batch that is deleted in some ten milliseconds, and locks no longer. */
+export const DEFAULT_REAPER_BATCH_SIZE = 500
+
+/** Between two batches: leaves the disk and autovacuum to others for most of the time. */
+export const DEFAULT_REAPER_PAUSE_MS = 50
+
+/** A year and its audit: what a provider and a bank may come back to. */
+export const DEFAULT_EFFECT_RETENTION_MS = 400 * 24 * HOUR_MS
+
+/** How much later a key that cannot be deleted comes up again. */
+export const PUT_OFF_LEAST_MS = HOUR_MS
+export const PUT_OFF_MOST_MS = 7 * 24 * HOUR_MS
+
+/** Where an operator's count stops: enough to tell a backlog from a disaster, and read in well under a second. */
+export const COUNT_LIMIT = 100_000
+
+/** What fits on a few screens. */
+export const DEFAULT_LIST_LIMIT = 50
+
+/** Each key comes with its input, state and response: more at once would be a matter of memory. */
+export const MAX_LIST_LIMIT = 1_000
+
+/** Effects, jobs and interventions that are shown with one key: far more than a pipeline has phases. */
+export const MAX_SHOWN_WITH_KEY = 1_000
+
+/** Effects read by one query: a round trip for each five hundred, and no connection held in between. */
+export const EFFECTS_BATCH_SIZE = 500
+
+/** Dead jobs that one statement delivers again, so that no lock lasts long. */
+export const REQUEUE_BATCH_SIZE = 500
+
+/** Longest actor and reason of an intervention, in characters: a sentence or two, not a report. */
+export const MAX_ACTOR_LENGTH = 255
+export const MAX_REASON_LENGTH = 2_000
+
+/** An intervention that found the row changed this often is refused: whoever writes it is at work. */
+export const STEER_ROUNDS = 5
+
+/** How long an intervention waits for a row that a phase is about to commit. */
+export const STEER_LOCK_TIMEOUT_MS = 2 * SECOND_MS
+
+/** A report over a large table takes its time; a person waits for it. */
+export const OPERATOR_STATEMENT_MS = 60 * SECOND_MS
+
+/** Work that has been due for so long is done by nobody: a service would have taken it within seconds. */
+export const OVERDUE_MS = 5 * 60 * SECOND_MS
+
+/** Clocks further apart than this confuse whoever compares log lines. */
+export const CLOCK_DRIFT_MS = 5 * SECOND_MS
+
+/** A server-side time-out under this ends statements that merely met a busy moment. */
+export const SHORT_SERVER_TIMEOUT_MS = 5 * SECOND_MS
+
+/** Fewer dead rows than this are no bloat, whatever their share. */
+export const BLOAT_DEAD_ROWS = 10_000
+
+/** An effect is settled within a day of the moment the provider gave it, or its key is stuck by age. */
+export const DEFAULT_RECONCILE_SLACK_MS = 24 * HOUR_MS

@@ -32,6 +32,8 @@ export interface PhaseMessage extends GrantMessage {
 export interface PawlMessages {
   /** A fresh key was reserved. */
   'pawl:reserved': GrantMessage
+  /** A fresh key was left for the completer. */
+  'pawl:enqueued': KeyMessage & { readonly keyId: string }
   /** A stored response was given. */
   'pawl:replayed': KeyMessage & { readonly keyId: string }
   /** Another holder runs the key. */
@@ -65,9 +67,26 @@ export interface PawlMessages {
   'pawl:refused': KeyMessage & { readonly detail: string }
   /** The store could not answer. */
   'pawl:unavailable': { readonly error: unknown }
+  /** A round of a background service ended. `counts` is what its `runOnce` gives. */
+  'pawl:round': { readonly service: ServiceName; readonly counts: Readonly<Record<string, number>> }
+  /** A round of a background service failed, and will be tried again. */
+  'pawl:round_failed': { readonly service: ServiceName; readonly error: unknown; readonly failures: number }
+  /** A staged job was given up: a person decides. */
+  'pawl:job_dead': {
+    readonly jobId: string
+    readonly name: string
+    readonly keyId: string
+    readonly attempts: number
+    readonly lastError: string
+  }
+  /** Expired keys that could not be deleted, because rows of the application refer to them. */
+  'pawl:reap_held': { readonly keyIds: readonly string[]; readonly constraint: string | null }
   /** Something that needs a developer's eye, and no request's outcome depends on. */
   'pawl:warning': { readonly message: string; readonly error: unknown }
 }
+
+/** A background service. */
+export type ServiceName = 'completer' | 'relay' | 'reaper'
 
 /** The name of a channel, such as `pawl:stuck`. */
 export type PawlChannel = keyof PawlMessages
@@ -76,6 +95,7 @@ type Listener = (message: unknown, name: string | symbol) => unknown
 
 const names = {
   'pawl:reserved': true,
+  'pawl:enqueued': true,
   'pawl:replayed': true,
   'pawl:in_flight': true,
   'pawl:mismatch': true,
@@ -90,6 +110,10 @@ const names = {
   'pawl:stuck': true,
   'pawl:refused': true,
   'pawl:unavailable': true,
+  'pawl:round': true,
+  'pawl:round_failed': true,
+  'pawl:job_dead': true,
+  'pawl:reap_held': true,
   'pawl:warning': true,
 } satisfies Record<PawlChannel, true>
 

@@ -2,26 +2,26 @@ import { PawlError } from '../errors.js'
 import { MAX_KEY_LENGTH, MAX_SCOPE_LENGTH } from '../limits.js'
 
 /** Refuses a scope or key that PostgreSQL could not hold, or that two clients could spell alike. */
-export function checkRequest(scope: unknown, key: unknown): void {
-  checkName('scope', scope, MAX_SCOPE_LENGTH)
-  checkName('key', key, MAX_KEY_LENGTH)
+export function checkRequest(where: string, scope: unknown, key: unknown): void {
+  checkName(where, 'scope', scope, MAX_SCOPE_LENGTH)
+  checkName(where, 'key', key, MAX_KEY_LENGTH)
 }
 
-function checkName(what: 'scope' | 'key', value: unknown, maxLength: number): void {
+function checkName(where: string, what: 'scope' | 'key', value: unknown, maxLength: number): void {
   if (typeof value !== 'string') {
     throw new PawlError(
       'PAWL_INVALID_REQUEST',
-      `execute: ${what} is ${value === null ? 'null' : `of type ${typeof value}`}; it has to be a string.`,
+      `${where}: ${what} is ${value === null ? 'null' : `of type ${typeof value}`}; it has to be a string.`,
     )
   }
   if (value.length === 0 || value.length > maxLength) {
     throw new PawlError(
       'PAWL_INVALID_REQUEST',
-      `execute: ${what} has ${value.length} characters; it takes 1 to ${maxLength}.`,
+      `${where}: ${what} has ${value.length} characters; it takes 1 to ${maxLength}.`,
     )
   }
   if (value.includes('\0'))
-    throw new PawlError('PAWL_INVALID_REQUEST', `execute: ${what} contains a NUL character.`)
+    throw new PawlError('PAWL_INVALID_REQUEST', `${where}: ${what} contains a NUL character.`)
   if (/\p{Surrogate}/u.test(value))
-    throw new PawlError('PAWL_INVALID_REQUEST', `execute: ${what} contains a lone surrogate.`)
+    throw new PawlError('PAWL_INVALID_REQUEST', `${where}: ${what} contains a lone surrogate.`)
 }

@@ -5,7 +5,7 @@ import type { StateObject } from '../pipeline/phase.js'
 import type { PipelineDefinition, UpgradeFrom } from '../pipeline/pipeline.js'
 import { type Registry, upgradePoint } from '../pipeline/registry.js'
 import type { SettingsBook } from '../pipeline/settings-book.js'
-import type { KeyRow } from '../storage/key-row.js'
+import { ageMs, type KeyRow } from '../storage/key-row.js'
 import { disarmPromise } from '../disarm-promise.js'
 import { FINGERPRINT_VERSION } from './fingerprint.js'
 
@@ -65,7 +65,7 @@ export function decideReservation(
 
   const { maxAttempts, abandonAfterMs } = settings.pipeline(resolution.definition)
   if (row.attempts >= maxAttempts) return { type: 'give_up', reason: 'attempts_exhausted' }
-  if (row.nowMs - row.createdMs >= abandonAfterMs) return { type: 'give_up', reason: 'abandoned' }
+  if (ageMs(row, row.nowMs) >= abandonAfterMs) return { type: 'give_up', reason: 'abandoned' }
 
   if (resolution.type === 'registered') {
     const { recoveryPoint, intent } = row

@@ -4,6 +4,7 @@ import { sqlStateOf } from '../driver/postgres-error.js'
 import { RECONNECT_TRIES, RESERVE_ROUNDS } from '../limits.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { KeyRow } from '../storage/key-row.js'
+import { isNotMigrated, notMigrated } from '../storage/not-migrated.js'
 import {
   findKey,
   findKeyById,
@@ -13,7 +14,6 @@ import {
   takeOverKey,
 } from '../storage/reserve-statements.js'
 import type { Store } from '../storage/statement.js'
-import { DEFAULT_SCHEMA } from '../storage/tables.js'
 import { type Asking, type Decision, decideReservation } from './decide-reservation.js'
 import type { Environment } from './environment.js'
 
@@ -23,6 +23,8 @@ export type Wanted =
       readonly by: 'request'
       readonly definition: PipelineDefinition
       readonly key: Omit<NewKey, 'holder' | 'leaseMs'>
+      /** Not to be run by who asks: it is left for the completer. */
+      readonly leave: boolean
     }
   /** A request whose input no longer validates: it may only meet what is there already. */
   | {
@@ -44,6 +46,8 @@ export type Reservation =
       /** On this process's monotonic clock, before the grant was asked for: the lease ends no later than from here. */
       readonly askedAt: number
     }
+  /** It is there and runs, or will be run, without us. `fresh`: we put it there. */
+  | { readonly type: 'left'; readonly row: KeyRow; readonly fresh: boolean }
   | { readonly type: 'gone' }
   | { readonly type: 'locked' }
   | { readonly type: 'unavailable'; readonly error: unknown }
@@ -73,7 +77,7 @@ export async function reserveKey(env: Environment, wanted: Wanted): Promise<Rese
     } catch (error) {
       lastError = error
       const sqlState = sqlStateOf(error)
-      if (sqlState === '42P01' || sqlState === '3F000' || sqlState === '42703') throw notMigrated(env, error)
+      if (isNotMigrated(error)) throw notMigrated(env.tables, error)
       if (sqlState === '55P03') return { type: 'locked' }
       if (!(error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST')) break
     }
@@ -108,8 +112,9 @@ async function askOnce(
 ): Promise<Reservation | 'moved'> {
   const askedAt = performance.now()
   if (wanted.by === 'request') {
-    const leaseMs = env.settings.leaseMsAt(wanted.definition, 'started')
+    const leaseMs = wanted.leave ? null : env.settings.leaseMsAt(wanted.definition, 'started')
     const fresh = await insertKey(store, { ...wanted.key, holder, leaseMs }, env.lockTimeoutMs)
+    if (fresh !== null && wanted.leave) return { type: 'left', row: fresh, fresh: true }
     if (fresh !== null)
       return { type: 'granted', how: 'reserved', row: fresh, definition: wanted.definition, askedAt }
   }
@@ -117,6 +122,10 @@ async function askOnce(
   if (row === null) return wanted.by === 'request' ? 'moved' : { type: 'gone' }
 
   const decision = decideReservation(row, asking(wanted, holder), env.registry, env.settings)
+  if (wanted.by === 'request' && wanted.leave && isUnfinished(decision)) {
+    // The answer to our own insert may have been lost.
+    return { type: 'left', row, fresh: row.holder === holder }
+  }
   switch (decision.type) {
     case 'take_over': {
       const { definition, at } = decision
@@ -145,6 +154,11 @@ async function askOnce(
   }
 }
 
+/** Whether somebody is at it, or the completer will be: to take it over, or to give it up, is then its business. */
+function isUnfinished({ type }: Decision): boolean {
+  return type === 'take_over' || type === 'ours' || type === 'in_flight' || type === 'give_up'
+}
+
 function read(store: Store, wanted: Wanted): Promise<KeyRow | null> {
   switch (wanted.by) {
     case 'request':
@@ -160,16 +174,4 @@ function asking(wanted: Wanted, holder: string): Asking {
   if (wanted.by === 'id') return { holder, request: null }
   const fingerprint = wanted.by === 'request' ? wanted.key.fingerprint : wanted.fingerprint
   return { holder, request: { pipeline: wanted.definition.name, fingerprint: fingerprint.toString('hex') } }
-}
-
-function notMigrated(env: Environment, cause: unknown): PawlError {
-  return new PawlError(
-    'PAWL_NOT_MIGRATED',
-    `The tables of Pawl are not in schema '${env.tables.schema}', or are of another version. Run ${migrateCall(env)} first.`,
-    { cause },
-  )
-}
-
-function migrateCall({ tables }: Environment): string {
-  return tables.schema === DEFAULT_SCHEMA ? 'migrate(pool)' : `migrate(pool, { schema: '${tables.schema}' })`
 }

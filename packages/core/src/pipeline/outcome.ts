@@ -77,5 +77,11 @@ export type Outcome =
   /** The store cannot answer. No user code ran. */
   | { readonly type: 'unavailable'; readonly error: unknown }
 
+/** What became of `enqueue`. */
+export type EnqueueOutcome =
+  /** It is to be run, or is being run, in the background. `fresh`: since this very call. */
+  | { readonly type: 'enqueued'; readonly keyId: string; readonly fresh: boolean }
+  | Extract<Outcome, { type: 'replayed' | 'in_flight' | 'mismatch' | 'stuck' | 'refused' | 'unavailable' }>
+
 /** What became of `resume`: as for `execute`, or the key is no longer there. */
 export type ResumeOutcome = Exclude<Outcome, { type: 'mismatch' }> | { readonly type: 'gone' }

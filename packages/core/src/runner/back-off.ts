@@ -11,10 +11,9 @@ function jittered(baseMs: number, maxMs: number, failures: number): number {
   return Math.floor(Math.random() * Math.min(maxMs, baseMs * 2 ** Math.min(failures, 30)))
 }
 
-/** How long a key rests after its n-th failure in a row. Half of it is certain: a rest is the point. */
+/** How long a key rests after its n-th failure in a row. */
 export function backOffMs(failures: number): number {
-  const half = Math.min(BACKOFF_MAX_MS, BACKOFF_BASE_MS * 2 ** Math.min(failures, 30)) / 2
-  return Math.floor(half + Math.random() * half)
+  return jittered(BACKOFF_BASE_MS, BACKOFF_MAX_MS, failures)
 }
 
 /** The pause before a transaction is tried again. */

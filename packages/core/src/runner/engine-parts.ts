@@ -1,8 +1,10 @@
 import type { Transaction } from 'kysely'
 import type { KyselyFactory } from '../driver/kysely-driver.js'
+import type { Bell } from '../bell.js'
 import type { Environment } from '../key/environment.js'
 import type { LeaseKeeper } from '../key/lease-keeper.js'
 import type { JsonValue } from '../pipeline/json-value.js'
+import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { StrictMode } from './strict-mode.js'
 
 /** A job as a stager gets it, inside the transaction of the phase that staged it. */
@@ -45,6 +47,15 @@ export interface EngineParts {
   readonly stager: Stager<never> | null
   /** The pipeline has one phase and is known to its own requests alone: a failed key is forgotten, not given back. */
   readonly unlisted: boolean
+  /** Those pipelines, as far as they are known: the completer forgets keys of theirs that nobody came back for. */
+  readonly unlistedDefinitions: Set<{
+    readonly definition: PipelineDefinition
+    readonly abandonAfterMs: number
+  }>
+  /** Rung when a key was left for the completer. */
+  readonly enqueued: Bell
+  /** Rung when jobs were committed to `staged_jobs`. */
+  readonly staged: Bell
   /** Aborted when close() has waited long enough. */
   readonly stopping: AbortSignal
   /** Work that goes on after its execution has answered, such as a call that ignores its signal. */

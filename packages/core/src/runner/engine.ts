@@ -1,52 +1,41 @@
 import { setMaxListeners } from 'node:events'
 import type { Kysely } from 'kysely'
 import type { Pool } from 'pg'
-import { announce } from '../announce/announce.js'
-import { checkKnownOptions, checkWholeNumber, type OptionOwner } from '../check-option.js'
+import { announce, type KeyMessage } from '../announce/announce.js'
+import { Bell } from '../bell.js'
+import { checkKnownOptions, checkWholeNumber, invalidOption, type OptionOwner } from '../check-option.js'
 import { KyselyFactory } from '../driver/kysely-driver.js'
 import type { Probe } from '../driver/probe.js'
 import { SessionPool } from '../driver/session-pool.js'
 import { PawlError } from '../errors.js'
 import { checkRequest } from '../key/check-request.js'
 import type { Environment } from '../key/environment.js'
-import { FINGERPRINT_VERSION, fingerprintOf } from '../key/fingerprint.js'
 import { LeaseKeeper } from '../key/lease-keeper.js'
-import { type Reservation, reserveKey, type Wanted } from '../key/reserve-key.js'
+import { type Reservation, reserveKey } from '../key/reserve-key.js'
 import {
   CLOSE_ABORT_GRACE_MS,
   CONNECTION_DEADLINE_SLACK_MS,
   DEFAULT_CLOSE_TIMEOUT_MS,
   MAX_INT32,
 } from '../limits.js'
-import type { JsonValue } from '../pipeline/json-value.js'
-import type { Outcome, ResumeOutcome } from '../pipeline/outcome.js'
+import type { EnqueueOutcome, Outcome, ResumeOutcome } from '../pipeline/outcome.js'
 import { definitionOf, type Pipeline, type PipelineDefinition } from '../pipeline/pipeline.js'
 import { Registry } from '../pipeline/registry.js'
 import { type PipelineSettings, resolveSettings } from '../pipeline/settings.js'
 import { SettingsBook } from '../pipeline/settings-book.js'
-import { findKey } from '../storage/reserve-statements.js'
+import { findKey, findKeyById } from '../storage/reserve-statements.js'
+import { within } from '../within.js'
 import { checkEngineOptions, type EngineOptions } from './engine-options.js'
 import type { EngineParts } from './engine-parts.js'
+import { checkExecuteRequest, type ExecuteRequest, wantedKey } from './execute-request.js'
 import { giveBack } from './give-back.js'
 import { type KeyView, viewKey } from './key-view.js'
-import { askedMessage, reservationOutcome } from './reservation-outcome.js'
+import { askedMessage, type NotGranted, reservationOutcome } from './reservation-outcome.js'
 import { Run } from './run.js'
 import { runPipeline } from './run-pipeline.js'
 import { failure } from './step-result.js'
 import { StrictMode } from './strict-mode.js'
-import { recheckInput, type ValidatedInput, validateInput } from './validate-input.js'
-
-/** One request: who asks, under which key, for what. */
-export interface ExecuteRequest<Input> {
-  /** The authenticated principal that owns the key. Never take it from the request's body. */
-  readonly scope: string
-  /** The client's Idempotency-Key. */
-  readonly key: string
-  /** What the pipeline works on: checked by its schema, stored with the key, the same for every attempt. */
-  readonly input: Input
-  /** What makes two requests the same, where that is more than the input (an HTTP method and path, raw bytes). */
-  readonly fingerprint?: JsonValue | Uint8Array
-}
+import { recheckInput } from './validate-input.js'
 
 /** Runs pipelines on one database. */
 export interface Engine<DB> {
@@ -59,6 +48,17 @@ export interface Engine<DB> {
    * const outcome = await engine.execute(createRide, { scope: user.id, key, input })
    */
   execute<Input>(pipeline: Pipeline<DB, Input>, request: ExecuteRequest<NoInfer<Input>>): Promise<Outcome>
+  /**
+   * Reserves the key and leaves the phases to the completer of `createBackground`: woken at once in this process, at its
+   * next poll in others. A retry gets the stored response once there is one. Throws only for wrong use.
+   *
+   * @example
+   * const outcome = await engine.enqueue(createRide, { scope: user.id, key, input })
+   */
+  enqueue<Input>(
+    pipeline: Pipeline<DB, Input>,
+    request: ExecuteRequest<NoInfer<Input>>,
+  ): Promise<EnqueueOutcome>
   /** Resumes an abandoned key by its id, with the same checks as a retry of its client. */
   resume(keyId: string): Promise<ResumeOutcome>
   /** A key with its trail; null if there is none. */
@@ -115,9 +115,13 @@ export class RunningEngine<DB> implements Engine<DB> {
       strict,
       stager,
       unlisted: false,
+      unlistedDefinitions: new Set(),
+      enqueued: new Bell(),
+      staged: new Bell(),
       stopping: this.#stopping.signal,
       afterwards: new Set(),
     }
+    enginesParts.set(this, this.#parts)
     this.db = kysely.onPool<DB>()
     // Every running call listens for the end; Node takes more than ten of them for a leak.
     setMaxListeners(0, this.#stopping.signal)
@@ -129,14 +133,27 @@ export class RunningEngine<DB> implements Engine<DB> {
     pipeline: Pipeline<DB, Input>,
     request: ExecuteRequest<NoInfer<Input>>,
   ): Promise<Outcome> {
-    const definition = this.#definitionOf(pipeline)
-    if (!this.#parts.env.registry.has(definition)) {
-      throw new PawlError(
-        'PAWL_NOT_REGISTERED',
-        `Pipeline '${definition.name}' version ${definition.version} is not among the pipelines given to createEngine.`,
-      )
-    }
-    return this.#execute(this.#parts, definition, request)
+    return this.#execute(this.#parts, this.#registered(pipeline), request)
+  }
+
+  async enqueue<Input>(
+    pipeline: Pipeline<DB, Input>,
+    request: ExecuteRequest<NoInfer<Input>>,
+  ): Promise<EnqueueOutcome> {
+    const definition = this.#registered(pipeline)
+    checkExecuteRequest('enqueue', request)
+    return this.#track(async () => {
+      const reservation = await reserveFor(this.#parts, definition, request, true)
+      if (reservation.type !== 'left') {
+        return reservationOutcome(reservation as NotGranted, askedBy(definition, request)) as EnqueueOutcome
+      }
+      const { row, fresh } = reservation
+      if (fresh) {
+        announce('pawl:enqueued', () => ({ ...askedBy(definition, request), keyId: row.id }))
+        this.#parts.enqueued.ring()
+      }
+      return { type: 'enqueued', keyId: row.id, fresh }
+    })
   }
 
   /**
@@ -160,6 +177,10 @@ export class RunningEngine<DB> implements Engine<DB> {
     const settings = new SettingsBook(this.#defaults, registry.definitions)
     const parts = { ...this.#parts, env: { ...this.#parts.env, registry, settings }, unlisted: true }
     this.#unlisted.set(definition, parts)
+    this.#parts.unlistedDefinitions.add({
+      definition,
+      abandonAfterMs: settings.pipeline(definition).abandonAfterMs,
+    })
     return parts
   }
 
@@ -168,26 +189,16 @@ export class RunningEngine<DB> implements Engine<DB> {
     definition: PipelineDefinition,
     request: ExecuteRequest<unknown>,
   ): Promise<Outcome> {
-    checkKnownOptions(EXECUTE, request, ['scope', 'key', 'input', 'fingerprint'])
-    checkRequest(request.scope, request.key)
+    checkExecuteRequest('execute', request)
     return this.#track(async () => {
-      const { wanted, invalid } = await this.#wanted(definition, request)
-      const { scope, key } = request
-      const asked = askedMessage(scope, key, definition.name, definition.version)
-      const reservation = await reserveKey(parts.env, wanted)
+      const reservation = await reserveFor(parts, definition, request, false)
       if (reservation.type === 'granted') return this.#run(parts, reservation)
-      if (reservation.type !== 'gone') return reservationOutcome(reservation, asked)
-      throw invalid ?? new TypeError('a fresh key cannot be gone')
+      return reservationOutcome(reservation as NotGranted, askedBy(definition, request))
     })
   }
 
   async resume(keyId: string): Promise<ResumeOutcome> {
-    if (typeof keyId !== 'string' || !UUID.test(keyId)) {
-      throw new PawlError(
-        'PAWL_INVALID_REQUEST',
-        `resume: keyId is '${keyId}'; it has to be the id of a key.`,
-      )
-    }
+    checkKeyId('resume', keyId)
     return this.#track(async () => {
       const reservation = await reserveKey(this.#parts.env, { by: 'id', id: keyId })
       if (reservation.type === 'granted') {
@@ -197,14 +208,22 @@ export class RunningEngine<DB> implements Engine<DB> {
       const row =
         reservation.type === 'decided' ? reservation.row : { scope: '', key: keyId, pipeline: '', version: 0 }
       const asked = askedMessage(row.scope, row.key, row.pipeline, row.version)
-      return reservationOutcome(reservation, asked) as ResumeOutcome
+      return reservationOutcome(reservation as NotGranted, asked) as ResumeOutcome
     })
   }
 
   async inspect(scope: string, key: string): Promise<KeyView | null> {
-    checkRequest(scope, key)
+    checkRequest('inspect', scope, key)
     const { sessions, tables } = this.#parts.env
     const row = await sessions.with('inspect', (session) => findKey({ session, tables }, scope, key))
+    return row === null ? null : viewKey(row)
+  }
+
+  /** As `inspect`, for who knows a key by its id. */
+  async inspectById(keyId: string): Promise<KeyView | null> {
+    checkKeyId('inspectById', keyId)
+    const { sessions, tables } = this.#parts.env
+    const row = await sessions.with('inspect', (session) => findKeyById({ session, tables }, keyId))
     return row === null ? null : viewKey(row)
   }
 
@@ -247,6 +266,15 @@ export class RunningEngine<DB> implements Engine<DB> {
     }
   }
 
+  #registered<Input>(pipeline: Pipeline<DB, Input>): PipelineDefinition {
+    const definition = this.#definitionOf(pipeline)
+    if (this.#parts.env.registry.has(definition)) return definition
+    throw new PawlError(
+      'PAWL_NOT_REGISTERED',
+      `Pipeline '${definition.name}' version ${definition.version} is not among the pipelines given to createEngine.`,
+    )
+  }
+
   #definitionOf<Input>(pipeline: Pipeline<DB, Input>): PipelineDefinition {
     const definition = (pipeline as Partial<Pipeline<DB, Input>> | undefined)?.[definitionOf]
     if (definition === undefined) {
@@ -256,32 +284,6 @@ export class RunningEngine<DB> implements Engine<DB> {
       )
     }
     return definition
-  }
-
-  /** What to reserve. An input that no longer validates may still meet its own stored response. */
-  async #wanted(
-    definition: PipelineDefinition,
-    request: ExecuteRequest<unknown>,
-  ): Promise<{ readonly wanted: Wanted; readonly invalid: PawlError | null }> {
-    const { scope, key, input } = request
-    const validated = await validateInput(definition, input, this.#parts.env.caps.inputBytes)
-    // Taken from the input as it came: a default that the schema gains must not turn retries into mismatches.
-    const fingerprint = fingerprintOf(request.fingerprint ?? whatCounts(definition, input, validated))
-    if (validated.type === 'invalid') {
-      return { wanted: { by: 'existing', definition, scope, key, fingerprint }, invalid: validated.error }
-    }
-    const { name: pipeline, version, hash: definitionHash } = definition
-    const row = {
-      scope,
-      key,
-      pipeline,
-      version,
-      definitionHash,
-      fingerprint,
-      fingerprintVersion: FINGERPRINT_VERSION,
-      inputJson: validated.json,
-    }
-    return { wanted: { by: 'request', definition, key: row }, invalid: null }
   }
 
   async #run(parts: EngineParts, grant: Extract<Reservation, { type: 'granted' }>): Promise<Outcome> {
@@ -298,28 +300,41 @@ export class RunningEngine<DB> implements Engine<DB> {
   }
 }
 
-/** A mistyped `fingerprint` would make every request look alike. */
-const EXECUTE: OptionOwner = { code: 'PAWL_INVALID_REQUEST', where: 'execute' }
+const enginesParts = new WeakMap<object, EngineParts>()
+
+/** What an engine is made of, for the services that work beside it. */
+export function partsOf(engine: Engine<never>, where: string): EngineParts {
+  const parts = enginesParts.get(engine)
+  if (parts !== undefined) return parts
+  throw invalidOption({ code: 'PAWL_INVALID_OPTION', where }, 'engine', engine, 'what createEngine gives')
+}
+
+/** Asks for a request's key: to run it, or to leave it for the completer. */
+async function reserveFor(
+  { env }: EngineParts,
+  definition: PipelineDefinition,
+  request: ExecuteRequest<unknown>,
+  leave: boolean,
+): Promise<Exclude<Reservation, { type: 'gone' }>> {
+  const { wanted, invalid } = await wantedKey(definition, request, {
+    leave,
+    maxInputBytes: env.caps.inputBytes,
+  })
+  const reservation = await reserveKey(env, wanted)
+  if (reservation.type === 'gone') throw invalid ?? new TypeError('a fresh key cannot be gone')
+  return reservation
+}
+
+function askedBy({ name, version }: PipelineDefinition, { scope, key }: ExecuteRequest<unknown>): KeyMessage {
+  return askedMessage(scope, key, name, version)
+}
+
+function checkKeyId(where: string, keyId: unknown): void {
+  if (typeof keyId === 'string' && UUID.test(keyId)) return
+  throw new PawlError(
+    'PAWL_INVALID_REQUEST',
+    `${where}: keyId is '${String(keyId)}'; it has to be the id of a key.`,
+  )
+}
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-
-/** What of the input makes two requests the same. An invalid input may be one that `fingerprint` cannot read. */
-function whatCounts(definition: PipelineDefinition, input: unknown, validated: ValidatedInput): JsonValue {
-  if (definition.fingerprint === null) return input as JsonValue
-  try {
-    return definition.fingerprint(input as never)
-  } catch (error) {
-    throw validated.type === 'invalid' ? validated.error : error
-  }
-}
-
-/** Waits for all of them to end, but no longer than that. */
-async function within(timeoutMs: number, work: ReadonlySet<Promise<unknown>>): Promise<void> {
-  if (work.size === 0) return
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, timeoutMs)
-  })
-  await Promise.race([Promise.allSettled(work), timeout])
-  clearTimeout(timer)
-}

@@ -3,7 +3,7 @@ import { PawlError } from '../errors.js'
 import { SAVE_RESULT_MS } from '../limits.js'
 import type { Outcome, StuckReason } from '../pipeline/outcome.js'
 import { forgetKey, markStuck, releaseKey } from '../storage/hold-statements.js'
-import type { Intent, KeyRow } from '../storage/key-row.js'
+import { ageMs, type Intent, type KeyRow } from '../storage/key-row.js'
 import { findKeyById } from '../storage/reserve-statements.js'
 import type { Store } from '../storage/statement.js'
 import { backOffMs, pauseBeforeRetry } from './back-off.js'
@@ -117,7 +117,7 @@ function capReached(run: Run, failed: Failure): StuckReason | null {
   // A phase that ended its own transaction may have left rows behind: then its key must not be forgotten.
   if (run.parts.unlisted) return hasEndedTransaction(failed.error) ? 'unknown_outcome' : null
   if (failed.reason === 'unknown_error' && run.row.attempts >= maxAttempts) return 'attempts_exhausted'
-  return run.nowMs() - run.row.createdMs >= abandonAfterMs ? 'abandoned' : null
+  return ageMs(run.row, run.nowMs()) >= abandonAfterMs ? 'abandoned' : null
 }
 
 /**

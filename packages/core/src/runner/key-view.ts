@@ -33,7 +33,10 @@ export interface KeyView {
   /** No automatic attempt before this moment. */
   readonly runAfter: Date | null
   /** What is known of a call that is not settled. */
-  readonly call: { readonly phase: string; readonly known: 'may_have_been_made' | 'returned' } | null
+  readonly call: {
+    readonly phase: string
+    readonly known: 'may_have_been_made' | 'returned' | 'not_made'
+  } | null
   /** Since the last advance; redacted and shortened. */
   readonly lastError: string | null
   /** The recovery points reached, in order. */
@@ -51,6 +54,8 @@ export interface KeyView {
   readonly response: StoredResponse | null
   /** When the key was reserved. */
   readonly createdAt: Date
+  /** When a person last pushed it on; null if nobody had to. */
+  readonly resumedAt: Date | null
   /** When the row was last written, renewals of the lease aside. */
   readonly updatedAt: Date
   /** When a finished key may be deleted. Null unless finished. */
@@ -90,23 +95,20 @@ export function viewKey(row: KeyRow): KeyView {
     attempts,
     retries,
     runAfter: dateOrNull(row.runAfterMs),
-    call:
-      row.intent === null
-        ? null
-        : {
-            phase: row.intent.phase,
-            known: row.intent.kind === 'called' ? 'returned' : 'may_have_been_made',
-          },
+    call: row.intent === null ? null : { phase: row.intent.phase, known: KNOWN[row.intent.kind] },
     lastError,
     trail: row.trail.map(({ atMs, ...entry }) => ({ ...entry, at: new Date(atMs) })),
     input: JSON.parse(row.inputJson) as JsonValue,
     state: JSON.parse(row.stateJson) as StateObject,
     response,
     createdAt: new Date(row.createdMs),
+    resumedAt: dateOrNull(row.resumedMs),
     updatedAt: new Date(row.updatedMs),
     expiresAt: dateOrNull(row.expiresMs),
   }
 }
+
+const KNOWN = { calling: 'may_have_been_made', called: 'returned', not_made: 'not_made' } as const
 
 function dateOrNull(ms: number | null): Date | null {
   return ms === null ? null : new Date(ms)

@@ -55,13 +55,14 @@ function nextForeignStep(
 
   switch (phase.guarantee) {
     case 'keyed': {
-      if (nowMs - previousCommitMs(row) <= phase.windowMs) return { do: 'call', phase, declareFirst: false }
+      const mayHaveBeenMadeFrom = intent?.kind === 'not_made' ? intent.atMs : previousCommitMs(row)
+      if (nowMs - mayHaveBeenMadeFrom <= phase.windowMs) return { do: 'call', phase, declareFirst: false }
       // The provider may have forgotten the key by now: sent again, it would execute again.
       if (phase.reconcile !== null) return { do: 'reconcile', phase, absentCountsInMs: 0 }
       return { do: 'stick', phase, reason: 'window_passed' }
     }
     case 'queryable': {
-      if (intent === null) return { do: 'call', phase, declareFirst: true }
+      if (intent?.kind !== 'calling') return { do: 'call', phase, declareFirst: true }
       return {
         do: 'reconcile',
         phase,
@@ -69,7 +70,7 @@ function nextForeignStep(
       }
     }
     case 'at_most_once': {
-      if (intent === null) return { do: 'call', phase, declareFirst: true }
+      if (intent?.kind !== 'calling') return { do: 'call', phase, declareFirst: true }
       return { do: 'stick', phase, reason: 'unknown_outcome' }
     }
   }

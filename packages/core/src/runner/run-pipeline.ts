@@ -25,6 +25,10 @@ export async function runPipeline(run: Run): Promise<Outcome> {
           intent: run.row.intent,
         })
       : await runStep(run, step)
+    if (run.hasStaged && (result.type === 'advanced' || result.type === 'finished')) {
+      run.hasStaged = false
+      run.parts.staged.ring()
+    }
     switch (result.type) {
       case 'advanced':
         announce('pawl:phase_committed', () => ({

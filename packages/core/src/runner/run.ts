@@ -14,6 +14,8 @@ export class Run {
   leasedAt: number
   /** The recovery point at which a stale lease was renewed, if it was. */
   renewedAt: string | null = null
+  /** Jobs were written to `staged_jobs` since the relay was last told. */
+  hasStaged = false
   #readAt: number
 
   constructor(parts: EngineParts, definition: PipelineDefinition, row: KeyRow, askedAt: number) {

@@ -18,6 +18,7 @@ export function stageIn(run: Run, store: Store, transaction: PhaseTransaction, p
     const payloadJson = encodeJson(payload, { what, maxBytes: env.caps.stateBytes })
     if (stager === null) {
       await insertStagedJob(store, { id, name, payloadJson, keyId, runAfterMs })
+      run.hasStaged = true
     } else {
       await stager.stage({
         tx: transaction.tx,

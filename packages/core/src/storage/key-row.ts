@@ -9,6 +9,8 @@ export type Intent =
   | { readonly kind: 'calling'; readonly phase: string; readonly deadlineMs: number }
   /** It was made and gave this result, which `settle` could not commit. */
   | { readonly kind: 'called'; readonly phase: string; readonly result: JsonValue }
+  /** A person said, at this moment, that it had not been made: it may be made again. */
+  | { readonly kind: 'not_made'; readonly phase: string; readonly atMs: number }
 
 /** One recovery point reached: which, when (database's clock), under which fence. */
 interface TrailEntry {
@@ -46,6 +48,8 @@ export interface KeyRow {
   readonly trail: readonly TrailEntry[]
   readonly response: StoredResponse | null
   readonly createdMs: number
+  /** When a person last pushed it on; null if nobody had to. */
+  readonly resumedMs: number | null
   readonly updatedMs: number
   readonly expiresMs: number | null
   readonly nowMs: number
@@ -60,6 +64,7 @@ export const KEY_COLUMNS = `
   ${epochMs('k.lease_until')} AS lease_until_ms, k.attempts, k.retries, ${epochMs('k.run_after')} AS run_after_ms,
   k.intent, k.effect_epoch, k.last_error, k.trail, k.response_status, k.response_headers,
   encode(k.response_body, 'base64') AS response_body, ${epochMs('k.created_at')} AS created_ms,
+  ${epochMs('k.resumed_at')} AS resumed_ms,
   ${epochMs('k.updated_at')} AS updated_ms, ${epochMs('k.expires_at')} AS expires_ms,
   ${epochMs('clock_timestamp()')} AS now_ms, k.xmin AS written_by`
 
@@ -92,6 +97,7 @@ export function readKeyRow(row: TextRow): KeyRow {
     trail: readTrail(text(row, 'trail')),
     response: readResponse(row),
     createdMs: Number(text(row, 'created_ms')),
+    resumedMs: numberOrNull(row, 'resumed_ms'),
     updatedMs: Number(text(row, 'updated_ms')),
     expiresMs: numberOrNull(row, 'expires_ms'),
     nowMs: Number(text(row, 'now_ms')),
@@ -102,6 +108,11 @@ export function readKeyRow(row: TextRow): KeyRow {
 /** When the last recovery point committed: from here on a call of the next phase may have happened. */
 export function previousCommitMs(row: Pick<KeyRow, 'trail' | 'createdMs'>): number {
   return row.trail.at(-1)?.atMs ?? row.createdMs
+}
+
+/** How long the key has been tried for: a person who pushes it on gives it its time anew. */
+export function ageMs(row: Pick<KeyRow, 'createdMs' | 'resumedMs'>, nowMs: number): number {
+  return nowMs - (row.resumedMs ?? row.createdMs)
 }
 
 function readTrail(json: string): TrailEntry[] {

@@ -4,6 +4,7 @@ import { rollBack } from '../driver/kysely-driver.js'
 import type { Session } from '../driver/session.js'
 import { SessionPool } from '../driver/session-pool.js'
 import { initial } from './migrations/001-initial.js'
+import { operations } from './migrations/002-operations.js'
 import { DEFAULT_SCHEMA, type Tables, tablesIn } from './tables.js'
 
 /**
@@ -18,7 +19,10 @@ export interface MigrateOptions {
 }
 
 /** In order, never changed once released: a database remembers how many of them it has. */
-const MIGRATIONS: readonly ((tables: Tables) => string)[] = [initial]
+const MIGRATIONS: readonly ((tables: Tables) => string)[] = [initial, operations]
+
+/** The version that this code works with. */
+export const SCHEMA_VERSION = MIGRATIONS.length
 
 /** Building an index on a large table takes its time; a migration is not a request. */
 const MIGRATION_DEADLINE_MS = 10 * 60_000

@@ -13,7 +13,8 @@ export interface NewKey {
   readonly fingerprintVersion: number
   readonly inputJson: string
   readonly holder: string
-  readonly leaseMs: number
+  /** Null: nobody runs it yet. */
+  readonly leaseMs: number | null
 }
 
 /**
@@ -24,8 +25,10 @@ const insertKeyStatement = defineStatement(
   'insert_key',
   ({ keys }) => `
   INSERT INTO ${keys} AS k
-    (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version, input, holder, lease_until)
-  SELECT $1, $2, $3, $4::integer, $5, $6::bytea, $7::smallint, $8::json, $9::uuid, clock_timestamp() + ${msInterval('$10')}
+    (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version, input, holder, lease_until,
+     attempts)
+  SELECT $1, $2, $3, $4::integer, $5, $6::bytea, $7::smallint, $8::json, $9::uuid, clock_timestamp() + ${msInterval('$10')},
+         CASE WHEN $10::double precision IS NULL THEN 0 ELSE 1 END
     FROM ${boundedBy('$11')} WHERE NOT EXISTS (SELECT FROM ${keys} AS seen WHERE seen.scope = $1 AND seen.key = $2)
   ON CONFLICT (scope, key) DO NOTHING
   RETURNING ${KEY_COLUMNS}`,

@@ -6,6 +6,7 @@ export interface Tables {
   readonly keys: string
   readonly effects: string
   readonly stagedJobs: string
+  readonly interventions: string
 }
 
 export const DEFAULT_SCHEMA = 'pawl'
@@ -28,5 +29,6 @@ export function tablesIn(schema: string, where: string): Tables {
     keys: table('idempotency_keys'),
     effects: table('effects'),
     stagedJobs: table('staged_jobs'),
+    interventions: table('interventions'),
   }
 }

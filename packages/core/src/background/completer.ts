@@ -1,0 +1,224 @@
+import { announce } from '../announce/announce.js'
+import { checkKnownOptions, checkWholeNumber, type OptionOwner } from '../check-option.js'
+import {
+  DEFAULT_COMPLETER_BATCH_SIZE,
+  DEFAULT_COMPLETER_CONCURRENCY,
+  DEFAULT_COMPLETER_POLL_MS,
+  MAX_INT32,
+  MAX_RESTING_KEYS,
+} from '../limits.js'
+import type { ResumeOutcome } from '../pipeline/outcome.js'
+import type { Registry } from '../pipeline/registry.js'
+import { backOffMs } from '../runner/back-off.js'
+import { type Engine, partsOf } from '../runner/engine.js'
+import type { EngineParts } from '../runner/engine-parts.js'
+import {
+  findAbandonedKeys,
+  forgetAbandonedKeys,
+  type RunnableVersion,
+} from '../storage/complete-statements.js'
+import { Poller, type Service, type StopOptions } from './service.js'
+
+/** How the completer works. */
+export interface CompleterOptions {
+  /** How often it looks, at the latest. Default 1 s. */
+  readonly pollMs?: number
+  /** How many keys it finds at a time. Default 100. */
+  readonly batchSize?: number
+  /** How many keys it runs at a time. Each holds at most one connection of the pool. Default 4. */
+  readonly concurrency?: number
+}
+
+/** What one round of the completer did. */
+export type CompleterCounts = {
+  /** Keys it found and asked for. */
+  readonly found: number
+  /** Ran to their response here. */
+  readonly completed: number
+  /** Failed, and rest until they are due again. */
+  readonly retried: number
+  /** Handed to a person. */
+  readonly stuck: number
+  /** Taken by somebody else first, or not to be had just now. */
+  readonly passed: number
+  /** Keys of atomic handlers whose client never came back: nothing had been committed, so nothing is kept. */
+  readonly forgotten: number
+}
+
+const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'createBackground: completer' }
+const OPTION_NAMES = [
+  'pollMs',
+  'batchSize',
+  'concurrency',
+] as const satisfies readonly (keyof CompleterOptions)[]
+
+type Counting = { -readonly [Name in keyof CompleterCounts]: number }
+const NOTHING: CompleterCounts = { found: 0, completed: 0, retried: 0, stuck: 0, passed: 0, forgotten: 0 }
+
+/**
+ * Finishes requests whose client never came back, and runs those that were enqueued: finds running keys that nobody
+ * holds, and resumes each through the engine, with all the checks that a retry of the client would meet.
+ */
+export class Completer implements Service<CompleterCounts> {
+  readonly #engine: Engine<never>
+  readonly #parts: EngineParts
+  readonly #batchSize: number
+  readonly #concurrency: number
+  readonly #running = new Set<Promise<unknown>>()
+  readonly #resting = new RestingKeys()
+  readonly #ended: Counting = { ...NOTHING }
+  readonly #poller: Poller
+  #silence: (() => void) | null = null
+
+  constructor(engine: Engine<never>, options: CompleterOptions = {}) {
+    checkKnownOptions(OWNER, options, OPTION_NAMES)
+    checkWholeNumber(OWNER, 'pollMs', options.pollMs, 1, MAX_INT32)
+    checkWholeNumber(OWNER, 'batchSize', options.batchSize, 1, MAX_INT32)
+    checkWholeNumber(OWNER, 'concurrency', options.concurrency, 1, MAX_INT32)
+    this.#engine = engine
+    this.#parts = partsOf(engine, OWNER.where)
+    this.#batchSize = options.batchSize ?? DEFAULT_COMPLETER_BATCH_SIZE
+    this.#concurrency = options.concurrency ?? DEFAULT_COMPLETER_CONCURRENCY
+    this.#poller = new Poller({
+      service: 'completer',
+      pollMs: options.pollMs ?? DEFAULT_COMPLETER_POLL_MS,
+      underWay: this.#running,
+      round: async (stopping) => {
+        const { found } = await this.#begin(stopping, this.#ended)
+        // What ended since the last round, whichever it was begun in.
+        const counts = { ...this.#ended }
+        Object.assign(this.#ended, NOTHING)
+        return { counts, more: found === this.#batchSize }
+      },
+    })
+  }
+
+  start(): void {
+    this.#silence ??= this.#parts.enqueued.listen(() => this.#poller.wake())
+    this.#poller.start()
+  }
+
+  async stop(options: StopOptions = {}): Promise<void> {
+    this.#silence?.()
+    this.#silence = null
+    await this.#poller.stop(options)
+  }
+
+  async runOnce(): Promise<CompleterCounts> {
+    const counts = { ...NOTHING }
+    const { begun } = await this.#begin(new AbortController().signal, counts)
+    await Promise.all(begun)
+    return counts
+  }
+
+  /** Finds keys and begins with each as a place becomes free. A slow key keeps its own place, and nobody else's. */
+  async #begin(stopping: AbortSignal, counts: Counting): Promise<{ begun: Promise<void>[]; found: number }> {
+    const begun: Promise<void>[] = []
+    await this.#placeFree()
+    const keyIds = stopping.aborted || this.#parts.stopping.aborted ? [] : await this.#find(counts)
+    // In another order than that of other processes, which found the same keys.
+    for (const keyId of shuffled(keyIds)) {
+      await this.#placeFree()
+      if (stopping.aborted) break
+      counts.found++
+      begun.push(this.#complete(keyId, counts))
+    }
+    return { begun, found: keyIds.length }
+  }
+
+  async #find(counts: Counting): Promise<string[]> {
+    const { env, unlistedDefinitions } = this.#parts
+    return env.sessions.with('completer', async (session) => {
+      const store = { session, tables: env.tables }
+      if (unlistedDefinitions.size > 0) {
+        const forgettable = [...unlistedDefinitions].map(({ definition, abandonAfterMs }) => {
+          const { name: pipeline, version, hash: definitionHash } = definition
+          return { pipeline, version, definitionHash, abandonAfterMs }
+        })
+        counts.forgotten += await forgetAbandonedKeys(store, forgettable, this.#batchSize, env.lockTimeoutMs)
+      }
+      return findAbandonedKeys(store, runnableVersions(env.registry), this.#resting.ids(), this.#batchSize)
+    })
+  }
+
+  #complete(keyId: string, counts: Counting): Promise<void> {
+    const work = this.#resume(keyId, counts).finally(() => this.#running.delete(work))
+    this.#running.add(work)
+    return work
+  }
+
+  async #resume(keyId: string, counts: Counting): Promise<void> {
+    try {
+      this.#count(keyId, await this.#engine.resume(keyId), counts)
+    } catch (error) {
+      counts.passed++
+      this.#resting.add(keyId)
+      announce('pawl:round_failed', () => ({ service: 'completer', error, failures: 1 }))
+    }
+  }
+
+  #count(keyId: string, outcome: ResumeOutcome, counts: Counting): void {
+    switch (outcome.type) {
+      case 'completed':
+        counts.completed++
+        return
+      case 'retry_later':
+        counts.retried++
+        return
+      case 'stuck':
+        counts.stuck++
+        return
+      case 'replayed':
+      case 'gone':
+        counts.passed++
+        return
+      case 'in_flight':
+      case 'refused':
+      case 'unavailable':
+        // The row says nothing of this, so that it would be found again at once.
+        counts.passed++
+        this.#resting.add(keyId)
+    }
+  }
+
+  async #placeFree(): Promise<void> {
+    while (this.#running.size >= this.#concurrency) await Promise.race(this.#running)
+  }
+}
+
+/** All that may run here, and nothing else: a version that is not known here is not even looked at. */
+function runnableVersions({ definitions }: Registry): RunnableVersion[] {
+  return definitions.flatMap(({ name: pipeline, version, hash: definitionHash, upgradesFrom }) => [
+    { pipeline, version, definitionHash },
+    ...upgradesFrom.map((from) => ({ pipeline, version: from.version, definitionHash: null })),
+  ])
+}
+
+/** Keys that could not be had although their rows look free, such as one that a frozen session has locked. */
+class RestingKeys {
+  readonly #keys = new Map<string, { readonly until: number; readonly times: number }>()
+
+  add(keyId: string): void {
+    const times = (this.#keys.get(keyId)?.times ?? 0) + 1
+    this.#keys.delete(keyId)
+    this.#keys.set(keyId, { until: performance.now() + backOffMs(times), times })
+    const [oldest] = this.#keys.keys()
+    if (this.#keys.size > MAX_RESTING_KEYS && oldest !== undefined) this.#keys.delete(oldest)
+  }
+
+  /** Those to leave alone just now. What rested long ago is forgotten. */
+  ids(): string[] {
+    const now = performance.now()
+    for (const [keyId, { until, times }] of this.#keys) {
+      if (now > until + backOffMs(times + 1) * 2) this.#keys.delete(keyId)
+    }
+    return [...this.#keys].filter(([, { until }]) => until > now).map(([keyId]) => keyId)
+  }
+}
+
+function shuffled<T>(items: readonly T[]): T[] {
+  return items
+    .map((item) => ({ item, at: Math.random() }))
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ item }) => item)
+}

@@ -1,0 +1,225 @@
+import { randomUUID } from 'node:crypto'
+import { announce } from '../announce/announce.js'
+import {
+  checkFunction,
+  checkKnownOptions,
+  checkWholeNumber,
+  invalidOption,
+  type OptionOwner,
+} from '../check-option.js'
+import { PawlError } from '../errors.js'
+import {
+  DEFAULT_DELIVER_TIMEOUT_MS,
+  DEFAULT_JOB_MAX_ATTEMPTS,
+  DEFAULT_RELAY_BATCH_SIZE,
+  DEFAULT_RELAY_POLL_MS,
+  DELIVER_ALONE_AFTER,
+  MAX_INT32,
+  RECONNECT_TRIES,
+} from '../limits.js'
+import { backOffMs } from '../runner/back-off.js'
+import { type Engine, partsOf } from '../runner/engine.js'
+import type { EngineParts } from '../runner/engine-parts.js'
+import { recordError } from '../runner/record-error.js'
+import {
+  type ClaimedJob,
+  claimJobs,
+  deleteJobs,
+  type FailedJob,
+  returnJobs,
+} from '../storage/relay-statements.js'
+import type { Store } from '../storage/statement.js'
+import { type Delivery, deliverTo, type Sink } from './sink.js'
+import { Poller, type Service, type StopOptions } from './service.js'
+
+/** How a relay works. */
+export interface RelayOptions {
+  readonly sink: Sink
+  /** Only jobs of these names; order is kept among them alone. Default: all. */
+  readonly names?: readonly string[]
+  /** How often it looks, at the latest. Default 1 s; a phase of this process that stages wakes it at once. */
+  readonly pollMs?: number
+  /** How many jobs one delivery takes. Default 100. */
+  readonly batchSize?: number
+  /** How long a delivery may take. Default 30 s. */
+  readonly deliverTimeoutMs?: number
+  /** Deliveries of one job before it is dead. Default 20. */
+  readonly maxAttempts?: number
+}
+
+/** What one round of a relay did. */
+export type RelayCounts = {
+  readonly claimed: number
+  readonly delivered: number
+  readonly failed: number
+  readonly dead: number
+  /** Delivered, or failed, after its claim had run out: somebody else has the job now. */
+  readonly lost: number
+}
+
+const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'createBackground: relay' }
+const OPTION_NAMES = [
+  'sink',
+  'names',
+  'pollMs',
+  'batchSize',
+  'deliverTimeoutMs',
+  'maxAttempts',
+] as const satisfies readonly (keyof RelayOptions)[]
+
+type Counting = { -readonly [Name in keyof RelayCounts]: number }
+
+/**
+ * Hands staged jobs to a queue: claims them for a limited time, delivers with no transaction open, and deletes exactly
+ * what was delivered. A process that dies in between leaves a claim that runs out, and its jobs are delivered again.
+ */
+export class Relay implements Service<RelayCounts> {
+  readonly #parts: EngineParts
+  readonly #options: Required<Omit<RelayOptions, 'names'>> & { readonly names: readonly string[] | null }
+  readonly #poller: Poller
+  #hurry = new AbortController()
+  #silence: (() => void) | null = null
+
+  constructor(engine: Engine<never>, options: RelayOptions) {
+    this.#parts = partsOf(engine, 'createBackground')
+    this.#options = checkOptions(options)
+    this.#poller = new Poller({
+      service: 'relay',
+      pollMs: this.#options.pollMs,
+      round: async (stopping) => {
+        const counts = stopping.aborted ? { ...NOTHING } : await this.runOnce()
+        // What was delivered may have held back later jobs of its keys.
+        return { counts, more: counts.delivered > 0 || counts.claimed === this.#options.batchSize }
+      },
+    })
+  }
+
+  start(): void {
+    this.#hurry = new AbortController()
+    this.#silence ??= this.#parts.staged.listen(() => this.#poller.wake())
+    this.#poller.start()
+  }
+
+  async stop(options: StopOptions = {}): Promise<void> {
+    this.#silence?.()
+    this.#silence = null
+    await this.#poller.stop(options)
+    this.#hurry.abort(new PawlError('PAWL_CLOSING', 'The relay was stopped.'))
+  }
+
+  async runOnce(): Promise<RelayCounts> {
+    const { batchSize: limit, names, deliverTimeoutMs, maxAttempts } = this.#options
+    const counts = { ...NOTHING }
+    const claim = { id: randomUUID(), forMs: deliverTimeoutMs * CLAIM_PER_DELIVERY, names, limit }
+    const claimedAt = performance.now()
+    const jobs = await this.#store((store) => claimJobs(store, claim))
+    counts.claimed = jobs.length
+    const worn = jobs.filter((job) => job.attempts > maxAttempts)
+    await this.#settle(claim.id, worn, worn.map(neverEnded), counts)
+    const able = jobs.filter((job) => job.attempts <= maxAttempts)
+    // A process that was frozen finds its claim run out: others have the jobs by now.
+    if (performance.now() - claimedAt >= deliverTimeoutMs) {
+      counts.lost += able.length
+      return counts
+    }
+    await Promise.all(
+      groups(able).map(async (group) => {
+        const deliveries = await deliverTo(this.#options.sink, group, deliverTimeoutMs, this.#hurry.signal)
+        await this.#settle(claim.id, group, deliveries, counts)
+      }),
+    )
+    return counts
+  }
+
+  async #settle(
+    claimId: string,
+    jobs: readonly ClaimedJob[],
+    deliveries: readonly Delivery[],
+    counts: Counting,
+  ): Promise<void> {
+    const delivered: string[] = []
+    const failed: FailedJob[] = []
+    for (const [index, job] of jobs.entries()) {
+      const delivery = deliveries[index]
+      if (delivery?.type === 'failed') failed.push(this.#failed(job, delivery))
+      else delivered.push(job.id)
+    }
+    const { lockTimeoutMs } = this.#parts.env
+    const deleted =
+      delivered.length === 0
+        ? []
+        : await this.#store((store) => deleteJobs(store, claimId, delivered, lockTimeoutMs))
+    const returned =
+      failed.length === 0
+        ? []
+        : await this.#store((store) => returnJobs(store, claimId, failed, lockTimeoutMs))
+    const dead = failed.filter((job) => job.dead && returned.includes(job.id))
+    counts.delivered += deleted.length
+    counts.dead += dead.length
+    counts.failed += returned.length - dead.length
+    counts.lost += jobs.length - deleted.length - returned.length
+    for (const { id, lastError } of dead) {
+      const job = jobs.find((one) => one.id === id)
+      if (job === undefined) continue
+      const { name, keyId, attempts } = job
+      announce('pawl:job_dead', () => ({ jobId: id, name, keyId, attempts, lastError }))
+    }
+  }
+
+  #failed(job: ClaimedJob, { error, dead }: Extract<Delivery, { type: 'failed' }>): FailedJob {
+    const isDead = dead === true || job.attempts >= this.#options.maxAttempts
+    return { id: job.id, afterMs: backOffMs(job.attempts), lastError: recordError(error), dead: isDead }
+  }
+
+  /** Asks again where the answer was lost. Jobs that the first try claimed are left to their claim's end. */
+  async #store<T>(statement: (store: Store) => Promise<T>): Promise<T> {
+    const { sessions, tables } = this.#parts.env
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await sessions.with('relay', (session) => statement({ session, tables }))
+      } catch (error) {
+        const isLost = error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST'
+        if (!isLost || attempt >= RECONNECT_TRIES) throw error
+      }
+    }
+  }
+}
+
+const NOTHING: RelayCounts = { claimed: 0, delivered: 0, failed: 0, dead: 0, lost: 0 }
+
+/** The claim outlasts the delivery by as much again: time to write down what came of it. */
+const CLAIM_PER_DELIVERY = 2
+
+/** Where one job makes the sink throw, all of its batch fail with it: those that failed often go alone. */
+function groups(jobs: readonly ClaimedJob[]): ClaimedJob[][] {
+  const together = jobs.filter((job) => job.attempts <= DELIVER_ALONE_AFTER)
+  const alone = jobs.filter((job) => job.attempts > DELIVER_ALONE_AFTER)
+  return [together, ...alone.map((job) => [job])].filter((group) => group.length > 0)
+}
+
+function neverEnded({ attempts }: ClaimedJob): Delivery {
+  const error = new Error(`Its delivery was begun ${attempts - 1} times and did not end the last time.`)
+  return { type: 'failed', error, dead: true }
+}
+
+function checkOptions(
+  options: RelayOptions,
+): Required<Omit<RelayOptions, 'names'>> & { readonly names: readonly string[] | null } {
+  checkKnownOptions(OWNER, options, OPTION_NAMES)
+  const { sink, names, pollMs, batchSize, deliverTimeoutMs, maxAttempts } = options
+  checkFunction(OWNER, 'sink.deliver', (sink as Partial<Sink> | null | undefined)?.deliver)
+  checkWholeNumber(OWNER, 'pollMs', pollMs, 1, MAX_INT32)
+  checkWholeNumber(OWNER, 'batchSize', batchSize, 1, MAX_INT32)
+  checkWholeNumber(OWNER, 'deliverTimeoutMs', deliverTimeoutMs, 1, Math.floor(MAX_INT32 / CLAIM_PER_DELIVERY))
+  checkWholeNumber(OWNER, 'maxAttempts', maxAttempts, 1, MAX_INT32)
+  const isList = Array.isArray(names) && names.length > 0 && names.every((name) => typeof name === 'string')
+  if (names !== undefined && !isList) throw invalidOption(OWNER, 'names', names, 'a list of names of jobs')
+  return {
+    sink,
+    names: names ?? null,
+    pollMs: pollMs ?? DEFAULT_RELAY_POLL_MS,
+    batchSize: batchSize ?? DEFAULT_RELAY_BATCH_SIZE,
+    deliverTimeoutMs: deliverTimeoutMs ?? DEFAULT_DELIVER_TIMEOUT_MS,
+    maxAttempts: maxAttempts ?? DEFAULT_JOB_MAX_ATTEMPTS,
+  }
+}

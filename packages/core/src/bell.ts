@@ -1,0 +1,14 @@
+/** Wakes whoever in this process waits for a kind of work. Others find the work when they next look. */
+export class Bell {
+  readonly #listeners = new Set<() => void>()
+
+  /** Gives the function that ends it. */
+  listen(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  ring(): void {
+    for (const listener of this.#listeners) listener()
+  }
+}

@@ -1,0 +1,223 @@
+import type { Pool } from 'pg'
+import type { ReaperCounts } from '../background/reaper.js'
+import type { JsonValue } from '../pipeline/json-value.js'
+import type { StuckReason } from '../pipeline/outcome.js'
+import type { AnyPipeline } from '../pipeline/pipeline.js'
+import type { KeyView } from '../runner/key-view.js'
+
+/** Names one key. */
+export interface KeyName {
+  readonly scope: string
+  readonly key: string
+}
+
+/** Who steps in, and why. Written to `interventions` by the same statement that makes the change. */
+export interface Because {
+  /** Such as `anna@ops-1`. */
+  readonly actor: string
+  /** For whoever reads it next year. */
+  readonly reason: string
+}
+
+/** What became of a step that an operator wanted to take. */
+export type Intervention =
+  | { readonly type: 'done'; readonly key: KeyView }
+  | { readonly type: 'not_found' }
+  /** It is not in a state in which that can be done, or moved meanwhile. Nothing changed. */
+  | { readonly type: 'refused'; readonly key: KeyView; readonly detail: string }
+
+/** What the operator found out about a call whose outcome was unknown. */
+export type CallVerdict =
+  /** It was not executed: it may be made again, under a provider key of its own. */
+  | { readonly type: 'not_executed'; readonly phase?: string }
+  /**
+   * It was executed, and this is what it would have returned: `settle` gets it. `phase`, of either: which call is meant.
+   * Needed where the key itself does not say (`call` of its view is null); there, it is the phase after the recovery
+   * point.
+   */
+  | { readonly type: 'executed'; readonly result: JsonValue; readonly phase?: string }
+
+/** A number that stopped counting at a bound, so that a large table does not make the question dear. */
+export interface BoundedCount {
+  readonly count: number
+  /** The true number is this or more. */
+  readonly isAtLeast: boolean
+}
+
+/** Unfinished keys of one pipeline, version and recovery point. */
+export interface UnfinishedGroup {
+  readonly pipeline: string
+  readonly version: number
+  readonly recoveryPoint: string
+  /** Somebody runs them. */
+  readonly held: number
+  /** They rest until a moment to come. */
+  readonly backingOff: number
+  /** Nobody runs them, and they are due: work for a completer. */
+  readonly abandoned: number
+  readonly stuck: number
+  readonly oldestCreatedAt: Date
+}
+
+/** How things stand. */
+export interface StatusReport {
+  /** The database's clock. */
+  readonly at: Date
+  readonly unfinished: readonly UnfinishedGroup[]
+  /** There are more than 100 000 of them, and the groups leave some out. */
+  readonly unfinishedIsPartial: boolean
+  readonly stuckBy: readonly { readonly reason: StuckReason; readonly count: number }[]
+  readonly finished: BoundedCount
+  /** Finished keys that the reaper may delete. */
+  readonly expired: BoundedCount
+  /**
+   * The key that has been due longest with nobody to run it; null if there is none. Minutes of it mean that no completer
+   * runs. Keys of atomic handlers do not count: they wait for their client.
+   */
+  readonly oldestAbandoned: (KeyName & { readonly sinceMs: number }) | null
+  readonly jobs: {
+    readonly waiting: BoundedCount
+    readonly dead: BoundedCount
+    /** How long the oldest job that is due has been due. Minutes of it mean that no relay runs. */
+    readonly oldestDueMs: number | null
+  }
+}
+
+/** Which keys to list. All that is given has to hold. */
+export interface KeyFilter {
+  /** `unfinished` (the default): running and stuck. `abandoned`: running, due, and held by nobody. */
+  readonly status?: 'unfinished' | 'running' | 'abandoned' | 'stuck' | 'finished'
+  readonly pipeline?: string
+  readonly version?: number
+  readonly recoveryPoint?: string
+  readonly scope?: string
+  readonly stuckReason?: StuckReason
+  /** Reserved longer ago than this. */
+  readonly olderThanMs?: number
+  /** At most so many, oldest first (finished ones: first to expire first). Default 50, at most 1000. */
+  readonly limit?: number
+}
+
+/** A settled foreign effect. */
+export interface EffectView {
+  readonly effectId: string
+  readonly keyId: string
+  readonly scope: string
+  readonly key: string
+  readonly pipeline: string
+  readonly version: number
+  readonly phase: string
+  readonly effectName: string
+  /** The idempotency key that was sent to the provider. */
+  readonly providerKey: string
+  /** The provider's own name for it; null where the pipeline declares no `reference`. */
+  readonly reference: string | null
+  readonly fence: number
+  readonly at: Date
+}
+
+/** A job that waits to be delivered, or was given up. */
+export interface JobView {
+  readonly jobId: string
+  readonly name: string
+  readonly keyId: string
+  readonly payload: JsonValue
+  readonly attempts: number
+  readonly runAfter: Date
+  readonly lastError: string | null
+  readonly createdAt: Date
+  /** Null while it is to be delivered. */
+  readonly deadAt: Date | null
+}
+
+/** What an operator once did. */
+export interface InterventionView {
+  readonly action: string
+  readonly actor: string
+  readonly reason: string | null
+  /** What it was before, and what was given. */
+  readonly detail: JsonValue
+  readonly at: Date
+}
+
+/** A key with all that is known of it. */
+export interface KeyReport {
+  readonly key: KeyView
+  readonly effects: readonly EffectView[]
+  readonly jobs: readonly JobView[]
+  readonly interventions: readonly InterventionView[]
+}
+
+/** The response that an operator gives to a request that nobody will run any more. */
+export interface OperatorResponse {
+  /** 200 to 499, and not one that asks the client to come back (408, 425, 429). */
+  readonly status: number
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent as JSON; left out for no body. */
+  readonly body?: JsonValue
+  /** How long it is replayed. Default 24 h. */
+  readonly retentionMs?: number
+}
+
+/** Which dead jobs to deliver again. */
+export type DeadJobs =
+  | { readonly jobIds: readonly string[] }
+  | { readonly name: string }
+  | { readonly all: true }
+
+/** One thing the doctor looked at. */
+export interface Finding {
+  /** Such as `schema` or `indexes`. Stable. */
+  readonly check: string
+  readonly level: 'ok' | 'warning' | 'error'
+  /** What was found. */
+  readonly detail: string
+  /** What to do about it; null where all is well. */
+  readonly remedy: string | null
+}
+
+/**
+ * Looks at keys and jobs, and steers them. Needs the database and no pipelines: whatever it sets going is run by the
+ * engines of the application.
+ */
+export interface Operator {
+  status(): Promise<StatusReport>
+  list(filter?: KeyFilter): Promise<readonly KeyView[]>
+  /** Null: there is no such key. */
+  show(name: KeyName): Promise<KeyReport | null>
+  /**
+   * Stuck → running: the completer, or the client's next retry, goes on from the recovery point. Attempts and age start
+   * anew. A call whose outcome is unknown makes it stuck again, unless `verdict` says what became of it.
+   */
+  resume(name: KeyName, because: Because, verdict?: CallVerdict): Promise<Intervention>
+  /** Takes the lease away from a holder that is known to be dead, instead of waiting for it to run out. */
+  release(name: KeyName, because: Because): Promise<Intervention>
+  /** Stuck → finished, with a response of the operator's. No phase runs any more. */
+  abandon(name: KeyName, because: Because, response: OperatorResponse): Promise<Intervention>
+  /** Jobs that were given up, oldest first. */
+  deadJobs(options?: { readonly name?: string; readonly limit?: number }): Promise<readonly JobView[]>
+  /** Delivers dead jobs again, as if they were new. Gives how many. */
+  requeue(jobs: DeadJobs, because: Because): Promise<number>
+  /**
+   * One round of the reaper. `effectRetentionMs`: as your reaper has it, if you have set it; default 400 days, as there.
+   */
+  reap(because: Because, options?: { readonly effectRetentionMs?: number }): Promise<ReaperCounts>
+  /** What is still in flight under a version: when nothing is, it need not be registered any more. */
+  drain(pipeline: string, version: number): Promise<readonly UnfinishedGroup[]>
+  /**
+   * Settled effects of a window, `to` not included, oldest first. Read in batches, with no connection held in between.
+   * End the window in the past: an effect of this very moment may commit behind the reading.
+   */
+  effects(window: { readonly from: Date; readonly to: Date }): AsyncIterable<EffectView>
+  /** How many keys that were reserved before a moment are running or stuck. */
+  countUnfinished(before: Date): Promise<BoundedCount>
+  /** Looks for what commonly goes wrong. `pipelines`: those the application registers. */
+  doctor(options?: { readonly pipelines?: readonly AnyPipeline<never>[] }): Promise<readonly Finding[]>
+}
+
+/** Where the operator works. */
+export interface OperatorOptions {
+  readonly pool: Pool
+  /** The schema of the framework's tables. Default `pawl`. */
+  readonly schema?: string
+}

@@ -1,0 +1,68 @@
+import { checkKnownOptions } from '../check-option.js'
+import type { PawlError } from '../errors.js'
+import { checkRequest } from '../key/check-request.js'
+import { FINGERPRINT_VERSION, fingerprintOf } from '../key/fingerprint.js'
+import type { Wanted } from '../key/reserve-key.js'
+import type { JsonValue } from '../pipeline/json-value.js'
+import type { PipelineDefinition } from '../pipeline/pipeline.js'
+import { type ValidatedInput, validateInput } from './validate-input.js'
+
+/** One request: who asks, under which key, for what. */
+export interface ExecuteRequest<Input> {
+  /** The authenticated principal that owns the key. Never take it from the request's body. */
+  readonly scope: string
+  /** The client's Idempotency-Key. */
+  readonly key: string
+  /** What the pipeline works on: checked by its schema, stored with the key, the same for every attempt. */
+  readonly input: Input
+  /** What makes two requests the same, where that is more than the input (an HTTP method and path, raw bytes). */
+  readonly fingerprint?: JsonValue | Uint8Array
+}
+
+/** A mistyped `fingerprint` would make every request look alike. */
+export function checkExecuteRequest(where: string, request: ExecuteRequest<unknown>): void {
+  checkKnownOptions({ code: 'PAWL_INVALID_REQUEST', where }, request, [
+    'scope',
+    'key',
+    'input',
+    'fingerprint',
+  ])
+  checkRequest(where, request.scope, request.key)
+}
+
+/** What to reserve. An input that no longer validates may still meet its own stored response. */
+export async function wantedKey(
+  definition: PipelineDefinition,
+  request: ExecuteRequest<unknown>,
+  how: { readonly leave: boolean; readonly maxInputBytes: number },
+): Promise<{ readonly wanted: Wanted; readonly invalid: PawlError | null }> {
+  const { scope, key, input } = request
+  const validated = await validateInput(definition, input, how.maxInputBytes)
+  // Taken from the input as it came: a default that the schema gains must not turn retries into mismatches.
+  const fingerprint = fingerprintOf(request.fingerprint ?? whatCounts(definition, input, validated))
+  if (validated.type === 'invalid') {
+    return { wanted: { by: 'existing', definition, scope, key, fingerprint }, invalid: validated.error }
+  }
+  const { name: pipeline, version, hash: definitionHash } = definition
+  const row = {
+    scope,
+    key,
+    pipeline,
+    version,
+    definitionHash,
+    fingerprint,
+    fingerprintVersion: FINGERPRINT_VERSION,
+    inputJson: validated.json,
+  }
+  return { wanted: { by: 'request', definition, key: row, leave: how.leave }, invalid: null }
+}
+
+/** What of the input makes two requests the same. An invalid input may be one that `fingerprint` cannot read. */
+function whatCounts(definition: PipelineDefinition, input: unknown, validated: ValidatedInput): JsonValue {
+  if (definition.fingerprint === null) return input as JsonValue
+  try {
+    return definition.fingerprint(input as never)
+  } catch (error) {
+    throw validated.type === 'invalid' ? validated.error : error
+  }
+}

@@ -1,0 +1,92 @@
+import { BACKOFF_BASE_MS, BACKOFF_MAX_MS } from '../limits.js'
+import { boundedBy, defineStatement, msInterval, type Store } from './statement.js'
+
+/** A version whose keys may be run here. */
+export interface RunnableVersion {
+  readonly pipeline: string
+  readonly version: number
+  /** Null: any, because a newer version declares how to go on from it. */
+  readonly definitionHash: string | null
+}
+
+/**
+ * A key that crashed its holder more than once waits longer each time, or a poison request would kill one process after
+ * the other. Full jitter, drawn from the row itself: every process reckons with the same moment, and nothing is written.
+ */
+const REST_AFTER_CRASH = `CASE WHEN k.attempts < 2 THEN interval '0' ELSE
+           least(${BACKOFF_MAX_MS}, ${BACKOFF_BASE_MS} * 2 ^ least(k.attempts, 30))
+           * (abs(hashint8(k.fence) # hashtext(k.id::text)) % 1000) / 1000.0 * interval '1 millisecond' END`
+
+const findAbandonedKeysStatement = defineStatement(
+  'find_abandoned_keys',
+  ({ keys }) => `
+  SELECT found.id
+    FROM unnest($1::text[], $2::integer[], $3::text[]) AS v (pipeline, version, definition_hash)
+   CROSS JOIN LATERAL (
+     SELECT k.id, k.created_at FROM ${keys} AS k
+      WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
+        AND (v.definition_hash IS NULL OR k.definition_hash = v.definition_hash)
+        AND (k.lease_until IS NULL OR k.lease_until + ${REST_AFTER_CRASH} <= clock_timestamp())
+        AND (k.run_after IS NULL OR k.run_after <= clock_timestamp())
+        AND k.id <> ALL ($4::uuid[])
+      ORDER BY k.created_at LIMIT $5::integer
+   ) AS found
+   ORDER BY found.created_at LIMIT $5::integer`,
+)
+
+/** The ids of running keys that nobody holds and that are due, oldest first. It locks nothing. */
+export async function findAbandonedKeys(
+  store: Store,
+  versions: readonly RunnableVersion[],
+  except: readonly string[],
+  limit: number,
+): Promise<string[]> {
+  const { rows } = await findAbandonedKeysStatement(store, [
+    versions.map((version) => version.pipeline),
+    versions.map((version) => version.version),
+    versions.map((version) => version.definitionHash),
+    except,
+    limit,
+  ])
+  return rows.map((row) => row['id'] ?? '')
+}
+
+/** A version whose keys commit everything at once: one that has not committed has left nothing behind. */
+export interface ForgettableVersion extends RunnableVersion {
+  readonly abandonAfterMs: number
+}
+
+const forgetAbandonedKeysStatement = defineStatement(
+  'forget_abandoned_keys',
+  ({ keys }) => `
+  WITH old AS (
+    SELECT k.id
+      FROM unnest($1::text[], $2::integer[], $3::text[], $4::double precision[])
+           AS v (pipeline, version, definition_hash, abandon_after_ms)
+      JOIN ${keys} AS k ON k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
+       AND k.definition_hash = v.definition_hash
+       AND k.created_at <= clock_timestamp() - ${msInterval('v.abandon_after_ms')}
+     WHERE k.recovery_point = 'started' AND k.lease_until <= clock_timestamp()
+     LIMIT $5::integer FOR UPDATE OF k SKIP LOCKED
+  )
+  DELETE FROM ${keys} AS k USING ${boundedBy('$6')}, old WHERE k.id = old.id
+  RETURNING k.id`,
+)
+
+/** Deletes keys that nobody came back for, of versions that leave nothing behind; gives how many. */
+export async function forgetAbandonedKeys(
+  store: Store,
+  versions: readonly ForgettableVersion[],
+  limit: number,
+  lockTimeoutMs: number,
+): Promise<number> {
+  const { rows } = await forgetAbandonedKeysStatement(store, [
+    versions.map((version) => version.pipeline),
+    versions.map((version) => version.version),
+    versions.map((version) => version.definitionHash),
+    versions.map((version) => version.abandonAfterMs),
+    limit,
+    String(lockTimeoutMs),
+  ])
+  return rows.length
+}

@@ -1,0 +1,119 @@
+import { boundedBy, defineStatement, epochMs, msInterval, type Store } from './statement.js'
+
+/** A job that was claimed for delivery. */
+export interface ClaimedJob {
+  readonly id: string
+  readonly name: string
+  readonly payloadJson: string
+  readonly keyId: string
+  /** Deliveries that were begun, this one among them. */
+  readonly attempts: number
+  readonly createdMs: number
+}
+
+/**
+ * Rows only, and a subselect for the clock, so that the index can be asked. A job waits for earlier jobs of its key, but
+ * not for one that was put off on purpose and has never been due. `attempts` is raised by the claim: a job that kills
+ * whoever delivers it is given up as well.
+ */
+const claimJobsStatement = defineStatement(
+  'claim_jobs',
+  ({ stagedJobs }) => `
+  WITH due AS (
+    SELECT j.id FROM ${stagedJobs} AS j
+     WHERE j.dead_at IS NULL AND j.run_after <= (SELECT clock_timestamp())
+       AND (j.claim_until IS NULL OR j.claim_until <= clock_timestamp())
+       AND ($3::text[] IS NULL OR j.name = ANY ($3::text[]))
+       AND NOT EXISTS (
+         SELECT FROM ${stagedJobs} AS earlier
+          WHERE earlier.key_id = j.key_id AND earlier.seq < j.seq AND earlier.dead_at IS NULL
+            AND (earlier.attempts > 0 OR earlier.run_after <= clock_timestamp())
+            AND ($3::text[] IS NULL OR earlier.name = ANY ($3::text[])))
+     ORDER BY j.run_after LIMIT $4::integer FOR UPDATE OF j SKIP LOCKED
+  )
+  UPDATE ${stagedJobs} AS j
+     SET claim = $1::uuid, claim_until = clock_timestamp() + ${msInterval('$2')}, attempts = j.attempts + 1
+    FROM due WHERE j.id = due.id
+  RETURNING j.id, j.name, j.payload, j.key_id, j.attempts, j.seq, ${epochMs('j.created_at')} AS created_ms`,
+)
+
+/** Claims jobs that are due, at most one of each key, for a limited time. Other claims do not wait for this one. */
+export async function claimJobs(
+  store: Store,
+  claim: {
+    readonly id: string
+    readonly forMs: number
+    /** Null: of any name. */
+    readonly names: readonly string[] | null
+    readonly limit: number
+  },
+): Promise<ClaimedJob[]> {
+  const { rows } = await claimJobsStatement(store, [claim.id, claim.forMs, claim.names, claim.limit])
+  // An UPDATE gives its rows in no order.
+  const inOrder = rows.toSorted((a, b) => Number(a['seq']) - Number(b['seq']))
+  return inOrder.map((row) => ({
+    id: row['id'] ?? '',
+    name: row['name'] ?? '',
+    payloadJson: row['payload'] ?? '',
+    keyId: row['key_id'] ?? '',
+    attempts: Number(row['attempts']),
+    createdMs: Number(row['created_ms']),
+  }))
+}
+
+const deleteJobsStatement = defineStatement(
+  'delete_jobs',
+  ({ stagedJobs }) => `
+  DELETE FROM ${stagedJobs} AS j USING ${boundedBy('$3')}
+   WHERE j.id = ANY ($1::uuid[]) AND j.claim = $2::uuid
+  RETURNING j.id`,
+)
+
+/** Deletes exactly what was delivered under this claim. Gives the ids: what somebody else has claimed since is not among them. */
+export async function deleteJobs(
+  store: Store,
+  claimId: string,
+  jobIds: readonly string[],
+  lockTimeoutMs: number,
+): Promise<string[]> {
+  const { rows } = await deleteJobsStatement(store, [jobIds, claimId, String(lockTimeoutMs)])
+  return rows.map((row) => row['id'] ?? '')
+}
+
+/** A delivery that failed. */
+export interface FailedJob {
+  readonly id: string
+  readonly afterMs: number
+  readonly lastError: string
+  readonly dead: boolean
+}
+
+const returnJobsStatement = defineStatement(
+  'return_jobs',
+  ({ stagedJobs }) => `
+  UPDATE ${stagedJobs} AS j
+     SET claim = NULL, claim_until = NULL, run_after = clock_timestamp() + ${msInterval('f.after_ms')},
+         last_error = f.last_error, dead_at = CASE WHEN f.dead THEN clock_timestamp() END
+    FROM unnest($1::uuid[], $2::double precision[], $3::text[], $4::boolean[]) AS f (id, after_ms, last_error, dead),
+         ${boundedBy('$6')}
+   WHERE j.id = f.id AND j.claim = $5::uuid
+  RETURNING j.id`,
+)
+
+/** Gives claimed jobs back, to be delivered later or by nobody. Gives the ids of those that were still ours. */
+export async function returnJobs(
+  store: Store,
+  claimId: string,
+  jobs: readonly FailedJob[],
+  lockTimeoutMs: number,
+): Promise<string[]> {
+  const { rows } = await returnJobsStatement(store, [
+    jobs.map((job) => job.id),
+    jobs.map((job) => job.afterMs),
+    jobs.map((job) => job.lastError),
+    jobs.map((job) => job.dead),
+    claimId,
+    String(lockTimeoutMs),
+  ])
+  return rows.map((row) => row['id'] ?? '')
+}
