@@ -76,7 +76,7 @@ export class Completer implements Service<CompleterCounts> {
     checkWholeNumber(OWNER, 'batchSize', options.batchSize, 1, MAX_INT32)
     checkWholeNumber(OWNER, 'concurrency', options.concurrency, 1, MAX_INT32)
     this.#engine = engine
-    this.#parts = partsOf(engine, OWNER.where)
+    this.#parts = partsOf(engine, 'createBackground')
     this.#batchSize = options.batchSize ?? DEFAULT_COMPLETER_BATCH_SIZE
     this.#concurrency = options.concurrency ?? DEFAULT_COMPLETER_CONCURRENCY
     this.#poller = new Poller({

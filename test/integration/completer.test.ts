@@ -1,0 +1,449 @@
+import { createBackground, type Engine, respond, retryLater } from '@pawl/core'
+import { createProbedEngine, executeUnlisted } from '@pawl/core/internal'
+import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { engineThatFreezesAt } from '../support/crash.js'
+import { atMostOnceRideOf, queryableRideOf } from '../support/guarded-rides.js'
+import { heard } from '../support/heard.js'
+import { RideTrial } from '../support/ride-trial.js'
+import { createEngine, createRideTables, type Database, pipeline, type RideInput } from '../support/rides.js'
+import { gate, hear } from '../support/signals.js'
+import { TestDatabase } from '../support/test-database.js'
+
+const database = await TestDatabase.create()
+await createRideTables(database)
+afterAll(() => database.drop())
+// Every test looks at the whole table: a completer takes what it finds.
+beforeEach(() => database.rows('DELETE FROM pawl.idempotency_keys'))
+
+const BEFORE_SETTLE = 'charge_created/begin#1:before'
+/** Longer than any test: whatever happens before it was not found by polling. */
+const NEVER_MS = 3_600_000
+
+function completerOf(engine: Engine<Database>, options = {}) {
+  const { completer } = createBackground({ engine, completer: options, reaper: false })
+  if (completer === null) throw new Error('no completer')
+  onTestFinished(async () => {
+    await completer.stop()
+    await engine.close()
+  })
+  return completer
+}
+
+function engineOf(trial: RideTrial, more = {}): Engine<Database> {
+  return createEngine(trial.options(database.pool(), more))
+}
+
+async function abandoned(
+  pipelineOf?: ConstructorParameters<typeof RideTrial>[1],
+  at = BEFORE_SETTLE,
+): Promise<RideTrial> {
+  const trial = new RideTrial(database, pipelineOf)
+  expect(await trial.dieAt(at)).toBe('died')
+  return trial
+}
+
+const nothing = { found: 0, completed: 0, retried: 0, stuck: 0, passed: 0, forgotten: 0 }
+
+describe('a request whose client never came back', () => {
+  test('is finished once its lease is over, with one charge, and replays', async () => {
+    const trial = await abandoned()
+    const engine = engineOf(trial)
+    const completer = completerOf(engine)
+
+    expect(await completer.runOnce()).toEqual(nothing)
+    await database.expireLeases()
+    expect(await completer.runOnce()).toEqual({ ...nothing, found: 1, completed: 1 })
+
+    expect(await trial.row()).toMatchObject({ status: 'finished', fence: '2' })
+    expect(await trial.provider.ledger()).toHaveLength(1)
+    expect(await trial.execute(engine)).toMatchObject({ type: 'replayed', response: { status: 201 } })
+    expect(await completer.runOnce()).toEqual(nothing)
+  })
+
+  test('is finished by a started completer within two leases of the crash', async () => {
+    const trial = new RideTrial(database)
+    // Short, because the test really waits for it; long enough that a slow machine ends within the second lease.
+    const leaseMs = 3_000
+    const finished = heard('pawl:finished')
+    const doomed = engineThatFreezesAt(trial.options(database.pool(), { defaults: { leaseMs } }), BEFORE_SETTLE)
+    void trial.execute(doomed.engine)
+    await doomed.frozen
+    doomed.engine.halt()
+    completerOf(engineOf(trial, { defaults: { leaseMs } }), { pollMs: 100 }).start()
+    await finished
+    const sql = `SELECT (trail->-1->>'t')::bigint - (trail->0->>'t')::bigint AS after_ms FROM pawl.idempotency_keys`
+    const [row] = await database.rows<{ after_ms: string }>(sql)
+    // From the last commit of the one that died, which is earlier than its crash.
+    expect(Number(row?.after_ms)).toBeLessThan(2 * leaseMs)
+    doomed.wake()
+    expect(await trial.provider.ledger()).toHaveLength(1)
+  })
+
+  test('which is not due yet is left alone until its moment', async () => {
+    const trial = await abandoned()
+    await database.expireLeases()
+    await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp() + interval '1 hour'`)
+    const completer = completerOf(engineOf(trial))
+    expect(await completer.runOnce()).toEqual(nothing)
+    await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp()`)
+    expect(await completer.runOnce()).toMatchObject({ completed: 1 })
+  })
+
+  test('and fails again rests', async () => {
+    const trial = await abandoned(undefined, 'ride_created/commit#1:after')
+    await database.expireLeases()
+    const completer = completerOf(engineOf(trial))
+    await trial.provider.willMeet('refuse_500')
+    expect(await completer.runOnce()).toEqual({ ...nothing, found: 1, retried: 1 })
+    const [row] = await database.rows(
+      `SELECT lease_until, run_after > updated_at - interval '1 second' AS rests, retries FROM pawl.idempotency_keys`,
+    )
+    expect(row).toEqual({ lease_until: null, rests: true, retries: 1 })
+  })
+
+  test.each([
+    ['queryable: asked, not called again', queryableRideOf, 'completed', 1],
+    ['at most once: a person decides', atMostOnceRideOf, 'stuck', 1],
+  ] as const)('%s', async (_name, pipelineOf, end, charges) => {
+    const trial = await abandoned(pipelineOf)
+    await database.expireLeases()
+    const completer = completerOf(engineOf(trial))
+    expect(await completer.runOnce()).toEqual({ ...nothing, found: 1, [end]: 1 })
+    expect(await trial.provider.ledger()).toHaveLength(charges)
+    // What is stuck is not found again.
+    expect(await completer.runOnce()).toEqual(nothing)
+  })
+})
+
+describe('together with others', () => {
+  test('two completers and a retrying client on one key: one charge, one fence more', async () => {
+    const trial = await abandoned()
+    await database.expireLeases()
+    const engines = [engineOf(trial), engineOf(trial), engineOf(trial)]
+    const [first, second, client] = engines as [Engine<Database>, Engine<Database>, Engine<Database>]
+    const [one, two, outcome] = await Promise.all([
+      completerOf(first).runOnce(),
+      completerOf(second).runOnce(),
+      trial.execute(client),
+    ])
+    const ran = one.completed + two.completed + (outcome.type === 'completed' ? 1 : 0)
+    expect(ran).toBe(1)
+    expect(await trial.row()).toMatchObject({ status: 'finished', fence: '2' })
+    expect(await trial.provider.ledger()).toHaveLength(1)
+    expect(await trial.rides()).toHaveLength(1)
+  })
+
+  test('a hundred keys and three completers: each key is run once', async () => {
+    const trial = new RideTrial(database)
+    const engines = [engineOf(trial), engineOf(trial), engineOf(trial)]
+    const [first] = engines as [Engine<Database>]
+    for (let n = 0; n < 100; n++) {
+      const request = { scope: trial.scope, key: `many-${n}`, input: { amount: n } }
+      expect(await first.enqueue(trial.pipeline, request)).toMatchObject({ type: 'enqueued', fresh: true })
+    }
+    const counts = await Promise.all(engines.map((engine) => completerOf(engine).runOnce()))
+    expect(counts.reduce((sum, { completed }) => sum + completed, 0)).toBe(100)
+    const keys = await database.rows(`SELECT DISTINCT status, fence FROM pawl.idempotency_keys`)
+    expect(keys).toEqual([{ status: 'finished', fence: '2' }])
+    expect(await trial.provider.ledger()).toHaveLength(100)
+    expect(await trial.rides()).toHaveLength(100)
+  })
+
+  test('a zombie that wakes after the completer has finished its key writes nothing more', async () => {
+    const trial = new RideTrial(database)
+    const zombie = engineThatFreezesAt(trial.options(), BEFORE_SETTLE)
+    const outcome = trial.execute(zombie.engine)
+    await zombie.frozen
+    await database.expireLeases()
+    expect(await completerOf(engineOf(trial)).runOnce()).toMatchObject({ completed: 1 })
+    const before = await trial.row()
+    zombie.wake()
+    expect(await outcome).toMatchObject({ type: 'replayed', response: { status: 201 } })
+    expect(await trial.row()).toEqual(before)
+    expect(await trial.provider.ledger()).toHaveLength(1)
+    expect(await trial.rides()).toHaveLength(1)
+    await zombie.engine.close()
+  })
+
+  test('a key whose row somebody has locked is passed over, rests, and is finished later', async () => {
+    const trial = await abandoned()
+    await database.expireLeases()
+    const completer = completerOf(engineOf(trial))
+    const locker = await database.admin.connect()
+    await locker.query(`BEGIN; SELECT FROM ${database.schema}.idempotency_keys FOR UPDATE`)
+    expect(await completer.runOnce()).toEqual({ ...nothing, found: 1, passed: 1 })
+    await locker.query('ROLLBACK')
+    locker.release()
+    let rounds = 0
+    while ((await completer.runOnce()).completed === 0) expect(++rounds).toBeLessThan(100_000)
+    expect(await trial.provider.ledger()).toHaveLength(1)
+  })
+
+  test('a slow key keeps its own place: others are found and finished meanwhile', async () => {
+    const slow = await abandoned()
+    await database.expireLeases()
+    const engine = engineOf(slow)
+    const completer = completerOf(engine, { concurrency: 2, pollMs: NEVER_MS })
+    await slow.provider.willMeet('hold_then_execute')
+    completer.start()
+    await slow.provider.arrived()
+    const finished = heard('pawl:finished', 3)
+    for (const key of ['a', 'b', 'c']) {
+      await engine.enqueue(slow.pipeline, { scope: slow.scope, key, input: { amount: 1 } })
+    }
+    await finished
+    const ended = heard('pawl:finished')
+    await slow.provider.letGo()
+    await ended
+  })
+})
+
+describe('what it does not know', () => {
+  const other = (version: number, phase: string) => () =>
+    pipeline<RideInput>({ name: 'create-ride', version })
+      .local(phase, () => {})
+      .finish(() => respond(200))
+
+  test.each([
+    ['another version', other(2, 'ride_created')],
+    ['another definition of the same version', other(1, 'renamed')],
+  ])('%s is not even selected', async (_name, pipelineOf) => {
+    const trial = await abandoned()
+    await database.expireLeases()
+    const stranger = new RideTrial(database, pipelineOf)
+    const refusals = hear('pawl:refused')
+    expect(await completerOf(engineOf(stranger)).runOnce()).toEqual(nothing)
+    expect(refusals).toEqual([])
+    expect(await trial.row()).toMatchObject({ status: 'running', fence: '1' })
+  })
+
+  test('a version that a newer one goes on from is', async () => {
+    const trial = await abandoned()
+    await database.expireLeases()
+    const newer = new RideTrial(database, () =>
+      pipeline<RideInput>({ name: 'create-ride', version: 2, upgradesFrom: [{ version: 1 }] })
+        .local('ride_created', () => {})
+        .finish(() => respond(200)),
+    )
+    expect(await completerOf(engineOf(newer)).runOnce()).toMatchObject({ completed: 1 })
+    expect(await trial.row()).toMatchObject({ status: 'finished' })
+  })
+
+  test('keys that can never be had do not keep it from the others', async () => {
+    // Where their recovery point is now, this does not say.
+    const blocked = pipeline<RideInput>({
+      name: 'create-ride',
+      version: 2,
+      upgradesFrom: [{ version: 1 }],
+    }).finish(() => respond(200))
+    for (let n = 0; n < 3; n++) await abandoned()
+    await database.expireLeases()
+    const engine = createEngine({ pool: database.pool(), schema: database.schema, pipelines: [blocked] })
+    await engine.enqueue(blocked, { scope: 's', key: 'later', input: { amount: 1 } })
+    const completer = completerOf(engine, { batchSize: 3 })
+    expect(await completer.runOnce()).toEqual({ ...nothing, found: 3, passed: 3 })
+    let rounds = 0
+    while ((await completer.runOnce()).completed === 0) expect(++rounds).toBeLessThan(1_000)
+  })
+})
+
+describe('a poison request', () => {
+  const poison = (isFixed: () => boolean) =>
+    pipeline<RideInput>({ name: 'poison', version: 1, maxAttempts: 3 }).finish(() => {
+      if (isFixed()) return respond(200)
+      throw new TypeError('cannot read properties of undefined')
+    })
+
+  test('is stuck at the cap, with the reason and the last error, and not tried again', async () => {
+    const trial = new RideTrial(database, () => poison(() => false))
+    const engine = engineOf(trial)
+    await engine.enqueue(trial.pipeline, { scope: trial.scope, key: trial.key, input: { amount: 1 } })
+    const completer = completerOf(engine)
+    const stuck = hear('pawl:stuck')
+    const ends = []
+    for (let round = 0; round < 4; round++) {
+      await database.rows('UPDATE pawl.idempotency_keys SET run_after = NULL')
+      ends.push(await completer.runOnce())
+    }
+    expect(ends.map(({ retried, stuck: given }) => [retried, given])).toEqual([
+      [1, 0],
+      [1, 0],
+      [0, 1],
+      [0, 0],
+    ])
+    expect(stuck).toMatchObject([{ reason: 'attempts_exhausted', lastError: expect.stringContaining('TypeError') }])
+  })
+
+  test('which kills its holder each time waits longer, each time, and is stuck at the cap', async () => {
+    const trial = new RideTrial(database)
+    expect(await trial.dieAt('reserve/insert_key#1:after')).toBe('died')
+    const completer = completerOf(engineOf(trial, { defaults: { maxAttempts: 5 } }))
+    // As if five holders had died: the lease of the last one ran out a moment ago.
+    await database.rows(
+      `UPDATE pawl.idempotency_keys SET attempts = 5, fence = 7, lease_until = clock_timestamp() - interval '1 ms'`,
+    )
+    const rests: number[] = []
+    for (let fence = 7; fence < 27; fence++) {
+      await database.rows('UPDATE pawl.idempotency_keys SET fence = $1', [fence])
+      rests.push((await completer.runOnce()).found)
+      await database.rows(`UPDATE pawl.idempotency_keys SET status = 'running', stuck_reason = NULL,
+                              lease_until = clock_timestamp() - interval '1 ms'`)
+    }
+    // Full jitter: a few are due at once, most are not.
+    expect(rests.filter((found) => found === 0).length).toBeGreaterThan(10)
+    await database.rows(`UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() - interval '1 hour'`)
+    expect(await completer.runOnce()).toEqual({ ...nothing, found: 1, stuck: 1 })
+  })
+})
+
+describe('start and stop', () => {
+  test('an enqueued key wakes it at once, however seldom it polls', async () => {
+    const trial = new RideTrial(database)
+    const engine = engineOf(trial)
+    const idle = heard('pawl:round')
+    completerOf(engine, { pollMs: NEVER_MS }).start()
+    await idle
+    const finished = heard('pawl:finished')
+    await engine.enqueue(trial.pipeline, { scope: trial.scope, key: trial.key, input: { amount: 1 } })
+    await finished
+    expect(await trial.provider.ledger()).toHaveLength(1)
+  })
+
+  test('more than a batch is gone through without a pause', async () => {
+    const trial = new RideTrial(database)
+    const engine = engineOf(trial)
+    for (const key of 'abcdefg') {
+      await engine.enqueue(trial.pipeline, { scope: trial.scope, key, input: { amount: 1 } })
+    }
+    const finished = heard('pawl:finished', 7)
+    completerOf(engine, { pollMs: NEVER_MS, batchSize: 2 }).start()
+    await finished
+  })
+
+  test('stop waits for what is under way, begins nothing new, and may be followed by a start', async () => {
+    const trial = new RideTrial(database)
+    const engine = engineOf(trial)
+    const completer = completerOf(engine, { concurrency: 1, pollMs: NEVER_MS })
+    await trial.provider.willMeet('hold_then_execute')
+    for (const key of ['first', 'second']) {
+      await engine.enqueue(trial.pipeline, { scope: trial.scope, key, input: { amount: 1 } })
+    }
+    completer.start()
+    await trial.provider.arrived()
+    const finished = hear('pawl:finished')
+    const stopped = completer.stop()
+    await trial.provider.letGo()
+    await stopped
+    expect(finished).toHaveLength(1)
+    const second = heard('pawl:finished')
+    completer.start()
+    await second
+  })
+
+  test('stop gives up waiting at its bound, and says so', async () => {
+    const trial = new RideTrial(database)
+    const engine = engineOf(trial)
+    const completer = completerOf(engine, { pollMs: NEVER_MS })
+    await trial.provider.willMeet('hold_then_execute')
+    await engine.enqueue(trial.pipeline, { scope: trial.scope, key: trial.key, input: { amount: 1 } })
+    completer.start()
+    await trial.provider.arrived()
+    const warnings = hear('pawl:warning')
+    await completer.stop({ timeoutMs: 1 })
+    expect(warnings).toMatchObject([{ message: expect.stringContaining('the completer was stopped before') }])
+    const finished = heard('pawl:finished')
+    await trial.provider.letGo()
+    await finished
+  })
+
+  test('a round that fails is reported and tried again, and nothing else ends', async () => {
+    const trial = new RideTrial(database)
+    const engine = engineOf(trial)
+    const failed = heard('pawl:round_failed')
+    await database.rows('ALTER TABLE pawl.idempotency_keys RENAME TO hidden')
+    completerOf(engine, { pollMs: 10 }).start()
+    await failed
+    const round = heard('pawl:round')
+    await database.rows('ALTER TABLE pawl.hidden RENAME TO idempotency_keys')
+    await round
+  })
+
+  test('an engine that has closed is not asked for more', async () => {
+    const trial = await abandoned()
+    await database.expireLeases()
+    const engine = engineOf(trial)
+    const completer = completerOf(engine)
+    await engine.close()
+    expect(await completer.runOnce()).toEqual(nothing)
+  })
+
+  test.each([
+    [{ pollMs: 0 }, 'createBackground: completer: pollMs is 0'],
+    [{ batchSize: 0.5 }, 'createBackground: completer: batchSize is 0.5'],
+    [{ concurrency: '4' }, "createBackground: completer: concurrency is '4'"],
+    [{ concurency: 4 }, "createBackground: completer: unknown option 'concurency'"],
+  ])('%j is refused', async (options, message) => {
+    const engine = engineOf(new RideTrial(database))
+    expect(() => createBackground({ engine, completer: options as never })).toThrow(message)
+    await engine.close()
+  })
+
+  test('something that is no engine is refused', () => {
+    expect(() => createBackground({ engine: {} as never })).toThrow(
+      'createBackground: engine is an object; it takes what createEngine gives.',
+    )
+  })
+})
+
+describe('keys of atomic handlers', () => {
+  const atomic = pipeline<null>({ name: 'atomic.test', version: 1, abandonAfterMs: 60_000 })
+  const handler = atomic.finish(() => retryLater())
+
+  test('which nobody came back for are forgotten: nothing of them was committed', async () => {
+    const engine = engineOf(new RideTrial(database))
+    const completer = completerOf(engine)
+    await executeUnlisted(engine, handler, { scope: 's', key: 'asked', input: null })
+    const abandonedFor = (interval: string, key: string) =>
+      database.rows(
+        `INSERT INTO pawl.idempotency_keys (scope, key, pipeline, version, definition_hash, fingerprint,
+            fingerprint_version, input, holder, created_at, lease_until)
+         VALUES ('s', $2, 'atomic.test', 1, $3, sha256(''), 1, 'null', gen_random_uuid(),
+                 clock_timestamp() - $1::interval, clock_timestamp() - $1::interval)`,
+        [interval, key, handler.definitionHash],
+      )
+    await abandonedFor('2 minutes', 'old')
+    await abandonedFor('30 seconds', 'young')
+    expect(await completer.runOnce()).toEqual({ ...nothing, forgotten: 1 })
+    expect(await database.rows('SELECT key FROM pawl.idempotency_keys')).toEqual([{ key: 'young' }])
+  })
+
+  test('that are held, however old, are not', async () => {
+    const engine = engineOf(new RideTrial(database))
+    const completer = completerOf(engine)
+    const begun = gate()
+    const mayEnd = gate()
+    const slow = atomic.finish(async () => {
+      begun.open()
+      await mayEnd.opened
+      return respond(200)
+    })
+    const outcome = executeUnlisted(engine, slow, { scope: 's', key: 'held', input: null })
+    await begun.opened
+    await database.rows(`UPDATE pawl.idempotency_keys SET created_at = clock_timestamp() - interval '1 day'`)
+    expect(await completer.runOnce()).toEqual(nothing)
+    mayEnd.open()
+    expect(await outcome).toMatchObject({ type: 'completed' })
+  })
+})
+
+test('it takes one statement to look, and one more to take a key over', async () => {
+  const trial = new RideTrial(database)
+  const steps: string[] = []
+  const engine = createProbedEngine<Database>(trial.options(), ({ step, when }) => {
+    if (when === 'before') steps.push(step)
+  })
+  await engine.enqueue(trial.pipeline, { scope: trial.scope, key: trial.key, input: { amount: 1 } })
+  expect(steps.splice(0)).toEqual(['insert_key'])
+  await completerOf(engine).runOnce()
+  expect(steps.slice(0, 3)).toEqual(['find_abandoned_keys', 'find_key_by_id', 'take_over_key'])
+})
