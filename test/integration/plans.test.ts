@@ -1,4 +1,4 @@
-import { type Engine, type Outcome, retryLater } from '@pawl/core'
+import { createBackground, type Engine, type Outcome, retryLater } from '@pawl/core'
 import { createProbedEngine, executeUnlisted } from '@pawl/core/internal'
 import type pg from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -10,6 +10,7 @@ import { TestDatabase } from '../support/test-database.js'
 
 const BY_SCOPE_AND_KEY = 'idempotency_keys_scope_key_key'
 const BY_ID = 'idempotency_keys_pkey'
+const RUNNING = 'idempotency_keys_running'
 
 /** Which index of the keys' table serves each statement of the framework that reads or writes a key. */
 const INDEX_OF = {
@@ -27,6 +28,8 @@ const INDEX_OF = {
   mark_stuck: BY_ID,
   raise_fence: BY_ID,
   renew_leases: BY_ID,
+  find_abandoned_keys: RUNNING,
+  forget_abandoned_keys: [RUNNING, BY_ID],
 } as const
 
 interface Plan {
@@ -120,11 +123,15 @@ const ends = [
     { leaseMs: 400 },
     { 'ride_created/commit#1:after': pastHalfTheLease },
   ),
-  await collector.execute(new RideTrial(database), {}, {}, (engine) =>
-    executeUnlisted(engine, unlisted, { scope: 'unlisted', key: 'k', input: null }),
-  ),
+  await collector.execute(new RideTrial(database), {}, {}, async (engine) => {
+    const outcome = await executeUnlisted(engine, unlisted, { scope: 'unlisted', key: 'k', input: null })
+    await createBackground({ engine, reaper: false }).completer?.runOnce()
+    return outcome
+  }),
 ]
 
+/** A bitmap's index is named by what fills the bitmap. */
+const indexOf = (scan: Plan) => scan['Index Name'] ?? scan.Plans?.[0]?.['Index Name']
 const flatten = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(flatten)]
 
 async function explain({ text, values }: Sent): Promise<Plan[]> {
@@ -160,7 +167,7 @@ describe('every statement about a key goes by an index', () => {
       )
       expect(scans).not.toEqual([])
       // A scan that goes by no index has none to name.
-      for (const scan of scans) expect(scan['Index Name']).toBe(index)
+      for (const scan of scans) expect([index].flat()).toContain(indexOf(scan))
       const arbiters = nodes.flatMap((node) => node['Conflict Arbiter Indexes'] ?? [])
       expect(arbiters).toEqual(name === 'insert_key' ? [BY_SCOPE_AND_KEY] : [])
     }

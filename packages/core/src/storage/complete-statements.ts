@@ -60,16 +60,19 @@ const forgetAbandonedKeysStatement = defineStatement(
   'forget_abandoned_keys',
   ({ keys }) => `
   WITH old AS (
-    SELECT k.id
+    SELECT found.id
       FROM unnest($1::text[], $2::integer[], $3::text[], $4::double precision[])
            AS v (pipeline, version, definition_hash, abandon_after_ms)
-      JOIN ${keys} AS k ON k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
-       AND k.definition_hash = v.definition_hash
-       AND k.created_at <= clock_timestamp() - ${msInterval('v.abandon_after_ms')}
-     WHERE k.recovery_point = 'started' AND k.lease_until <= clock_timestamp()
-     LIMIT $5::integer FOR UPDATE OF k SKIP LOCKED
+     CROSS JOIN LATERAL (
+       SELECT k.id FROM ${keys} AS k
+        WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
+          AND k.definition_hash = v.definition_hash AND k.recovery_point = 'started'
+          AND k.created_at <= clock_timestamp() - ${msInterval('v.abandon_after_ms')}
+          AND k.lease_until <= clock_timestamp()
+        ORDER BY k.created_at LIMIT $5::integer FOR UPDATE SKIP LOCKED
+     ) AS found
   )
-  DELETE FROM ${keys} AS k USING ${boundedBy('$6')}, old WHERE k.id = old.id
+  DELETE FROM ${keys} AS k USING ${boundedBy('$6')} WHERE k.id = ANY (ARRAY(SELECT id FROM old))
   RETURNING k.id`,
 )
 
