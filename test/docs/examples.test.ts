@@ -3,8 +3,10 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { join } from 'node:path'
 import { randomUUID } from 'node:crypto'
-import type { Pipeline } from '@pawl/core'
+import type { Engine, Pipeline } from '@pawl/core'
+import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest'
+import { engineThatDiesAt } from '../support/crash.js'
 import { Provider } from '../support/provider.js'
 import { createEngine, createRideTables, type Database } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
@@ -137,3 +139,50 @@ test('the application of docs/fastify.md runs, and its check of a retry passes',
   vi.unstubAllEnvs()
   await database.drop()
 })
+
+test('the consumer of docs/guide.md pays once per message, however often and wherever it is delivered', async () => {
+  const database = await TestDatabase.create()
+  const payments = new Provider(inject('providerUrl'))
+  Object.assign(globalThis, { payments })
+  const page = (await import(pathToFileURL(join(FOLDER, 'consume-orders.ts')).href)) as {
+    payOrder: Pipeline<Database, { amount: number }>
+    consume(engine: Engine<Database>, message: Message): Promise<'acknowledge' | 'again' | 'dead'>
+  }
+  const { payOrder, consume } = page
+  const options = { pipelines: [payOrder], schema: database.schema }
+  const consumers = [1, 2, 3].map(() => createEngine({ ...options, pool: database.pool() }))
+  const [first] = consumers as [Engine<Database>]
+
+  // A queue that forgets acknowledgements: it delivers every message three times, to whoever is there.
+  const messages = Array.from({ length: 20 }, (_, n) => ({ id: `order-${n}`, body: { amount: n + 1 } }))
+  const deliver = async (message: Message, consumer: Engine<Database>): Promise<string> => {
+    const told = await consume(consumer, message)
+    return told === 'again' ? deliver(message, consumer) : told
+  }
+  const told = await Promise.all(
+    messages.flatMap((message) => consumers.map((consumer) => deliver(message, consumer))),
+  )
+  expect(new Set(told)).toEqual(new Set(['acknowledge']))
+  expect(await payments.ledger()).toHaveLength(messages.length)
+
+  // A consumer that dies after the payment: the queue delivers again, and the next one goes on.
+  // Its pool is not one of the database's: its clients are never given back, so that it cannot be ended.
+  const pool = new pg.Pool({ connectionString: database.url })
+  const doomed = engineThatDiesAt({ ...options, pool }, 'paid/begin#1:before')
+  const last = { id: 'order-last', body: { amount: 99 } }
+  void consume(doomed.engine, last)
+  await doomed.died
+  expect(await consume(first, last)).toBe('again')
+  await database.expireLeases()
+  expect(await consume(first, last)).toBe('acknowledge')
+  expect((await payments.ledger()).filter(({ amount }) => amount === 99)).toHaveLength(1)
+
+  expect(await consume(first, { ...last, body: { amount: 100 } })).toBe('dead')
+  await Promise.all(consumers.map((consumer) => consumer.close()))
+  await database.drop()
+})
+
+interface Message {
+  readonly id: string
+  readonly body: { readonly amount: number }
+}

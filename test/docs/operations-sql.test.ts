@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { absent, type Engine, type Outcome, type Pipeline, respond, retryLater } from '@pawl/core'
+import { type Engine, type Outcome, type Pipeline, respond } from '@pawl/core'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createEngine, createRideTables, type Database, pipeline, type RideInput } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 
-const GUIDE = new URL('../../docs/guide.md', import.meta.url)
+const PAGE = new URL('../../docs/operations.md', import.meta.url)
 
 type Row = Record<string, unknown>
 type Ride = Pipeline<Database, RideInput>
@@ -31,17 +31,17 @@ afterEach(async () => {
   await database.drop()
 })
 
-/** The guide's SQL blocks, by the comment in their first line. */
+/** The page's SQL blocks, by the comment in their first line. */
 async function readStatements(): Promise<Map<string, string>> {
-  const page = await readFile(GUIDE, 'utf8')
+  const page = await readFile(PAGE, 'utf8')
   const blocks = [...page.matchAll(/^```sql\n-- (.*?)\n(.*?)^```$/gms)]
   return new Map(blocks.map(([, name = '', sql = '']) => [name, sql]))
 }
 
-/** Runs a block of the guide as psql would: variables become literals. */
+/** Runs a block of the page as psql would: variables become literals. */
 async function run(name: string, variables: Record<string, string> = {}): Promise<Row[]> {
   const sql = statements.get(name)
-  if (sql === undefined) throw new Error(`the guide has no SQL block '${name}'`)
+  if (sql === undefined) throw new Error(`the page has no SQL block '${name}'`)
   return database.rows(
     sql.replaceAll(/:'(\w+)'/g, (_, variable: string) => {
       const value = variables[variable]
@@ -69,10 +69,9 @@ function fax(): Ride {
     })
 }
 
-function charge(maxAttempts: number, reconciles = false): Ride {
+function charge(maxAttempts: number): Ride {
   return pipeline<RideInput>({ name: 'charge', version: 1, maxAttempts })
     .foreign('charged', {
-      ...(reconciles ? { reconcile: () => absent() } : {}),
       call: () => {
         calls += 1
         return call()
@@ -80,10 +79,6 @@ function charge(maxAttempts: number, reconciles = false): Ride {
       settle: ({ result }) => ({ chargeId: result.id }),
     })
     .finish(({ state }) => respond(201, { charge: state.chargeId }))
-}
-
-function failing(name: string): Ride {
-  return pipeline<RideInput>({ name, version: 1 }).finish(() => retryLater(new Error('not found')))
 }
 
 async function start(ride: Ride): Promise<Outcome> {
@@ -97,25 +92,22 @@ async function stuck(ride: Ride): Promise<string> {
   return outcome.keyId
 }
 
+const reason = 'looked at the provider'
+
 const answerOf = (outcome: { readonly type: string; readonly response?: unknown }): unknown => {
   const { body } = (outcome.response ?? { body: Buffer.from('null') }) as { body: Buffer }
   return { type: outcome.type, body: JSON.parse(body.toString()) as unknown }
 }
 
-test('every SQL block of the guide has a name and is run here', () => {
+test('every SQL block of the page has a name and is run here', () => {
   expect([...statements.keys()].toSorted()).toEqual(
     [
-      'abandoned',
-      'stuck',
+      'keys',
       'one key',
       'effects',
       'release: cause removed',
       'release: it did not happen',
       'release: it did happen',
-      'intervention',
-      'take jobs',
-      'expired',
-      'crashed atomic handlers',
     ].toSorted(),
   )
   engine = createEngine({ pool: database.pool(), pipelines: [fax()], schema: database.schema })
@@ -123,15 +115,21 @@ test('every SQL block of the guide has a name and is run here', () => {
 
 test('stuck keys are listed, looked at, and the decision is written down', async () => {
   const keyId = await stuck(fax())
-  expect(await run('stuck')).toMatchObject([
-    { id: keyId, stuck_reason: 'unknown_outcome', recovery_point: 'accepted' },
+  expect(await run('keys')).toMatchObject([
+    {
+      id: keyId,
+      condition: 'stuck',
+      stuck_reason: 'unknown_outcome',
+      recovery_point: 'accepted',
+      call_phase: 'sent',
+      call_known: 'may have been made',
+    },
   ])
   const [key] = await run('one key', { key_id: keyId })
   expect(key).toMatchObject({ status: 'stuck', intent: { kind: 'calling', phase: 'sent' } })
-  expect(await run('abandoned')).toEqual([])
-  await run('intervention', { key_id: keyId })
-  expect(await database.rows('SELECT key_id, action FROM pawl.interventions')).toEqual([
-    { key_id: keyId, action: 'release' },
+  await run('release: it did not happen', { key_id: keyId, phase: 'sent', reason: 'asked the provider' })
+  expect(await database.rows('SELECT key_id, action, reason FROM pawl.interventions')).toEqual([
+    { key_id: keyId, action: 'resume', reason: 'asked the provider' },
   ])
 })
 
@@ -139,7 +137,7 @@ describe('a stuck key goes on once it is released', () => {
   test('it did not happen: called again', async () => {
     const keyId = await stuck(fax())
     call = () => ({ id: 'second' })
-    expect(await run('release: it did not happen', { key_id: keyId })).toHaveLength(1)
+    expect(await run('release: it did not happen', { key_id: keyId, phase: 'sent', reason })).toHaveLength(1)
     expect(answerOf(await engine.resume(keyId))).toEqual({ type: 'completed', body: { fax: 'second' } })
     expect(calls).toBe(2)
     expect(await run('effects', { key_id: keyId })).toMatchObject([{ phase: 'sent', reference: 'second' }])
@@ -147,7 +145,7 @@ describe('a stuck key goes on once it is released', () => {
 
   test('it did happen: settled with the result that was given, not called', async () => {
     const keyId = await stuck(fax())
-    const given = { key_id: keyId, phase: 'sent', result: '{"id": "found by a person"}' }
+    const given = { key_id: keyId, phase: 'sent', result: '{"id": "found by a person"}', reason }
     expect(await run('release: it did happen', given)).toHaveLength(1)
     expect(answerOf(await engine.resume(keyId))).toEqual({
       type: 'completed',
@@ -158,15 +156,15 @@ describe('a stuck key goes on once it is released', () => {
 
   test('cause removed: tried anew', async () => {
     const keyId = await stuck(charge(1))
-    expect(await run('stuck')).toMatchObject([{ id: keyId, stuck_reason: 'attempts_exhausted' }])
+    expect(await run('keys')).toMatchObject([{ id: keyId, stuck_reason: 'attempts_exhausted' }])
     call = () => ({ id: 'ch' })
-    expect(await run('release: cause removed', { key_id: keyId })).toHaveLength(1)
+    expect(await run('release: cause removed', { key_id: keyId, reason })).toHaveLength(1)
     expect(answerOf(await engine.resume(keyId))).toEqual({ type: 'completed', body: { charge: 'ch' } })
   })
 
   test('cause removed says nothing of a call: at_most_once stays stuck', async () => {
     const keyId = await stuck(fax())
-    await run('release: cause removed', { key_id: keyId })
+    await run('release: cause removed', { key_id: keyId, reason })
     expect(await engine.resume(keyId)).toMatchObject({ type: 'stuck', reason: 'unknown_outcome' })
     expect(calls).toBe(1)
   })
@@ -186,39 +184,36 @@ describe('a stuck key goes on once it is released', () => {
     })
 
     test('it did happen: settled', async () => {
-      await run('release: it did happen', { key_id: keyId, phase: 'charged', result: '{"id": "old"}' })
+      await run('release: it did happen', {
+        key_id: keyId,
+        phase: 'charged',
+        result: '{"id": "old"}',
+        reason,
+      })
       expect(answerOf(await engine.resume(keyId))).toEqual({ type: 'completed', body: { charge: 'old' } })
       expect(calls).toBe(1)
     })
 
-    test('it did not happen: stuck again, unless a reconcile was added', async () => {
-      await run('release: it did not happen', { key_id: keyId })
-      expect(await engine.resume(keyId)).toMatchObject({ type: 'stuck', reason: 'window_passed' })
-      await run('release: it did not happen', { key_id: keyId })
-      await engine.close()
-      const pipelines = [charge(10, true)]
-      engine = createEngine({ pool: database.pool(), pipelines, schema: database.schema })
+    test('it did not happen: called again, and its window starts anew', async () => {
+      await run('release: it did not happen', { key_id: keyId, phase: 'charged', reason })
       expect(answerOf(await engine.resume(keyId))).toEqual({ type: 'completed', body: { charge: 'ch' } })
+      expect(calls).toBe(2)
+    })
+
+    test('cause removed says nothing of the call: stuck again', async () => {
+      await run('release: cause removed', { key_id: keyId, reason })
+      expect(await engine.resume(keyId)).toMatchObject({ type: 'stuck', reason: 'window_passed' })
+      expect(calls).toBe(1)
     })
   })
 
-  test('abandoned: stuck again, unless abandonAfterMs was raised', async () => {
+  test('however old it is: its age counts from the release', async () => {
     const keyId = await stuck(charge(1))
     call = () => ({ id: 'ch' })
-    await database.rows(
-      `UPDATE pawl.idempotency_keys SET created_at = clock_timestamp() - interval '25 hours'`,
-    )
-    await run('release: cause removed', { key_id: keyId })
-    expect(await engine.resume(keyId)).toMatchObject({ type: 'stuck', reason: 'abandoned' })
-    await run('release: cause removed', { key_id: keyId })
-    await engine.close()
-    const defaults = { abandonAfterMs: 48 * 3_600_000 }
-    engine = createEngine({
-      pool: database.pool(),
-      pipelines: [charge(10, true)],
-      schema: database.schema,
-      defaults,
-    })
+    await database.rows(`UPDATE pawl.idempotency_keys SET created_at = clock_timestamp() - interval '25 hours',
+                            trail = jsonb_build_array(jsonb_build_object('p', 'started', 't',
+                              floor(extract(epoch FROM clock_timestamp()) * 1000), 'f', 1))`)
+    await run('release: cause removed', { key_id: keyId, reason })
     expect(await engine.resume(keyId)).toMatchObject({ type: 'completed' })
   })
 
@@ -226,52 +221,24 @@ describe('a stuck key goes on once it is released', () => {
     const outcome = await start(charge(10))
     if (outcome.type !== 'retry_later') throw new Error(`it is ${outcome.type}`)
     for (const name of ['cause removed', 'it did not happen', 'it did happen']) {
-      const given = { key_id: outcome.keyId, phase: 'charged', result: 'null' }
+      const given = { key_id: outcome.keyId, phase: 'charged', result: 'null', reason }
       expect(await run(`release: ${name}`, given)).toEqual([])
     }
   })
 })
 
-test('abandoned keys are listed and can be resumed', async () => {
+test('the view tells who has to act', async () => {
   const outcome = await start(charge(10))
   if (outcome.type !== 'retry_later') throw new Error(`it is ${outcome.type}`)
-  expect(await run('abandoned')).toEqual([])
-  await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp() - interval '2 minutes'`)
-  expect(await run('abandoned')).toMatchObject([{ id: outcome.keyId, recovery_point: 'started' }])
+  const condition = async () => (await run('keys')).map((row) => row['condition'])
+  await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp() + interval '1 hour'`)
+  expect(await condition()).toEqual(['backing off'])
+  await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp()`)
+  expect(await condition()).toEqual(['abandoned'])
+  await database.rows(`UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() + interval '1 hour'`)
+  expect(await condition()).toEqual(['held'])
+  await database.rows(`UPDATE pawl.idempotency_keys SET lease_until = NULL`)
   call = () => ({ id: 'ch' })
   expect(await engine.resume(outcome.keyId)).toMatchObject({ type: 'completed' })
-  expect(await run('abandoned')).toEqual([])
-})
-
-test('staged jobs are taken once, and expired keys are deleted', async () => {
-  call = () => ({ id: 'fx' })
-  expect(await start(fax())).toMatchObject({ type: 'completed' })
-  expect(await run('take jobs')).toMatchObject([{ name: 'file_copy', payload: { fax: 'fx' } }])
-  expect(await run('take jobs')).toEqual([])
-
-  const count = async () => (await database.rows('SELECT FROM pawl.idempotency_keys')).length
-  await run('expired')
-  expect(await count()).toBe(1)
-  await database.rows(`UPDATE pawl.idempotency_keys SET expires_at = clock_timestamp() - interval '1 second'`)
-  await run('expired')
-  expect(await count()).toBe(0)
-})
-
-test('atomic handlers that crashed are not listed as abandoned, and are deleted after a day', async () => {
-  const pipelines = [failing('atomic.post.notes'), failing('other')]
-  engine = createEngine({ pool: database.pool(), pipelines, schema: database.schema })
-  for (const ride of pipelines) {
-    await engine.execute(ride, { scope: 'rider', key: randomUUID(), input: { amount: 7 } })
-  }
-  const names = async () =>
-    (await database.rows('SELECT pipeline FROM pawl.idempotency_keys ORDER BY pipeline')).map(
-      (row) => row['pipeline'],
-    )
-  await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp() - interval '2 minutes'`)
-  expect(await run('abandoned')).toMatchObject([{ pipeline: 'other' }])
-  await run('crashed atomic handlers')
-  expect(await names()).toEqual(['atomic.post.notes', 'other'])
-  await database.rows(`UPDATE pawl.idempotency_keys SET updated_at = clock_timestamp() - interval '25 hours'`)
-  await run('crashed atomic handlers')
-  expect(await names()).toEqual(['other'])
+  expect(await condition()).toEqual([])
 })
