@@ -160,6 +160,26 @@ describe('stage', () => {
     },
   )
 
+  test.each([
+    ['', {}, 'stage: the name is'],
+    ['x'.repeat(256), {}, 'stage: the name is'],
+    ['a\0b', {}, 'stage: the name is'],
+    ['mail', { runAfterMs: Number.NaN }, "job 'mail': runAfterMs is NaN"],
+    ['mail', { runAfterMs: 1e15 }, "job 'mail': runAfterMs is 1000000000000000"],
+    ['mail', { runAfter: 1 }, "job 'mail': unknown option 'runAfter'"],
+  ])('%j with %j is refused by name, before it is written', async (name, options, words) => {
+    const target = pipeline({ name: 'staging', version: 1 }).finish(async ({ stage }) => {
+      await stage(name, {}, options)
+      return respond(201)
+    })
+    const engine = createEngine({ pool: database.pool(), pipelines: [target], schema: database.schema })
+    const message = expect.stringContaining(`phase 'finished', ${words}`) as string
+    expect(await engine.execute(target, REQUEST)).toMatchObject({
+      error: { code: 'PAWL_INVALID_OPTION', message },
+    })
+    await engine.close()
+  })
+
   test('a job whose payload is not JSON fails the phase, with its name', async () => {
     const target = pipeline({ name: 'staging', version: 1 }).finish(async ({ stage }) => {
       await stage('mail', { at: new Date(0) as unknown as string })

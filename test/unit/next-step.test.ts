@@ -35,6 +35,7 @@ function rowBeforeCharge(intent: Intent | null, committedAgoMs: number) {
 
 const called: Intent = { kind: 'called', phase: 'charged', result: { id: 'ch' } }
 const calling = (deadlineMs: number): Intent => ({ kind: 'calling', phase: 'charged', deadlineMs })
+const notMade = (agoMs: number): Intent => ({ kind: 'not_made', phase: 'charged', atMs: NOW - agoMs })
 const ofAnotherPhase: Intent = { kind: 'calling', phase: 'other', deadlineMs: NOW }
 
 describe('by recovery point', () => {
@@ -83,6 +84,9 @@ const cases: [Kind, string, Intent | null, number, object][] = [
   ],
   ['keyed', 'only something of another phase', ofAnotherPhase, 0, CALL],
 
+  ['keyed', 'that it was not made, past the first window', notMade(WINDOW_MS), 9_000_000, CALL],
+  ['keyed', 'that it was not made, past its own', notMade(WINDOW_MS + 1), 9_000_000, stick('window_passed')],
+
   ['keyed_and_queryable', 'nothing, at the end of the window', null, WINDOW_MS, CALL],
   ['keyed_and_queryable', 'nothing, past the window', null, WINDOW_MS + 1, RECONCILE],
   ['keyed_and_queryable', 'its result, past the window', called, WINDOW_MS + 1, SETTLE],
@@ -97,7 +101,10 @@ const cases: [Kind, string, Intent | null, number, object][] = [
   ['queryable', 'that the quiet time is long over', calling(NOW - 9_000_000), 0, RECONCILE],
   ['queryable', 'only something of another phase', ofAnotherPhase, 0, DECLARE_AND_CALL],
 
+  ['queryable', 'that it was not made', notMade(0), 0, DECLARE_AND_CALL],
+
   ['at_most_once', 'nothing', null, 0, DECLARE_AND_CALL],
+  ['at_most_once', 'that it was not made', notMade(0), 0, DECLARE_AND_CALL],
   ['at_most_once', 'nothing, however late', null, 9_000_000, DECLARE_AND_CALL],
   ['at_most_once', 'its result', called, 0, SETTLE],
   ['at_most_once', 'that it may have been made', calling(NOW + 700), 0, stick('unknown_outcome')],

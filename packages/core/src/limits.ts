@@ -7,6 +7,9 @@ const HOUR_MS = 3_600 * SECOND_MS
  */
 export const MAX_INT32 = 2_147_483_647
 
+/** A hundred years. PostgreSQL's timestamps end, and a phase would fail after its charge. */
+export const MAX_DURATION_MS = 100 * 366 * 24 * HOUR_MS
+
 /** Long enough that a pause for garbage collection or a slow disk is no loss; short enough to wait for. */
 export const DEFAULT_LEASE_MS = 30 * SECOND_MS
 
@@ -68,6 +71,9 @@ export const MAX_SCOPE_LENGTH = 255
 
 /** Longest name of a pipeline or phase: the length of a PostgreSQL identifier. */
 export const MAX_NAME_LENGTH = 63
+
+/** Longest name of a staged job, in characters. */
+export const MAX_JOB_NAME_LENGTH = 255
 
 /** Size caps in bytes of JSON or body: the row is rewritten at every advance, so it has to stay small. */
 export const DEFAULT_MAX_INPUT_BYTES = 256 * 1024
@@ -147,6 +153,15 @@ export const DEFAULT_REAPER_PAUSE_MS = 50
 
 /** A year and its audit: what a provider and a bank may come back to. */
 export const DEFAULT_EFFECT_RETENTION_MS = 400 * 24 * HOUR_MS
+
+/** A thousand years: further back, PostgreSQL runs out of timestamps some day. */
+export const MAX_EFFECT_RETENTION_MS = 1_000 * 365 * 24 * HOUR_MS
+
+/**
+ * How long the reaper waits for a row of the application that refers to an expired key. It holds locks meanwhile, so
+ * it is the first to give way: long before PostgreSQL's deadlock_timeout of 1 s would choose between the two.
+ */
+export const REAPER_LOCK_TIMEOUT_MS = 100
 
 /** How much later a key that cannot be deleted comes up again. */
 export const PUT_OFF_LEAST_MS = HOUR_MS

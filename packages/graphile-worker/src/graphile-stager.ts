@@ -23,8 +23,6 @@ export interface GraphileStagerOptions {
 const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'graphileStager' }
 const DEFAULT_SCHEMA = 'graphile_worker'
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
-/** A century: nobody waits longer, and the calendars of PostgreSQL and JavaScript both reach much farther. */
-const MAX_RUN_AFTER_MS = 100 * 365 * 24 * 3_600_000
 /** What its table of tasks takes, in characters. */
 const MAX_NAME_LENGTH = 128
 
@@ -46,7 +44,8 @@ export function graphileStager<DB>(options: GraphileStagerOptions = {}): Stager<
   return {
     async stage({ tx, id, name, payload, runAfterMs }: JobToStage<DB>): Promise<void> {
       const owner: OptionOwner = { ...OWNER, where: `graphileStager, job '${name}'` }
-      checkJob(owner, name, runAfterMs)
+      if (name.length > MAX_NAME_LENGTH)
+        throw invalidOption(owner, 'name', name, `1 to ${MAX_NAME_LENGTH} characters`)
       const given = jobOptions?.({ name, payload }) ?? {}
       const { queueName, maxAttempts, priority, flags } = checkJobOptions(owner, given)
       // The function always gives one row. It is empty where a trigger, say, kept the job out of the table.
@@ -69,13 +68,6 @@ export function graphileStager<DB>(options: GraphileStagerOptions = {}): Stager<
         throw new PawlError('PAWL_INVALID_RESULT', `graphile-worker did not take job '${name}'.`)
     },
   }
-}
-
-function checkJob(owner: OptionOwner, name: string, runAfterMs: number): void {
-  if (typeof name !== 'string' || name.length === 0 || name.length > MAX_NAME_LENGTH)
-    throw invalidOption(owner, 'name', name, `1 to ${MAX_NAME_LENGTH} characters`)
-  if (!(Number.isFinite(runAfterMs) && runAfterMs <= MAX_RUN_AFTER_MS))
-    throw invalidOption(owner, 'runAfterMs', runAfterMs, `a number of up to ${MAX_RUN_AFTER_MS}`)
 }
 
 /** No such schema, no such function. */

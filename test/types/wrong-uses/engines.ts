@@ -1,4 +1,4 @@
-import { createEngine, respond } from '@pawl/core'
+import { createBackground, createEngine, respond } from '@pawl/core'
 import * as v from 'valibot'
 import { z } from 'zod'
 import { engine, other, pipeline, pool, right } from './database.js'
@@ -58,3 +58,18 @@ pipeline({ name: 'wrong' })
 pipeline({ name: 'wrong', version: 1, leaseMS: 1 })
 // error: Type '"dirty read"' is not assignable to type '"read committed" | "repeatable read" | "serializable"'
 pipeline({ name: 'wrong', version: 1, isolation: 'dirty read' })
+
+// Background services:
+
+// error: Property 'engine' is missing
+createBackground({})
+// error: Did you mean to write 'pollMs'?
+createBackground({ engine, completer: { pollMS: 1 } })
+// error: Type 'true' is not assignable to type 'false | CompleterOptions'
+createBackground({ engine, completer: true })
+// error: Property 'sink' is missing
+createBackground({ engine, relay: {} })
+// error: Type 'string' is not assignable to type 'Delivery'
+createBackground({ engine, relay: { sink: { deliver: async () => ['delivered'] } } })
+// error: Type 'string' is not assignable to type 'number'
+void engine.enqueue(right, { scope: 's', key: 'k', input: { amount: '1' } })

@@ -15,6 +15,7 @@ import {
   MAX_DEFAULT_IDLE_TIMEOUT_MS,
   MAX_DEFAULT_LOCK_TIMEOUT_MS,
   MAX_DEFAULT_STATEMENT_TIMEOUT_MS,
+  MAX_DURATION_MS,
   MAX_INT32,
   MIN_LEASE_MS,
 } from '../limits.js'
@@ -86,8 +87,8 @@ export function checkSettings(owner: OptionOwner, settings: PipelineSettings): v
   for (const name of ['statementTimeoutMs', 'lockTimeoutMs', 'idleTimeoutMs', 'callTimeoutMs'] as const) {
     checkWholeNumber(owner, name, settings[name], 1, MAX_INT32)
   }
-  checkWholeNumber(owner, 'retentionMs', settings.retentionMs, 1)
-  checkWholeNumber(owner, 'abandonAfterMs', settings.abandonAfterMs, 1)
+  checkWholeNumber(owner, 'retentionMs', settings.retentionMs, 1, MAX_DURATION_MS)
+  checkWholeNumber(owner, 'abandonAfterMs', settings.abandonAfterMs, 1, MAX_DURATION_MS)
 }
 
 /** Checks the names as well, for adapters that take settings in options of their own. */

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { checkKnownOptions, invalidOption, type OptionOwner } from '../check-option.js'
 import type { PhaseTransaction } from '../driver/kysely-driver.js'
+import { MAX_DURATION_MS, MAX_JOB_NAME_LENGTH } from '../limits.js'
 import { encodeJson, type JsonValue } from '../pipeline/json-value.js'
 import type { Stage } from '../pipeline/phase.js'
 import { insertStagedJob } from '../storage/stage-statements.js'
@@ -11,6 +13,7 @@ export function stageIn(run: Run, store: Store, transaction: PhaseTransaction, p
   const { stager, env } = run.parts
   return async (name, payload, options = {}) => {
     transaction.connection.assertOpen()
+    checkStaged(phase, name, options)
     const id = randomUUID()
     const keyId = run.row.id
     const runAfterMs = options.runAfterMs ?? 0
@@ -31,4 +34,21 @@ export function stageIn(run: Run, store: Store, transaction: PhaseTransaction, p
     }
     return id
   }
+}
+
+/** Before it is written: what the table refuses dooms the transaction, with an error that names no job. */
+function checkStaged(phase: string, name: unknown, options: { readonly runAfterMs?: number }): void {
+  const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: `phase '${phase}', stage` }
+  if (typeof name !== 'string' || name === '' || name.length > MAX_JOB_NAME_LENGTH || !isStorable(name))
+    throw invalidOption(owner, 'the name', name, `a text of 1 to ${MAX_JOB_NAME_LENGTH} characters`)
+  const ofJob = { ...owner, where: `phase '${phase}', job '${name}'` }
+  checkKnownOptions(ofJob, options, ['runAfterMs'])
+  const { runAfterMs = 0 } = options
+  if (!(Number.isFinite(runAfterMs) && runAfterMs <= MAX_DURATION_MS))
+    throw invalidOption(ofJob, 'runAfterMs', runAfterMs, `a number of up to ${MAX_DURATION_MS}`)
+}
+
+/** PostgreSQL's `text` takes neither NUL nor lone surrogates. */
+function isStorable(text: string): boolean {
+  return !/[\0\p{Surrogate}]/u.test(text)
 }
