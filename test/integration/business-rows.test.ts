@@ -169,7 +169,7 @@ describe('stage', () => {
     ['mail', { runAfter: 1 }, "job 'mail': unknown option 'runAfter'"],
   ])('%j with %j is refused by name, before it is written', async (name, options, words) => {
     const target = pipeline({ name: 'staging', version: 1 }).finish(async ({ stage }) => {
-      await stage(name, {}, options)
+      await stage(name, {}, options as object)
       return respond(201)
     })
     const engine = createEngine({ pool: database.pool(), pipelines: [target], schema: database.schema })

@@ -199,7 +199,7 @@ describe('together with others', () => {
 })
 
 describe('what it does not know', () => {
-  const other = (version: number, phase: string) => () =>
+  const other = (version: number, phase: 'ride_created' | 'renamed') => () =>
     pipeline<RideInput>({ name: 'create-ride', version })
       .local(phase, () => {})
       .finish(() => respond(200))

@@ -146,8 +146,10 @@ async function askOnce(
       }
     case 'give_up': {
       const { reason } = decision
-      const written = await giveUpKey(store, row, holder, reason)
-      return written ? { type: 'decided', row, decision: { type: 'stuck', reason }, gaveUp: true } : 'moved'
+      const stuck = await giveUpKey(store, row, { holder, reason, lastError: withoutAnError(row) })
+      return stuck === null
+        ? 'moved'
+        : { type: 'decided', row: stuck, decision: { type: 'stuck', reason }, gaveUp: true }
     }
     default:
       return { type: 'decided', row, decision, gaveUp: false }
@@ -157,6 +159,13 @@ async function askOnce(
 /** Whether somebody is at it, or the completer will be: to take it over, or to give it up, is then its business. */
 function isUnfinished({ type }: Decision): boolean {
   return type === 'take_over' || type === 'ours' || type === 'in_flight' || type === 'give_up'
+}
+
+/** What to tell a person of a key that has no error to show. */
+function withoutAnError({ leaseUntilMs, recoveryPoint }: KeyRow): string {
+  return leaseUntilMs === null
+    ? `It was given back at '${recoveryPoint}' each time, without an error.`
+    : `The last one who ran it, after '${recoveryPoint}', did not give it back: its process died, or froze.`
 }
 
 function read(store: Store, wanted: Wanted): Promise<KeyRow | null> {

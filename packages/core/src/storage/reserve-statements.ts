@@ -1,5 +1,5 @@
 import type { StuckReason } from '../pipeline/outcome.js'
-import { KEY_COLUMNS, type KeyRow, readKeyRow } from './key-row.js'
+import { KEY_COLUMNS, type KeyRow, NEW_KEY_COLUMNS, readKeyRow } from './key-row.js'
 import { boundedBy, defineStatement, msInterval, type Store } from './statement.js'
 
 /** What a fresh key is reserved with. */
@@ -31,7 +31,7 @@ const insertKeyStatement = defineStatement(
          CASE WHEN $10::double precision IS NULL THEN 0 ELSE 1 END
     FROM ${boundedBy('$11')} WHERE NOT EXISTS (SELECT FROM ${keys} AS seen WHERE seen.scope = $1 AND seen.key = $2)
   ON CONFLICT (scope, key) DO NOTHING
-  RETURNING ${KEY_COLUMNS}`,
+  RETURNING ${NEW_KEY_COLUMNS}`,
 )
 
 /** Reserves the key if it is free. Null: somebody has it. */
@@ -131,18 +131,21 @@ const giveUpKeyStatement = defineStatement(
   WITH target AS (${unheld(keys, '$5')})
   UPDATE ${keys} AS k
      SET fence = k.fence + 1, holder = $3::uuid, status = 'stuck', stuck_reason = $4, lease_until = NULL,
-         updated_at = clock_timestamp()
+         last_error = coalesce(k.last_error, $6), updated_at = clock_timestamp()
     FROM target WHERE k.id = target.id
-  RETURNING k.id`,
+  RETURNING k.last_error`,
 )
 
-/** Instead of a take-over: nobody may run the key any more. False: it moved, is held, or is locked. */
+/**
+ * Instead of a take-over: nobody may run the key any more. Gives the row as it is now; null: it moved, is held, or is
+ * locked. `lastError` is for a key whose holders died without a word.
+ */
 export async function giveUpKey(
   store: Store,
   read: KeyRow,
-  holder: string,
-  reason: StuckReason,
-): Promise<boolean> {
-  const { rows } = await giveUpKeyStatement(store, [read.id, read.fence, holder, reason, read.writtenBy])
-  return rows.length === 1
+  by: { readonly holder: string; readonly reason: StuckReason; readonly lastError: string },
+): Promise<KeyRow | null> {
+  const values = [read.id, read.fence, by.holder, by.reason, read.writtenBy, by.lastError]
+  const { rows } = await giveUpKeyStatement(store, values)
+  return rows[0] === undefined ? null : { ...read, lastError: rows[0]['last_error'] ?? null }
 }
