@@ -65,7 +65,10 @@ describe('a request whose client never came back', () => {
     // Short, because the test really waits for it; long enough that a slow machine ends within the second lease.
     const leaseMs = 3_000
     const finished = heard('pawl:finished')
-    const doomed = engineThatFreezesAt(trial.options(database.pool(), { defaults: { leaseMs } }), BEFORE_SETTLE)
+    const doomed = engineThatFreezesAt(
+      trial.options(database.pool(), { defaults: { leaseMs } }),
+      BEFORE_SETTLE,
+    )
     void trial.execute(doomed.engine)
     await doomed.frozen
     doomed.engine.halt()
@@ -217,6 +220,16 @@ describe('what it does not know', () => {
     expect(await trial.row()).toMatchObject({ status: 'running', fence: '1' })
   })
 
+  test('a third version is not selected along with one that can be gone on from', async () => {
+    const trial = await abandoned()
+    await database.expireLeases()
+    await database.rows('UPDATE pawl.idempotency_keys SET version = 3')
+    const newer = pipeline<RideInput>({ name: 'create-ride', version: 2, upgradesFrom: [{ version: 1 }] })
+    const stranger = new RideTrial(database, () => newer.finish(() => respond(200)))
+    expect(await completerOf(engineOf(stranger)).runOnce()).toEqual(nothing)
+    expect(await trial.row()).toMatchObject({ status: 'running', fence: '1' })
+  })
+
   test('a version that a newer one goes on from is', async () => {
     const trial = await abandoned()
     await database.expireLeases()
@@ -271,7 +284,9 @@ describe('a poison request', () => {
       [0, 1],
       [0, 0],
     ])
-    expect(stuck).toMatchObject([{ reason: 'attempts_exhausted', lastError: expect.stringContaining('TypeError') }])
+    expect(stuck).toMatchObject([
+      { reason: 'attempts_exhausted', lastError: expect.stringContaining('TypeError') },
+    ])
   })
 
   test('which kills its holder each time waits longer, each time, and is stuck at the cap', async () => {
@@ -291,7 +306,9 @@ describe('a poison request', () => {
     }
     // Full jitter: a few are due at once, most are not.
     expect(rests.filter((found) => found === 0).length).toBeGreaterThan(10)
-    await database.rows(`UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() - interval '1 hour'`)
+    await database.rows(
+      `UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() - interval '1 hour'`,
+    )
     expect(await completer.runOnce()).toEqual({ ...nothing, found: 1, stuck: 1 })
   })
 })
@@ -320,7 +337,7 @@ describe('start and stop', () => {
     await finished
   })
 
-  test('stop waits for what is under way, begins nothing new, and may be followed by a start', async () => {
+  test('stop waits for what is under way, and begins nothing new', async () => {
     const trial = new RideTrial(database)
     const engine = engineOf(trial)
     const completer = completerOf(engine, { concurrency: 1, pollMs: NEVER_MS })
@@ -335,9 +352,26 @@ describe('start and stop', () => {
     await trial.provider.letGo()
     await stopped
     expect(finished).toHaveLength(1)
-    const second = heard('pawl:finished')
+    await engine.close()
+    const fences = 'SELECT status, fence FROM pawl.idempotency_keys ORDER BY status'
+    expect(await database.rows(fences)).toEqual([
+      { status: 'finished', fence: '2' },
+      { status: 'running', fence: '1' },
+    ])
+  })
+
+  test('a stopped completer may be started again', async () => {
+    const trial = new RideTrial(database)
+    const engine = engineOf(trial)
+    const completer = completerOf(engine, { pollMs: NEVER_MS })
     completer.start()
-    await second
+    completer.start()
+    await completer.stop()
+    const finished = heard('pawl:finished')
+    await engine.enqueue(trial.pipeline, { scope: trial.scope, key: trial.key, input: { amount: 1 } })
+    expect(await trial.row()).toMatchObject({ fence: '1' })
+    completer.start()
+    await finished
   })
 
   test('stop gives up waiting at its bound, and says so', async () => {
