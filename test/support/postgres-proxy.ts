@@ -30,10 +30,10 @@ export class PostgresProxy {
     this.url = url
   }
 
-  static async start(targetUrl: string): Promise<PostgresProxy> {
+  static async start(targetUrl: string, port = 0): Promise<PostgresProxy> {
     const target = new URL(targetUrl)
     const server = createServer()
-    server.listen(0, '127.0.0.1')
+    server.listen(port, '127.0.0.1')
     await once(server, 'listening')
     const url = new URL(targetUrl)
     url.hostname = '127.0.0.1'

@@ -4,7 +4,7 @@
  */
 export const errorCodes = {
   PAWL_INVALID_OPTION:
-    'An option of createEngine, migrate, migrationSql, subscribe, close, or of an adapter, has a value it does not take.',
+    'An option of createEngine, createBackground, createOperator, reconcile, migrate, stage, subscribe, close, or of an adapter, has a value it does not take.',
   PAWL_INVALID_PIPELINE: 'A pipeline is declared in a way that cannot work.',
   PAWL_INVALID_REQUEST: 'What execute, inspect or resume was given to find a key by is not usable.',
   PAWL_INVALID_INPUT: 'The input does not satisfy the schema of its pipeline.',

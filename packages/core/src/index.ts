@@ -18,6 +18,35 @@ export type { Delivery, JobToDeliver, Sink } from './background/sink.js'
 export { errorCodes, InvalidInputError, PawlError } from './errors.js'
 export type { InputIssue, PawlErrorCode } from './errors.js'
 export type { Caps } from './key/environment.js'
+export { createOperator } from './operate/create-operator.js'
+export type {
+  Because,
+  BoundedCount,
+  CallVerdict,
+  DeadJobs,
+  EffectView,
+  Finding,
+  Intervention,
+  InterventionView,
+  JobView,
+  KeyFilter,
+  KeyName,
+  KeyReport,
+  Operator,
+  OperatorOptions,
+  OperatorResponse,
+  StatusReport,
+  UnfinishedGroup,
+} from './operate/operator.js'
+export type {
+  Difference,
+  Differs,
+  ProviderRecord,
+  ReconcileReport,
+  ReconcileWindow,
+} from './operate/compare-effects.js'
+export { reconcile } from './operate/reconcile.js'
+export type { ReconcileOptions } from './operate/reconcile.js'
 export { pawl } from './pawl.js'
 export type { Pawl } from './pawl.js'
 export { respond, respondBytes, retryLater } from './pipeline/directive.js'

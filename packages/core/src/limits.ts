@@ -133,7 +133,7 @@ export const DEFAULT_RELAY_BATCH_SIZE = 100
 /** Long for a queue; a claim lasts twice as long, and a dead relay's jobs wait for it. */
 export const DEFAULT_DELIVER_TIMEOUT_MS = 30 * SECOND_MS
 
-/** With the back-off's cap of ten minutes, a queue may be away for about two hours. */
+/** With the back-off's cap of ten minutes, and its jitter, a queue may be away for more than an hour. */
 export const DEFAULT_JOB_MAX_ATTEMPTS = 25
 
 /** After so many failures a job is delivered alone, so that it cannot take others with it. */
@@ -153,9 +153,6 @@ export const DEFAULT_REAPER_PAUSE_MS = 50
 
 /** A year and its audit: what a provider and a bank may come back to. */
 export const DEFAULT_EFFECT_RETENTION_MS = 400 * 24 * HOUR_MS
-
-/** A thousand years: further back, PostgreSQL runs out of timestamps some day. */
-export const MAX_EFFECT_RETENTION_MS = 1_000 * 365 * 24 * HOUR_MS
 
 /**
  * How long the reaper waits for a row of the application that refers to an expired key. It holds locks meanwhile, so

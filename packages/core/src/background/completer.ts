@@ -131,9 +131,9 @@ export class Completer implements Service<CompleterCounts> {
     return env.sessions.with('completer', async (session) => {
       const store = { session, tables: env.tables }
       if (unlistedDefinitions.size > 0) {
-        const forgettable = [...unlistedDefinitions].map(({ definition, abandonAfterMs }) => {
+        const forgettable = [...unlistedDefinitions].map(({ definition, forgetAfterMs }) => {
           const { name: pipeline, version, hash: definitionHash } = definition
-          return { pipeline, version, definitionHash, abandonAfterMs }
+          return { pipeline, version, definitionHash, forgetAfterMs }
         })
         counts.forgotten += await forgetAbandonedKeys(store, forgettable, this.#batchSize, env.lockTimeoutMs)
       }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import { announce } from '../announce/announce.js'
 import {
   checkFunction,
@@ -9,6 +10,7 @@ import {
 } from '../check-option.js'
 import { PawlError } from '../errors.js'
 import {
+  ABORT_GRACE_MS,
   DEFAULT_DELIVER_TIMEOUT_MS,
   DEFAULT_JOB_MAX_ATTEMPTS,
   DEFAULT_RELAY_BATCH_SIZE,
@@ -43,7 +45,7 @@ export interface RelayOptions {
   readonly batchSize?: number
   /** How long a delivery may take. Default 30 s. */
   readonly deliverTimeoutMs?: number
-  /** Deliveries of one job before it is dead. Default 20. */
+  /** Deliveries of one job before it is dead. Default 25. */
   readonly maxAttempts?: number
 }
 
@@ -77,7 +79,7 @@ export class Relay implements Service<RelayCounts> {
   readonly #parts: EngineParts
   readonly #options: Required<Omit<RelayOptions, 'names'>> & { readonly names: readonly string[] | null }
   readonly #poller: Poller
-  #hurry = new AbortController()
+  #hurry = newHurry()
   #silence: (() => void) | null = null
 
   constructor(engine: Engine<never>, options: RelayOptions) {
@@ -88,47 +90,68 @@ export class Relay implements Service<RelayCounts> {
       pollMs: this.#options.pollMs,
       round: async (stopping) => {
         const counts = stopping.aborted ? { ...NOTHING } : await this.runOnce()
-        // What was delivered may have held back later jobs of its keys.
-        return { counts, more: counts.delivered > 0 || counts.claimed === this.#options.batchSize }
+        // What was claimed may have held back later jobs of its keys, or was claimed alone.
+        return { counts, more: counts.claimed > 0 }
       },
     })
   }
 
   start(): void {
-    this.#hurry = new AbortController()
     this.#silence ??= this.#parts.staged.listen(() => this.#poller.wake())
     this.#poller.start()
   }
 
   async stop(options: StopOptions = {}): Promise<void> {
+    await this.#poller.stop(options)
     this.#silence?.()
     this.#silence = null
-    await this.#poller.stop(options)
-    this.#hurry.abort(new PawlError('PAWL_CLOSING', 'The relay was stopped.'))
+    const hurry = this.#hurry
+    this.#hurry = newHurry()
+    hurry.abort(new PawlError('PAWL_CLOSING', 'The relay was stopped.'))
   }
 
   async runOnce(): Promise<RelayCounts> {
-    const { batchSize: limit, names, deliverTimeoutMs, maxAttempts } = this.#options
+    const { sink, deliverTimeoutMs, maxAttempts } = this.#options
+    const hurry = this.#hurry.signal
     const counts = { ...NOTHING }
-    const claim = { id: randomUUID(), forMs: deliverTimeoutMs * CLAIM_PER_DELIVERY, names, limit }
-    const claimedAt = performance.now()
-    const jobs = await this.#store((store) => claimJobs(store, claim))
+    const claimId = randomUUID()
+    const { jobs, claimedAt } = await this.#claim(claimId)
     counts.claimed = jobs.length
     const worn = jobs.filter((job) => job.attempts > maxAttempts)
-    await this.#settle(claim.id, worn, worn.map(neverEnded), counts)
     const able = jobs.filter((job) => job.attempts <= maxAttempts)
-    // A process that was frozen finds its claim run out: others have the jobs by now.
+    // One after the other: many jobs that go alone must not take the pool from requests.
+    let written: Promise<unknown> = this.#settle(claimId, worn, worn.map(neverEnded), counts)
+    const inTurn = (write: () => Promise<void>): Promise<void> => {
+      const own = written.then(write, write)
+      written = own
+      return own
+    }
+    const ends = [written]
+    // A process that stood still may find others at its jobs: the claim has to outlast the delivery.
     if (performance.now() - claimedAt >= deliverTimeoutMs) {
       counts.lost += able.length
-      return counts
+    } else {
+      ends.push(
+        ...groups(able).map(async (group) => {
+          const deliveries = await deliverTo(sink, group, deliverTimeoutMs, hurry)
+          await inTurn(() => this.#settle(claimId, group, deliveries, counts))
+        }),
+      )
     }
-    await Promise.all(
-      groups(able).map(async (group) => {
-        const deliveries = await deliverTo(this.#options.sink, group, deliverTimeoutMs, this.#hurry.signal)
-        await this.#settle(claim.id, group, deliveries, counts)
-      }),
-    )
+    const failure = (await Promise.allSettled(ends)).find((end) => end.status === 'rejected')
+    if (failure !== undefined) throw failure.reason
     return counts
+  }
+
+  /** `claimedAt`: the claim lasts from then at least. A wait for a connection is no part of it. */
+  async #claim(id: string): Promise<{ jobs: ClaimedJob[]; claimedAt: number }> {
+    const { batchSize: limit, names, deliverTimeoutMs } = this.#options
+    const forMs = deliverTimeoutMs * CLAIM_PER_DELIVERY + ABORT_GRACE_MS
+    return this.#store(async (store) => {
+      const claimedAt = performance.now()
+      const jobs = await claimJobs(store, { id, forMs, names, limit, aloneAfter: DELIVER_ALONE_AFTER })
+      return { jobs, claimedAt }
+    })
   }
 
   async #settle(
@@ -168,10 +191,10 @@ export class Relay implements Service<RelayCounts> {
 
   #failed(job: ClaimedJob, { error, dead }: Extract<Delivery, { type: 'failed' }>): FailedJob {
     const isDead = dead === true || job.attempts >= this.#options.maxAttempts
-    return { id: job.id, afterMs: backOffMs(job.attempts), lastError: recordError(error), dead: isDead }
+    return { id: job.id, afterMs: backOffMs(job.attempts), lastError: reasonOf(error), dead: isDead }
   }
 
-  /** Asks again where the answer was lost. Jobs that the first try claimed are left to their claim's end. */
+  /** Asks again where the answer was lost: every statement finds what its first try has done. */
   async #store<T>(statement: (store: Store) => Promise<T>): Promise<T> {
     const { sessions, tables } = this.#parts.env
     for (let attempt = 1; ; attempt++) {
@@ -189,6 +212,23 @@ const NOTHING: RelayCounts = { claimed: 0, delivered: 0, failed: 0, dead: 0, los
 
 /** The claim outlasts the delivery by as much again: time to write down what came of it. */
 const CLAIM_PER_DELIVERY = 2
+
+/** Aborted when a stop has waited long enough. */
+function newHurry(): AbortController {
+  const hurry = new AbortController()
+  // Every delivery listens; Node takes more than ten of them for a leak.
+  setMaxListeners(0, hurry.signal)
+  return hurry
+}
+
+/** A reason that throws when it is read must not keep the round from writing down the rest. */
+function reasonOf(error: unknown): string {
+  try {
+    return recordError(error)
+  } catch {
+    return 'an error that could not be read'
+  }
+}
 
 /** Where one job makes the sink throw, all of its batch fail with it: those that failed often go alone. */
 function groups(jobs: readonly ClaimedJob[]): ClaimedJob[][] {

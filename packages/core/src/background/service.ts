@@ -50,7 +50,7 @@ export class Poller {
   }
 
   start(): void {
-    if (this.#loop !== null) return
+    if (this.#loop !== null && !this.#stopping.signal.aborted) return
     this.#stopping = new AbortController()
     this.#loop = this.#run(this.#stopping.signal)
   }
@@ -66,8 +66,10 @@ export class Poller {
     this.#stopping.abort()
     this.#wakeUp?.()
     const { underWay = new Set(), service } = this.#options
-    const ended = await within(timeoutMs, this.#loop === null ? underWay : new Set([this.#loop, ...underWay]))
-    this.#loop = null
+    const loop = this.#loop
+    const ended = await within(timeoutMs, loop === null ? underWay : new Set([loop, ...underWay]))
+    // It may have been started again meanwhile.
+    if (this.#loop === loop) this.#loop = null
     if (ended) return
     const message = `the ${service} was stopped before all it had begun was done`
     announce('pawl:warning', () => ({ message, error: null }))

@@ -1,5 +1,6 @@
+import { checkFunction, type OptionOwner } from '../check-option.js'
 import { PawlError } from '../errors.js'
-import { DELIVER_EACH_CONCURRENCY } from '../limits.js'
+import { ABORT_GRACE_MS, DELIVER_EACH_CONCURRENCY } from '../limits.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { ClaimedJob } from '../storage/relay-statements.js'
 
@@ -27,7 +28,7 @@ export type Delivery =
 export interface Sink {
   /**
    * Called with no transaction open. Gives one result per job, in their order. Throwing counts for all of them. It must
-   * end by `signal`: later, other processes deliver the same jobs again.
+   * end by `signal`, and may then still say what was delivered: later, other processes deliver the same jobs again.
    */
   deliver(
     jobs: readonly JobToDeliver[],
@@ -35,9 +36,11 @@ export interface Sink {
   ): Promise<readonly Delivery[]>
 }
 
+const DELIVER_EACH: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'deliverEach' }
+
 /**
- * A sink of a function that takes one job: what it returns from is delivered, what it throws at is tried again. A few
- * run at a time.
+ * A sink of a function that takes one job: what it returns from is delivered, what it throws at is tried again, and so is
+ * what it has not returned from in time. A few run at a time.
  *
  * @example
  * const sink = deliverEach((job, { signal }) => queue.send(job.name, job.payload, { deduplicationId: job.id, signal }))
@@ -45,14 +48,18 @@ export interface Sink {
 export function deliverEach(
   deliver: (job: JobToDeliver, context: { readonly signal: AbortSignal }) => Promise<unknown>,
 ): Sink {
+  checkFunction(DELIVER_EACH, 'deliver', deliver)
   return {
     async deliver(jobs, context) {
+      const { signal } = context
       const deliveries: Delivery[] = []
       const waiting = [...jobs.entries()]
+      const late = lateDelivery(signal)
       const work = async (): Promise<void> => {
         for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
           const [index, job] = next
-          deliveries[index] = await tryToDeliver(() => deliver(job, context))
+          const trying = signal.aborted ? late : tryToDeliver(() => deliver(job, context))
+          deliveries[index] = await Promise.race([trying, late])
         }
       }
       await Promise.all(Array.from({ length: DELIVER_EACH_CONCURRENCY }, work))
@@ -70,6 +77,15 @@ async function tryToDeliver(deliver: () => Promise<unknown>): Promise<Delivery> 
   }
 }
 
+/** What became of each job that is not done when the signal is aborted: those that are done count all the same. */
+function lateDelivery(signal: AbortSignal): Promise<Delivery> {
+  return new Promise((resolve) => {
+    const give = (): void => resolve({ type: 'failed', error: signal.reason })
+    if (signal.aborted) give()
+    else signal.addEventListener('abort', give, { once: true })
+  })
+}
+
 /** Delivers and gives one result per job, whatever the sink does: throws, answers nonsense, or not at all. */
 export async function deliverTo(
   sink: Sink,
@@ -77,32 +93,35 @@ export async function deliverTo(
   timeoutMs: number,
   hurry: AbortSignal,
 ): Promise<readonly Delivery[]> {
-  const timeout = new AbortController()
-  const signal = AbortSignal.any([timeout.signal, hurry])
-  const timer = setTimeout(() => timeout.abort(tooLate(timeoutMs)), timeoutMs)
+  const ending = new AbortController()
+  const { signal } = ending
+  const endNow = (): void => ending.abort(hurry.reason)
+  let timer = setTimeout(() => ending.abort(tooLate(timeoutMs)), timeoutMs)
+  // Time for a sink to say what it has done by then; one that ignores its signal is left behind.
+  const leftBehind = new Promise<never>((_resolve, reject) => {
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer)
+      timer = setTimeout(() => reject(signal.reason as Error), ABORT_GRACE_MS)
+    })
+  })
+  hurry.addEventListener('abort', endNow)
+  if (hurry.aborted) endNow()
   try {
     const delivering = (async () => sink.deliver(jobs.map(jobToDeliver), { signal }))()
-    const deliveries: unknown = await Promise.race([delivering, aborted(signal)])
+    const deliveries: unknown = await Promise.race([delivering, leftBehind])
     return checkDeliveries(deliveries, jobs.length)
   } catch (error) {
     return jobs.map(() => ({ type: 'failed', error }))
   } finally {
     clearTimeout(timer)
+    // It lives as long as the relay does, and must not keep every delivery there ever was.
+    hurry.removeEventListener('abort', endNow)
   }
 }
 
 function jobToDeliver({ id, name, payloadJson, keyId, attempts, createdMs }: ClaimedJob): JobToDeliver {
   const payload = JSON.parse(payloadJson) as JsonValue
   return { id, name, payload, keyId, attempt: attempts, stagedAt: new Date(createdMs) }
-}
-
-/** Rejects when the signal is aborted: a sink that ignores it is left behind. */
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    const give = (): void => reject(signal.reason as Error)
-    if (signal.aborted) give()
-    else signal.addEventListener('abort', give, { once: true })
-  })
 }
 
 function tooLate(timeoutMs: number): PawlError {
@@ -118,13 +137,16 @@ function checkDeliveries(deliveries: unknown, expected: number): readonly Delive
         'one job with deliverEach().',
     )
   }
-  return deliveries.map((delivery: unknown): Delivery => {
-    const type = (delivery as Partial<Delivery> | null | undefined)?.type
-    if (type === 'delivered' || type === 'failed') return delivery as Delivery
-    const error = new PawlError(
-      'PAWL_INVALID_RESULT',
-      "A result of the sink is neither { type: 'delivered' } nor { type: 'failed', error }.",
-    )
-    return { type: 'failed', error }
-  })
+  return Array.from(deliveries, checkDelivery)
+}
+
+function checkDelivery(delivery: unknown): Delivery {
+  const { type, error, dead } = (delivery ?? {}) as { type?: unknown; error?: unknown; dead?: unknown }
+  if (type === 'delivered') return { type }
+  if (type === 'failed') return { type, error, dead: dead === true }
+  const nonsense = new PawlError(
+    'PAWL_INVALID_RESULT',
+    "A result of the sink is neither { type: 'delivered' } nor { type: 'failed', error }.",
+  )
+  return { type: 'failed', error: nonsense }
 }

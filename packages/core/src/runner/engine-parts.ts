@@ -50,7 +50,7 @@ export interface EngineParts {
   /** Those pipelines, as far as they are known: the completer forgets keys of theirs that nobody came back for. */
   readonly unlistedDefinitions: Set<{
     readonly definition: PipelineDefinition
-    readonly abandonAfterMs: number
+    readonly forgetAfterMs: number
   }>
   /** Rung when a key was left for the completer. */
   readonly enqueued: Bell

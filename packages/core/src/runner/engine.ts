@@ -15,6 +15,7 @@ import { type Reservation, reserveKey } from '../key/reserve-key.js'
 import {
   CLOSE_ABORT_GRACE_MS,
   CONNECTION_DEADLINE_SLACK_MS,
+  DEFAULT_ABANDON_AFTER_MS,
   DEFAULT_CLOSE_TIMEOUT_MS,
   MAX_INT32,
 } from '../limits.js'
@@ -23,7 +24,10 @@ import { definitionOf, type Pipeline, type PipelineDefinition } from '../pipelin
 import { Registry } from '../pipeline/registry.js'
 import { type PipelineSettings, resolveSettings } from '../pipeline/settings.js'
 import { SettingsBook } from '../pipeline/settings-book.js'
+import type { KeyRow } from '../storage/key-row.js'
+import { isNotMigrated, notMigrated } from '../storage/not-migrated.js'
 import { findKey, findKeyById } from '../storage/reserve-statements.js'
+import type { Store } from '../storage/statement.js'
 import { within } from '../within.js'
 import { checkEngineOptions, type EngineOptions } from './engine-options.js'
 import type { EngineParts } from './engine-parts.js'
@@ -177,10 +181,10 @@ export class RunningEngine<DB> implements Engine<DB> {
     const settings = new SettingsBook(this.#defaults, registry.definitions)
     const parts = { ...this.#parts, env: { ...this.#parts.env, registry, settings }, unlisted: true }
     this.#unlisted.set(definition, parts)
-    this.#parts.unlistedDefinitions.add({
-      definition,
-      abandonAfterMs: settings.pipeline(definition).abandonAfterMs,
-    })
+    const { abandonAfterMs } = settings.pipeline(definition)
+    // A retry may come at any time, and is then as good as the first; but nobody counts on one for longer than this.
+    const forgetAfterMs = Math.min(abandonAfterMs, DEFAULT_ABANDON_AFTER_MS)
+    this.#parts.unlistedDefinitions.add({ definition, forgetAfterMs })
     return parts
   }
 
@@ -214,17 +218,23 @@ export class RunningEngine<DB> implements Engine<DB> {
 
   async inspect(scope: string, key: string): Promise<KeyView | null> {
     checkRequest('inspect', scope, key)
-    const { sessions, tables } = this.#parts.env
-    const row = await sessions.with('inspect', (session) => findKey({ session, tables }, scope, key))
-    return row === null ? null : viewKey(row)
+    return this.#look((store) => findKey(store, scope, key))
   }
 
   /** As `inspect`, for who knows a key by its id. */
   async inspectById(keyId: string): Promise<KeyView | null> {
     checkKeyId('inspectById', keyId)
+    return this.#look((store) => findKeyById(store, keyId))
+  }
+
+  async #look(find: (store: Store) => Promise<KeyRow | null>): Promise<KeyView | null> {
     const { sessions, tables } = this.#parts.env
-    const row = await sessions.with('inspect', (session) => findKeyById({ session, tables }, keyId))
-    return row === null ? null : viewKey(row)
+    try {
+      const row = await sessions.with('inspect', (session) => find({ session, tables }))
+      return row === null ? null : viewKey(row)
+    } catch (error) {
+      throw isNotMigrated(error) ? notMigrated(tables, error) : error
+    }
   }
 
   async close(options: { readonly timeoutMs?: number } = {}): Promise<void> {

@@ -53,7 +53,7 @@ export async function findAbandonedKeys(
 
 /** A version whose keys commit everything at once: one that has not committed has left nothing behind. */
 export interface ForgettableVersion extends RunnableVersion {
-  readonly abandonAfterMs: number
+  readonly forgetAfterMs: number
 }
 
 const forgetAbandonedKeysStatement = defineStatement(
@@ -62,12 +62,12 @@ const forgetAbandonedKeysStatement = defineStatement(
   WITH old AS (
     SELECT found.id
       FROM unnest($1::text[], $2::integer[], $3::text[], $4::double precision[])
-           AS v (pipeline, version, definition_hash, abandon_after_ms)
+           AS v (pipeline, version, definition_hash, forget_after_ms)
      CROSS JOIN LATERAL (
        SELECT k.id FROM ${keys} AS k
         WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
           AND k.definition_hash = v.definition_hash AND k.recovery_point = 'started'
-          AND k.created_at <= clock_timestamp() - ${msInterval('v.abandon_after_ms')}
+          AND k.created_at <= clock_timestamp() - ${msInterval('v.forget_after_ms')}
           AND k.lease_until <= clock_timestamp()
         ORDER BY k.created_at LIMIT $5::integer FOR UPDATE SKIP LOCKED
      ) AS found
@@ -87,7 +87,7 @@ export async function forgetAbandonedKeys(
     versions.map((version) => version.pipeline),
     versions.map((version) => version.version),
     versions.map((version) => version.definitionHash),
-    versions.map((version) => version.abandonAfterMs),
+    versions.map((version) => version.forgetAfterMs),
     limit,
     String(lockTimeoutMs),
   ])

@@ -1,4 +1,4 @@
-import { invalidOption } from '../check-option.js'
+import { invalidOption, type OptionOwner } from '../check-option.js'
 
 /** The framework's tables in the schema it was given, quoted and ready for SQL. */
 export interface Tables {
@@ -14,15 +14,14 @@ export const DEFAULT_SCHEMA = 'pawl'
 /** Lower case only, so that the name means the same with and without quotes. */
 const IDENTIFIER = /^[a-z_][a-z0-9_]{0,62}$/
 
+export function checkIdentifier(owner: OptionOwner, option: string, name: unknown): void {
+  if (typeof name === 'string' && IDENTIFIER.test(name) && !name.startsWith('pg_')) return
+  const takes = "a lower-case identifier of letters, digits and '_' that does not start with a digit or 'pg_'"
+  throw invalidOption(owner, option, name, takes)
+}
+
 export function tablesIn(schema: string, where: string): Tables {
-  if (typeof schema !== 'string' || !IDENTIFIER.test(schema) || schema.startsWith('pg_')) {
-    throw invalidOption(
-      { code: 'PAWL_INVALID_OPTION', where },
-      'schema',
-      schema,
-      "a lower-case identifier of letters, digits and '_' that does not start with a digit or 'pg_'",
-    )
-  }
+  checkIdentifier({ code: 'PAWL_INVALID_OPTION', where }, 'schema', schema)
   const table = (name: string) => `"${schema}"."${name}"`
   return {
     schema,
@@ -31,4 +30,9 @@ export function tablesIn(schema: string, where: string): Tables {
     stagedJobs: table('staged_jobs'),
     interventions: table('interventions'),
   }
+}
+
+/** The same, with one partition in place of all keys. */
+export function withKeysIn(tables: Tables, partition: string): Tables {
+  return { ...tables, keys: `"${tables.schema}"."${partition}"` }
 }

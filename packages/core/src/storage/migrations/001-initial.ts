@@ -155,7 +155,7 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     key_id: 'The key whose phase staged the job. No foreign key: jobs outlive keys.',
     run_after: 'Not to be delivered before this moment.',
     attempts: 'Deliveries that failed.',
-    claim: 'Who is delivering the job.',
+    claim: 'Who is delivering the job, or last did.',
     claim_until: 'Until when that claim holds.',
     last_error: 'The last error of a delivery, redacted and shortened.',
     created_at: 'When the job was staged.',

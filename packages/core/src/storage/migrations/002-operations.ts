@@ -9,6 +9,7 @@ ALTER TABLE ${keys} ADD COLUMN resumed_at timestamptz;
 COMMENT ON COLUMN ${keys}.resumed_at IS 'When a person last pushed the key on; its age is counted from here.';
 
 CREATE INDEX staged_jobs_dead ON ${stagedJobs} (dead_at) WHERE dead_at IS NOT NULL;
+CREATE INDEX staged_jobs_dead_by_key ON ${stagedJobs} (key_id) WHERE dead_at IS NOT NULL;
 COMMENT ON COLUMN ${stagedJobs}.attempts IS 'Deliveries that were begun.';
 CREATE INDEX interventions_by_time ON ${interventions} (created_at);
 

@@ -1,0 +1,103 @@
+import { announce } from '../announce/announce.js'
+import { sqlStateOf } from '../driver/postgres-error.js'
+import { PUT_OFF_LEAST_MS, PUT_OFF_MOST_MS } from '../limits.js'
+import {
+  type ExpiredKey,
+  findExpiredKeys,
+  putOffKeys,
+  type ReapedKey,
+  reapKeys,
+  reapTheseKeys,
+} from '../storage/reap-statements.js'
+import type { Store } from '../storage/statement.js'
+
+/** What one batch came to. */
+export interface Batch {
+  readonly found: number
+  readonly deleted: number
+  readonly held: number
+  /** Where the next one goes on. */
+  readonly lastMs: number | null
+}
+
+/** What the statements of one batch share. */
+interface BatchParts {
+  readonly store: Store
+  readonly batchSize: number
+  readonly lockTimeoutMs: number
+  readonly stopping: AbortSignal
+}
+
+interface Held {
+  readonly keyId: string
+  readonly constraint: string | null
+}
+
+/** Deletes a batch of expired keys: those that can be deleted, whatever holds the others. */
+export async function reapBatch(parts: BatchParts, fromMs: number | null): Promise<Batch> {
+  const { store, batchSize, lockTimeoutMs } = parts
+  const held: Held[] = []
+  let found: readonly ExpiredKey[]
+  let deleted: number
+  try {
+    const reaped = await reapKeys(store, batchSize, fromMs, lockTimeoutMs)
+    deleted = countDeleted(reaped, held)
+    found = reaped
+  } catch (error) {
+    if (!isAboutRows(error)) throw error
+    // Something of the application's holds a row of them. Find which, and delete the others.
+    found = await findExpiredKeys(store, batchSize, fromMs)
+    const keyIds = found.map(({ id }) => id)
+    deleted = await reapOrHalve(parts, keyIds, held)
+  }
+  if (held.length > 0) await putOff(store, held)
+  return { found: found.length, deleted, held: held.length, lastMs: found.at(-1)?.expiresMs ?? null }
+}
+
+/** Halves a batch that fails until the rows to blame stand alone: few statements where few are to blame. */
+async function reapOrHalve(parts: BatchParts, keyIds: readonly string[], held: Held[]): Promise<number> {
+  const [first] = keyIds
+  if (first === undefined || parts.stopping.aborted) return 0
+  try {
+    return countDeleted(await reapTheseKeys(parts.store, keyIds, parts.lockTimeoutMs), held)
+  } catch (error) {
+    if (!isAboutRows(error)) throw error
+    if (keyIds.length === 1) {
+      held.push({ keyId: first, constraint: constraintOf(error) })
+      return 0
+    }
+  }
+  const middle = Math.ceil(keyIds.length / 2)
+  const before = await reapOrHalve(parts, keyIds.slice(0, middle), held)
+  return before + (await reapOrHalve(parts, keyIds.slice(middle), held))
+}
+
+/** A trigger or a policy may keep a row without an error. It is held all the same. */
+function countDeleted(reaped: readonly ReapedKey[], held: Held[]): number {
+  const kept = reaped.filter(({ deleted }) => !deleted)
+  held.push(...kept.map(({ id }) => ({ keyId: id, constraint: null })))
+  return reaped.length - kept.length
+}
+
+async function putOff(store: Store, held: readonly Held[]): Promise<void> {
+  const keyIds = held.map(({ keyId }) => keyId)
+  await putOffKeys(store, keyIds, { leastMs: PUT_OFF_LEAST_MS, mostMs: PUT_OFF_MOST_MS })
+  for (const constraint of new Set(held.map((each) => each.constraint))) {
+    const ids = held.filter((each) => each.constraint === constraint).map(({ keyId }) => keyId)
+    announce('pawl:reap_held', () => ({ keyIds: ids, constraint }))
+  }
+}
+
+/** The connection, the server's state, our own statement and rights: no row is to blame, and no other would do better. */
+const NOT_ABOUT_ROWS = /^(?:08|25|42|53|54|57|58|XX)/
+
+/** Constraints, triggers and locks of the application: the row's fault, and no reason to leave the others. */
+function isAboutRows(error: unknown): boolean {
+  const sqlState = sqlStateOf(error)
+  return sqlState !== null && !NOT_ABOUT_ROWS.test(sqlState)
+}
+
+function constraintOf(error: unknown): string | null {
+  const { constraint } = error as { readonly constraint?: unknown }
+  return typeof constraint === 'string' ? constraint : null
+}

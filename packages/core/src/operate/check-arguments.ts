@@ -1,0 +1,173 @@
+import {
+  checkKnownOptions,
+  checkOneOf,
+  checkWholeNumber,
+  invalidOption,
+  type OptionOwner,
+} from '../check-option.js'
+import { PawlError } from '../errors.js'
+import { checkRequest } from '../key/check-request.js'
+import {
+  DEFAULT_MAX_RESPONSE_BYTES,
+  DEFAULT_RETENTION_MS,
+  MAX_ACTOR_LENGTH,
+  MAX_INT32,
+  MAX_LIST_LIMIT,
+  MAX_NAME_LENGTH,
+  MAX_REASON_LENGTH,
+} from '../limits.js'
+import { isTransientStatus, respond, type StoredResponse } from '../pipeline/directive.js'
+import { encodeJson } from '../pipeline/json-value.js'
+import type { StuckReason } from '../pipeline/outcome.js'
+import type { Because, CallVerdict, DeadJobs, KeyFilter, KeyName, OperatorResponse } from './operator.js'
+
+const owner = (where: string): OptionOwner => ({ code: 'PAWL_INVALID_OPTION', where })
+
+export function checkKeyName(where: string, name: KeyName): void {
+  checkKnownOptions(owner(where), name, ['scope', 'key'])
+  checkRequest(where, name.scope, name.key)
+}
+
+export function checkBecause(where: string, because: Because): void {
+  checkKnownOptions(owner(where), because, ['actor', 'reason'])
+  checkText(where, 'actor', because.actor, MAX_ACTOR_LENGTH)
+  checkText(where, 'reason', because.reason, MAX_REASON_LENGTH)
+}
+
+/** What PostgreSQL's `text` can hold, and a person wrote. */
+export function checkText(where: string, option: string, value: unknown, maxLength: number): void {
+  const takes = `a text of 1 to ${maxLength} characters`
+  if (typeof value !== 'string' || value.trim() === '')
+    throw invalidOption(owner(where), option, value, takes)
+  if (value.length > maxLength) throw invalidOption(owner(where), option, `${value.length} characters`, takes)
+  if (value.includes('\0') || /\p{Surrogate}/u.test(value))
+    throw invalidOption(owner(where), option, value, `${takes}, without NUL and lone surrogates`)
+}
+
+export function checkVersion(where: string, pipeline: string, version: number): void {
+  checkText(where, 'pipeline', pipeline, MAX_NAME_LENGTH)
+  if (version === undefined)
+    throw invalidOption(owner(where), 'version', version, 'a whole number of 1 or more')
+  checkWholeNumber(owner(where), 'version', version, 1, MAX_INT32)
+}
+
+const STATUSES = ['unfinished', 'running', 'abandoned', 'stuck', 'finished'] as const
+const STUCK_REASONS: Readonly<Record<StuckReason, true>> = {
+  attempts_exhausted: true,
+  abandoned: true,
+  unknown_outcome: true,
+  window_passed: true,
+}
+const FILTER_NAMES = [
+  'status',
+  'pipeline',
+  'version',
+  'recoveryPoint',
+  'scope',
+  'stuckReason',
+  'olderThanMs',
+  'limit',
+] as const satisfies readonly (keyof KeyFilter)[]
+
+export function checkFilter(filter: KeyFilter): void {
+  const where = 'list'
+  checkKnownOptions(owner(where), filter, FILTER_NAMES)
+  checkOneOf(owner(where), 'status', filter.status, STATUSES)
+  checkOneOf(owner(where), 'stuckReason', filter.stuckReason, Object.keys(STUCK_REASONS))
+  for (const name of ['pipeline', 'recoveryPoint', 'scope'] as const) {
+    if (filter[name] !== undefined) checkText(where, name, filter[name], MAX_REASON_LENGTH)
+  }
+  checkWholeNumber(owner(where), 'version', filter.version, 1, MAX_INT32)
+  checkWholeNumber(owner(where), 'olderThanMs', filter.olderThanMs, 0)
+  checkWholeNumber(owner(where), 'limit', filter.limit, 1, MAX_LIST_LIMIT)
+}
+
+export function checkDeadJobsOptions(options: { readonly name?: string; readonly limit?: number }): void {
+  const where = 'deadJobs'
+  checkKnownOptions(owner(where), options, ['name', 'limit'])
+  if (options.name !== undefined) checkText(where, 'name', options.name, MAX_REASON_LENGTH)
+  checkWholeNumber(owner(where), 'limit', options.limit, 1, MAX_LIST_LIMIT)
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+export function checkDeadJobs(jobs: DeadJobs): void {
+  const where = 'requeue'
+  checkKnownOptions(owner(where), jobs, ['jobIds', 'name', 'all'])
+  // To take one of two for granted could deliver all where one name was meant.
+  if (Object.keys(jobs).length !== 1) {
+    throw new PawlError('PAWL_INVALID_OPTION', `${where}: it takes one of jobIds, name and all: true.`)
+  }
+  if ('all' in jobs) {
+    if ((jobs.all as unknown) !== true) throw invalidOption(owner(where), 'all', jobs.all, 'true')
+  } else if ('name' in jobs) {
+    checkText(where, 'name', jobs.name, MAX_REASON_LENGTH)
+  } else {
+    if (!Array.isArray(jobs.jobIds)) throw invalidOption(owner(where), 'jobIds', jobs.jobIds, 'a list of ids')
+    for (const id of jobs.jobIds as readonly unknown[]) {
+      if (typeof id !== 'string' || !UUID.test(id))
+        throw invalidOption(owner(where), 'jobIds', id, 'ids of jobs')
+    }
+  }
+}
+
+export function checkVerdict(where: string, verdict: CallVerdict): void {
+  const of = owner(`${where}: verdict`)
+  checkKnownOptions(of, verdict, ['type', 'result', 'phase'])
+  checkOneOf(of, 'type', (verdict as Partial<CallVerdict>).type ?? null, ['not_executed', 'executed'])
+  if (verdict.phase !== undefined) checkText(of.where, 'phase', verdict.phase, MAX_NAME_LENGTH)
+  if (verdict.type === 'not_executed') {
+    if ('result' in verdict)
+      throw invalidOption(of, 'result', verdict.result, `no value beside 'not_executed'`)
+    return
+  }
+  const json = encodeJson(verdict.result, {
+    what: 'the result of the verdict',
+    maxBytes: Number.MAX_SAFE_INTEGER,
+  })
+  checkSize(of, 'result', Buffer.byteLength(json))
+}
+
+/** What an operator answers, as it is stored. */
+export interface CheckedResponse {
+  readonly response: StoredResponse
+  readonly retentionMs: number
+}
+
+export function checkResponse(where: string, given: OperatorResponse): CheckedResponse {
+  const of = owner(`${where}: response`)
+  checkKnownOptions(of, given, ['status', 'headers', 'body', 'retentionMs'])
+  checkWholeNumber(of, 'retentionMs', given.retentionMs, 1)
+  const { headers = {} } = given
+  if (typeof headers !== 'object' || headers === null)
+    throw invalidOption(of, 'headers', headers, 'an object')
+  const { response } = respond(given.status, given.body, { headers })
+  if (isTransientStatus(response.status)) {
+    throw new PawlError(
+      'PAWL_INVALID_RESPONSE',
+      `${where}: status is ${response.status}, which asks the client to come back. It takes 200 to 499 but for 408, 425 and 429.`,
+    )
+  }
+  checkSize(of, 'body', response.body.length)
+  return { response, retentionMs: given.retentionMs ?? DEFAULT_RETENTION_MS }
+}
+
+function checkSize(of: OptionOwner, option: string, bytes: number): void {
+  if (bytes <= DEFAULT_MAX_RESPONSE_BYTES) return
+  throw new PawlError(
+    'PAWL_TOO_LARGE',
+    `${of.where}: ${option} is ${bytes} bytes of JSON; the cap is ${DEFAULT_MAX_RESPONSE_BYTES}.`,
+  )
+}
+
+export function checkWindow(where: string, { from, to }: { readonly from: Date; readonly to: Date }): void {
+  checkDate(where, 'from', from)
+  checkDate(where, 'to', to)
+  if (from > to)
+    throw invalidOption(owner(where), 'to', to.toISOString(), `a moment not before ${from.toISOString()}`)
+}
+
+export function checkDate(where: string, option: string, value: unknown): void {
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return
+  throw invalidOption(owner(where), option, value, 'a valid Date')
+}

@@ -1,0 +1,198 @@
+import { checkKnownOptions, type OptionOwner } from '../check-option.js'
+import { readReaperOptions, reap, type ReaperCounts } from '../background/reaper.js'
+import { DEFAULT_LIST_LIMIT, MAX_SHOWN_WITH_KEY } from '../limits.js'
+import type { AnyPipeline } from '../pipeline/pipeline.js'
+import { type KeyView, viewKey } from '../runner/key-view.js'
+import { findEffectsOfKey } from '../storage/effect-statements.js'
+import { findDeadJobs, findJobsOfKey } from '../storage/job-statements.js'
+import { countUnfinished, groupUnfinished } from '../storage/report-statements.js'
+import { findKey } from '../storage/reserve-statements.js'
+import {
+  abandonKey,
+  findInterventions,
+  noteReap,
+  resumeKey,
+  takeLeaseAway,
+} from '../storage/steer-statements.js'
+import {
+  checkBecause,
+  checkDate,
+  checkDeadJobs,
+  checkDeadJobsOptions,
+  checkFilter,
+  checkKeyName,
+  checkResponse,
+  checkVerdict,
+  checkVersion,
+  checkWindow,
+} from './check-arguments.js'
+import { decideResume } from './decide-resume.js'
+import { examine } from './doctor.js'
+import type {
+  Because,
+  BoundedCount,
+  CallVerdict,
+  DeadJobs,
+  EffectView,
+  Finding,
+  Intervention,
+  JobView,
+  KeyFilter,
+  KeyName,
+  KeyReport,
+  Operator,
+  OperatorOptions,
+  OperatorResponse,
+  StatusReport,
+  UnfinishedGroup,
+} from './operator.js'
+import { readEffects } from './read-effects.js'
+import { listFiltered, reportStatus } from './report.js'
+import { requeueJobs } from './requeue-jobs.js'
+import { steerKey } from './steer-key.js'
+import { bounded, viewEffect, viewGroup, viewIntervention, viewJob } from './views.js'
+import { Workplace } from './workplace.js'
+
+/**
+ * Creates an operator's view of the keys and jobs in a database. It needs no pipelines: what it sets going is run by the
+ * engines of the application.
+ *
+ * @example
+ * const operator = createOperator({ pool })
+ * const because = { actor: 'anna@ops-1', reason: 'Provider support: charge ch_7 exists. Ticket 4711.' }
+ * await operator.resume({ scope, key }, because, { type: 'executed', result: { id: 'ch_7' } })
+ */
+export function createOperator(options: OperatorOptions): Operator {
+  return new DatabaseOperator(new Workplace(options))
+}
+
+class DatabaseOperator implements Operator {
+  readonly #place: Workplace
+
+  constructor(place: Workplace) {
+    this.#place = place
+  }
+
+  async status(): Promise<StatusReport> {
+    return this.#place.with(reportStatus)
+  }
+
+  async list(filter: KeyFilter = {}): Promise<readonly KeyView[]> {
+    checkFilter(filter)
+    return this.#place.with((store) => listFiltered(store, filter))
+  }
+
+  async show(name: KeyName): Promise<KeyReport | null> {
+    checkKeyName('show', name)
+    return this.#place.with(async (store) => {
+      const row = await findKey(store, name.scope, name.key)
+      if (row === null) return null
+      const effects = await findEffectsOfKey(store, row, MAX_SHOWN_WITH_KEY)
+      const jobs = await findJobsOfKey(store, row.id, MAX_SHOWN_WITH_KEY)
+      const interventions = await findInterventions(store, row.id, MAX_SHOWN_WITH_KEY)
+      return {
+        key: viewKey(row),
+        effects: effects.map(viewEffect),
+        jobs: jobs.map(viewJob),
+        interventions: interventions.map(viewIntervention),
+      }
+    })
+  }
+
+  async resume(name: KeyName, because: Because, verdict?: CallVerdict): Promise<Intervention> {
+    checkKeyName('resume', name)
+    checkBecause('resume', because)
+    if (verdict !== undefined) checkVerdict('resume', verdict)
+    return steerKey(this.#place, name, because, (row) => {
+      const decision = decideResume(row, verdict ?? null)
+      if (decision.type === 'refuse') return decision
+      const { said } = decision
+      return {
+        type: 'write',
+        given: { verdict: verdict ?? null },
+        write: (store, steering) => resumeKey(store, steering, said),
+      }
+    })
+  }
+
+  async release(name: KeyName, because: Because): Promise<Intervention> {
+    checkKeyName('release', name)
+    checkBecause('release', because)
+    return steerKey(this.#place, name, because, (row) => {
+      if (row.leaseUntilMs === null || row.leaseUntilMs <= row.nowMs) {
+        const found = row.status === 'running' ? 'Its lease is over' : `It is ${row.status}`
+        return { type: 'refuse', detail: `${found}, and nobody holds it: there is nothing to release.` }
+      }
+      return { type: 'write', given: {}, write: takeLeaseAway }
+    })
+  }
+
+  async abandon(name: KeyName, because: Because, response: OperatorResponse): Promise<Intervention> {
+    checkKeyName('abandon', name)
+    checkBecause('abandon', because)
+    const checked = checkResponse('abandon', response)
+    return steerKey(this.#place, name, because, (row) => {
+      if (row.status !== 'stuck') {
+        return {
+          type: 'refuse',
+          detail: `It is not stuck but ${row.status}: only a stuck key can be abandoned.`,
+        }
+      }
+      return {
+        type: 'write',
+        given: { response: { ...response, retentionMs: checked.retentionMs } },
+        write: (store, steering) => abandonKey(store, steering, checked.response, checked.retentionMs),
+      }
+    })
+  }
+
+  async deadJobs(
+    options: { readonly name?: string; readonly limit?: number } = {},
+  ): Promise<readonly JobView[]> {
+    checkDeadJobsOptions(options)
+    const { name = null, limit = DEFAULT_LIST_LIMIT } = options
+    const rows = await this.#place.with((store) => findDeadJobs(store, name, limit))
+    return rows.map(viewJob)
+  }
+
+  async requeue(jobs: DeadJobs, because: Because): Promise<number> {
+    checkDeadJobs(jobs)
+    checkBecause('requeue', because)
+    return requeueJobs(this.#place, jobs, because)
+  }
+
+  async reap(because: Because, options: { readonly effectRetentionMs?: number } = {}): Promise<ReaperCounts> {
+    checkBecause('reap', because)
+    const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'reap' }
+    checkKnownOptions(owner, options, ['effectRetentionMs'])
+    const pace = readReaperOptions(owner, options, 1)
+    const counts = await this.#place.explain(() => reap(this.#place, pace, new AbortController().signal))
+    const { effectRetentionMs } = pace
+    const detailJson = JSON.stringify({ before: null, given: { effectRetentionMs }, counts })
+    await this.#place.with((store) => noteReap(store, { ...because, detailJson }))
+    return counts
+  }
+
+  async drain(pipeline: string, version: number): Promise<readonly UnfinishedGroup[]> {
+    checkVersion('drain', pipeline, version)
+    const groups = await this.#place.with((store) => groupUnfinished(store, { pipeline, version }))
+    return groups.map(viewGroup)
+  }
+
+  effects(window: { readonly from: Date; readonly to: Date }): AsyncIterable<EffectView> {
+    checkKnownOptions({ code: 'PAWL_INVALID_OPTION', where: 'effects' }, window, ['from', 'to'])
+    checkWindow('effects', window)
+    return readEffects(this.#place, window)
+  }
+
+  async countUnfinished(before: Date): Promise<BoundedCount> {
+    checkDate('countUnfinished', 'before', before)
+    return bounded(await this.#place.with((store) => countUnfinished(store, before.getTime())))
+  }
+
+  async doctor(
+    options: { readonly pipelines?: readonly AnyPipeline<never>[] } = {},
+  ): Promise<readonly Finding[]> {
+    return examine(this.#place, options)
+  }
+}

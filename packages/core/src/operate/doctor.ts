@@ -1,0 +1,78 @@
+import { checkKnownOptions, invalidOption, type OptionOwner } from '../check-option.js'
+import { OVERDUE_MS } from '../limits.js'
+import type { AnyPipeline } from '../pipeline/pipeline.js'
+import { Registry } from '../pipeline/registry.js'
+import {
+  readIndexes,
+  readReferences,
+  readServer,
+  readTableCare,
+  readVersion,
+} from '../storage/doctor-statements.js'
+import { SCHEMA_VERSION } from '../storage/migrate.js'
+import { isNotMigrated } from '../storage/not-migrated.js'
+import { countRows, findOverdue, findVersions, groupStuck } from '../storage/report-statements.js'
+import type { Store } from '../storage/statement.js'
+import { judgeClock, judgeDurability, judgeIsolation, judgePool, judgeTimeouts } from './judge-server.js'
+import { judgeBloat, judgeIndexes, judgeReferences, judgeSchema } from './judge-schema.js'
+import { judgeAbandoned, judgeJobs, judgeStuck, judgeVersions } from './judge-work.js'
+import type { Finding } from './operator.js'
+import type { Workplace } from './workplace.js'
+
+const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'doctor' }
+
+/** Looks at the server, the schema and the work that waits, and says what is wrong with each. */
+export async function examine(
+  place: Workplace,
+  options: { readonly pipelines?: readonly AnyPipeline<never>[] },
+): Promise<readonly Finding[]> {
+  checkKnownOptions(OWNER, options, ['pipelines'])
+  const { pipelines } = options
+  if (pipelines !== undefined && !Array.isArray(pipelines))
+    throw invalidOption(OWNER, 'pipelines', pipelines, 'a list of pipelines')
+  const registry = pipelines === undefined ? null : new Registry(pipelines)
+  return place.sessions.with('doctor', async (session) => {
+    const store = { session, tables: place.tables }
+    const server = await examineServer(place, store)
+    const version = await readVersion(store)
+    const schema = judgeSchema(version, place.tables)
+    // With tables of another version, the questions below would fail instead of finding something.
+    if (version !== SCHEMA_VERSION) return [schema, ...server]
+    try {
+      return [schema, ...server, ...(await examineTables(place, store, registry))]
+    } catch (error) {
+      if (!isNotMigrated(error)) throw error
+      return [judgeSchema('damaged', place.tables), ...server]
+    }
+  })
+}
+
+async function examineServer({ pool }: Workplace, store: Store): Promise<Finding[]> {
+  const askedMs = Date.now()
+  const facts = await readServer(store)
+  const answeredMs = Date.now()
+  return [
+    judgeClock(facts.nowMs, askedMs, answeredMs),
+    ...judgeDurability(facts.settings),
+    ...judgeIsolation(facts.settings, facts.inRecovery),
+    judgePool(facts, { max: pool.options.max, open: pool.totalCount }),
+    ...judgeTimeouts(facts.settings),
+  ]
+}
+
+async function examineTables(
+  { tables }: Workplace,
+  store: Store,
+  registry: Registry | null,
+): Promise<Finding[]> {
+  const { waiting, dead, oldestDueMs } = await countRows(store)
+  return [
+    ...judgeIndexes(await readIndexes(store), tables),
+    ...judgeVersions(await findVersions(store), registry),
+    judgeAbandoned(await findOverdue(store, OVERDUE_MS)),
+    ...judgeJobs({ waiting, dead, oldestDueMs }),
+    judgeStuck(await groupStuck(store)),
+    ...judgeReferences(await readReferences(store)),
+    judgeBloat(await readTableCare(store), tables),
+  ]
+}

@@ -1,0 +1,86 @@
+import { BLOAT_DEAD_ROWS } from '../limits.js'
+import { EXPECTED_INDEXES, type Reference, type TableCare } from '../storage/doctor-statements.js'
+import { SCHEMA_VERSION } from '../storage/migrate.js'
+import { migrateCall } from '../storage/not-migrated.js'
+import type { Tables } from '../storage/tables.js'
+import { failing, ok, orOk, warning } from './finding.js'
+import type { Finding } from './operator.js'
+
+/** `version` null: never migrated. `damaged`: the history says that all is there, and it is not. */
+export function judgeSchema(version: number | null | 'damaged', tables: Tables): Finding {
+  const { schema } = tables
+  const migrate = `Run ${migrateCall(tables)}.`
+  if (version === null) return failing('schema', `Schema '${schema}' has no tables of Pawl.`, migrate)
+  if (version === 'damaged') {
+    return failing(
+      'schema',
+      `Schema '${schema}' says that it is at version ${SCHEMA_VERSION}, but tables or columns are missing.`,
+      'Somebody has changed the tables by hand. Compare them with migrationSql().',
+    )
+  }
+  const is = `Schema '${schema}' is at version ${version}; this code works with ${SCHEMA_VERSION}.`
+  if (version < SCHEMA_VERSION) return failing('schema', is, migrate)
+  if (version > SCHEMA_VERSION) {
+    return failing('schema', is, 'Update @pawl/core here: a newer version of it has migrated the database.')
+  }
+  return ok('schema', is)
+}
+
+export function judgeIndexes(found: ReadonlyMap<string, boolean>, tables: Tables): Finding[] {
+  const missing = EXPECTED_INDEXES.filter((name) => !found.has(name))
+  const invalid = EXPECTED_INDEXES.filter((name) => found.get(name) === false)
+  const slow = 'statements read whole tables without it'
+  return orOk(
+    [
+      missing.length === 0
+        ? null
+        : failing(
+            'indexes',
+            `Missing: ${missing.join(', ')}; ${slow}.`,
+            `Create it again, as migrationSql() has it${tables.schema === 'pawl' ? '' : ` for schema '${tables.schema}'`}.`,
+          ),
+      invalid.length === 0
+        ? null
+        : failing('indexes', `Invalid: ${invalid.join(', ')}; ${slow}.`, 'REINDEX INDEX CONCURRENTLY it.'),
+    ],
+    ok('indexes', `All ${EXPECTED_INDEXES.length} indexes are there and valid.`),
+  )
+}
+
+/** Foreign keys of the application's tables: the reaper's deletes go through each of them. */
+export function judgeReferences(references: readonly Reference[]): Finding[] {
+  const wrong = references.flatMap(({ table, column, constraint, indexed, holds }) => [
+    indexed
+      ? null
+      : warning(
+          'references',
+          `${table}.${column} refers to the keys and has no index: each key that expires reads all of ${table}.`,
+          `CREATE INDEX CONCURRENTLY ON ${table} (${column}).`,
+        ),
+    holds
+      ? warning(
+          'references',
+          `${constraint} of ${table} keeps keys from being deleted: they stay, and are put off again and again.`,
+          `Declare it with ON DELETE SET NULL, or ON DELETE CASCADE.`,
+        )
+      : null,
+  ])
+  return orOk(
+    wrong,
+    ok(
+      'references',
+      `${references.length} foreign keys to the keys, and none is in the way of their deletion.`,
+    ),
+  )
+}
+
+export function judgeBloat({ liveRows, deadRows, vacuumedMs }: TableCare, { keys }: Tables): Finding {
+  const last = vacuumedMs === null ? 'never, as far as is known' : new Date(vacuumedMs).toISOString()
+  const detail = `${keys} has about ${deadRows} dead rows beside ${liveRows}. Last vacuumed: ${last}.`
+  if (deadRows < BLOAT_DEAD_ROWS || deadRows <= liveRows) return ok('bloat', detail)
+  return warning(
+    'bloat',
+    detail,
+    `VACUUM ${keys}. Then see that autovacuum is on, and that no transaction stays open for hours.`,
+  )
+}

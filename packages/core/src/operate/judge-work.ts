@@ -1,0 +1,83 @@
+import { COUNT_LIMIT, OVERDUE_MS } from '../limits.js'
+import type { Registry } from '../pipeline/registry.js'
+import type { StuckReason } from '../pipeline/outcome.js'
+import type { VersionInFlight } from '../storage/report-statements.js'
+import { failing, ok, orOk, roughly, warning } from './finding.js'
+import type { Finding } from './operator.js'
+
+/** Whether all that is in flight can be run by the pipelines that were given; without any, what is in flight. */
+export function judgeVersions(inFlight: readonly VersionInFlight[], registry: Registry | null): Finding[] {
+  if (registry === null) {
+    const list = inFlight.map((each) => `${nameOf(each)}: ${each.count}`).join(', ')
+    return [ok('versions', list === '' ? 'Nothing is in flight.' : `In flight: ${list}.`)]
+  }
+  const wrong = inFlight.map((each) => {
+    const resolution = registry.resolve(each)
+    if (resolution.type !== 'unknown') return null
+    return failing(
+      'versions',
+      `${each.count} unfinished keys of ${nameOf(each)} can be run by none of the pipelines given: ${resolution.detail}.`,
+      `Register that version beside the new one, or declare upgradesFrom: [{ version: ${each.version} }].`,
+    )
+  })
+  return orOk(wrong, ok('versions', 'All that is in flight can be run by the pipelines given.'))
+}
+
+export function judgeAbandoned(
+  overdue: { readonly count: number; readonly sinceMs: number } | null,
+): Finding {
+  if (overdue === null) return ok('abandoned', `No key has been due for ${roughly(OVERDUE_MS)}.`)
+  return warning(
+    'abandoned',
+    `${many(overdue.count)} keys have been due for more than ${roughly(OVERDUE_MS)}, one of them for ` +
+      `${roughly(overdue.sinceMs)}: no completer seems to run.`,
+    'Start createBackground({ engine }) in some process that registers their pipelines.',
+  )
+}
+
+export function judgeJobs(jobs: {
+  readonly waiting: number
+  readonly dead: number
+  readonly oldestDueMs: number | null
+}): Finding[] {
+  const { waiting, dead, oldestDueMs } = jobs
+  return orOk(
+    [
+      oldestDueMs !== null && oldestDueMs > OVERDUE_MS
+        ? warning(
+            'jobs',
+            `${many(waiting)} jobs wait, one of them due for ${roughly(oldestDueMs)}: no relay seems to run, or its queue is away.`,
+            'Start createBackground({ engine, relay: { sink } }) in some process.',
+          )
+        : null,
+      dead === 0
+        ? null
+        : warning(
+            'jobs',
+            `${many(dead)} jobs were given up.`,
+            'Look at their last error (deadJobs), put its cause right, and requeue them.',
+          ),
+    ],
+    ok('jobs', `${many(waiting)} jobs wait, none for long, and none was given up.`),
+  )
+}
+
+export function judgeStuck(
+  stuckBy: readonly { readonly reason: StuckReason; readonly count: number }[],
+): Finding {
+  if (stuckBy.length === 0) return ok('stuck', 'No key is stuck.')
+  const list = stuckBy.map(({ reason, count }) => `${reason} ${many(count)}`).join(', ')
+  return warning(
+    'stuck',
+    `Stuck: ${list}.`,
+    `Look at each (list({ status: 'stuck' })), and resume or abandon it.`,
+  )
+}
+
+function many(count: number): string {
+  return count >= COUNT_LIMIT ? `${COUNT_LIMIT} or more` : String(count)
+}
+
+function nameOf({ pipeline, version, definitionHash }: VersionInFlight): string {
+  return `'${pipeline}' version ${version} (${definitionHash})`
+}

@@ -1,0 +1,94 @@
+import {
+  checkFunction,
+  checkKnownOptions,
+  checkOptionalFunction,
+  checkWholeNumber,
+  invalidOption,
+  type OptionOwner,
+} from '../check-option.js'
+import { DEFAULT_RECONCILE_SLACK_MS } from '../limits.js'
+import { checkWindow } from './check-arguments.js'
+import {
+  Comparison,
+  type Differs,
+  Effects,
+  type ProviderRecord,
+  type ReconcileReport,
+  type ReconcileWindow,
+  Records,
+} from './compare-effects.js'
+import type { Operator } from './operator.js'
+
+/** What to compare. */
+export interface ReconcileOptions extends ReconcileWindow {
+  /** Lists the provider's records of a window, which is wider than the one asked for. More than asked for is no harm. */
+  readonly records: (
+    window: ReconcileWindow,
+  ) => AsyncIterable<ProviderRecord> | Iterable<ProviderRecord> | Promise<Iterable<ProviderRecord>>
+  /** By how much both sides are read beyond the window: what happened and what was settled are two moments. Default 24 h. */
+  readonly slackMs?: number
+  /** Only effects of these names. Default: all, so that every other provider's show up as missing there. */
+  readonly effects?: readonly string[]
+  /** Compares two that belong together, such as their amounts; a string says how they differ. */
+  readonly differs?: Differs
+}
+
+const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'reconcile' }
+const OPTION_NAMES = [
+  'from',
+  'to',
+  'records',
+  'slackMs',
+  'effects',
+  'differs',
+] as const satisfies readonly (keyof ReconcileOptions)[]
+
+/**
+ * Compares the effects that were settled here with what the provider says it did. They are matched by reference, else by
+ * provider key. All effects and records of the widened window are held in memory: choose the window accordingly.
+ *
+ * @example
+ * const report = await reconcile(operator, {
+ *   from, to, effects: ['charge_created'],
+ *   records: ({ from, to }) => listCharges(from, to), // yields { reference: charge.id, at: charge.created }
+ * })
+ */
+export async function reconcile(operator: Operator, options: ReconcileOptions): Promise<ReconcileReport> {
+  checkOptions(options)
+  const { from, to, slackMs = DEFAULT_RECONCILE_SLACK_MS } = options
+  const wide = { from: new Date(from.getTime() - slackMs), to: new Date(to.getTime() + slackMs) }
+  const effects = new Effects()
+  for await (const effect of operator.effects(wide)) {
+    if (options.effects?.includes(effect.effectName) !== false) effects.add(effect)
+  }
+  const records = new Records()
+  for await (const record of await options.records(wide)) records.add(checkRecord(record))
+
+  const comparison = new Comparison(effects, records, { from, to }, options.differs)
+  await comparison.compare()
+  return { ...comparison.report(), unfinished: await operator.countUnfinished(to) }
+}
+
+function checkOptions(options: ReconcileOptions): void {
+  checkKnownOptions(OWNER, options, OPTION_NAMES)
+  checkWindow(OWNER.where, options)
+  checkFunction(OWNER, 'records', options.records)
+  checkOptionalFunction(OWNER, 'differs', options.differs)
+  checkWholeNumber(OWNER, 'slackMs', options.slackMs, 0)
+  const { effects } = options
+  if (effects !== undefined && !(Array.isArray(effects) && effects.every((name) => typeof name === 'string')))
+    throw invalidOption(OWNER, 'effects', effects, 'a list of effect names')
+}
+
+function checkRecord(record: ProviderRecord): ProviderRecord {
+  const owner: OptionOwner = { ...OWNER, where: 'reconcile: a record that records() gave' }
+  if (typeof record !== 'object' || record === null) throw invalidOption(owner, 'it', record, 'an object')
+  const { reference, providerKey, at } = record
+  if (typeof reference !== 'string' || reference === '')
+    throw invalidOption(owner, 'reference', reference, 'a non-empty string')
+  if (providerKey != null && typeof providerKey !== 'string')
+    throw invalidOption(owner, 'providerKey', providerKey, 'a string, or null')
+  if (!(at instanceof Date) || Number.isNaN(at.getTime()))
+    throw invalidOption(owner, 'at', at, 'a valid Date')
+  return record
+}

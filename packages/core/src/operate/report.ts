@@ -1,0 +1,60 @@
+import { COUNT_LIMIT, DEFAULT_LIST_LIMIT } from '../limits.js'
+import { type KeyView, viewKey } from '../runner/key-view.js'
+import { type Listing, listKeys } from '../storage/list-statements.js'
+import { countRows, findOverdue, groupStuck, groupUnfinished } from '../storage/report-statements.js'
+import type { Store } from '../storage/statement.js'
+import type { KeyFilter, StatusReport } from './operator.js'
+import { bounded, viewGroup } from './views.js'
+
+/** How things stand. */
+export async function reportStatus(store: Store): Promise<StatusReport> {
+  const rows = await countRows(store)
+  const groups = await groupUnfinished(store, null)
+  const overdue = await findOverdue(store, 0)
+  let stuck = 0
+  let running = 0
+  for (const { counts } of groups) {
+    stuck += counts.stuck
+    running += counts.held + counts.backing_off + counts.abandoned
+  }
+  return {
+    at: new Date(rows.nowMs),
+    unfinished: groups.map(viewGroup),
+    unfinishedIsPartial: stuck >= COUNT_LIMIT || running >= COUNT_LIMIT,
+    stuckBy: await groupStuck(store),
+    finished: bounded(rows.finished),
+    expired: bounded(rows.expired),
+    oldestAbandoned:
+      overdue === null ? null : { scope: overdue.scope, key: overdue.key, sinceMs: overdue.sinceMs },
+    jobs: { waiting: bounded(rows.waiting), dead: bounded(rows.dead), oldestDueMs: rows.oldestDueMs },
+  }
+}
+
+/** The keys that a filter lets through. */
+export async function listFiltered(store: Store, filter: KeyFilter): Promise<KeyView[]> {
+  const { status = 'unfinished', limit = DEFAULT_LIST_LIMIT } = filter
+  const listing: Listing = {
+    pipeline: filter.pipeline ?? null,
+    version: filter.version ?? null,
+    recoveryPoint: filter.recoveryPoint ?? null,
+    scope: filter.scope ?? null,
+    stuckReason: filter.stuckReason ?? null,
+    olderThanMs: filter.olderThanMs ?? null,
+    abandonedOnly: status === 'abandoned',
+    limit,
+  }
+  switch (status) {
+    case 'running':
+    case 'abandoned':
+      return (await listKeys(store, 'running', listing)).map(viewKey)
+    case 'stuck':
+    case 'finished':
+      return (await listKeys(store, status, listing)).map(viewKey)
+    case 'unfinished': {
+      const running = await listKeys(store, 'running', listing)
+      const stuck = await listKeys(store, 'stuck', listing)
+      const oldestFirst = [...running, ...stuck].toSorted((a, b) => a.createdMs - b.createdMs)
+      return oldestFirst.slice(0, limit).map(viewKey)
+    }
+  }
+}

@@ -1,0 +1,108 @@
+import { randomUUID } from 'node:crypto'
+import { PawlError } from '../errors.js'
+import { sqlStateOf } from '../driver/postgres-error.js'
+import { STEER_LOCK_TIMEOUT_MS, STEER_ROUNDS } from '../limits.js'
+import { viewKey } from '../runner/key-view.js'
+import type { KeyRow } from '../storage/key-row.js'
+import { findKey } from '../storage/reserve-statements.js'
+import type { Store } from '../storage/statement.js'
+import type { Steering } from '../storage/steer-statements.js'
+import type { Because, Intervention, KeyName } from './operator.js'
+import type { Workplace } from './workplace.js'
+
+/** lock_not_available */
+const LOCKED = '55P03'
+
+/** What an intervention wants of a row: to write, or nothing. */
+export type Step =
+  | {
+      readonly type: 'write'
+      /** For the note: what was given, beside the reason. */
+      readonly given: object
+      /** Null: the row moved. */
+      readonly write: (store: Store, steering: Steering) => Promise<KeyRow | null>
+    }
+  | { readonly type: 'refuse'; readonly detail: string }
+
+/**
+ * Reads the key, decides, and writes if it still is as it was read; else reads and decides again. A connection that
+ * breaks on the way is replaced: the holder's name tells whether the change had gone through.
+ */
+export async function steerKey(
+  place: Workplace,
+  name: KeyName,
+  because: Because,
+  decide: (row: KeyRow) => Step,
+): Promise<Intervention> {
+  const holder = randomUUID()
+  let last: { readonly row: KeyRow | null; readonly why: unknown } = { row: null, why: null }
+  for (let round = 0; round < STEER_ROUNDS; round++) {
+    try {
+      const end = await place.with((store) => steerOnce(store, name, because, holder, decide))
+      if (end.type !== 'moved') return end
+      last = { row: end.row, why: null }
+    } catch (error) {
+      if (!mayPass(error)) throw error
+      last = { ...last, why: error }
+      // It has waited long enough already.
+      if (sqlStateOf(error) === LOCKED) break
+    }
+  }
+  const row = last.row ?? (await place.with((store) => findKey(store, name.scope, name.key)))
+  // A connection that broke every time is no answer: the change may have been made.
+  if (last.why instanceof PawlError) throw last.why
+  if (row === null) return { type: 'not_found' }
+  const detail =
+    sqlStateOf(last.why) === LOCKED
+      ? 'Its row is locked by a transaction that does not end. Try again when it has.'
+      : 'It changed each time it was looked at: somebody is at work on it. Try again.'
+  return { type: 'refused', key: viewKey(row), detail }
+}
+
+async function steerOnce(
+  store: Store,
+  name: KeyName,
+  because: Because,
+  holder: string,
+  decide: (row: KeyRow) => Step,
+): Promise<Intervention | { readonly type: 'moved'; readonly row: KeyRow }> {
+  const read = await findKey(store, name.scope, name.key)
+  if (read === null) return { type: 'not_found' }
+  if (read.holder === holder) return { type: 'done', key: viewKey(read) }
+  const step = decide(read)
+  if (step.type === 'refuse') return { type: 'refused', key: viewKey(read), detail: step.detail }
+  const { actor, reason } = because
+  const detailJson = JSON.stringify({ before: before(read), given: step.given })
+  const written = await step.write(store, {
+    read,
+    holder,
+    note: { actor, reason, detailJson },
+    lockTimeoutMs: STEER_LOCK_TIMEOUT_MS,
+  })
+  return written === null ? { type: 'moved', row: read } : { type: 'done', key: viewKey(written) }
+}
+
+/** What the next reader wants to know of a row that is no longer as it was. */
+function before(row: KeyRow): object {
+  const { status, stuckReason, recoveryPoint, fence, attempts, retries, intent, effectEpoch, lastError } = row
+  const leaseUntil = row.leaseUntilMs === null ? null : new Date(row.leaseUntilMs).toISOString()
+  const shown = {
+    status,
+    stuckReason,
+    recoveryPoint,
+    fence,
+    leaseUntil,
+    attempts,
+    retries,
+    intent,
+    effectEpoch,
+  }
+  return { ...shown, lastError }
+}
+
+/** Lost connections, locks, and conflicts where the database's default is not READ COMMITTED. */
+function mayPass(error: unknown): boolean {
+  const sqlState = sqlStateOf(error)
+  if (sqlState !== null) return sqlState === LOCKED || sqlState === '40001' || sqlState === '40P01'
+  return error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST'
+}

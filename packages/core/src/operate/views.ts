@@ -1,0 +1,60 @@
+import { COUNT_LIMIT } from '../limits.js'
+import type { JsonValue } from '../pipeline/json-value.js'
+import type { EffectRow } from '../storage/effect-statements.js'
+import type { JobRow } from '../storage/job-statements.js'
+import type { GroupRow } from '../storage/report-statements.js'
+import type { InterventionRow } from '../storage/steer-statements.js'
+import type { BoundedCount, EffectView, InterventionView, JobView, UnfinishedGroup } from './operator.js'
+
+export function viewEffect(row: EffectRow): EffectView {
+  const {
+    id: effectId,
+    keyId,
+    scope,
+    key,
+    pipeline,
+    version,
+    phase,
+    effectName,
+    providerKey,
+    reference,
+    fence,
+  } = row
+  const names = { scope, key, pipeline, version, phase, effectName, providerKey, reference }
+  return { effectId, keyId, ...names, fence, at: new Date(row.createdMs) }
+}
+
+export function viewJob(row: JobRow): JobView {
+  return {
+    jobId: row.id,
+    name: row.name,
+    keyId: row.keyId,
+    payload: JSON.parse(row.payloadJson) as JsonValue,
+    attempts: row.attempts,
+    runAfter: new Date(row.runAfterMs),
+    lastError: row.lastError,
+    createdAt: new Date(row.createdMs),
+    deadAt: row.deadMs === null ? null : new Date(row.deadMs),
+  }
+}
+
+export function viewIntervention(row: InterventionRow): InterventionView {
+  const { action, actor, reason } = row
+  return {
+    action,
+    actor,
+    reason,
+    detail: JSON.parse(row.detailJson) as JsonValue,
+    at: new Date(row.createdMs),
+  }
+}
+
+export function viewGroup({ counts, oldestCreatedMs, ...row }: GroupRow): UnfinishedGroup {
+  const { backing_off: backingOff, ...others } = counts
+  return { ...row, ...others, backingOff, oldestCreatedAt: new Date(oldestCreatedMs) }
+}
+
+/** What was counted with a limit one above the bound, or at it. */
+export function bounded(count: number): BoundedCount {
+  return { count: Math.min(count, COUNT_LIMIT), isAtLeast: count >= COUNT_LIMIT }
+}

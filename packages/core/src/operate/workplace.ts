@@ -1,0 +1,53 @@
+import type { Pool } from 'pg'
+import { checkKnownOptions, invalidOption, type OptionOwner } from '../check-option.js'
+import { SessionPool } from '../driver/session-pool.js'
+import {
+  CONNECTION_DEADLINE_SLACK_MS,
+  DEFAULT_ACQUIRE_TIMEOUT_MS,
+  OPERATOR_STATEMENT_MS,
+  STEER_LOCK_TIMEOUT_MS,
+} from '../limits.js'
+import { isNotMigrated, notMigrated } from '../storage/not-migrated.js'
+import type { Store } from '../storage/statement.js'
+import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../storage/tables.js'
+import type { OperatorOptions } from './operator.js'
+
+const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'createOperator' }
+
+/** Where an operator works: its pool, and the tables in it. */
+export class Workplace {
+  readonly pool: Pool
+  readonly tables: Tables
+  readonly sessions: SessionPool
+  readonly lockTimeoutMs = STEER_LOCK_TIMEOUT_MS
+
+  constructor(options: OperatorOptions) {
+    checkKnownOptions(OWNER, options, ['pool', 'schema'])
+    const { pool, schema } = options
+    if (typeof (pool as Partial<Pool> | undefined)?.connect !== 'function')
+      throw invalidOption(OWNER, 'pool', pool, 'a pg.Pool')
+    this.pool = pool
+    this.tables = tablesIn(schema ?? DEFAULT_SCHEMA, OWNER.where)
+    this.sessions = new SessionPool(pool, {
+      acquireTimeoutMs: DEFAULT_ACQUIRE_TIMEOUT_MS,
+      statementDeadlineMs: OPERATOR_STATEMENT_MS + CONNECTION_DEADLINE_SLACK_MS,
+      probe: null,
+    })
+  }
+
+  /** Runs work on a session of its own. Tables that are missing are an error that says what to do. */
+  async with<T>(work: (store: Store) => Promise<T>): Promise<T> {
+    return this.explain(() =>
+      this.sessions.with('operator', (session) => work({ session, tables: this.tables })),
+    )
+  }
+
+  /** The same for work that takes sessions by itself. */
+  async explain<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      throw isNotMigrated(error) ? notMigrated(this.tables, error) : error
+    }
+  }
+}

@@ -1,0 +1,289 @@
+import { createOperator, type Finding, respond } from '@pawl/core'
+import type pg from 'pg'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { judgeBloat } from '../../packages/core/src/operate/judge-schema.js'
+import {
+  judgeClock,
+  judgeIsolation,
+  judgePool,
+  judgeTimeouts,
+} from '../../packages/core/src/operate/judge-server.js'
+import { tablesIn } from '../../packages/core/src/storage/tables.js'
+import { pipeline } from '../support/rides.js'
+import { seedJob, seedKey } from '../support/seeded-rows.js'
+import { TestDatabase } from '../support/test-database.js'
+
+let database: TestDatabase
+beforeEach(async () => {
+  database = await TestDatabase.create()
+})
+afterEach(() => database.drop())
+
+const operator = (pool: pg.Pool = database.pool(), schema = database.schema) =>
+  createOperator({ pool, schema })
+
+/** What was found under one name. */
+const named = (findings: readonly Finding[], check: string) => findings.filter((each) => each.check === check)
+
+/** Asks the doctor, as its pool's sessions see the server. */
+const find = async (check: string, config?: pg.PoolConfig) =>
+  named(await operator(database.pool(config)).doctor(), check)
+
+const CHECKS = [
+  'schema',
+  'clock',
+  'durability',
+  'isolation',
+  'pool',
+  'timeouts',
+  'indexes',
+  'versions',
+  'abandoned',
+  'jobs',
+  'stuck',
+  'references',
+  'bloat',
+]
+
+test('a fresh database is in good health: each check has its word, and no remedy', async () => {
+  // A pool of one has all it wants, however busy the server is with other tests.
+  const findings = await operator(database.pool({ max: 1 })).doctor()
+  expect(findings.map(({ check }) => check)).toEqual(CHECKS)
+  // The tests' own server runs without fsync.
+  const others = findings.filter(({ check }) => check !== 'durability')
+  expect(others.filter(({ level, remedy }) => level !== 'ok' || remedy !== null)).toEqual([])
+  expect(findings.every(({ detail }) => detail.length > 10)).toBe(true)
+})
+
+describe('schema', () => {
+  test('never migrated: one finding, and what can be said of the server', async () => {
+    const findings = await operator(database.pool(), `${database.schema}_none`).doctor()
+    expect(findings.map(({ check }) => check)).toEqual(CHECKS.slice(0, 6))
+    expect(findings[0]).toMatchObject({
+      level: 'error',
+      remedy: `Run migrate(pool, { schema: '${database.schema}_none' }).`,
+    })
+  })
+
+  test.each([
+    [
+      'behind',
+      'DELETE FROM pawl.migrations WHERE version = (SELECT max(version) FROM pawl.migrations)',
+      /migrate/,
+    ],
+    ['ahead', 'INSERT INTO pawl.migrations SELECT max(version) + 1 FROM pawl.migrations', /Update/],
+    ['damaged', 'ALTER TABLE pawl.staged_jobs DROP COLUMN dead_at', /migrationSql/],
+  ])('%s', async (_how, damage, remedy) => {
+    await database.rows(damage)
+    const [finding] = await find('schema')
+    expect(finding).toMatchObject({ level: 'error', remedy: expect.stringMatching(remedy) as string })
+  })
+})
+
+describe('indexes', () => {
+  test('all that the migrations make are looked for', async () => {
+    const rows = await database.rows<{ name: string }>(
+      `SELECT indexname AS name FROM pg_indexes WHERE schemaname = $1 AND tablename <> 'migrations'`,
+      [database.schema],
+    )
+    const [{ detail } = { detail: '' }] = await find('indexes')
+    expect(detail).toBe(`All ${rows.length} indexes are there and valid.`)
+  })
+
+  test('missing and invalid', async () => {
+    await database.rows('DROP INDEX pawl.effects_by_time')
+    await database.rows(
+      `UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'pawl.idempotency_keys_running'::regclass`,
+    )
+    expect(await find('indexes')).toMatchObject([
+      { level: 'error', detail: expect.stringContaining('Missing: effects_by_time') as string },
+      { level: 'error', detail: expect.stringContaining('Invalid: idempotency_keys_running') as string },
+    ])
+  })
+})
+
+/** A setting as a pool gives it to its sessions. */
+const option = (setting: string) => ({ options: `-c ${setting}` })
+
+describe('the server, as the pool sees it', () => {
+  test('synchronous_commit off loses committed phases', async () => {
+    expect(await find('durability', option('synchronous_commit=off'))).toContainEqual(
+      expect.objectContaining({
+        level: 'error',
+        detail: expect.stringContaining('synchronous_commit') as string,
+      }),
+    )
+    const on = await find('durability', option('synchronous_commit=on'))
+    expect(on.filter(({ detail }) => detail.startsWith('synchronous_commit'))).toEqual([])
+  })
+
+  test('a default that takes no writes', async () => {
+    expect(await find('isolation', option('default_transaction_read_only=on'))).toMatchObject([
+      { level: 'error', detail: expect.stringContaining('default_transaction_read_only') as string },
+    ])
+    expect(judgeIsolation({ default_transaction_isolation: 'read committed' }, true)).toMatchObject([
+      { level: 'error', remedy: 'Connect to the primary.' },
+    ])
+  })
+
+  test('a default isolation above READ COMMITTED', async () => {
+    expect(await find('isolation', option('default_transaction_isolation=serializable'))).toMatchObject([
+      { level: 'warning', detail: expect.stringContaining('serializable') as string },
+    ])
+  })
+
+  test('a time-out that ends healthy statements', async () => {
+    expect(await find('timeouts', option('statement_timeout=900'))).toMatchObject([
+      { level: 'warning', detail: expect.stringContaining('statement_timeout is 900 ms') as string },
+    ])
+    expect(await find('timeouts', option('statement_timeout=30000'))).toMatchObject([{ level: 'ok' }])
+    expect(judgeTimeouts({ transaction_timeout: '100' })).toMatchObject([{ level: 'warning' }])
+  })
+
+  test('a pool that may want more connections than there are', async () => {
+    expect(await find('pool', { max: 100_000 })).toMatchObject([{ level: 'warning' }])
+    const server = { nowMs: 0, inRecovery: false, connections: 90, connectionsHere: 5 }
+    const settings = {
+      max_connections: '100',
+      superuser_reserved_connections: '3',
+      reserved_connections: '1',
+    }
+    expect(judgePool({ ...server, settings }, { max: 10, open: 4 })).toMatchObject({ level: 'ok' })
+    expect(judgePool({ ...server, settings }, { max: 10, open: 3 })).toMatchObject({ level: 'warning' })
+  })
+
+  test("clocks apart are a note only: leases go by the database's", () => {
+    expect(judgeClock(1_000_000, 999_999, 1_000_001).detail).toMatch(/agree/)
+    expect(judgeClock(1_000_000, 4_600_000, 4_600_010)).toMatchObject({
+      level: 'ok',
+      detail: expect.stringContaining('60 min behind') as string,
+    })
+    expect(judgeClock(4_600_000, 999_990, 1_000_000).detail).toMatch(/60 min ahead/)
+  })
+})
+
+const versionOf = (number: number, upgradesFrom: { version: number }[] = []) =>
+  pipeline({ name: 'seeded', version: number, upgradesFrom }).finish(() => respond(204))
+
+const judge = async (...pipelines: ReturnType<typeof versionOf>[]) =>
+  named(await operator().doctor({ pipelines }), 'versions')
+
+describe('versions', () => {
+  beforeEach(async () => {
+    await seedKey(database, { definitionHash: versionOf(1).definitionHash })
+    await seedKey(database, { pipeline: 'atomic.post.rides' })
+    await seedKey(database, { version: 9, status: 'finished' })
+  })
+
+  test('what is in flight can be run: under its own version, or by an upgrade', async () => {
+    expect(await judge(versionOf(1))).toMatchObject([{ level: 'ok' }])
+    expect(await judge(versionOf(2, [{ version: 1 }]))).toMatchObject([{ level: 'ok' }])
+  })
+
+  test('none of the pipelines can run it', async () => {
+    expect(await judge(versionOf(2))).toMatchObject([
+      { level: 'error', detail: expect.stringContaining(`'seeded' version 1`) as string },
+    ])
+    expect(await judge()).toHaveLength(1)
+  })
+
+  test('the same version, with another definition', async () => {
+    await seedKey(database, { status: 'stuck', definitionHash: 'ffffffffffffffff' })
+    expect(await judge(versionOf(1))).toMatchObject([
+      { level: 'error', detail: expect.stringMatching(/ffffffffffffffff.*another definition/) as string },
+    ])
+  })
+
+  test('without pipelines, it tells what is in flight', async () => {
+    const [finding, ...more] = await find('versions')
+    expect(more).toEqual([])
+    expect(finding).toMatchObject({ level: 'ok', remedy: null })
+    expect(finding?.detail).toBe(`In flight: 'seeded' version 1 (${versionOf(1).definitionHash}): 1.`)
+  })
+
+  test('options it does not know, and what is no pipeline', async () => {
+    await expect(operator().doctor({ pipeline: [] } as never)).rejects.toThrow(/'pipeline'/)
+    await expect(operator().doctor({ pipelines: {} as never })).rejects.toThrow(/a list of pipelines/)
+    await expect(operator().doctor({ pipelines: [{}] as never })).rejects.toThrow(/not a pipeline/)
+  })
+})
+
+describe('work that waits', () => {
+  test('keys that have been due for minutes: no completer runs', async () => {
+    await seedKey(database, { leaseIn: '-4 min', createdAgo: '1 h' })
+    await seedKey(database, { leaseIn: '1 min', createdAgo: '1 h' })
+    await seedKey(database, { runIn: '1 min', createdAgo: '1 h' })
+    await seedKey(database, { pipeline: 'atomic.post.rides', leaseIn: '-10 min', createdAgo: '1 h' })
+    expect(await find('abandoned')).toMatchObject([{ level: 'ok' }])
+    await seedKey(database, { leaseIn: '-6 min', createdAgo: '1 h' })
+    await seedKey(database, { createdAgo: '1 h' })
+    expect(await find('abandoned')).toMatchObject([
+      { level: 'warning', detail: expect.stringMatching(/^2 keys .* 60 min/) as string },
+    ])
+  })
+
+  test('jobs that have been due for minutes: no relay runs; dead ones', async () => {
+    await seedJob(database, { dueAgo: '4 min' })
+    expect(await find('jobs')).toMatchObject([{ level: 'ok' }])
+    await seedJob(database, { dueAgo: '6 min' })
+    await seedJob(database, { deadAgo: '1 h' })
+    expect(await find('jobs')).toMatchObject([
+      { level: 'warning', detail: expect.stringContaining('no relay') as string },
+      { level: 'warning', detail: '1 jobs were given up.' },
+    ])
+  })
+
+  test('stuck keys, by reason', async () => {
+    await seedKey(database, { status: 'stuck', stuckReason: 'unknown_outcome' })
+    await seedKey(database, { status: 'stuck', stuckReason: 'abandoned' })
+    await seedKey(database, { status: 'stuck', stuckReason: 'abandoned' })
+    expect(await find('stuck')).toMatchObject([
+      { level: 'warning', detail: 'Stuck: abandoned 2, unknown_outcome 1.' },
+    ])
+  })
+})
+
+/** A table of the application's that refers to the keys. */
+const makeOrders = (action: string, index = '') =>
+  database.rows(`
+    CREATE TABLE ${database.businessSchema}.orders (
+      id int, key_id uuid REFERENCES pawl.idempotency_keys (id) ${action}); ${index}`)
+
+describe('references', () => {
+  test('indexed, and out of the way', async () => {
+    await makeOrders('ON DELETE SET NULL', `CREATE INDEX ON ${database.businessSchema}.orders (key_id)`)
+    expect(await find('references')).toMatchObject([{ level: 'ok' }])
+  })
+
+  test('a partial index that has all that refer is enough', async () => {
+    const index = `CREATE INDEX ON ${database.businessSchema}.orders (key_id) WHERE key_id IS NOT NULL`
+    await makeOrders('ON DELETE SET NULL', index)
+    expect(await find('references')).toMatchObject([{ level: 'ok' }])
+  })
+
+  test.each([
+    ['no index', 'ON DELETE SET NULL', '', /has no index/],
+    [
+      'an index on something else first',
+      'ON DELETE CASCADE',
+      'CREATE INDEX ON orders (id, key_id)',
+      /has no index/,
+    ],
+    ['a partial index', 'ON DELETE CASCADE', 'CREATE INDEX ON orders (key_id) WHERE id > 5', /has no index/],
+    ['NO ACTION', '', 'CREATE INDEX ON orders (key_id)', /keeps keys from being deleted/],
+    ['RESTRICT', 'ON DELETE RESTRICT', 'CREATE INDEX ON orders (key_id)', /keeps keys from being deleted/],
+  ])('%s', async (_how, action, index, detail) => {
+    await makeOrders(action, index)
+    expect(await find('references')).toMatchObject([
+      { level: 'warning', detail: expect.stringMatching(detail) as string },
+    ])
+  })
+})
+
+test('more dead rows than live ones', () => {
+  const tables = tablesIn('pawl', 'here')
+  const care = { liveRows: 20_000, deadRows: 20_001, vacuumedMs: null }
+  expect(judgeBloat(care, tables)).toMatchObject({ level: 'warning' })
+  expect(judgeBloat({ ...care, deadRows: 20_000 }, tables)).toMatchObject({ level: 'ok' })
+  expect(judgeBloat({ ...care, liveRows: 0, deadRows: 9_999 }, tables)).toMatchObject({ level: 'ok' })
+})

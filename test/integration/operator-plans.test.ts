@@ -1,0 +1,142 @@
+import { randomUUID } from 'node:crypto'
+import { createOperator, type Operator } from '@pawl/core'
+import { afterAll, describe, expect, test } from 'vitest'
+import { seedKey } from '../support/seeded-rows.js'
+import { TestDatabase } from '../support/test-database.js'
+
+const database = await TestDatabase.create()
+afterAll(() => database.drop())
+
+// As in production: most keys are finished, a few are not; and enough rows that reading a whole table is dearer.
+await database.rows(
+  `INSERT INTO pawl.idempotency_keys (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version,
+     input, holder, status, recovery_point, stuck_reason, response_status, response_headers, response_body, expires_at)
+   SELECT 'scope-' || n % 500, n::text, 'filler-' || n % 3, 1 + n % 2, '0123456789abcdef', sha256(''), 1, '{}',
+          gen_random_uuid(), s.status, CASE s.status WHEN 'finished' THEN 'finished' ELSE 'started' END,
+          CASE s.status WHEN 'stuck' THEN 'abandoned' END, CASE s.status WHEN 'finished' THEN 204 END,
+          CASE s.status WHEN 'finished' THEN '{}'::json END, CASE s.status WHEN 'finished' THEN ''::bytea END,
+          CASE s.status WHEN 'finished' THEN clock_timestamp() + (n - 1000) * interval '1 s' END
+     FROM generate_series(1, 20000) AS n, LATERAL (
+       SELECT CASE WHEN n % 200 = 0 THEN 'running' WHEN n % 500 = 1 THEN 'stuck' ELSE 'finished' END AS status) AS s`,
+)
+await database.rows(
+  `INSERT INTO pawl.effects (key_id, scope, key, pipeline, version, fence, phase, effect, provider_key, created_at)
+   SELECT gen_random_uuid(), 's', n::text, 'p', 1, 1, 'x', 'x', 'x', timestamptz '2026-01-01Z' + n * interval '1 min'
+     FROM generate_series(1, 20000) AS n`,
+)
+await database.rows(
+  `INSERT INTO pawl.staged_jobs (id, name, payload, key_id, dead_at)
+   SELECT gen_random_uuid(), 'mail', '{}', gen_random_uuid(), CASE WHEN n % 10 = 0 THEN clock_timestamp() END
+     FROM generate_series(1, 10000) AS n`,
+)
+await database.rows(
+  `INSERT INTO pawl.interventions (key_id, action, actor) SELECT gen_random_uuid(), 'x', 'x' FROM generate_series(1, 5000)`,
+)
+const TABLES = ['idempotency_keys', 'effects', 'staged_jobs', 'interventions']
+for (const table of TABLES) await database.rows(`ANALYZE pawl.${table}`)
+
+const stuck = { scope: 'plans', key: 'stuck' }
+await seedKey(database, { ...stuck, status: 'stuck' })
+const given = { scope: 'plans', key: 'given up' }
+await seedKey(database, { ...given, status: 'stuck' })
+const held = { scope: 'plans', key: 'held' }
+await seedKey(database, { ...held, leaseIn: '10 min' })
+
+const because = { actor: 'anna', reason: 'plans' }
+const window = { from: new Date('2026-01-03'), to: new Date('2026-01-04') }
+const [deadJob] = await createOperator({ pool: database.admin, schema: database.schema }).deadJobs({
+  limit: 1,
+})
+
+const RUNNING = 'idempotency_keys_running'
+const STUCK = 'idempotency_keys_stuck'
+const FINISHED = 'idempotency_keys_finished'
+const BY_NAME = 'idempotency_keys_scope_key_key'
+const BY_ID = 'idempotency_keys_pkey'
+
+/** Which indexes serve each method, and no table is read as a whole. */
+const METHODS: readonly (readonly [string, (op: Operator) => Promise<unknown>, readonly string[]])[] = [
+  ['status', (op) => op.status(), [FINISHED, RUNNING, STUCK, 'staged_jobs_dead', 'staged_jobs_waiting']],
+  ['list', (op) => op.list(), [RUNNING, STUCK]],
+  ['list running', (op) => op.list({ status: 'running', pipeline: 'filler-1', version: 1 }), [RUNNING]],
+  ['list abandoned', (op) => op.list({ status: 'abandoned', olderThanMs: 60_000 }), [RUNNING]],
+  ['list stuck', (op) => op.list({ status: 'stuck', stuckReason: 'abandoned' }), [STUCK]],
+  ['list finished', (op) => op.list({ status: 'finished' }), [FINISHED]],
+  ['list finished of a scope', (op) => op.list({ status: 'finished', scope: 'scope-7' }), [BY_NAME]],
+  [
+    'show',
+    (op) => op.show(stuck),
+    [BY_NAME, 'effects_by_key', 'interventions_by_key', 'staged_jobs_by_key', 'staged_jobs_dead_by_key'],
+  ],
+  ['resume', (op) => op.resume(stuck, because), [BY_ID, BY_NAME]],
+  ['release', (op) => op.release(held, because), [BY_ID, BY_NAME]],
+  ['abandon', (op) => op.abandon(given, because, { status: 410 }), [BY_ID, BY_NAME]],
+  ['deadJobs', (op) => op.deadJobs(), ['staged_jobs_dead']],
+  ['deadJobs of a name', (op) => op.deadJobs({ name: 'mail' }), ['staged_jobs_dead']],
+  [
+    'requeue by id',
+    (op) => op.requeue({ jobIds: [deadJob?.jobId ?? '', randomUUID()] }, because),
+    [BY_ID, 'staged_jobs_pkey'],
+  ],
+  ['requeue', (op) => op.requeue({ all: true }, because), [BY_ID, 'staged_jobs_dead', 'staged_jobs_pkey']],
+  ['drain', (op) => op.drain('filler-1', 1), [RUNNING, STUCK]],
+  ['countUnfinished', (op) => op.countUnfinished(new Date()), [RUNNING, STUCK]],
+  [
+    'effects',
+    async (op) => {
+      for await (const effect of op.effects(window)) expect(effect.at >= window.from).toBe(true)
+    },
+    ['effects_by_time'],
+  ],
+  ['doctor', (op) => op.doctor(), [FINISHED, RUNNING, STUCK, 'staged_jobs_dead', 'staged_jobs_waiting']],
+]
+
+interface Plan {
+  readonly 'Node Type': string
+  readonly 'Relation Name'?: string
+  readonly 'Index Name'?: string
+  readonly Plans?: readonly Plan[]
+}
+
+interface Sent {
+  readonly text: string
+  readonly values?: readonly unknown[]
+}
+
+const flatten = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(flatten)]
+
+/** Calls a method, and has each of its statements explained. */
+async function plansOf(ask: (op: Operator) => Promise<unknown>): Promise<Plan[]> {
+  const sent: Sent[] = []
+  const pool = database.pool({ max: 1 })
+  pool.on('connect', (client) => {
+    const heard = client as unknown as { query: (config: Sent, ...more: unknown[]) => unknown }
+    const query = heard.query.bind(client)
+    heard.query = (config, ...more) => {
+      sent.push(config)
+      return query(config, ...more)
+    }
+  })
+  await ask(createOperator({ pool, schema: database.schema }))
+  const plans: Plan[] = []
+  for (const { text, values = [] } of sent) {
+    const [row] = await database.rows<{ 'QUERY PLAN': [{ Plan: Plan }] }>(`EXPLAIN (FORMAT JSON) ${text}`, [
+      ...values,
+    ])
+    if (row !== undefined) plans.push(...flatten(row['QUERY PLAN'][0].Plan))
+  }
+  return plans
+}
+
+describe('every statement of an operator goes by an index', () => {
+  test.each(METHODS)('%s', async (_method, ask, indexes) => {
+    const nodes = await plansOf(ask)
+    const whole = nodes.filter(
+      (node) => node['Node Type'] === 'Seq Scan' && TABLES.includes(node['Relation Name'] ?? ''),
+    )
+    expect(whole).toEqual([])
+    const used = nodes.flatMap((node) => node['Index Name'] ?? [])
+    const ours = used.filter((name) => TABLES.some((table) => name.startsWith(table)))
+    expect([...new Set(ours)].toSorted()).toEqual(indexes.toSorted())
+  })
+})

@@ -1,0 +1,285 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { Poller } from '../../packages/core/src/background/service.js'
+import { gate, hear } from '../support/signals.js'
+
+const POLL_MS = 1_000
+const FIRST_RETRY_MS = 1_000
+const LONGEST_RETRY_MS = 30_000
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+})
+
+/** What chance draws: 0 is the least, 1 as good as the most. */
+const chance = (value: number) => vi.spyOn(Math, 'random').mockReturnValue(value)
+
+/** A poller whose rounds end as they are told, in their order; idle once nothing more is said. */
+function pollerOf(...ends: ('more' | 'idle' | 'fail' | Promise<unknown>)[]) {
+  const rounds = { begun: 0, signals: [] as AbortSignal[] }
+  const underWay = new Set<Promise<unknown>>()
+  const poller = new Poller({
+    service: 'reaper',
+    pollMs: POLL_MS,
+    underWay,
+    round: async (stopping) => {
+      const end = ends[rounds.begun++] ?? 'idle'
+      rounds.signals.push(stopping)
+      if (end === 'fail') throw new Error(`round ${rounds.begun}`)
+      if (end instanceof Promise) await end
+      return { counts: { round: rounds.begun }, more: end === 'more' }
+    },
+  })
+  return { poller, rounds, underWay }
+}
+
+const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
+
+describe('pauses', () => {
+  test('the first round begins at once, and so does each after one that has more', async () => {
+    const announced = hear('pawl:round')
+    const { poller, rounds } = pollerOf('more', 'more', 'idle')
+    poller.start()
+    await pass(0)
+    expect(rounds.begun).toBe(3)
+    expect(announced.map(({ service, counts }) => [service, counts['round']])).toEqual([
+      ['reaper', 1],
+      ['reaper', 2],
+      ['reaper', 3],
+    ])
+    await poller.stop()
+  })
+
+  test.each([
+    [0, POLL_MS / 2],
+    [1, POLL_MS],
+  ])('where there is no more: between half of the interval and all of it (chance %d)', async (drawn, ms) => {
+    chance(drawn)
+    const { poller, rounds } = pollerOf()
+    poller.start()
+    await pass(0)
+    await pass(ms - 1)
+    expect(rounds.begun).toBe(1)
+    await pass(1)
+    expect(rounds.begun).toBe(2)
+    await poller.stop()
+  })
+
+  test('after a failure: reported, longer each time up to a cap, and anew after a success', async () => {
+    chance(1)
+    const failed = hear('pawl:round_failed')
+    const ends = [...Array.from({ length: 8 }, () => 'fail' as const), 'idle', 'fail', 'fail'] as const
+    const { poller, rounds } = pollerOf(...ends)
+    poller.start()
+    await pass(0)
+    let ms = FIRST_RETRY_MS
+    for (let failures = 1; failures <= 8; failures++) {
+      expect(failed).toHaveLength(failures)
+      expect(failed.at(-1)).toMatchObject({
+        service: 'reaper',
+        failures,
+        error: { message: `round ${failures}` },
+      })
+      await pass(ms - 1)
+      expect(rounds.begun).toBe(failures)
+      await pass(1)
+      expect(rounds.begun).toBe(failures + 1)
+      ms = Math.min(ms * 2, LONGEST_RETRY_MS)
+    }
+    await pass(POLL_MS)
+    expect(failed.at(-1)).toMatchObject({ failures: 1, error: { message: 'round 10' } })
+    await pass(FIRST_RETRY_MS)
+    expect(failed.at(-1)).toMatchObject({ failures: 2, error: { message: 'round 11' } })
+    await poller.stop()
+  })
+
+  test('after a failure, chance shortens the pause by half at most', async () => {
+    chance(0)
+    const { poller, rounds } = pollerOf('fail')
+    poller.start()
+    await pass(FIRST_RETRY_MS / 2 - 1)
+    expect(rounds.begun).toBe(1)
+    await pass(1)
+    expect(rounds.begun).toBe(2)
+    await poller.stop()
+  })
+})
+
+describe('a bell', () => {
+  test('ends the pause', async () => {
+    const { poller, rounds } = pollerOf()
+    poller.start()
+    await pass(0)
+    poller.wake()
+    await pass(0)
+    expect(rounds.begun).toBe(2)
+    await pass(POLL_MS / 2 - 1)
+    expect(rounds.begun).toBe(2)
+    await poller.stop()
+  })
+
+  test('during a round makes another follow at once, one for many', async () => {
+    const first = gate()
+    const { poller, rounds } = pollerOf(first.opened)
+    poller.start()
+    await pass(0)
+    poller.wake()
+    poller.wake()
+    poller.wake()
+    expect(rounds.begun).toBe(1)
+    first.open()
+    await pass(0)
+    expect(rounds.begun).toBe(2)
+    await poller.stop()
+  })
+
+  test('does not hurry a round that failed, whether it rang during the round or after', async () => {
+    chance(0)
+    const { poller, rounds } = pollerOf(Promise.reject(new Error('away')))
+    poller.start()
+    poller.wake()
+    await pass(0)
+    poller.wake()
+    await pass(FIRST_RETRY_MS / 2 - 1)
+    expect(rounds.begun).toBe(1)
+    await pass(1)
+    expect(rounds.begun).toBe(2)
+    await poller.stop()
+  })
+
+  test('does not start what is stopped', async () => {
+    const { poller, rounds } = pollerOf()
+    poller.wake()
+    await pass(10 * POLL_MS)
+    expect(rounds.begun).toBe(0)
+    poller.start()
+    await pass(0)
+    await poller.stop()
+    poller.wake()
+    await pass(10 * POLL_MS)
+    expect(rounds.begun).toBe(1)
+  })
+})
+
+describe('start and stop', () => {
+  test('started twice, it is one', async () => {
+    const first = gate()
+    const { poller, rounds } = pollerOf(first.opened)
+    poller.start()
+    poller.start()
+    await pass(0)
+    expect(rounds.begun).toBe(1)
+    first.open()
+    await poller.stop()
+    expect(rounds.begun).toBe(1)
+  })
+
+  test.each(['idle', 'fail'] as const)('a stop ends the pause of a round (%s)', async (end) => {
+    const { poller, rounds } = pollerOf(end)
+    poller.start()
+    await pass(0)
+    await poller.stop()
+    expect(vi.getTimerCount()).toBe(0)
+    await pass(LONGEST_RETRY_MS)
+    expect(rounds.begun).toBe(1)
+  })
+
+  test('a stop tells the round, waits for it, and lets no other begin, even where there is more', async () => {
+    const first = gate()
+    const { poller, rounds } = pollerOf(first.opened, 'more', 'more')
+    poller.start()
+    await pass(0)
+    let stopped = false
+    const stopping = poller.stop().then(() => (stopped = true))
+    await pass(0)
+    expect([stopped, rounds.signals[0]?.aborted]).toEqual([false, true])
+    first.open()
+    await stopping
+    await pass(LONGEST_RETRY_MS)
+    expect(rounds.begun).toBe(1)
+  })
+
+  test('a stop waits for what rounds began, too', async () => {
+    const { poller, underWay } = pollerOf()
+    const work = gate()
+    underWay.add(work.opened)
+    poller.start()
+    await pass(0)
+    let stopped = false
+    const stopping = poller.stop().then(() => (stopped = true))
+    await pass(0)
+    expect(stopped).toBe(false)
+    work.open()
+    await stopping
+  })
+
+  test('a stop waits no longer than it was told, and says so', async () => {
+    const warnings = hear('pawl:warning')
+    const { poller } = pollerOf(new Promise(() => {}))
+    poller.start()
+    await pass(0)
+    let stopped = false
+    const stopping = poller.stop({ timeoutMs: 50 }).then(() => (stopped = true))
+    await pass(49)
+    expect(stopped).toBe(false)
+    await pass(1)
+    await stopping
+    expect(warnings).toEqual([
+      { message: 'the reaper was stopped before all it had begun was done', error: null },
+    ])
+  })
+
+  test('a round that fails after the stop is reported, and not tried again', async () => {
+    const failed = hear('pawl:round_failed')
+    const late = gate()
+    const { poller, rounds } = pollerOf(
+      late.opened.then(() => {
+        throw new Error('too late')
+      }),
+    )
+    poller.start()
+    await pass(0)
+    const stopping = poller.stop()
+    late.open()
+    await stopping
+    await pass(LONGEST_RETRY_MS)
+    expect([failed.length, rounds.begun]).toEqual([1, 1])
+  })
+
+  test('it can be started again, also while it is being stopped', async () => {
+    const first = gate()
+    const { poller, rounds } = pollerOf(first.opened)
+    poller.start()
+    await pass(0)
+    const stopping = poller.stop()
+    poller.start()
+    await pass(0)
+    expect(rounds.begun).toBe(2)
+    first.open()
+    await stopping
+    // The end of that stop does not make it forget that it runs.
+    poller.start()
+    await pass(0)
+    expect(rounds.begun).toBe(2)
+    await pass(POLL_MS)
+    expect(rounds.begun).toBeGreaterThan(2)
+    await poller.stop()
+    const { begun } = rounds
+    await pass(10 * POLL_MS)
+    expect(rounds.begun).toBe(begun)
+    poller.start()
+    await pass(0)
+    expect(rounds.begun).toBe(begun + 1)
+    await poller.stop()
+  })
+
+  test('a stop of what never ran ends at once, and wrong options are refused', async () => {
+    const { poller } = pollerOf()
+    await poller.stop()
+    await expect(poller.stop({ timeoutMs: -1 })).rejects.toThrow('stop: timeoutMs is -1')
+    await expect(poller.stop({ timeout: 1 } as never)).rejects.toThrow("stop: unknown option 'timeout'")
+  })
+})
