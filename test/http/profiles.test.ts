@@ -95,6 +95,15 @@ const situations: Record<ProblemCode, Situation> = {
       return send(app, { ...TARGET, payload: { a: { b: 'x' } } })
     },
   },
+  request_not_found: {
+    status: both(404),
+    stripe: refusal,
+    retryAfter: false,
+    provoke: async (profile) => {
+      const { app } = await rideApp({ plugin: { profile, respondAsync: true } })
+      return send(app, { method: 'GET', url: '/idempotent-requests/none', payload: '' })
+    },
+  },
   request_too_large: {
     status: both(413),
     stripe: refusal,

@@ -199,6 +199,11 @@ test('what the plugin gives', () => {
       profile: 'stripe',
       enforce: 'error',
       storedHeaders: ['x-request-id'],
+      respondAsync: {
+        statusPath: '/operations',
+        maxWaitMs: 0,
+        onRequest: async (request, reply) => request.user ?? reply.code(401),
+      },
     })
   })
   expectTypeOf<Pick<FastifyPawlOptions, 'engine'>>().toExtend<{ engine: Engine<any> }>()

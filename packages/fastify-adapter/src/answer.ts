@@ -1,4 +1,10 @@
-import { InvalidInputError, type Outcome, PawlError, type StoredResponse } from '@pawl/core'
+import {
+  type EnqueueOutcome,
+  InvalidInputError,
+  type Outcome,
+  PawlError,
+  type StoredResponse,
+} from '@pawl/core'
 import { DEFAULT_RETRY_AFTER_MS } from './limits.js'
 import type { Problem } from './problems.js'
 
@@ -13,11 +19,32 @@ export type Answer =
       /** When to come back; null where there is nothing to come back for. */
       readonly retryAfterMs: number | null
     }
+  /** It runs, or will, without the client. */
+  | {
+      readonly type: 'accepted'
+      readonly location: string
+      readonly isPreferred: boolean
+      readonly retryAfterMs: number
+    }
   | { readonly type: 'problem'; readonly problem: Problem }
 
+/** What there is an answer to. */
+export type Answerable =
+  | Outcome
+  | (Extract<EnqueueOutcome, { type: 'enqueued' }> & {
+      /** Where to ask what became of it. */
+      readonly location: string
+      /** The client asked for this with `Prefer`. */
+      readonly isPreferred: boolean
+    })
+
 /** The answer to every outcome: the table of `docs/http.md`. */
-export function answerTo(outcome: Outcome): Answer {
+export function answerTo(outcome: Answerable): Answer {
   switch (outcome.type) {
+    case 'enqueued': {
+      const { location, isPreferred } = outcome
+      return { type: 'accepted', location, isPreferred, retryAfterMs: DEFAULT_RETRY_AFTER_MS }
+    }
     case 'completed':
     case 'replayed': {
       const { response, expiresAt } = outcome

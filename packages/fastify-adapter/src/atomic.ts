@@ -10,6 +10,7 @@ import {
 } from '@pawl/core'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Transaction } from 'kysely'
+import type { Answerable } from './answer.js'
 import {
   awaitHandler,
   captureReply,
@@ -20,7 +21,7 @@ import {
 } from './capture-reply.js'
 import { copyPlain } from './copy-plain.js'
 import { guardReply } from './guard-reply.js'
-import { MAX_PIPELINE_NAME_LENGTH } from './limits.js'
+import { FOREVER_MS, MAX_PIPELINE_NAME_LENGTH } from './limits.js'
 
 /** A pipeline on whatever database the engine has. */
 export type AtomicPipeline = Pipeline<any, null>
@@ -141,7 +142,7 @@ export function atomicPipeline(method: string, route: string, settings: Pipeline
       name: name.slice(0, MAX_PIPELINE_NAME_LENGTH),
       version: 1,
       maxAttempts: Number.MAX_SAFE_INTEGER,
-      abandonAfterMs: Number.MAX_SAFE_INTEGER,
+      abandonAfterMs: FOREVER_MS,
       ...settings,
     })
     .finish(({ tx, stage }) => {
@@ -156,7 +157,7 @@ export function atomicPipeline(method: string, route: string, settings: Pipeline
  * of its own. Null where it is of the moment, such as a lost connection, or none.
  */
 export function errorOfHandler(
-  outcome: Outcome,
+  outcome: Answerable,
 ): { readonly error: unknown; readonly status: number } | null {
   if (outcome.type !== 'retry_later' || outcome.response !== null) return null
   const { error, reason } = outcome

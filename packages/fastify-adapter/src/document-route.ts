@@ -1,7 +1,7 @@
 import type { FastifySchema, RouteOptions } from 'fastify'
 import { MAX_KEY_LENGTH } from './limits.js'
 import { methodsOf } from './mark-route.js'
-import type { RouteSettings } from './options.js'
+import type { PluginSettings, RouteSettings } from './options.js'
 import { isKeyRequired } from './handled-request.js'
 import { type ProblemCode, problems } from './problems.js'
 
@@ -38,6 +38,20 @@ const STRIPE_PROBLEM = {
   },
 }
 
+const ACCEPTED = {
+  202: {
+    description: 'The request is being processed: ask again at its location',
+    content: {
+      'application/json': {
+        schema: {
+          type: 'object',
+          properties: { status: { type: 'string' }, location: { type: 'string' } },
+        },
+      },
+    },
+  },
+}
+
 /** What @fastify/swagger says of a route without responses, and no longer says once there are ours. */
 const SUCCESS = { '2xx': { type: 'null', description: 'Default Response' } }
 
@@ -56,9 +70,34 @@ export function documentRoute(route: RouteOptions, settings: RouteSettings): voi
   }
 }
 
+/** The same for the resource that says what became of a request. */
+export function documentStatus(route: RouteOptions, plugin: PluginSettings): void {
+  const schema: FastifySchema & { summary: string } = {
+    ...route.schema,
+    summary: 'What became of a request',
+    params: {
+      type: 'object',
+      properties: { keyId: { type: 'string', description: 'As in the Location of the answer 202.' } },
+      required: ['keyId'],
+    },
+    response: {
+      '2xx': { type: 'null', description: 'The response of the request' },
+      ...ACCEPTED,
+      ...problemResponses(plugin, ['request_not_found', 'request_stuck', 'store_unavailable']),
+    },
+  }
+  route.schema = schema
+}
+
 interface HeaderSchema {
   readonly properties?: object
   readonly required?: readonly string[]
+}
+
+const PREFER = {
+  type: 'string',
+  description:
+    'respond-async: answer 202 at once, with the location of the status. wait=10: hold that for 10 s.',
 }
 
 function withHeader(headers: HeaderSchema = {}, route: RouteOptions, settings: RouteSettings): object {
@@ -72,7 +111,11 @@ function withHeader(headers: HeaderSchema = {}, route: RouteOptions, settings: R
   return {
     type: 'object',
     ...headers,
-    properties: { ...headers.properties, [header]: key },
+    properties: {
+      ...headers.properties,
+      [header]: key,
+      ...(settings.respondAsync === 'preferred' && { prefer: PREFER }),
+    },
     required: [...(headers.required ?? []), ...(needsKey(route, settings) ? [header] : [])],
   }
 }
@@ -82,10 +125,17 @@ function needsKey(route: RouteOptions, settings: RouteSettings): boolean {
 }
 
 function responsesOf(route: RouteOptions, settings: RouteSettings): Record<string, object> {
-  const { profile } = settings.plugin
   const wrongKey = needsKey(route, settings) ? 'idempotency_key_missing' : 'idempotency_key_invalid'
+  const responses = problemResponses(settings.plugin, [wrongKey, ...DOCUMENTED])
+  return settings.respondAsync === 'never' ? responses : { ...ACCEPTED, ...responses }
+}
+
+function problemResponses(
+  { profile }: PluginSettings,
+  codes: readonly ProblemCode[],
+): Record<string, object> {
   const responses: Record<string, { description: string; content: object }> = {}
-  for (const code of [wrongKey, ...DOCUMENTED] as const) {
+  for (const code of codes) {
     const status = String(profile.statusOf(code))
     const { title } = problems[code]
     const said = responses[status]?.description

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { type JsonValue, type Outcome, PawlError, type Pipeline, type Stage } from '@pawl/core'
+import { type JsonValue, PawlError, type Pipeline, type Stage } from '@pawl/core'
 import { chosenFingerprint, executeUnlisted, hashName } from '@pawl/core/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type Answer, answerTo, problemOf } from './answer.js'
+import { type Answer, type Answerable, answerTo, problemOf } from './answer.js'
+import { askLater, type Later } from './ask-later.js'
 import { type AtomicPipeline, AtomicRun, errorOfHandler } from './atomic.js'
 import { restoreHead } from './capture-reply.js'
 import { checkScope } from './check-scope.js'
@@ -19,6 +20,7 @@ import { nameOfRoute } from './name-of-route.js'
 import type { RouteSettings } from './options.js'
 import type { Problem } from './problems.js'
 import { readKey } from './read-key.js'
+import { readPrefer } from './read-prefer.js'
 import { type AnsweredKey, sendAnswer } from './send-answer.js'
 import { settleOutcome, type Wait } from './settle-outcome.js'
 import { keyOfRoute } from './stored-key.js'
@@ -49,6 +51,8 @@ export class HandledRequest implements PawlRequest {
   readonly #fingerprint: SentFingerprint
   #key: AnsweredKey | null = null
   #atomic: AtomicRun | null = null
+  /** Null: the client gets no answer before the pipeline has run. */
+  #later: Later | null = null
   /** `idle` until the handler is called; `failed` when the answer is the error handler's. */
   #progress: 'idle' | 'handling' | 'running' | 'answered' | 'failed' = 'idle'
 
@@ -126,10 +130,15 @@ export class HandledRequest implements PawlRequest {
         return undefined
       }
     }
-    return this.#process(nameOf(pipeline), choose, ({ fingerprint, ...request }) =>
+    const later = this.#readPreference()
+    this.#later = later
+    return this.#process(nameOf(pipeline), choose, ({ fingerprint, ...owned }) => {
       // Without one, the engine asks the pipeline again, and knows whether the input or the function is to blame.
-      engine.execute(pipeline, isReadable ? { ...request, fingerprint, input } : { ...request, input }),
-    )
+      const request = isReadable ? { ...owned, fingerprint, input } : { ...owned, input }
+      return later === null
+        ? () => engine.execute(pipeline, request)
+        : askLater(() => engine.enqueue(pipeline, request), later)
+    })
   }
 
   /** Runs an atomic handler in the transaction that stores its answer. */
@@ -140,7 +149,7 @@ export class HandledRequest implements PawlRequest {
     await this.#process(
       pipeline.name,
       () => undefined,
-      (request) => atomic.through(() => executeUnlisted(engine, pipeline, { ...request, input: null })),
+      (request) => () => atomic.through(() => executeUnlisted(engine, pipeline, { ...request, input: null })),
     )
   }
 
@@ -175,7 +184,7 @@ export class HandledRequest implements PawlRequest {
     return this.#route.plugin.strict || this.#progress === 'running'
   }
 
-  async #process(pipeline: string, choose: () => JsonValue | undefined, execute: Execute): Promise<void> {
+  async #process(pipeline: string, choose: () => JsonValue | undefined, askOf: AskOf): Promise<void> {
     if (this.#progress === 'running' || this.#progress === 'answered') {
       throw new PawlError('PAWL_SECOND_RUN', `The handler of ${this.#name} ran a second pipeline.`)
     }
@@ -188,7 +197,7 @@ export class HandledRequest implements PawlRequest {
     } catch (error) {
       return this.#handOver(error)
     }
-    let outcome: Outcome
+    let outcome: Answerable
     let logged: LoggedRequest
     try {
       const sent = this.#fingerprint.get(choose())
@@ -196,7 +205,7 @@ export class HandledRequest implements PawlRequest {
       const { fingerprint } = sent
       const request = { scope: checkScope(scope, this.#name), key: this.#storedKey(key), fingerprint }
       logged = { keyHash: hashName(request.scope, request.key), pipeline, generatedKey }
-      outcome = await settleOutcome(() => execute(request), this.#waitFor(logged.keyHash))
+      outcome = await settleOutcome(askOf(request), this.#waitFor(logged.keyHash))
     } catch (error) {
       const problem = problemOf(error)
       logThrownByEngine(log, this.#name, problem.code, error)
@@ -208,7 +217,7 @@ export class HandledRequest implements PawlRequest {
   }
 
   /** Throws what the handler threw, for the application to answer. Otherwise the reply is as if it had not run. */
-  #leaveAtomic({ head, used }: AtomicRun, outcome: Outcome, logged: LoggedRequest): void {
+  #leaveAtomic({ head, used }: AtomicRun, outcome: Answerable, logged: LoggedRequest): void {
     const thrown = errorOfHandler(outcome)
     if (thrown === null) {
       if (outcome.type !== 'completed') restoreHead(this.#reply, head)
@@ -223,12 +232,27 @@ export class HandledRequest implements PawlRequest {
     throw thrown.error
   }
 
+  /** How the request is left for the completer; null where it runs while the client waits. */
+  #readPreference(): Later | null {
+    const { respondAsync, plugin } = this.#route
+    if (respondAsync === 'never' || plugin.respondAsync === null) return null
+    const preferences = readPrefer(this.#request.headers['prefer'])
+    if (respondAsync === 'preferred' && !preferences.respondAsync) return null
+    const waitMs = Math.min(preferences.waitMs, plugin.respondAsync.maxWaitMs)
+    return { settings: plugin.respondAsync, isPreferred: preferences.respondAsync, waitMs }
+  }
+
   #waitFor(keyHash: string): Wait {
     const { raw } = this.#reply
     // With HTTP/2, it is the stream that ends.
     const { stream } = raw as { readonly stream?: { readonly destroyed: boolean } }
     const clientIsGone = () => raw.destroyed || stream?.destroyed === true
-    return { room: this.#waitingRoom, keyHash, waitMs: this.#route.waitMs, clientIsGone }
+    return {
+      room: this.#waitingRoom,
+      keyHash,
+      waitMs: this.#later?.waitMs ?? this.#route.waitMs,
+      clientIsGone,
+    }
   }
 
   async #refuse(problem: Problem): Promise<void> {
@@ -244,7 +268,13 @@ export class HandledRequest implements PawlRequest {
 
   async #answer(answer: Answer): Promise<void> {
     this.#progress = 'answered'
-    await sendAnswer(this.#reply, this.#route.plugin, answer, this.#key)
+    await sendAnswer(this.#reply, this.#route.plugin, answer, {
+      key: this.#key,
+      // Nobody can ask for the replay of a key that the client did not choose.
+      canAskAgain: this.#key?.generated === false,
+      dependsOnPrefer: this.#route.respondAsync === 'preferred',
+      changes: false,
+    })
   }
 
   #storedKey(key: string): string {
@@ -275,11 +305,12 @@ function nameOf(pipeline: { readonly name: string } | undefined): string {
   return pipeline?.name ?? 'unknown'
 }
 
-type Execute = (request: {
+/** Gives what asks the engine for the outcome, as often as that is called. */
+type AskOf = (request: {
   readonly scope: string
   readonly key: string
   readonly fingerprint: JsonValue
-}) => Promise<Outcome>
+}) => () => Promise<Answerable>
 
 /** The methods that HTTP does not promise to be idempotent. */
 export function isKeyRequired(method: string): boolean {

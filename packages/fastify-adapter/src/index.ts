@@ -14,3 +14,4 @@ export type {
 export { problems } from './problems.js'
 export type { ProblemCode, ProblemKind } from './problems.js'
 export type { ProfileName } from './profile.js'
+export type { RespondAsync, RespondAsyncOptions } from './respond-async.js'

@@ -20,5 +20,11 @@ export const MAX_POLL_MS = 500
 /** What a client is told to wait where nothing better is known: long enough for a failover to begin, not to be missed. */
 export const DEFAULT_RETRY_AFTER_MS = 1_000
 
+/** Longest wait that a client gets with `Prefer: wait=…`, unless the plugin says otherwise: below what proxies allow. */
+export const DEFAULT_MAX_PREFERRED_WAIT_MS = 10_000
+
+/** A hundred years: longer is more than core takes, since timestamps of PostgreSQL end. */
+export const FOREVER_MS = 100 * 365 * 24 * 3_600_000
+
 /** Longest name of a pipeline in core, which names the pipelines of atomic handlers as well. */
 export const MAX_PIPELINE_NAME_LENGTH = 63

@@ -1,5 +1,5 @@
-import type { Outcome } from '@pawl/core'
 import type { FastifyBaseLogger } from 'fastify'
+import type { Answerable } from './answer.js'
 import type { ProblemCode } from './problems.js'
 
 /** What the line says of the request. The key is hashed: logs travel. */
@@ -10,8 +10,20 @@ export interface LoggedRequest {
   readonly generatedKey: boolean
 }
 
+/** What the line says of a request whose status was asked for. */
+export interface LoggedStatus {
+  readonly asked: 'status'
+  /** Not known where the store is away. */
+  readonly keyHash?: string
+  readonly pipeline?: string
+}
+
 /** One line per request, at the level of whoever has to act on it. */
-export function logOutcome(log: FastifyBaseLogger, request: LoggedRequest, outcome: Outcome): void {
+export function logOutcome(
+  log: FastifyBaseLogger,
+  request: LoggedRequest | LoggedStatus,
+  outcome: Answerable,
+): void {
   const common = { outcome: outcome.type, ...request }
   const line = (more: object = {}) => ({ idempotency: { ...common, ...more } })
   switch (outcome.type) {
@@ -19,6 +31,12 @@ export function logOutcome(log: FastifyBaseLogger, request: LoggedRequest, outco
     case 'replayed': {
       const { keyId, response } = outcome
       log.info(line({ keyId, status: response.status }), `idempotent request ${outcome.type}`)
+      return
+    }
+    case 'enqueued': {
+      const { keyId, fresh } = outcome
+      const told = fresh ? 'left for the completer' : 'is being processed in the background'
+      log.info(line({ keyId, fresh }), `idempotent request ${told}`)
       return
     }
     case 'in_flight':

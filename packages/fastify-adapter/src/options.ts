@@ -14,6 +14,13 @@ import type { FastifyRequest } from 'fastify'
 import type { ChooseFingerprint } from './fingerprint-request.js'
 import { MAX_TIMER_MS, MAX_WAIT_MS } from './limits.js'
 import { type Profile, type ProfileName, profiles } from './profile.js'
+import {
+  type AsyncSettings,
+  readAsyncOptions,
+  readRespondAsync,
+  type RespondAsync,
+  type RespondAsyncOptions,
+} from './respond-async.js'
 
 /** What a request meets whose key is being processed. */
 export type OnConflict =
@@ -63,6 +70,11 @@ export interface IdempotencyOptions<Body = unknown, Query = unknown> extends Sha
    * })
    */
   readonly atomic?: boolean | PipelineSettings
+  /**
+   * Which requests get 202 and the address of their status, while the completer runs them. Default `preferred` where the
+   * plugin has `respondAsync`, else `never`. Not for atomic handlers.
+   */
+  readonly respondAsync?: RespondAsync
 }
 
 /** Why a route that changes state takes no key. */
@@ -116,6 +128,11 @@ export interface FastifyPawlOptions extends SharedOptions {
   readonly strict?: boolean
   /** How long requests may go on once the app closes. Default 10 s, as for `engine.close`. */
   readonly closeTimeoutMs?: number
+  /**
+   * Lets clients have 202 at once with `Prefer: respond-async`, and registers the resource that says what became of their
+   * requests. These run in the completer of `createBackground`, here or in another process. Default: off.
+   */
+  readonly respondAsync?: boolean | RespondAsyncOptions
 }
 
 /** The options with defaults filled in: what the rest of the adapter reads. */
@@ -131,6 +148,8 @@ export interface PluginSettings {
   readonly enforce: 'off' | 'warn' | 'error'
   readonly strict: boolean
   readonly close: { readonly timeoutMs?: number }
+  /** Null: every request is answered once it has run. */
+  readonly respondAsync: AsyncSettings | null
 }
 
 /** How one marked route is handled. */
@@ -145,6 +164,7 @@ export interface RouteSettings {
   readonly constraints: string | null
   /** Null: the handler runs a pipeline. */
   readonly atomic: PipelineSettings | null
+  readonly respondAsync: RespondAsync
 }
 
 /** How a route stands to idempotency. */
@@ -161,7 +181,7 @@ const TOKEN = /^[a-z0-9!#$%&'*+.^_`|~-]+$/
 const PLUGIN: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'register(fastifyPawl)' }
 
 /** Checks the plugin's options once and fills in defaults. */
-export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
+export function readPluginOptions(options: FastifyPawlOptions, prefix: string): PluginSettings {
   // Fastify gives every plugin the options of `register` itself, too.
   const {
     prefix: _prefix,
@@ -181,6 +201,7 @@ export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
     'enforce',
     'strict',
     'closeTimeoutMs',
+    'respondAsync',
   ])
   const { engine, scope, closeTimeoutMs, strict } = options
   if (typeof (engine as { execute?: unknown } | undefined)?.execute !== 'function')
@@ -201,6 +222,7 @@ export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
     enforce: options.enforce ?? 'warn',
     strict: strict ?? process.env['NODE_ENV'] !== 'production',
     close: closeTimeoutMs === undefined ? {} : { timeoutMs: closeTimeoutMs },
+    respondAsync: readAsyncOptions(PLUGIN, options.respondAsync ?? false, prefix),
   }
 }
 
@@ -230,10 +252,19 @@ export function readRouteOption(
     return { type: 'exempt', reason: exempt }
   }
   const given = option === true ? {} : option
-  checkKnownOptions(owner, given, ['required', 'keyScope', 'onConflict', 'fingerprint', 'atomic', 'exempt'])
+  checkKnownOptions(owner, given, [
+    'required',
+    'keyScope',
+    'onConflict',
+    'fingerprint',
+    'atomic',
+    'respondAsync',
+    'exempt',
+  ])
   const options = given as IdempotencyOptions
   checkBoolean(owner, 'required', options.required)
   checkOptionalFunction(owner, 'fingerprint', options.fingerprint)
+  const atomic = readAtomic(owner, options.atomic ?? false)
   return {
     type: 'marked',
     settings: {
@@ -242,7 +273,11 @@ export function readRouteOption(
       required: options.required ?? null,
       ...readShared(owner, options, plugin),
       fingerprint: (options.fingerprint as ChooseFingerprint<never, never> | undefined) ?? null,
-      atomic: readAtomic(owner, options.atomic ?? false),
+      atomic,
+      respondAsync: readRespondAsync(owner, options.respondAsync, {
+        isOffered: plugin.respondAsync !== null,
+        isAtomic: atomic !== null,
+      }),
     },
   }
 }

@@ -4,7 +4,7 @@ import fp from 'fastify-plugin'
 import type { Transaction } from 'kysely'
 import { type AuditedRoute, auditRoute, routesBefore, unprotected } from './audit.js'
 import { handledRequest } from './augmentation.js'
-import { documentRoute } from './document-route.js'
+import { documentRoute, documentStatus } from './document-route.js'
 import type { HandledRequest } from './handled-request.js'
 import { markRoute, methodsOf } from './mark-route.js'
 import { nameOfRoute } from './name-of-route.js'
@@ -14,6 +14,7 @@ import {
   readPluginOptions,
   type RouteSettings,
 } from './options.js'
+import { statusResource } from './status-resource.js'
 import { WaitingRoom } from './waiting-room.js'
 
 /** The registration that a route belongs to: the nearest, where the plugin is registered at several levels. */
@@ -29,10 +30,12 @@ interface Registration {
 const audited = new WeakSet<FastifyInstance['server']>()
 
 const plugin: FastifyPluginAsync<FastifyPawlOptions> = async (app, options) => {
-  const settings = readPluginOptions(options)
+  const settings = readPluginOptions(options, app.prefix)
   const own: Registration = { settings, audited: audited.has(app.server) ? [] : routesBefore(app) }
   audited.add(app.server)
   const marked: { readonly route: RouteOptions; readonly settings: RouteSettings }[] = []
+  const status = settings.respondAsync === null ? null : statusResource(settings, settings.respondAsync)
+  const statusRoutes: RouteOptions[] = []
   const waitingRoom = new WaitingRoom()
   register(app, own)
 
@@ -41,10 +44,13 @@ const plugin: FastifyPluginAsync<FastifyPawlOptions> = async (app, options) => {
     const mark = markRoute(route, settings, waitingRoom)
     own.audited.push(...auditRoute(methodsOf(route), route.url, mark))
     if (mark?.type === 'marked') marked.push({ route, settings: mark.settings })
+    if (route.handler === status?.handler) statusRoutes.push(route)
   })
+  if (status !== null) app.route(status)
 
   app.addHook('onReady', async () => {
     for (const { route, settings: routeSettings } of marked) documentRoute(route, routeSettings)
+    for (const route of statusRoutes) documentStatus(route, settings)
     const error = settings.enforce === 'off' ? null : unprotected(own.audited)
     if (error === null) return
     if (settings.enforce === 'error') throw error

@@ -47,6 +47,12 @@ export const problems = {
     detail: 'The content of this request is not what the operation takes.',
     retry: false,
   },
+  request_not_found: {
+    status: 404,
+    title: 'There is no such request',
+    detail: 'No request of yours has this id. It may have expired: finished requests are not kept for ever.',
+    retry: false,
+  },
   request_too_large: {
     status: 413,
     title: 'The request is too large',

@@ -14,6 +14,18 @@ export interface AnsweredKey {
   readonly generated: boolean
 }
 
+/** What an answer depends on besides its outcome. */
+interface AnswerContext {
+  /** Null where the answer belongs to none. */
+  readonly key: AnsweredKey | null
+  /** Whether the client can ask for a stored response again: then it is told until when. */
+  readonly canAskAgain: boolean
+  /** Whether another `Prefer` would give another answer. */
+  readonly dependsOnPrefer: boolean
+  /** Whether this address gives another answer later. */
+  readonly changes: boolean
+}
+
 /**
  * Sends an answer and waits until it is out. A first response and its replay go the same way, from the same bytes, so
  * they cannot differ but in the header that says which is which.
@@ -22,24 +34,47 @@ export async function sendAnswer(
   reply: FastifyReply,
   plugin: PluginSettings,
   answer: Answer,
-  key: AnsweredKey | null,
+  context: AnswerContext,
 ): Promise<void> {
   // The request may have been answered meanwhile, by a time-out of the server's.
   if (reply.sent) return
+  const { key } = context
   if (key !== null && (key.generated || plugin.profile.echoesKey))
     reply.header(plugin.header, writeKey(key.key))
-  if (answer.type === 'problem') sendProblem(reply, plugin, answer.problem)
-  else sendResponse(reply, plugin, answer, key)
+  const body = setAnswer(reply, plugin, answer, context)
+  // After the stored headers, which may have one of the same name.
+  if (context.dependsOnPrefer) addVary(reply, 'Prefer')
+  // What is true of this moment must not be kept by a cache in between.
+  if (context.changes || answer.type !== 'response') reply.header('cache-control', 'no-store')
+  // An empty buffer would be given a content type.
+  reply.send(body.length === 0 ? undefined : body)
   // Otherwise Fastify takes the handler's `undefined` for a second answer while hooks still work on the first.
   await reply
 }
 
-function sendResponse(
+/** Sets status and headers, and gives the body. */
+function setAnswer(
+  reply: FastifyReply,
+  plugin: PluginSettings,
+  answer: Answer,
+  { canAskAgain }: AnswerContext,
+): Buffer {
+  switch (answer.type) {
+    case 'response':
+      return setResponse(reply, plugin, answer, canAskAgain)
+    case 'accepted':
+      return setAccepted(reply, answer)
+    case 'problem':
+      return setProblem(reply, plugin, answer.problem)
+  }
+}
+
+function setResponse(
   reply: FastifyReply,
   plugin: PluginSettings,
   answer: Extract<Answer, { type: 'response' }>,
-  key: AnsweredKey | null,
-): void {
+  canAskAgain: boolean,
+): Buffer {
   const { status, headers, body } = answer.response
   const { replayedHeader, shouldRetryHeader } = plugin.profile
   reply.code(status)
@@ -48,27 +83,39 @@ function sendResponse(
     else reply.log.warn({ header: name }, 'a header of the response is not among storedHeaders: left out')
   }
   if (answer.replayed) reply.header(replayedHeader, 'true')
-  // Nobody can ask for the replay of a key that the client did not choose.
-  if (answer.expiresAt !== null && key?.generated === false && answer.expiresAt.getTime() <= MAX_HTTP_DATE_MS)
+  if (answer.expiresAt !== null && canAskAgain && answer.expiresAt.getTime() <= MAX_HTTP_DATE_MS)
     reply.header('idempotency-expires', answer.expiresAt.toUTCString())
   if (answer.retryAfterMs !== null) {
     if (!reply.hasHeader('retry-after')) reply.header('retry-after', seconds(answer.retryAfterMs))
     if (shouldRetryHeader !== null) reply.header(shouldRetryHeader, 'true')
   }
-  // An empty buffer would be given a content type.
-  reply.send(body.length === 0 ? undefined : body)
+  return body
 }
 
-function sendProblem(reply: FastifyReply, plugin: PluginSettings, problem: Problem): void {
+function setAccepted(reply: FastifyReply, answer: Extract<Answer, { type: 'accepted' }>): Buffer {
+  const { location, retryAfterMs, isPreferred } = answer
+  reply.code(202).header('content-type', 'application/json; charset=utf-8')
+  reply.header('location', location).header('retry-after', seconds(retryAfterMs))
+  if (isPreferred) reply.header('preference-applied', 'respond-async')
+  // As bytes, for the same reason as a problem.
+  return Buffer.from(JSON.stringify({ status: 'running', location }))
+}
+
+function setProblem(reply: FastifyReply, plugin: PluginSettings, problem: Problem): Buffer {
   const { profile, problemBaseUrl } = plugin
   reply.code(profile.statusOf(problem.code)).header('content-type', profile.contentType)
-  // What is true of this moment must not be kept by a cache in between.
-  reply.header('cache-control', 'no-store')
   if (problem.retryAfterMs !== undefined) reply.header('retry-after', seconds(problem.retryAfterMs))
   if (profile.shouldRetryHeader !== null)
     reply.header(profile.shouldRetryHeader, String(problems[problem.code].retry))
   // As bytes: a response schema of the route is for its own answers, and would drop members of this one.
-  reply.send(Buffer.from(JSON.stringify(profile.bodyOf(problem, `${problemBaseUrl}#${problem.code}`))))
+  return Buffer.from(JSON.stringify(profile.bodyOf(problem, `${problemBaseUrl}#${problem.code}`)))
+}
+
+/** Hooks, such as those for CORS, may have named others. */
+function addVary(reply: FastifyReply, name: string): void {
+  const given = [reply.getHeader('vary') ?? []].flat().join(', ')
+  const isNamed = given.split(',').some((one) => ['*', name.toLowerCase()].includes(one.trim().toLowerCase()))
+  if (!isNamed) reply.header('vary', given === '' ? name : `${given}, ${name}`)
 }
 
 /** Whole seconds are all the header can say; rounded up, or the client comes back too early. */

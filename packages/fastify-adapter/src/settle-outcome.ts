@@ -1,8 +1,8 @@
-import type { Outcome } from '@pawl/core'
+import type { Answerable } from './answer.js'
 import { FIRST_POLL_MS, MAX_POLL_MS } from './limits.js'
 import type { WaitingRoom } from './waiting-room.js'
 
-/** How a duplicate waits for the first of its kind. */
+/** How a duplicate waits for the first of its kind, or a client for what runs in the background. */
 export interface Wait {
   readonly room: WaitingRoom
   readonly keyHash: string
@@ -12,13 +12,14 @@ export interface Wait {
   readonly clientIsGone: () => boolean
 }
 
-/** Asks for the outcome, and again while another holder runs the key, for as long as the route waits. */
-export async function settleOutcome(ask: () => Promise<Outcome>, wait: Wait): Promise<Outcome> {
+/** Asks for the outcome, and again while somebody else runs the key, for as long as is to be waited. */
+export async function settleOutcome(ask: () => Promise<Answerable>, wait: Wait): Promise<Answerable> {
   const until = performance.now() + wait.waitMs
   for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, MAX_POLL_MS)) {
     const outcome = await ask()
     const leftMs = until - performance.now()
-    if (outcome.type !== 'in_flight' || leftMs <= 0 || wait.clientIsGone()) return outcome
+    const isUnderWay = outcome.type === 'in_flight' || outcome.type === 'enqueued'
+    if (!isUnderWay || leftMs <= 0 || wait.clientIsGone()) return outcome
     // Jitter, so that a crowd of duplicates does not ask all at once.
     await wait.room.news(wait.keyHash, Math.min(leftMs, pollMs * (0.5 + Math.random() / 2)))
   }

@@ -48,6 +48,10 @@ app.post('/a', { idempotency: { keyScope: 'global' } }, done)
 app.post('/a', { idempotency: { onConflict: 'wait' } }, done)
 // error: Type 'string' is not assignable to type 'number'
 app.post('/a', { idempotency: { onConflict: { waitMs: '1 s' } } }, done)
+// error: Type '"sometimes"' is not assignable to type 'RespondAsync | undefined'
+app.post('/a', { idempotency: { respondAsync: 'sometimes' } }, done)
+// error: Type 'true' is not assignable to type 'RespondAsync | undefined'
+app.post('/a', { idempotency: { respondAsync: true } }, done)
 // error: Type 'boolean' is not assignable to type 'string'
 app.post('/a', { idempotency: { exempt: true } }, done)
 
@@ -104,3 +108,7 @@ app.register(fastifyPawl, { engine, scope: () => 5 })
 app.register(fastifyPawl, { engine, scope: () => 'ann', headers: 'x-key' })
 // error: Type '"paypal"' is not assignable to type '"ietf" | "stripe" | undefined'
 app.register(fastifyPawl, { engine, scope: () => 'ann', profile: 'paypal' })
+// error: Type 'string' is not assignable to type 'boolean | RespondAsyncOptions | undefined'
+app.register(fastifyPawl, { engine, scope: () => 'ann', respondAsync: 'always' })
+// error: 'path' does not exist in type 'RespondAsyncOptions'
+app.register(fastifyPawl, { engine, scope: () => 'ann', respondAsync: { path: '/operations' } })
