@@ -9,6 +9,7 @@ export default defineConfig({
     alias: [
       { find: /^@pawl\/core$/, replacement: source('core/src/index.ts') },
       { find: /^@pawl\/core\/internal$/, replacement: source('core/src/internal.ts') },
+      { find: /^@pawl\/cli$/, replacement: source('cli/src/index.ts') },
       { find: /^@pawl\/fastify$/, replacement: source('fastify-adapter/src/index.ts') },
       { find: /^@pawl\/graphile-worker$/, replacement: source('graphile-worker/src/index.ts') },
     ],

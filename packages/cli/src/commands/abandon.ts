@@ -1,0 +1,61 @@
+import type { JsonValue, OperatorResponse } from '@pawl/core'
+import { becauseOf, becauseOptions } from '../because.js'
+import { defineCommand, required, value, values } from '../command.js'
+import { EXIT } from '../exit-code.js'
+import { reportIntervention } from '../intervene.js'
+import { keyArguments, keyNameOf } from '../key-arguments.js'
+import { parseDuration } from '../parse/duration.js'
+import { parseHeader, parseJson, parseWholeNumber } from '../parse/value.js'
+
+/** What can be stored as the last word. */
+const MIN_STATUS = 200
+const MAX_STATUS = 499
+
+export const abandonCommand = defineCommand({
+  name: 'abandon',
+  summary: 'stuck → finished, with a response of yours; no phase runs any more',
+  args: keyArguments,
+  options: {
+    ...becauseOptions,
+    status: required(
+      'N',
+      parseWholeNumber(MIN_STATUS, MAX_STATUS),
+      `the response’s status, ${MIN_STATUS} to ${MAX_STATUS}`,
+    ),
+    body: value('JSON', parseJson, 'the response’s body; default: none'),
+    header: values("'NAME: VALUE'", parseHeader, 'a header of the response; may be repeated'),
+    retention: value('DURATION', parseDuration, 'how long it is replayed; default: 24h'),
+  },
+  details: [
+    'Every later retry of the client gets this response. What phases wrote and what providers did stays as it is: undo it first if it has to be undone.',
+  ],
+  exits: { [EXIT.failed]: 'there is no such key, or it is not stuck, or the response cannot be stored' },
+  async run({ args, options }, context) {
+    const name = keyNameOf(args)
+    const because = becauseOf(options, context)
+    const response = responseOf(options)
+    const intervention = await context.withDatabase(({ operator }) =>
+      operator.abandon(name, because, response),
+    )
+    return reportIntervention(
+      intervention,
+      name,
+      `Abandoned. Retries of its client get ${response.status} from now on.`,
+    )
+  },
+})
+
+function responseOf(options: {
+  readonly status: number
+  readonly body: JsonValue | undefined
+  readonly header: readonly (readonly [string, string])[]
+  readonly retention: number | undefined
+}): OperatorResponse {
+  const { status, body, header, retention } = options
+  return {
+    status,
+    ...(header.length > 0 && { headers: Object.fromEntries(header) }),
+    ...(body !== undefined && { body }),
+    ...(retention !== undefined && { retentionMs: retention }),
+  }
+}

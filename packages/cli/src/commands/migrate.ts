@@ -1,0 +1,24 @@
+import { migrate, migrationSql } from '@pawl/core'
+import { defineCommand, flag } from '../command.js'
+import { EXIT } from '../exit-code.js'
+
+export const migrateCommand = defineCommand({
+  name: 'migrate',
+  summary: 'create or update Pawl’s tables',
+  args: [],
+  options: { print: flag('print the SQL instead; needs no database') },
+  details: ['Can be repeated, and run from many processes at once: they take turns.'],
+  exits: {},
+  async run({ options }, { schema, withDatabase }) {
+    if (options.print) {
+      const sql = migrationSql({ schema })
+      return { exit: EXIT.ok, lines: sql.trimEnd().split('\n'), json: { schema, sql } }
+    }
+    const { applied } = await withDatabase(({ pool }) => migrate(pool, { schema }))
+    const line =
+      applied === 0
+        ? `Schema ${schema} is up to date.`
+        : `Applied ${applied} ${applied === 1 ? 'migration' : 'migrations'} to schema ${schema}.`
+    return { exit: EXIT.ok, lines: [line], json: { schema, applied } }
+  },
+})

@@ -1,0 +1,67 @@
+import { PawlError, reconcile, type ReconcileOptions } from '@pawl/core'
+import { CliError, usageError } from '../cli-error.js'
+import { defineCommand, required } from '../command.js'
+import { EXIT } from '../exit-code.js'
+import { loadModule } from '../load-module.js'
+import { parseMoment } from '../parse/moment.js'
+import { isInAgreement, renderReconciliation } from '../render/reconciliation.js'
+
+export const reconcileCommand = defineCommand({
+  name: 'reconcile',
+  summary: 'compare the provider’s records of a window with the effects recorded here',
+  args: [{ name: 'module', count: 'one' }],
+  options: {
+    from: required('TIME', parseMoment, 'the window’s begin, like 2026-03-31 (UTC) or 2026-03-31T12:00:00Z'),
+    to: required('TIME', parseMoment, 'the window’s end, which is not part of it'),
+  },
+  details: [
+    'The module’s default export, or its export records, is your function: ({ from, to }) => the provider’s records, each { reference, at, providerKey?, detail? }. It may also export differs, effects and slackMs, as reconcile of @pawl/core takes them.',
+    'Nothing is changed, on either side.',
+  ],
+  exits: {
+    [EXIT.ok]: 'both sides agree',
+    [EXIT.findings]: 'something is missing here or there, differs, or could not be compared',
+  },
+  async run({ args, options }, { cwd, paint, withDatabase }) {
+    const [path = ''] = args
+    const { from, to } = options
+    if (from >= to) throw usageError('--to is not after --from.')
+    const given = optionsOf(await loadModule(path, cwd), path)
+    const report = await withDatabase(({ operator }) =>
+      reconcile(operator, { ...given, from, to }).catch((error: unknown) => blameModule(error, path)),
+    )
+    return {
+      exit: isInAgreement(report) ? EXIT.ok : EXIT.findings,
+      lines: renderReconciliation(report, paint),
+      json: { from, to, ...report },
+    }
+  },
+})
+
+/** The window has been checked: what is wrong still came out of the module. */
+function blameModule(error: unknown, path: string): never {
+  if (!(error instanceof PawlError) || error.code !== 'PAWL_INVALID_OPTION') throw error
+  throw new CliError('module', `Module '${path}' gives what cannot be compared: ${error.message}`, {
+    cause: error,
+  })
+}
+
+type GivenOptions = Omit<ReconcileOptions, 'from' | 'to'>
+
+const OPTIONAL = ['differs', 'effects', 'slackMs'] as const satisfies readonly (keyof GivenOptions)[]
+
+/** Core checks what they are. */
+function optionsOf(module: Readonly<Record<string, unknown>>, path: string): GivenOptions {
+  const records = module['records'] ?? module['default']
+  if (typeof records !== 'function') {
+    throw new CliError(
+      'module',
+      `Module '${path}' has no function as its default export, nor as its export 'records'.`,
+    )
+  }
+  const more = OPTIONAL.filter((name) => module[name] !== undefined).map((name) => [name, module[name]])
+  return {
+    ...(Object.fromEntries(more) as Partial<GivenOptions>),
+    records: records as GivenOptions['records'],
+  }
+}

@@ -1,0 +1,52 @@
+import type { DeadJobs } from '@pawl/core'
+import { becauseOf, becauseOptions } from '../because.js'
+import { CliError, usageError } from '../cli-error.js'
+import { defineCommand, flag, value } from '../command.js'
+import { EXIT } from '../exit-code.js'
+import { parseText } from '../parse/value.js'
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+export const requeueCommand = defineCommand({
+  name: 'requeue',
+  summary: 'deliver dead jobs again, as if they were new',
+  args: [{ name: 'job-id', count: 'many' }],
+  options: {
+    ...becauseOptions,
+    name: value('NAME', parseText, 'all dead jobs of this name'),
+    all: flag('all dead jobs'),
+  },
+  details: ['Say which in one way: by ids, by --name or by --all. Mend what made them fail first.'],
+  exits: {
+    [EXIT.failed]: 'ids were given, and no such job is dead',
+    [EXIT.findings]: 'ids were given, and some of them are not dead jobs; the others are requeued',
+  },
+  async run({ args, options }, context) {
+    const jobs = whichOf(args, options)
+    const because = becauseOf(options, context)
+    const requeued = await context.withDatabase(({ operator }) => operator.requeue(jobs, because))
+    const wanted = 'jobIds' in jobs ? jobs.jobIds.length : requeued
+    if (wanted > 0 && requeued === 0)
+      throw new CliError('not_found', 'None of these jobs is dead. Nothing was changed.')
+    const lines = [`Requeued ${requeued} ${requeued === 1 ? 'job' : 'jobs'}.`]
+    if (requeued < wanted) lines.push(`${wanted - requeued} of those given are not dead jobs, and were left.`)
+    return {
+      exit: requeued < wanted ? EXIT.findings : EXIT.ok,
+      lines,
+      json: { requeued, notDead: wanted - requeued },
+    }
+  },
+})
+
+function whichOf(
+  args: readonly string[],
+  { name, all }: { readonly name: string | undefined; readonly all: boolean },
+): DeadJobs {
+  const ways = [args.length > 0, name !== undefined, all].filter(Boolean).length
+  if (ways !== 1) throw usageError('Say which jobs in one way: <job-id>…, --name NAME or --all.')
+  if (name !== undefined) return { name }
+  if (all) return { all: true }
+  const wrong = args.find((id) => !UUID.test(id))
+  if (wrong !== undefined) throw usageError(`'${wrong}' is no id of a job; pawl dead lists them.`)
+  return { jobIds: [...new Set(args)] }
+}

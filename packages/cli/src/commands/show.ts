@@ -1,0 +1,31 @@
+import { defineCommand, flag } from '../command.js'
+import { EXIT } from '../exit-code.js'
+import { keyArguments, keyNameOf, noSuchKey } from '../key-arguments.js'
+import { renderKeyReport } from '../render/key-report.js'
+import { reportToJson } from '../render/to-json.js'
+
+export const showCommand = defineCommand({
+  name: 'show',
+  summary: 'one key: its row, timeline, last error, effects, jobs, interventions',
+  args: keyArguments,
+  options: { reveal: flag('print inputs, states, payloads, header values and bodies, too') },
+  details: [
+    'The timeline says when each recovery point was reached, how long after the one before, and under which fence: a fence that grew means that somebody else took over.',
+    'What clients sent and got is redacted, because terminals are recorded and shared. --reveal prints it.',
+  ],
+  exits: { [EXIT.failed]: 'there is no such key' },
+  async run({ args, options }, { paint, withDatabase }) {
+    const name = keyNameOf(args)
+    const { report, now } = await withDatabase(async (database) => ({
+      report: await database.operator.show(name),
+      now: await database.now(),
+    }))
+    if (report === null) throw noSuchKey(name)
+    const { reveal } = options
+    return {
+      exit: EXIT.ok,
+      lines: renderKeyReport(report, { now, reveal, paint }),
+      json: reportToJson(report, reveal),
+    }
+  },
+})

@@ -1,0 +1,27 @@
+import { defineCommand, value } from '../command.js'
+import { EXIT } from '../exit-code.js'
+import { DEFAULT_OVERDUE_MS } from '../limits.js'
+import { parseDuration } from '../parse/duration.js'
+import { renderStatus, statusFindings } from '../render/status.js'
+
+export const statusCommand = defineCommand({
+  name: 'status',
+  summary: 'counts per pipeline, version and recovery point; what needs a person',
+  args: [],
+  options: { overdue: value('DURATION', parseDuration, 'how long work may lie around; default: 5m') },
+  details: [
+    'HELD: somebody runs them. BACKING OFF: they rest until a moment to come. ABANDONED: due, and nobody runs them: work for a completer. STUCK: a person has to decide.',
+  ],
+  exits: {
+    [EXIT.findings]: 'keys are stuck, jobs are dead, or work has been lying around for longer than --overdue',
+  },
+  async run({ options }, { schema, paint, withDatabase }) {
+    const report = await withDatabase(({ operator }) => operator.status())
+    const findings = statusFindings(report, options.overdue ?? DEFAULT_OVERDUE_MS, schema)
+    return {
+      exit: findings.length === 0 ? EXIT.ok : EXIT.findings,
+      lines: renderStatus(report, findings, schema, paint),
+      json: { schema, ...report, findings },
+    }
+  },
+})

@@ -1,0 +1,48 @@
+import { createOperator, type Operator } from '@pawl/core'
+import pg from 'pg'
+import { usageError } from './cli-error.js'
+import { CONNECT_TIMEOUT_MS, MAX_CONNECTIONS } from './limits.js'
+
+/** What a command gets to ask the database with. */
+export interface Database {
+  readonly operator: Operator
+  readonly pool: pg.Pool
+  /** The database's clock: leases and ages are counted by it, and this machine's may go wrong. */
+  readonly now: () => Promise<Date>
+}
+
+/** Opens the database for as long as `work` runs. Nothing is connected before the first question. */
+export async function withDatabase<T>(
+  url: string | undefined,
+  schema: string,
+  work: (database: Database) => Promise<T>,
+): Promise<T> {
+  const pool = new pg.Pool({
+    connectionString: checkUrl(url),
+    max: MAX_CONNECTIONS,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    application_name: 'pawl-cli',
+  })
+  // A connection that breaks while nobody uses it is told of by the next question.
+  pool.on('error', () => {})
+  try {
+    const now = async () => {
+      const { rows } = await pool.query<{ now: Date }>('SELECT clock_timestamp() AS now')
+      return rows[0]?.now ?? new Date()
+    }
+    return await work({ operator: createOperator({ pool, schema }), pool, now })
+  } finally {
+    await pool.end()
+  }
+}
+
+function checkUrl(url: string | undefined): string {
+  if (url === undefined || url === '') {
+    throw usageError('No database is named: set DATABASE_URL, or give --database-url postgresql://….')
+  }
+  if (!/^postgres(?:ql)?:\/\//.test(url) || !URL.canParse(url)) {
+    // Without the text itself: it may hold a password.
+    throw usageError('The database URL cannot be read; it has to be like postgresql://user@host:5432/name.')
+  }
+  return url
+}

@@ -1,0 +1,22 @@
+import type { Intervention, KeyName } from '@pawl/core'
+import { CliError } from './cli-error.js'
+import type { Report } from './command.js'
+import { EXIT } from './exit-code.js'
+import { noSuchKey } from './key-arguments.js'
+import { keyToJson } from './render/to-json.js'
+
+/** What to say of a step that was wanted. `done`: what it means that it was taken. */
+export function reportIntervention(intervention: Intervention, name: KeyName, done: string): Report {
+  switch (intervention.type) {
+    case 'done':
+      return {
+        exit: EXIT.ok,
+        lines: [done],
+        json: { type: 'done', key: keyToJson(intervention.key, false) },
+      }
+    case 'not_found':
+      throw noSuchKey(name)
+    case 'refused':
+      throw new CliError('refused', `Nothing was changed: ${intervention.detail}`)
+  }
+}

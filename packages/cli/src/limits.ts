@@ -1,0 +1,27 @@
+const SECOND_MS = 1_000
+const MINUTE_MS = 60 * SECOND_MS
+
+/** How long to wait for a connection: a database that takes longer is away, for a person who waits. */
+export const CONNECT_TIMEOUT_MS = 10 * SECOND_MS
+
+/** One command asks one thing after the other; the second is for a question beside a long one. */
+export const MAX_CONNECTIONS = 2
+
+/** Abandoned, or due, for longer than this: no completer, or no relay, seems to run. Ten times a default lease. */
+export const DEFAULT_OVERDUE_MS = 5 * MINUTE_MS
+
+/** How often `drain --wait` asks. One small query; nobody rolls out by the second. */
+export const DRAIN_POLL_MS = 1 * SECOND_MS
+
+/** How long `drain --wait` waits: longer than any back-off of a key. */
+export const DEFAULT_DRAIN_TIMEOUT_MS = 15 * MINUTE_MS
+
+/** What a list shows unless told, and at most: more is a job for SQL. */
+export const DEFAULT_LIST_LIMIT = 50
+export const MAX_LIST_LIMIT = 10_000
+
+/** Columns of a table that a message gets before it is cut; `show` has all of it. */
+export const MAX_CELL_WIDTH = 60
+
+/** A wrong word this close to a known one is taken for a slip of the finger. */
+export const MAX_TYPO_DISTANCE = 3

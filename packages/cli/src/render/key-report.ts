@@ -1,0 +1,160 @@
+import type { EffectView, InterventionView, KeyReport, KeyView } from '@pawl/core'
+import { conditionCell } from './condition.js'
+import { renderJobs } from './jobs.js'
+import type { Paint } from './paint.js'
+import { bodyText, headersText, type Reveal, valueText } from './redact.js'
+import { safeText } from './safe-text.js'
+import { type Cell, facts, table } from './table.js'
+import { preciseText, durationText, momentText } from './time.js'
+
+interface View {
+  readonly now: Date
+  readonly reveal: Reveal
+  readonly paint: Paint
+}
+
+/** All that is known of a key, the most asked for first. */
+export function renderKeyReport(report: KeyReport, view: View): readonly string[] {
+  const { key, effects, jobs, interventions } = report
+  const { reveal, paint } = view
+  return [
+    ...facts(factsOf(key, view), paint),
+    ...section('Timeline', renderTrail(key, paint), paint),
+    ...section('Effects', renderEffects(effects, paint), paint),
+    ...section('Jobs', jobs.length === 0 ? [] : renderJobs(jobs, reveal, paint), paint),
+    ...section('Interventions', renderInterventions(interventions, view), paint),
+  ]
+}
+
+function factsOf(key: KeyView, { now, reveal }: View): [string, Cell][] {
+  return [
+    ['Scope', key.scope],
+    ['Key', key.key],
+    ['Id', key.keyId],
+    ['Pipeline', `${key.pipeline}@${key.version}`],
+    ['Condition', conditionCell(key, now)],
+    ['Recovery point', key.recoveryPoint],
+    ['Lease', leaseText(key, now)],
+    ['Fence', String(key.fence)],
+    ['Attempts', `${key.attempts} failed or crashed, ${key.retries} orderly retries, since the last advance`],
+    ...optional(
+      'Next attempt',
+      key.status === 'running' && key.runAfter !== null ? momentText(key.runAfter) : null,
+    ),
+    ...optional('Call in doubt', callText(key)),
+    ...optional('Last error', key.lastError),
+    [
+      'Reserved',
+      `${momentText(key.createdAt)} (${durationText(now.getTime() - key.createdAt.getTime())} ago)`,
+    ],
+    ...optional('Resumed', key.resumedAt === null ? null : momentText(key.resumedAt)),
+    ...optional('Expires', key.expiresAt === null ? null : momentText(key.expiresAt)),
+    ['Input', valueText(key.input, reveal)],
+    ['State', valueText(key.state, reveal)],
+    ...responseFacts(key, reveal),
+  ]
+}
+
+function optional(name: string, value: string | null): [string, Cell][] {
+  return value === null ? [] : [[name, value]]
+}
+
+function leaseText({ lease }: KeyView, now: Date): string {
+  if (lease === null) return 'nobody holds it'
+  const away = durationText(Math.abs(lease.until.getTime() - now.getTime()))
+  return lease.live ? `held, for ${away} more unless renewed` : `ran out ${away} ago`
+}
+
+function callText({ call }: KeyView): string | null {
+  if (call === null) return null
+  switch (call.known) {
+    case 'may_have_been_made':
+      return `${call.phase}: may have been made; its outcome is unknown`
+    case 'returned':
+      return `${call.phase}: returned, and its result is saved; not settled yet`
+    case 'not_made':
+      return `${call.phase}: was not made`
+  }
+}
+
+function responseFacts({ response }: KeyView, reveal: Reveal): [string, Cell][] {
+  if (response === null) return []
+  const { status, headers, body } = response
+  return [
+    ['Response', String(status)],
+    ['Headers', headersText(headers, reveal)],
+    ['Body', bodyText(body, reveal)],
+  ]
+}
+
+/** Which point was reached when, how long after the one before, and under which fence. */
+function renderTrail({ createdAt, trail }: KeyView, paint: Paint): readonly string[] {
+  const steps = [{ point: 'started', at: createdAt, fence: 1, skipped: false }, ...trail]
+  return table(
+    [
+      { title: 'TIME (UTC)' },
+      { title: 'ELAPSED', align: 'right' },
+      { title: 'POINT' },
+      { title: 'FENCE', align: 'right' },
+      { title: '' },
+    ],
+    steps.map(({ point, at, fence, skipped }, index) => {
+      const before = steps[index - 1]
+      const elapsed = before === undefined ? '' : `+${durationText(at.getTime() - before.at.getTime())}`
+      // The first grant of a key that was left for the completer takes it from nobody.
+      const isTakenOver = index > 1 && before?.fence !== fence
+      const note = [skipped ? 'skipped' : '', isTakenOver ? 'taken over' : '']
+      return [preciseText(at), elapsed, point, String(fence), note.filter((text) => text !== '').join(', ')]
+    }),
+    paint,
+  )
+}
+
+function renderEffects(effects: readonly EffectView[], paint: Paint): readonly string[] {
+  if (effects.length === 0) return []
+  return table(
+    [
+      { title: 'TIME (UTC)' },
+      { title: 'PHASE' },
+      { title: 'EFFECT' },
+      { title: 'REFERENCE' },
+      { title: 'PROVIDER KEY' },
+    ],
+    effects.map((effect) => [
+      momentText(effect.at),
+      effect.phase,
+      effect.effectName,
+      effect.reference ?? '—',
+      effect.providerKey,
+    ]),
+    paint,
+  )
+}
+
+function renderInterventions(
+  interventions: readonly InterventionView[],
+  { reveal, paint }: View,
+): readonly string[] {
+  if (interventions.length === 0) return []
+  return table(
+    [
+      { title: 'TIME (UTC)' },
+      { title: 'ACTION' },
+      { title: 'ACTOR' },
+      { title: 'REASON' },
+      { title: 'DETAIL' },
+    ],
+    interventions.map(({ action, actor, reason, detail, at }) => [
+      momentText(at),
+      action,
+      actor,
+      safeText(reason ?? '—'),
+      valueText(detail, reveal),
+    ]),
+    paint,
+  )
+}
+
+function section(title: string, lines: readonly string[], paint: Paint): readonly string[] {
+  return lines.length === 0 ? [] : ['', paint('bold', title), ...lines]
+}

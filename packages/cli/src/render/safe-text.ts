@@ -1,0 +1,36 @@
+/**
+ * Whatever could move the cursor, change colours, reorder or hide text: control characters (C0, DEL, C1), marks of
+ * direction and other characters without width, line separators, halves of surrogate pairs. Keys and scopes come from
+ * clients, and operators look at them on terminals.
+ */
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+
+/** The text with all that is unsafe on a terminal written as `\u001b`. Always one line. */
+export function safeText(text: string): string {
+  return text.replaceAll(UNSAFE, escapeAsJson)
+}
+
+/** JSON that is safe on a terminal, too, and means the same: unsafe characters are inside strings only. */
+export function safeJson(value: unknown): string {
+  // Line breaks are of the layout: JSON has escaped those inside strings.
+  return JSON.stringify(value, null, 2).replaceAll(UNSAFE, (found) =>
+    found === '\n' ? found : escapeAsJson(found),
+  )
+}
+
+/** One word for a shell that knows `$'…'`, such as bash and zsh: for commands that people copy. */
+export function shellWord(text: string): string {
+  if (/^[\w@%+=:,./][\w@%+=:,./-]*$/.test(text)) return text
+  if (safeText(text) === text) return `'${text.replaceAll("'", String.raw`'\''`)}'`
+  const quoted = text.replaceAll('\\', String.raw`\\`).replaceAll("'", String.raw`\'`)
+  return `$'${quoted.replaceAll(UNSAFE, escapeAsShell)}'`
+}
+
+function escapeAsJson(found: string): string {
+  const units = Array.from({ length: found.length }, (_, at) => found.charCodeAt(at))
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')
+}
+
+function escapeAsShell(found: string): string {
+  return `\\U${(found.codePointAt(0) ?? 0).toString(16).padStart(8, '0')}`
+}

@@ -1,0 +1,23 @@
+const SEGMENTER = new Intl.Segmenter()
+
+/** Emoji, and the scripts whose characters take two columns of a terminal. */
+const WIDE =
+  /\p{Emoji_Presentation}|\uFE0F|[\u1100-\u115F\u2E80-\u303E\u3041-\uA4CF\uA960-\uA97F\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6\u{20000}-\u{3FFFD}]/u
+
+/** How many columns of a terminal a text takes, as well as one can know. */
+export function textWidth(text: string): number {
+  let width = 0
+  for (const { segment } of SEGMENTER.segment(text)) width += WIDE.test(segment) ? 2 : 1
+  return width
+}
+
+/** The text, cut to so many columns with an ellipsis if it is longer. */
+export function cutText(text: string, width: number): string {
+  if (textWidth(text) <= width) return text
+  let kept = ''
+  for (const { segment } of SEGMENTER.segment(text)) {
+    if (textWidth(kept + segment) > width - 1) break
+    kept += segment
+  }
+  return `${kept}…`
+}

@@ -1,0 +1,113 @@
+import { readFile } from 'node:fs/promises'
+import type { Context, Report } from './command.js'
+import { allCommands } from './commands/all.js'
+import { withDatabase } from './database.js'
+import { type DescribedError, describeError } from './describe-error.js'
+import { EXIT, type ExitCode } from './exit-code.js'
+import { hideSecrets } from './hide-secrets.js'
+import { parseCommandLine, type Wish } from './parse-command-line.js'
+import { renderCommandHelp, renderHelp } from './render/help.js'
+import { createPaint, type Paint, wantsColour } from './render/paint.js'
+import { safeJson, safeText } from './render/safe-text.js'
+import { DEFAULT_SCHEMA } from './schema-option.js'
+
+/** Where text goes: `process.stdout`, or something that collects it. */
+export interface Output {
+  write(text: string): unknown
+  readonly isTTY?: boolean
+}
+
+/** What surrounds a run. */
+export interface Surroundings {
+  readonly stdout: Output
+  readonly stderr: Output
+  /** `DATABASE_URL`, `PAWL_ACTOR`, `NO_COLOR` and `TERM` are read. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Paths of modules are relative to it. */
+  readonly cwd: string
+}
+
+/**
+ * Runs the tool with the arguments after its name, and gives the code to exit with. Never throws.
+ *
+ * @example
+ * process.exitCode = await run(['status'], { stdout, stderr, env, cwd: process.cwd() })
+ */
+export async function run(argv: readonly string[], surroundings: Surroundings): Promise<ExitCode> {
+  const { stdout, stderr, env } = surroundings
+  const isJson = hasFlag(argv, '--json')
+  let databaseUrl = env['DATABASE_URL']
+  let schema = DEFAULT_SCHEMA
+  try {
+    const wish = parseCommandLine(argv, allCommands)
+    if (wish.type === 'run') {
+      databaseUrl = wish.common['database-url'] ?? databaseUrl
+      schema = wish.common.schema ?? schema
+    }
+    const report = await fulfil(wish, { ...surroundings, databaseUrl, schema, isJson })
+    stdout.write(isJson ? `${safeJson(report.json)}\n` : report.lines.map((line) => `${line}\n`).join(''))
+    if (report.error !== undefined) tellError(report.error)
+    return report.exit
+  } catch (error) {
+    const described = describeError(error, schema)
+    tellError(described)
+    return described.code === 'usage' ? EXIT.usage : EXIT.failed
+  }
+
+  function tellError({ code, message }: DescribedError): void {
+    const error = { code, message: hideSecrets(message, databaseUrl) }
+    const paint = createPaint(wantsColour(stderr, env))
+    stderr.write(
+      isJson ? `${safeJson({ error })}\n` : `${paint('red', 'pawl:')} ${safeText(error.message)}\n`,
+    )
+  }
+}
+
+interface Setting extends Surroundings {
+  readonly databaseUrl: string | undefined
+  readonly schema: string
+  readonly isJson: boolean
+}
+
+async function fulfil(wish: Wish, setting: Setting): Promise<Report> {
+  const paint = createPaint(wantsColour(setting.stdout, setting.env))
+  switch (wish.type) {
+    case 'version': {
+      const version = await readVersion()
+      return { exit: EXIT.ok, lines: [version], json: { version } }
+    }
+    case 'help': {
+      const { command } = wish
+      const lines = command === null ? renderHelp(allCommands, paint) : renderCommandHelp(command, paint)
+      return { exit: EXIT.ok, lines, json: { help: lines.join('\n') } }
+    }
+    case 'run': {
+      const { command, args, options } = wish
+      return command.run({ args, options: options as never }, contextOf(setting, paint))
+    }
+  }
+}
+
+function contextOf(setting: Setting, paint: Paint): Context {
+  const { env, cwd, schema, databaseUrl, stderr, isJson } = setting
+  return {
+    env,
+    cwd,
+    schema,
+    paint,
+    commands: allCommands,
+    withDatabase: (work) => withDatabase(databaseUrl, schema, work),
+    tell: (line) => void (isJson || stderr.write(`${safeText(line)}\n`)),
+  }
+}
+
+/** Known before the rest is: what is wrong with the rest has to be told in the right form, too. */
+function hasFlag(argv: readonly string[], name: string): boolean {
+  const end = argv.indexOf('--')
+  return argv.slice(0, end === -1 ? argv.length : end).includes(name)
+}
+
+async function readVersion(): Promise<string> {
+  const text = await readFile(new URL('../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
+}

@@ -1,0 +1,146 @@
+import { readFile } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import { pawl, pawlProcess } from './pawl.js'
+
+const PACKAGE = new URL('../../packages/cli/', import.meta.url)
+
+/** The terms and what follows them, of one section of the help. */
+function termsOf(help: string, title: string): [string, string][] {
+  const [, rest = ''] = help.split(`\n${title}\n`)
+  const [section = ''] = rest.split('\n\n')
+  return [...section.matchAll(/^ {2}(\S+) {2,}(.+)$/gm)].map(([, term = '', about = '']) => [term, about])
+}
+
+const COMMANDS = [
+  'migrate',
+  'doctor',
+  'status',
+  'list',
+  'show',
+  'dead',
+  'resume',
+  'release',
+  'abandon',
+  'requeue',
+  'reap',
+  'drain',
+  'reconcile',
+  'diagram',
+  'help',
+]
+
+test('the help lists every command, and each has a help of its own', async () => {
+  const { exit, out } = await pawl(['help'])
+  expect(exit).toBe(0)
+  expect(termsOf(out, 'Commands').map(([name]) => name)).toEqual(COMMANDS)
+  expect((await pawl(['--help'])).out).toBe(out)
+  for (const name of COMMANDS) {
+    const help = await pawl(['help', name])
+    expect(help.exit).toBe(0)
+    expect(help.out).toMatch(new RegExp(`^Usage: pawl ${name}\\b`))
+    expect(help.out).toMatch(/^Exit codes\n {2}0 /m)
+    expect((await pawl([name, '--help'])).out).toBe(help.out)
+    expect((await pawl([name, '-h', 'too', 'many', 'words', 'here'])).out).toBe(help.out)
+  }
+})
+
+test("the README's table of commands is the help's, and so are its exit codes", async () => {
+  const readme = await readFile(new URL('README.md', PACKAGE), 'utf8')
+  const help = (await pawl(['help'])).out
+  const commands = [...readme.matchAll(/^\| `pawl ([a-z]+)[^|`]*` +\| (.+?) +\|$/gm)].map(
+    ([, name, summary]) => [name, summary],
+  )
+  expect(commands).toEqual(termsOf(help, 'Commands'))
+  const exits = [...readme.matchAll(/^\| (\d) +\| (.+?) +\|$/gm)].map(([, code, meaning]) => [code, meaning])
+  expect(exits).toEqual(termsOf(help, 'Exit codes'))
+})
+
+test("the README's usages are the commands' own", async () => {
+  const readme = await readFile(new URL('README.md', PACKAGE), 'utf8')
+  const usages = [...readme.matchAll(/^\| `(pawl [a-z]+[^`]*)` +\|/gm)].map(([, usage]) => usage)
+  expect(usages).toHaveLength(COMMANDS.length)
+  for (const usage of usages) {
+    const name = usage?.split(' ')[1] ?? ''
+    const [first] = (await pawl(['help', name])).out.split('\n')
+    expect(`Usage: ${usage} [options]`).toBe(first)
+  }
+})
+
+test("--version is the package's", async () => {
+  const { version } = JSON.parse(await readFile(new URL('package.json', PACKAGE), 'utf8')) as {
+    version: string
+  }
+  expect(await pawl(['--version'])).toEqual({ exit: 0, out: `${version}\n`, err: '' })
+  expect(await pawlProcess(['--version'], {})).toEqual({ exit: 0, out: `${version}\n`, err: '' })
+})
+
+const WRONG_USES: [argv: string[], says: string][] = [
+  [[], 'No command is given'],
+  [['stauts'], "no command 'stauts'. Did you mean status?"],
+  [['frobnicate'], "no command 'frobnicate'. pawl help"],
+  [['help', 'lst'], 'Did you mean list?'],
+  [['list', '--pipelin', 'x'], 'no option --pipelin. Did you mean --pipeline?'],
+  [['list', '--constructor'], 'no option --constructor.'],
+  [['status', '-x'], 'no option -x.'],
+  [['list', '--limit'], '--limit needs a value'],
+  [['list', '--limit', '0'], "--limit: '0' is no whole number from 1"],
+  [['list', '--limit', '5', '--limit', '6'], '--limit is given twice'],
+  [['list', '--pipeline', '--scope', 's'], '--pipeline needs a value'],
+  [['list', '--status', 'done'], "'done' is not one of unfinished, running"],
+  [['list', '--stuck-reason', 'x'], 'attempts_exhausted'],
+  [['list', '--older-than', '5 minutes'], 'like 30s, 5m, 2h, 7d'],
+  [['status', '--json=yes'], '--json takes no value'],
+  [['status', 'now'], "'now' is one argument too many"],
+  [['show', 'scope'], '<key> is missing. Usage: pawl show <scope> <key>'],
+  [['show', 'scope', 'key', 'more'], 'quote those with spaces'],
+  [['resume', 's', 'k'], '--reason is missing'],
+  [['resume', 's', 'k', '--reason', '  '], '--reason: it is empty'],
+  [['resume', 's', 'k', '--reason', 'r', '--result', '{}', '--not-executed'], 'exclude each other'],
+  [['resume', 's', 'k', '--reason', 'r', '--phase', 'p'], '--phase is for'],
+  [['resume', 's', 'k', '--reason', 'r', '--result', 'ch_1'], '--result: it is not JSON'],
+  [['release', 's', 'k'], '--reason is missing'],
+  [['abandon', 's', 'k', '--reason', 'r'], '--status is missing'],
+  [['abandon', 's', 'k', '--reason', 'r', '--status', '503'], 'no whole number from 200 to 499'],
+  [['abandon', 's', 'k', '--reason', 'r', '--status', '200', '--header', 'x'], "like 'location: /rides/1'"],
+  [['requeue', '--reason', 'r'], 'Say which jobs in one way'],
+  [['requeue', '--all', '--name', 'n', '--reason', 'r'], 'Say which jobs in one way'],
+  [['requeue', 'not-an-id', '--reason', 'r'], "'not-an-id' is no id of a job"],
+  [['requeue', '--all'], '--reason is missing'],
+  [['drain', 'create-ride'], 'like create-ride@1'],
+  [['drain', 'a@1', '--timeout', '1s'], '--timeout is for --wait'],
+  [['reconcile', 'm.mjs', '--from', '2026-01-01'], '--to is missing'],
+  [['reconcile', 'm.mjs', '--from', '2026-02-31', '--to', '2026-03-01'], 'is no moment'],
+  [['reconcile', 'm.mjs', '--from', '2026-01-01T00:00:00', '--to', '2026-03-01'], 'is no moment'],
+  [['reconcile', 'm.mjs', '--from', '2026-03-02', '--to', '2026-03-01'], '--to is not after --from'],
+  [['status', '--database-url', 'mysql://u:secret@h/d'], 'cannot be read'],
+  [
+    ['status', '--schema', 'No-Schema', '--database-url', 'postgresql://u:secret@h/d'],
+    'lower-case identifier',
+  ],
+  [['status'], 'set DATABASE_URL'],
+]
+
+test.each(WRONG_USES)('pawl %j: %s', async (argv, says) => {
+  const { exit, out, err } = await pawl(argv)
+  expect({ exit, out }).toEqual({ exit: 2, out: '' })
+  expect(err).toContain(says)
+  expect(err).toMatch(/^pawl: .+\n$/)
+  expect(err).not.toContain('secret')
+  const json = await pawl([...argv, '--json'])
+  expect(json).toMatchObject({ exit: 2, out: '' })
+  expect(JSON.parse(json.err)).toMatchObject({ error: { code: 'usage' } })
+})
+
+test('a process says the same, in one line, and ends with 2', async () => {
+  const { exit, out, err } = await pawlProcess(['stauts'], {})
+  expect({ exit, out }).toEqual({ exit: 2, out: '' })
+  expect(err).toBe("pawl: There is no command 'stauts'. Did you mean status? pawl help lists them all.\n")
+})
+
+test('options may stand before the command, and after -- nothing is an option', async () => {
+  expect((await pawl(['--schema', 'x', 'help', 'show'])).out).toMatch(/^Usage: pawl show/)
+  const { exit, err } = await pawl(['show', '--', '--json', '--help'])
+  expect(exit).toBe(2)
+  // As text: that --json is the name of a scope.
+  expect(err).toMatch(/^pawl: .*set DATABASE_URL/)
+})

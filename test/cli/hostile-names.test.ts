@@ -1,0 +1,124 @@
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { respond } from '@pawl/core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { dieAt } from '../support/die-at.js'
+import { createEngine, pipeline } from '../support/rides.js'
+import { TestDatabase } from '../support/test-database.js'
+import { envOf, pawl, pawlOn, spawnPawl } from './pawl.js'
+
+/** Keys and scopes come from clients: what is in them must not reach a terminal as it is. */
+
+const NAMES = [
+  'plain',
+  'two words',
+  'alice → "bob" it\'s',
+  'clear\u001B[2J\u001B[1;1Hscreen',
+  'title\u001B]0;owned\u0007',
+  'c1 csi \u009B31m red',
+  'new\nline\r\u2028and\u2029more',
+  'tab\tbed\u007F',
+  'right\u202Eto left\u2066',
+  'zero\u200Bwidth\uFEFF',
+  'tag\u{E0041}',
+  'back\\slash $HOME `id` $(id)',
+  '東京 🚕 é',
+  '--json',
+  "'",
+]
+
+/** Anything but a line break that a terminal does not simply print. */
+const UNSAFE = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await TestDatabase.create()
+  const failing = pipeline<null>({ name: 'failing', version: 1, maxAttempts: 1 })
+    .local('never', ({ scope }) => {
+      throw new Error(`cannot serve ${scope}`)
+    })
+    .finish(() => respond(204))
+  const engine = createEngine({ pool: database.pool(), schema: database.schema, pipelines: [failing] })
+  for (const name of NAMES) {
+    expect(await engine.execute(failing, { scope: name, key: name, input: null })).toMatchObject({
+      type: 'stuck',
+    })
+  }
+  await engine.close()
+})
+afterAll(() => database.drop())
+
+test('list has one safe line per key, and its columns stand in line', async () => {
+  const { exit, out } = await pawlOn(database, 'list')
+  expect(exit).toBe(0)
+  expect(out).not.toMatch(UNSAFE)
+  const lines = out.trimEnd().split('\n')
+  expect(lines).toHaveLength(1 + NAMES.length)
+  for (const line of lines.slice(1)) expect(line).toContain('failing@1')
+  const column = lines[0]?.indexOf('PIPELINE')
+  const narrow = lines.filter((line) => !line.includes('東京'))
+  for (const line of narrow.slice(1)) expect(line.indexOf('failing@1')).toBe(column)
+})
+
+test('--json is as safe, and exact', async () => {
+  const { out } = await pawlOn(database, 'list', '--json')
+  expect(out).not.toMatch(UNSAFE)
+  const { keys } = JSON.parse(out) as { keys: { scope: string; key: string; lastError: string }[] }
+  expect(keys.map(({ scope }) => scope)).toEqual(NAMES)
+  expect(keys.map(({ key }) => key)).toEqual(NAMES)
+})
+
+test.each(NAMES)('show, resume and the error for %j are safe', async (name) => {
+  const shown = await pawlOn(database, 'show', '--', name, name)
+  expect(shown).toMatchObject({ exit: 0, err: '' })
+  expect(shown.out).not.toMatch(UNSAFE)
+  const missing = await pawlOn(database, 'show', '--', name, 'no such key')
+  expect(missing.exit).toBe(1)
+  expect(missing.err).not.toMatch(UNSAFE)
+  expect(missing.err.trimEnd()).not.toContain('\n')
+})
+
+test('what somebody typed is safe in errors, too', async () => {
+  for (const argv of [
+    ['\u001B[2J'],
+    ['status', '\u001B[2J'],
+    ['list', '--\u001B[2J'],
+    ['drain', '\u001B[2J'],
+  ]) {
+    const { exit, err } = await pawlOn(database, ...argv)
+    expect(exit).toBe(2)
+    expect(err).not.toMatch(UNSAFE)
+  }
+})
+
+test('the command that status tells to run means the same key in a shell', async () => {
+  const slow = pipeline<null>({ name: 'slow', version: 1 })
+    .foreign('called', { call: async () => null })
+    .finish(() => respond(204))
+  // One of each kind of quoting, since each dies once.
+  const names = ['alice → "bob" it\'s', 'new\nline \u202E\u{E0041}', 'back\\slash $HOME `id` $(id)', '--json']
+  for (const name of names) {
+    const request = { scope: name, key: `${name}.`, input: null }
+    await dieAt(database, { pipelines: [slow] }, 'called/call#1:after', (doomed) =>
+      doomed.execute(slow, request),
+    )
+    const { out } = await pawlOn(database, 'status')
+    expect(out).not.toMatch(UNSAFE)
+    const [, command = ''] = /ran out .* ago: pawl (show .*)$/m.exec(out) ?? []
+    const words = execFileSync('bash', ['-c', `printf '%s\\0' ${command}`], { encoding: 'utf8' }).split('\0')
+    const [show = '', ...rest] = words.slice(0, -1)
+    const shown = await pawl([show, '--json', ...rest], { env: envOf(database) })
+    expect(JSON.parse(shown.out)).toMatchObject({ key: { scope: request.scope, key: request.key } })
+    await database.rows('DELETE FROM pawl.idempotency_keys WHERE key = $1', [request.key])
+  }
+})
+
+test('a reader that leaves early is no error', async () => {
+  const child = spawnPawl(['migrate', '--print'], {})
+  // Before it can have written anything: all that it writes fails.
+  child.stdout.destroy()
+  let err = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text))
+  const [exit] = (await once(child, 'close')) as [number]
+  expect({ exit, err }).toEqual({ exit: 0, err: '' })
+})

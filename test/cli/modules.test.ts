@@ -1,0 +1,137 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { TestDatabase } from '../support/test-database.js'
+import { engineOn, ORDER, placeOrder } from './filled-database.js'
+import { pawl, pawlOn, pawlProcess } from './pawl.js'
+
+/** Commands that import a module of the user's. */
+
+describe('diagram', () => {
+  test('draws every pipeline that the module exports, once', async () => {
+    const { exit, out } = await pawl(['diagram', 'pipelines.mjs'])
+    expect(exit).toBe(0)
+    expect([...out.matchAll(/^%% (.+)$/gm)].map(([, name]) => name)).toEqual([
+      'listed@1',
+      'listed@2',
+      'registered@3',
+      'single@1',
+    ])
+    expect(out.match(/^stateDiagram-v2$/gm)).toHaveLength(4)
+    expect(out).toContain('prepared --> paid: call paid (keyed), settle')
+  })
+
+  test('--name picks one', async () => {
+    const { out } = await pawl(['diagram', 'pipelines.mjs', '--name', 'single', '--json'])
+    expect(JSON.parse(out)).toEqual({
+      pipelines: [{ name: 'single', version: 1, diagram: expect.stringMatching(/^stateDiagram-v2\n/) }],
+    })
+    const other = await pawl(['diagram', 'pipelines.mjs', '--name', 'double'])
+    expect(other).toMatchObject({
+      exit: 1,
+      out: '',
+      err: expect.stringContaining('listed, listed, registered, single'),
+    })
+  })
+
+  const WRONG: [path: string, says: string][] = [
+    ['no-such-file.mjs', 'cannot be loaded: Cannot find module'],
+    ['throws.mjs', 'cannot be loaded: no such configuration'],
+    ['no-pipelines.mjs', 'exports no pipeline'],
+    ['no-such-file.ts', 'Name the compiled file'],
+  ]
+  test.each(WRONG)('%s: %s', async (path, says) => {
+    const { exit, out, err } = await pawlProcess(['diagram', path], {})
+    expect({ exit, out }).toEqual({ exit: 1, out: '' })
+    expect(err).toContain(says)
+    expect(err).toMatch(/^pawl: [^\n]+\n$/)
+  })
+
+  test('a module that keeps the process alive does not', async () => {
+    expect(await pawlProcess(['diagram', 'stays-alive.mjs'], {})).toMatchObject({ exit: 0, err: '' })
+  })
+})
+
+/** A day from today, as people write it. */
+function day(offset: number): string {
+  return new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10)
+}
+
+describe('reconcile', () => {
+  let database: TestDatabase
+  let folder: string
+  let providerKey: string
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'pawl-cli-'))
+    database = await TestDatabase.create()
+    const engine = engineOn(database)
+    await engine.execute(placeOrder, { scope: 'shop', key: 'k', input: ORDER })
+    await engine.close()
+    const [effect] = await database.rows<{ provider_key: string }>('SELECT provider_key FROM pawl.effects')
+    providerKey = effect?.provider_key ?? ''
+  })
+  afterAll(async () => {
+    await database.drop()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  /** A module with the provider's records; they happened now. */
+  async function moduleOf(name: string, records: readonly object[], more = ''): Promise<string> {
+    const path = join(folder, `${name}.mjs`)
+    const list = JSON.stringify(records)
+    await writeFile(
+      path,
+      `export default async () => ${list}.map((r) => ({ at: new Date(), ...r }))\n${more}`,
+    )
+    return path
+  }
+
+  const WINDOW = ['--from', day(-1), '--to', day(2)]
+
+  test('both sides agree', async () => {
+    const path = await moduleOf('agrees', [{ reference: 'ch_1', providerKey }])
+    const { exit, out } = await pawlOn(database, 'reconcile', path, ...WINDOW)
+    expect(exit).toBe(0)
+    expect(out).toMatch(/^Matched +1$/m)
+    expect(out).toMatch(/^Both sides agree\.$/m)
+  })
+
+  test('one is missing here, another there', async () => {
+    const path = await moduleOf('misses', [{ reference: 'ch_planted', detail: { amount: 5 } }])
+    const { exit, out } = await pawlOn(database, 'reconcile', path, ...WINDOW)
+    expect(exit).toBe(3)
+    expect(out).toMatch(/^Missing here: .*\nTIME.*\n.+ ch_planted +— +\{"amount":5\}$/m)
+    expect(out).toMatch(/^Missing there: .*\nTIME.*\n.+ ch_1 +paid +place-order@2 +shop +k /m)
+    const json = await pawlOn(database, 'reconcile', path, ...WINDOW, '--json')
+    expect(json.exit).toBe(3)
+    expect(JSON.parse(json.out)).toMatchObject({
+      matched: 0,
+      missingHere: [{ reference: 'ch_planted' }],
+      missingThere: [{ reference: 'ch_1', scope: 'shop', key: 'k' }],
+      different: [],
+    })
+  })
+
+  test('differs and effects of the module count', async () => {
+    const records = [{ reference: 'ch_1', detail: { amount: 5 } }]
+    const differs = `export const differs = (effect, { detail }) => 'amount is ' + detail.amount`
+    const different = await pawlOn(
+      database,
+      'reconcile',
+      await moduleOf('differs', records, differs),
+      ...WINDOW,
+    )
+    expect(different.exit).toBe(3)
+    expect(different.out).toMatch(/^content +amount is 5$/m)
+    const other = await moduleOf('other', [], `export const effects = ['refund']`)
+    expect(await pawlOn(database, 'reconcile', other, ...WINDOW)).toMatchObject({ exit: 0 })
+  })
+
+  test('a module without the function, or with wrong records, is told of', async () => {
+    const none = await pawlOn(database, 'reconcile', 'no-pipelines.mjs', ...WINDOW)
+    expect(none).toMatchObject({ exit: 1, err: expect.stringContaining("nor as its export 'records'") })
+    const wrong = await pawlOn(database, 'reconcile', await moduleOf('wrong', [{ reference: 7 }]), ...WINDOW)
+    expect(wrong).toMatchObject({ exit: 1, out: '', err: expect.stringContaining('reference') })
+  })
+})

@@ -1,0 +1,327 @@
+import { randomUUID } from 'node:crypto'
+import { type AnyPipeline, createBackground, type Engine, respond } from '@pawl/core'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { dieAt } from '../support/die-at.js'
+import { createEngine, type Database, pipeline } from '../support/rides.js'
+import { gate } from '../support/signals.js'
+import { TestDatabase } from '../support/test-database.js'
+import {
+  breakImport,
+  buryJobs,
+  engineOn,
+  importOrderOn,
+  mendImport,
+  ORDER,
+  placeOrder,
+  sendParcel,
+} from './filled-database.js'
+import { pawlOn } from './pawl.js'
+
+/** Steps that an operator takes, and what becomes of the keys. */
+
+let database: TestDatabase
+let engine: Engine<Database>
+beforeEach(async () => {
+  database = await TestDatabase.create()
+  engine = engineOn(database)
+})
+afterEach(async () => {
+  await engine.close()
+  await database.drop()
+})
+
+const REASON = ['--reason', 'Ticket 4711']
+const REQUEST = { scope: 'shop', key: 'k', input: ORDER }
+
+function complete(by: Engine<Database> = engine) {
+  return createBackground({ engine: by }).completer?.runOnce()
+}
+
+interface Note {
+  readonly action: string
+  readonly actor: string
+  readonly reason: string
+}
+
+/** Who did what, as `pawl show` tells it. */
+async function interventions(scope = 'shop', key = 'k'): Promise<Note[]> {
+  const { out } = await pawlOn(database, 'show', '--json', scope, key)
+  const { interventions: notes } = JSON.parse(out) as { interventions: Note[] }
+  return notes.map(({ action, actor, reason }) => ({ action, actor, reason }))
+}
+
+test('a poison request: stuck at the cap, seen in status, resumed by hand after the fix, finished by the completer', async () => {
+  const importOrder = importOrderOn(database)
+  const own = createEngine({ pool: database.pool(), schema: database.schema, pipelines: [importOrder] })
+  breakImport(database, 'no such column')
+  while ((await own.execute(importOrder, REQUEST)).type !== 'stuck');
+  const status = await pawlOn(database, 'status')
+  expect(status.exit).toBe(3)
+  expect(status.out).toMatch(/^Stuck +1 attempts_exhausted$/m)
+  expect(status.out).toMatch(/^import-order +1 +order_read +0 +0 +0 +1 /m)
+  await complete(own)
+  expect((await pawlOn(database, 'status')).exit).toBe(3)
+
+  mendImport(database)
+  const resumed = await pawlOn(database, 'resume', 'shop', 'k', '--reason', 'column added')
+  expect(resumed).toMatchObject({ exit: 0, out: expect.stringMatching(/^Resumed\./), err: '' })
+  await complete(own)
+  expect(await own.execute(importOrder, REQUEST)).toMatchObject({
+    type: 'replayed',
+    response: { status: 201 },
+  })
+  expect(await pawlOn(database, 'status')).toMatchObject({ exit: 0 })
+  expect(await interventions()).toEqual([{ action: 'resume', actor: 'anna@ops-1', reason: 'column added' }])
+  await own.close()
+})
+
+describe('a call in doubt', () => {
+  beforeEach(async () => {
+    expect(await engine.execute(sendParcel, REQUEST)).toMatchObject({
+      type: 'stuck',
+      reason: 'unknown_outcome',
+    })
+  })
+
+  test('is not resumed before somebody says what became of it', async () => {
+    const { exit, out, err } = await pawlOn(database, 'resume', 'shop', 'k', ...REASON)
+    expect({ exit, out }).toEqual({ exit: 1, out: '' })
+    expect(err).toContain('call of parcel_sent was executed is not known')
+    expect(err).toContain('--not-executed or --result')
+    expect(await interventions()).toEqual([])
+  })
+
+  test('--result: settled with what the operator found', async () => {
+    const result = JSON.stringify({ tracking: 'T-1' })
+    expect(await pawlOn(database, 'resume', 'shop', 'k', ...REASON, '--result', result)).toMatchObject({
+      exit: 0,
+    })
+    await complete()
+    const outcome = await engine.execute(sendParcel, REQUEST)
+    expect(outcome).toMatchObject({ type: 'replayed', response: { status: 200 } })
+    expect((await pawlOn(database, 'show', 'shop', 'k')).out).toMatch(/^Effects\nTIME.*\n.* T-1 /m)
+  })
+
+  test('--not-executed: made again', async () => {
+    expect(await pawlOn(database, 'resume', 'shop', 'k', ...REASON, '--not-executed')).toMatchObject({
+      exit: 0,
+    })
+    await complete()
+    // It is cut off again: what matters is that it was made.
+    expect(await engine.execute(sendParcel, REQUEST)).toMatchObject({
+      type: 'stuck',
+      reason: 'unknown_outcome',
+    })
+    expect((await engine.inspect('shop', 'k'))?.fence).toBeGreaterThan(1)
+  })
+
+  test('--phase has to be that of the call', async () => {
+    const argv = ['resume', 'shop', 'k', ...REASON, '--not-executed', '--phase'] as const
+    const wrong = await pawlOn(database, ...argv, 'paid')
+    expect(wrong).toMatchObject({ exit: 1, out: '', err: expect.stringContaining('parcel_sent') })
+    expect(await pawlOn(database, ...argv, 'parcel_sent')).toMatchObject({ exit: 0 })
+  })
+
+  test('abandoned: the client gets what the operator gives, from then on', async () => {
+    const response = ['--status', '410', '--body', '{"sorry":true}', '--header', 'Location: /help: now']
+    expect(
+      await pawlOn(database, 'abandon', 'shop', 'k', ...REASON, ...response, '--retention', '2h'),
+    ).toMatchObject({
+      exit: 0,
+      out: 'Abandoned. Retries of its client get 410 from now on.\n',
+    })
+    const outcome = await engine.execute(sendParcel, REQUEST)
+    if (outcome.type !== 'replayed') throw new Error(outcome.type)
+    expect(outcome.response).toMatchObject({ status: 410, headers: { location: '/help: now' } })
+    expect(outcome.response.body.toString()).toBe('{"sorry":true}')
+    expect(await interventions()).toEqual([{ action: 'abandon', actor: 'anna@ops-1', reason: 'Ticket 4711' }])
+    // What the operator gave is what the client gets: not for every terminal.
+    for (const form of [[], ['--json']]) {
+      expect((await pawlOn(database, 'show', 'shop', 'k', ...form)).out).not.toContain('sorry')
+      expect((await pawlOn(database, 'show', 'shop', 'k', '--reveal', ...form)).out).toContain('sorry')
+    }
+    const rows = await database.rows<{ kept: string }>(
+      `SELECT round(extract(epoch FROM expires_at - updated_at) / 3600)::text AS kept FROM pawl.idempotency_keys`,
+    )
+    expect(rows).toEqual([{ kept: '2' }])
+  })
+
+  test('a response that cannot be stored is wrong usage', async () => {
+    const end = await pawlOn(database, 'abandon', 'shop', 'k', ...REASON, '--status', '429')
+    expect(end).toMatchObject({ exit: 2, err: expect.stringContaining('429') })
+  })
+
+  test('--json gives the key, without what its client sent', async () => {
+    const { out } = await pawlOn(database, 'resume', 'shop', 'k', ...REASON, '--not-executed', '--json')
+    expect(JSON.parse(out)).toMatchObject({
+      type: 'done',
+      key: { status: 'running', input: { redacted: true } },
+    })
+    expect(out).not.toContain(ORDER.card)
+  })
+})
+
+test('what is not stuck is neither resumed nor abandoned', async () => {
+  await engine.execute(placeOrder, REQUEST)
+  for (const argv of [['resume'], ['abandon', '--status', '410'], ['release']]) {
+    const [name = '', ...more] = argv
+    const end = await pawlOn(database, name, 'shop', 'k', ...REASON, ...more, '--json')
+    expect(end, name).toMatchObject({ exit: 1, out: '' })
+    expect(JSON.parse(end.err), name).toMatchObject({ error: { code: 'refused' } })
+  }
+  expect(await interventions()).toEqual([])
+})
+
+test('the timeline says where another took over', async () => {
+  await dieAt(database, { pipelines: [placeOrder] }, 'paid/call#1:after', (doomed) =>
+    doomed.execute(placeOrder, REQUEST),
+  )
+  await complete()
+  const { out } = await pawlOn(database, 'show', 'shop', 'k')
+  expect(out.match(/^.* taken over$/gm)).toEqual([expect.stringMatching(/ paid +2 +taken over$/)])
+})
+
+test('a key that was left for the completer is taken over from nobody', async () => {
+  await engine.enqueue(placeOrder, REQUEST)
+  await complete()
+  const { out } = await pawlOn(database, 'show', 'shop', 'k')
+  expect(out).toMatch(/ finished +2$/m)
+  expect(out).not.toContain('taken over')
+})
+
+test('release takes the key from its holder, and another goes on at once', async () => {
+  const first = gate()
+  const reached = gate()
+  let calls = 0
+  const slow = pipeline<null>({ name: 'slow', version: 1 })
+    .foreign('called', {
+      call: async () => {
+        calls++
+        if (calls > 1) return null
+        reached.open()
+        await first.opened
+        return null
+      },
+    })
+    .finish(() => respond(204))
+  const pipelines: AnyPipeline<Database>[] = [slow]
+  const holder = createEngine({ pool: database.pool(), schema: database.schema, pipelines })
+  const other = createEngine({ pool: database.pool(), schema: database.schema, pipelines })
+  const request = { scope: 'shop', key: 'held', input: null }
+  const running = holder.execute(slow, request)
+  await reached.opened
+  expect(await complete(other)).toMatchObject({ found: 0 })
+  expect(await pawlOn(database, 'release', 'shop', 'held', ...REASON)).toMatchObject({
+    exit: 0,
+    out: expect.stringMatching(/^Released\./),
+  })
+  await complete(other)
+  expect(await other.execute(slow, request)).toMatchObject({ type: 'replayed', response: { status: 204 } })
+  first.open()
+  await running
+  expect(await interventions('shop', 'held')).toEqual([
+    { action: 'release', actor: 'anna@ops-1', reason: 'Ticket 4711' },
+  ])
+  await Promise.all([holder.close(), other.close()])
+})
+
+async function deadIds(): Promise<string[]> {
+  const { jobs } = JSON.parse((await pawlOn(database, 'dead', '--json')).out) as {
+    jobs: { jobId: string }[]
+  }
+  return jobs.map(({ jobId }) => jobId)
+}
+
+describe('requeue', () => {
+  /** Two dead jobs. */
+  beforeEach(async () => {
+    for (const key of ['a', 'b']) await engine.execute(placeOrder, { ...REQUEST, key })
+    await buryJobs(engine, 'mailbox is full')
+  })
+
+  test('by ids', async () => {
+    const [first = '', second = ''] = await deadIds()
+    expect(await pawlOn(database, 'requeue', first, first, ...REASON)).toMatchObject({
+      exit: 0,
+      out: 'Requeued 1 job.\n',
+    })
+    expect(await deadIds()).toEqual([second])
+    // The one waits now, the other is dead, and a third never was.
+    const mixed = await pawlOn(database, 'requeue', first, second, ...REASON, '--json')
+    expect(mixed.exit).toBe(3)
+    expect(JSON.parse(mixed.out)).toEqual({ requeued: 1, notDead: 1 })
+    const none = await pawlOn(database, 'requeue', randomUUID(), ...REASON)
+    expect(none).toMatchObject({
+      exit: 1,
+      out: '',
+      err: expect.stringContaining('None of these jobs is dead'),
+    })
+  })
+
+  test('by name', async () => {
+    expect((await pawlOn(database, 'requeue', '--name', 'other', ...REASON)).out).toBe('Requeued 0 jobs.\n')
+    expect(await deadIds()).toHaveLength(2)
+    expect((await pawlOn(database, 'requeue', '--name', 'send_receipt', ...REASON)).out).toBe(
+      'Requeued 2 jobs.\n',
+    )
+    expect(await deadIds()).toEqual([])
+  })
+
+  test('all, with a note of who and why', async () => {
+    const argv = ['requeue', '--all', '--reason', 'mailbox emptied', '--actor', 'bob']
+    expect(await pawlOn(database, ...argv)).toMatchObject({ exit: 0, out: 'Requeued 2 jobs.\n' })
+    expect(await deadIds()).toEqual([])
+    const notes = await database.rows('SELECT DISTINCT action, actor, reason FROM pawl.interventions')
+    expect(notes).toEqual([{ action: 'requeue', actor: 'bob', reason: 'mailbox emptied' }])
+  })
+})
+
+test('reap deletes what has expired, and nothing else', async () => {
+  for (const key of ['old', 'new']) await engine.execute(placeOrder, { ...REQUEST, key })
+  await database.rows(
+    `UPDATE pawl.idempotency_keys SET expires_at = clock_timestamp() - interval '1 s' WHERE key = 'old'`,
+  )
+  const { exit, out } = await pawlOn(database, 'reap')
+  expect(exit).toBe(0)
+  expect(out).toMatch(/^Deleted keys +1$/m)
+  expect(await database.rows('SELECT key FROM pawl.idempotency_keys')).toEqual([{ key: 'new' }])
+  const json = await pawlOn(database, 'reap', '--json', '--reason', 'disk is full')
+  expect(JSON.parse(json.out)).toMatchObject({ deleted: 0 })
+})
+
+describe('drain', () => {
+  beforeEach(async () => {
+    await engine.enqueue(placeOrder, REQUEST)
+  })
+
+  test('tells what is left', async () => {
+    const { exit, out } = await pawlOn(database, 'drain', 'place-order@2')
+    expect(exit).toBe(3)
+    expect(out).toMatch(/^place-order +2 +started +0 +0 +1 +0 /m)
+    expect(out).toMatch(/^1 of place-order@2 in flight\.$/m)
+    expect(await pawlOn(database, 'drain', 'place-order@1')).toMatchObject({ exit: 0 })
+    const json = await pawlOn(database, 'drain', 'place-order@2', '--json')
+    expect(JSON.parse(json.out)).toMatchObject({ pipeline: 'place-order', version: 2, left: 1 })
+  })
+
+  test('--wait ends when nothing is left', async () => {
+    const waiting = pawlOn(database, 'drain', 'place-order@2', '--wait')
+    await complete()
+    expect(await waiting).toMatchObject({ exit: 0, out: 'Nothing of place-order@2 is in flight.\n' })
+  })
+
+  test('--timeout ends the waiting', async () => {
+    const { exit, out, err } = await pawlOn(database, 'drain', 'place-order@2', '--wait', '--timeout', '10ms')
+    expect(exit).toBe(3)
+    expect(out).toMatch(/^1 of place-order@2 in flight\.$/m)
+    expect(err).toBe('1 in flight …\n')
+  })
+})
+
+test('the actor is that of the option, else that of the environment', async () => {
+  await engine.execute(sendParcel, REQUEST)
+  await pawlOn(database, 'resume', 'shop', 'k', ...REASON, '--not-executed', '--actor', 'bob')
+  await complete()
+  await pawlOn(database, 'resume', 'shop', 'k', ...REASON, '--not-executed')
+  expect((await interventions()).map(({ actor }) => actor).toSorted()).toEqual(['anna@ops-1', 'bob'])
+})
