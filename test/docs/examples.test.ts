@@ -43,6 +43,7 @@ declare global {
     isUnknownNumber(error: unknown): boolean
     isLineBusy(error: unknown): boolean
   }
+  const queue: { send(name: string, payload: unknown, options: { id: string }): Promise<void> }
   const log: Record<'warn' | 'error', (fields: object, message: string) => void>
   function isCardDeclined(error: unknown): boolean
   function userOfToken(authorization: string | undefined): Promise<{ id: string } | null>
@@ -69,6 +70,7 @@ beforeAll(async () => {
     'packages/core/README.md',
     'packages/fastify-adapter/README.md',
     'packages/graphile-worker/README.md',
+    'packages/cli/README.md',
     ...(await readdir(join(ROOT, 'docs'))).map((name) => `docs/${name}`),
   ]
   const blocks = await Promise.all(
