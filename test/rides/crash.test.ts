@@ -8,7 +8,7 @@ import {
   pointOf,
   trailOf,
 } from '../support/rides-client.js'
-import { Rides, type RidesProcess, until } from '../support/rides-processes.js'
+import { type ApiOptions, Rides, type RidesProcess, until } from '../support/rides-processes.js'
 
 const rides = await Rides.start()
 afterAll(() => rides.end())
@@ -20,8 +20,13 @@ afterEach(async () => {
 /** Short, since tests wait for it; long enough for the stand-in to answer on a busy machine. */
 const STRIPE_TIMEOUT_MS = 1_000
 
+/** Without completers: here it is the client who comes back, and what it meets must not depend on who is faster. */
+function startApi(options: ApiOptions = {}): Promise<RidesProcess> {
+  return rides.startApi({ ...options, env: { BACKGROUND: 'off', ...options.env } })
+}
+
 // Always up: what takes over from the processes that are killed.
-const survivor = await rides.startApi({ env: { STRIPE_TIMEOUT_MS: String(STRIPE_TIMEOUT_MS) } })
+const survivor = await startApi({ env: { STRIPE_TIMEOUT_MS: String(STRIPE_TIMEOUT_MS) } })
 
 /** Nobody works off the queue here, so each receipt that was ever staged is still in it. */
 async function expectOneJobPerCharge(): Promise<void> {
@@ -66,7 +71,7 @@ describe('a process killed by SIGKILL', () => {
     ['at charge_created', 'pawl:phase_committed charge_created', 'charge_created'],
     ['at finished, before the answer', 'pawl:finished', 'finished'],
   ])('%s', async (_, crashAt, point) => {
-    const api = await rides.startApi({ crashAt })
+    const api = await startApi({ crashAt })
     const key = newKey()
     expect(await statusOf(api, key)).toBe(null)
     expect(await api.ended).toBe('SIGKILL')
@@ -75,7 +80,7 @@ describe('a process killed by SIGKILL', () => {
   })
 
   test('after the provider charged, before the charge was recorded', async () => {
-    const api = await rides.startApi()
+    const api = await startApi()
     const key = newKey()
     const { answer } = await sendUntilCharged(api, key)
     await api.kill()
@@ -92,7 +97,7 @@ describe('a process killed by SIGKILL', () => {
       'pawl:phase_committed charge_created',
     ]
     // Side by side, since nothing reaches the later ones before their turn.
-    const apis = await Promise.all(points.map((crashAt) => rides.startApi({ crashAt })))
+    const apis = await Promise.all(points.map((crashAt) => startApi({ crashAt })))
     for (const api of apis) {
       while ((await statusOf(api, key)) !== null);
       expect(await api.ended).toBe('SIGKILL')
@@ -103,7 +108,7 @@ describe('a process killed by SIGKILL', () => {
 
 describe('of two servers', () => {
   test('one is killed with rides under way; the other goes on, and ends these as well', async () => {
-    const api = await rides.startApi()
+    const api = await startApi()
     const [lost, own] = [keys(4), keys(4)]
     await rides.provoke(...lost.map(() => 'slow' as const))
     const charged = (await rides.ledger()).length + lost.length
@@ -117,7 +122,7 @@ describe('of two servers', () => {
   })
 
   test('both get the same key at once, and one ride comes of it', async () => {
-    const api = await rides.startApi()
+    const api = await startApi()
     const key = newKey()
     const urls = [api.url, survivor.url, api.url, survivor.url]
     const all = await Promise.all(urls.map((url) => askUntilAnswered(() => url, key)))
@@ -128,7 +133,7 @@ describe('of two servers', () => {
 
 describe('a frozen process that is overtaken and woken', () => {
   test('at ride_created', async () => {
-    const api = await rides.startApi({
+    const api = await startApi({
       crashAt: 'pawl:phase_committed ride_created',
       crashSignal: 'SIGSTOP',
     })
@@ -142,7 +147,7 @@ describe('a frozen process that is overtaken and woken', () => {
   })
 
   test('while the answer of the provider is on its way', async () => {
-    const api = await rides.startApi()
+    const api = await startApi()
     const key = newKey()
     const { answer } = await sendUntilCharged(api, key)
     api.signal('SIGSTOP')

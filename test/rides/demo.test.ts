@@ -8,8 +8,8 @@ import { promisify } from 'node:util'
 import { afterAll, afterEach, describe, expect, inject, test } from 'vitest'
 import { onServer, RIDES_DIST, until } from '../support/rides-processes.js'
 
-/** Under a minute is what the demo promises; a busy machine gets twice that. */
-const STORY_TIMEOUT_MS = 120_000
+/** Under a minute is what the demo promises; a busy machine gets four times that. */
+const STORY_TIMEOUT_MS = 240_000
 
 /** `RIDES_CHAOS=2000 RIDES_SEED=7 npm test -- rides/demo` runs the same with more rides, or another seed. */
 const { RIDES_CHAOS = '40', RIDES_SEED = '1' } = process.env
@@ -117,7 +117,7 @@ test(
       'frozen, overtaken, woken: 1 of 1',
       'two failures of the provider: 1 of 1',
       'card declined; sent twice: 0 of 1',
-      'kill -9, and the client never retries: 0 of 1',
+      'kill -9, and the client never retries: 1 of 1',
     ])
   },
 )
@@ -128,10 +128,9 @@ async function expectChaosToHold(rides: number, seed: number): Promise<void> {
   const { how, out, errors } = await startDemo(args, { DATABASE_URL: inject('databaseUrl') }).ended
   expect({ how, errors }).toEqual({ how: '0', errors: '' })
   const { ok, verdicts } = JSON.parse(out) as { ok: boolean; verdicts: Verdict[] }
-  expect({ ok, verdicts }).toEqual({
-    ok: true,
-    verdicts: [expect.objectContaining({ charges: rides, rides })],
-  })
+  expect(verdicts.filter((verdict) => !verdict.ok || verdict.wrong.length > 0)).toEqual([])
+  const sum = (what: 'charges' | 'rides') => verdicts.reduce((total, { [what]: count }) => total + count, 0)
+  expect({ ok, charges: sum('charges'), rides: sum('rides') }).toEqual({ ok: true, charges: rides, rides })
   // Another run on the same server may have dropped some.
   const names = before.map(({ datname }) => String(datname))
   expect(names).toEqual(expect.arrayContaining((await databases()).map(({ datname }) => String(datname))))

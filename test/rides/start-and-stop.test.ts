@@ -40,11 +40,18 @@ test('on SIGTERM a running request is still answered, and the server ends with 0
 test.each(['server.js', 'worker.js'])(
   '%s says all that is wrong with its environment, and ends with 1',
   async (script) => {
-    const numbers = { PORT: '70000', STRIPE_TIMEOUT_MS: '-1', LEASE_MS: 'soon', POOL_MAX: '0' }
-    const wrong = new RidesProcess(script, { ...numbers, STRIPE_API_BASE: 'nowhere' })
+    const values = {
+      PORT: '70000',
+      STRIPE_TIMEOUT_MS: '-1',
+      LEASE_MS: 'soon',
+      POOL_MAX: '0',
+      BACKGROUND: 'yes',
+    }
+    const wrong = new RidesProcess(script, { ...values, STRIPE_API_BASE: 'nowhere' })
     expect(await wrong.ended).toBe('1')
     expect(wrong.out).toEqual([])
     expect(wrong.errors.toSorted()).toEqual([
+      expect.stringMatching(/^BACKGROUND is 'yes'; /),
       expect.stringMatching(/^DATABASE_URL is not set; /),
       expect.stringMatching(/^LEASE_MS is 'soon'; /),
       // The worker charges nobody.

@@ -26,7 +26,13 @@ export async function buildApp({ engine, createRide, logger }: AppOptions): Prom
   // Everything in here is for riders with a token.
   await app.register(async (riders) => {
     authenticate(riders, engine.db)
-    await riders.register(fastifyPawl, { engine, scope: (request) => request.user?.id, enforce: 'error' })
+    await riders.register(fastifyPawl, {
+      engine,
+      scope: (request) => request.user?.id,
+      enforce: 'error',
+      // A rider may ask for 202 at once; the completer of `server.ts` does the rest.
+      respondAsync: true,
+    })
     const typed = riders.withTypeProvider<TypeBoxTypeProvider>()
 
     typed.post('/rides', { schema: { body: RideRequest }, idempotency: true }, (request) =>

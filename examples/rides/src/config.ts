@@ -10,6 +10,8 @@ export interface Config {
   readonly stripeTimeoutMs: number
   readonly leaseMs: number | null
   readonly poolMax: number
+  /** Whether the API's process also finishes abandoned requests and deletes expired keys. */
+  readonly background: 'on' | 'off'
 }
 
 /** Below the 30 s that the engine gives a call: the SDK's own error says more than a call that was cut off. */
@@ -38,6 +40,12 @@ export function readConfig(env: NodeJS.ProcessEnv, { charges = true } = {}): Con
     problems.push(`${name} is '${text}'; it takes an address such as http://127.0.0.1:12111.`)
     return null
   }
+  const onOrOff = (name: string): 'on' | 'off' => {
+    const text = env[name] || 'on'
+    if (text === 'on' || text === 'off') return text
+    problems.push(`${name} is '${text}'; it takes on or off.`)
+    return 'on'
+  }
   const config = {
     host: env['HOST'] || '127.0.0.1',
     port: wholeNumber('PORT', 3_000, 0, 65_535) ?? 0,
@@ -47,6 +55,7 @@ export function readConfig(env: NodeJS.ProcessEnv, { charges = true } = {}): Con
     stripeTimeoutMs: wholeNumber('STRIPE_TIMEOUT_MS', STRIPE_TIMEOUT_MS, 1, 29_000) ?? STRIPE_TIMEOUT_MS,
     leaseMs: wholeNumber('LEASE_MS', null, 100, 3_600_000),
     poolMax: wholeNumber('POOL_MAX', 10, 1, 1_000) ?? 10,
+    background: onOrOff('BACKGROUND'),
   }
   if (config.databaseUrl === '')
     problems.push('DATABASE_URL is not set; it takes postgresql://user@host/database.')

@@ -1,12 +1,14 @@
+import { createBackground } from '@pawl/core'
 import { graphileStager } from '@pawl/graphile-worker'
 import pg from 'pg'
 import { buildApp } from './app.js'
 import { readConfig } from './config.js'
 import { createRideWith } from './create-ride.js'
 import { createEngine } from './database.js'
-import { drainOnSignal, exitOnError } from './process.js'
+import { logBackground } from './log-background.js'
 import { migrate } from './migrate.js'
 import { stripePayments } from './payments.js'
+import { drainOnSignal, exitOnError } from './process.js'
 
 /** The API's process. Any number of them may share one database. */
 async function main(): Promise<void> {
@@ -27,11 +29,19 @@ async function main(): Promise<void> {
   })
 
   const app = await buildApp({ engine, createRide, logger: true })
+  logBackground(app.log)
+  // No relay: `graphileStager` puts jobs straight into their queue.
+  const background = createBackground({
+    engine,
+    ...(config.background === 'on' ? {} : { completer: false, reaper: false }),
+  })
   drainOnSignal(async () => {
-    await app.close()
+    // Side by side: from here on neither begins anything, and neither waits for the other to end what it has begun.
+    await Promise.all([background.stop(), app.close()])
     await pool.end()
   })
   await app.listen({ host: config.host, port: config.port })
+  background.start()
 }
 
 await main().catch(exitOnError)

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Client } from './client.js'
+import { type Answer, Client } from './client.js'
 import type { Stage } from './scenarios.js'
 import type { Service } from './service.js'
 import { Story } from './story.js'
@@ -10,6 +10,10 @@ const CLIENTS = 8
 const PROCESSES = 2
 /** Of the API, on a machine with nothing else to do. */
 const USUAL_START_MS = 1_000
+/** Of the rides: asked for once only. Most of these are answered all the same; some meet a kill. */
+const LEAVING_SHARE = 0.4
+/** A key that has crashed several processes rests longer each time, up to half a minute for what happens here. */
+const COMPLETE_TIMEOUT_MS = 120_000
 
 /** Many requests against two processes, while hands keep killing these at random. */
 export async function runChaos(stage: Stage, requests: number, seed: number): Promise<Verdict[]> {
@@ -21,15 +25,20 @@ export async function runChaos(stage: Stage, requests: number, seed: number): Pr
   const kills = () => hands.reduce((total, hand) => total + hand.kills, 0)
 
   const bar = progress(story, requests)
+  const leaves = whoLeaves(requests, seed)
   const verdicts: Verdict[] = []
+  const left: Client[] = []
   let begun = 0
   const sendRides = async (nth: number) => {
-    while (begun++ < requests) {
+    while (begun < requests) {
+      const isLeaving = leaves[begun++] === true
       const client = new Client(new Story(true), nth % 2 === 0 ? 'rider-1' : 'rider-2')
       let turn = nth
-      const answer = await client.retry(() => hands[turn++ % hands.length]?.api.url ?? '')
-      verdicts.push(await judge(world, `kill -9 at any time (${client.key})`, client, answer.status))
-      bar(verdicts.length, kills())
+      const url = () => hands[turn++ % hands.length]?.api.url ?? ''
+      const answer = isLeaving ? await sendOnce(world, client, url) : await client.retry(url)
+      if (answer?.status === 201) verdicts.push(await judge(world, describe(client), client, answer.status))
+      else left.push(client)
+      bar(verdicts.length + left.length, kills())
     }
   }
   await Promise.all(Array.from({ length: CLIENTS }, (_, nth) => sendRides(nth)))
@@ -37,7 +46,48 @@ export async function runChaos(stage: Stage, requests: number, seed: number): Pr
   await Promise.all(killing)
   const [first] = hands
   if (first !== undefined) stage.api = first.api
-  return summarise(verdicts, kills())
+  if (left.length > 0)
+    story.tell('api', `the completers finish what is left; ${left.length} clients never came back`)
+  const allFinished = async () => (await world.unfinished()) === 0
+  await story.during('the completers work', world.until('the completers', allFinished, COMPLETE_TIMEOUT_MS))
+  const lost: Verdict[] = []
+  for (const client of left) lost.push(await judge(world, describe(client), client, null))
+  return [
+    ...summarise(
+      verdicts,
+      { done: `rides, ${kills()} times kill -9`, saw: '201 for each, in the end' },
+      kills(),
+    ),
+    ...(left.length === 0
+      ? []
+      : summarise(lost, { done: 'more, never asked for again', saw: whatTheySaw(left) }, kills())),
+  ]
+}
+
+/** Each thing once. */
+function whatTheySaw(clients: readonly Client[]): string {
+  return [...new Set(clients.flatMap(({ seen }) => seen))].join(', ')
+}
+
+function describe({ key }: Client): string {
+  return `kill -9 at any time (${key})`
+}
+
+/** Which of the rides are asked for by somebody who does not ask twice. */
+function whoLeaves(requests: number, seed: number): boolean[] {
+  // Not the numbers that the first hand draws.
+  const random = mulberry(seed + PROCESSES)
+  return Array.from({ length: requests }, () => random() < LEAVING_SHARE)
+}
+
+/** Until the request has arrived, since one that never did is nobody's to finish. Then never again, whatever it got. */
+async function sendOnce(world: World, client: Client, url: () => string): Promise<Answer | null> {
+  let answer: Answer | null = null
+  await world.until('a process that takes the request', async () => {
+    answer = await client.send(url())
+    return (await world.key(client.key)) !== null
+  })
+  return answer
 }
 
 /** Kills one process again and again, after pauses that its seed decides, and starts another in its place. */
@@ -77,13 +127,17 @@ class Hand {
 }
 
 /** One row for all that held, and one for each that did not. */
-function summarise(verdicts: readonly Verdict[], kills: number): Verdict[] {
+function summarise(
+  verdicts: readonly Verdict[],
+  { done, saw }: { readonly done: string; readonly saw: string },
+  kills: number,
+): Verdict[] {
   const held = verdicts.filter(({ ok }) => ok)
   const sum = (what: (verdict: Verdict) => number) =>
     held.reduce((total, verdict) => total + what(verdict), 0)
   const all: Verdict = {
-    done: `${held.length} rides, ${kills} times kill -9`,
-    saw: '201 for each, in the end',
+    done: `${held.length} ${done}`,
+    saw,
     ...(kills === 0 ? { note: 'held, but nothing was killed: ask for more rides' } : {}),
     charges: sum(({ charges }) => charges),
     rides: sum(({ rides }) => rides),

@@ -54,6 +54,11 @@ export class Client {
     }
   }
 
+  /** One that sends nothing more, whatever it has got. */
+  leave(): void {
+    this.#story.tell('client', 'gives up, and never comes back')
+  }
+
   /** Sends it again until there is a final answer, as a good client does. `url` may change from try to try. */
   async retry(url: () => string): Promise<Answer> {
     const giveUpAt = performance.now() + RETRY_FOR_MS
@@ -69,13 +74,13 @@ export class Client {
   #note(what: string, body: string): void {
     if (this.seen.at(-1) === what) return
     this.seen.push(what)
-    this.#story.tell('client', `POST /rides, key ${this.key} → ${what} ${summary(body)}`)
+    this.#story.tell('client', `POST /rides, key ${this.key} → ${what} ${summary(body)}`.trimEnd())
   }
 }
 
-/** The code of a problem, or the response itself. */
+/** The code of a problem or refusal; of a ride, as much of its ids as tells it from others. */
 function summary(body: string): string {
   if (body === '') return ''
-  const { code, title } = JSON.parse(body) as { readonly code?: string; readonly title?: string }
-  return title === undefined ? body : `(${code})`
+  const { code, id, charge_id } = JSON.parse(body) as Readonly<Record<string, string | undefined>>
+  return code === undefined ? `ride ${id?.slice(0, 8)}, charge ${charge_id?.slice(0, 11)}` : `(${code})`
 }

@@ -1,7 +1,8 @@
-import { Client } from './client.js'
+import { type Answer, Client } from './client.js'
+import { pawlShow } from './pawl-show.js'
 import type { Service } from './service.js'
 import type { Story } from './story.js'
-import { judge, tracesOf, type Verdict } from './verdict.js'
+import { judge, type Verdict } from './verdict.js'
 import type { KeyRow, World } from './world.js'
 
 /** What the scenarios work with: one world, one API that is up between them. */
@@ -11,6 +12,9 @@ export interface Stage {
   /** The API that answers now. */
   api: Service
 }
+
+/** Of the ride that is left alone. Longer than others, since it is also what is measured with, on machines that are busy. */
+const ABANDONED_LEASE_MS = 4_000
 
 /** The chapters of the demo, in order. Each leaves an API that is up. */
 export const scenarios: readonly ((stage: Stage) => Promise<Verdict>)[] = [
@@ -57,10 +61,10 @@ async function crashAt(stage: Stage, when: string, point: string): Promise<Verdi
   const { world, story } = stage
   story.chapter(`Killed ${when}`)
   await replaceApi(stage, point)
+  story.tell('hand', `is ready to kill -9 ${stage.api.pid} ${when}`)
   const client = new Client(story)
   const lost = client.send(stage.api.url)
   await stage.api.exited
-  story.tell('hand', `kill -9 ${stage.api.pid}, ${when}`)
   await lost
   tellKey(story, await world.key(client.key))
   return recover(stage, client, `kill -9 ${when}`)
@@ -81,8 +85,10 @@ async function crashDuringRecovery(stage: Stage): Promise<Verdict> {
   const finished = client.retry(() => stage.api.url)
   await stage.api.exited
   story.tell('hand', `kill -9 ${stage.api.pid}, right after the recovery had recorded the charge`)
+  const again = await world.key(client.key)
   stage.api = await world.startApi()
   const answer = await finished
+  story.tell('demo', whoWentOn(again, answer))
   tellTrail(story, await world.key(client.key))
   return judge(world, 'kill -9, and again during recovery', client, answer.status)
 }
@@ -96,18 +102,28 @@ async function frozenAndOvertaken(stage: Stage): Promise<Verdict> {
   const first = client.send(frozen.url)
   await world.until('the ride', async () => (await world.key(client.key))?.recovery_point === 'ride_created')
   story.tell('hand', `kill -STOP ${frozen.pid}, after ride_created`)
-  tellKey(story, await world.key(client.key))
+  const stopped = await world.key(client.key)
+  tellKey(story, stopped)
   stage.api = await world.startApi()
   const second = stage.api
   story.tell('api', `a second process is up, pid ${second.pid}`)
   const answer = await client.retry(() => second.url)
+  story.tell('demo', whoWentOn(stopped, answer))
+  const before = await world.key(client.key)
   story.tell('hand', `kill -CONT ${frozen.pid}`)
   frozen.signal('SIGCONT')
   const woken = await first
-  story.tell('api', `the woken process answers ${woken?.status ?? 'nothing'}, and has written nothing`)
-  tellTrail(story, await world.key(client.key))
+  const after = await world.key(client.key)
+  const wrote =
+    JSON.stringify([before?.fence, before?.trail]) !== JSON.stringify([after?.fence, after?.trail])
+  story.tell(
+    'api',
+    `the woken process answers ${woken?.status ?? 'nothing'}, and has written ${wrote ? 'SOMETHING' : 'nothing'}`,
+  )
+  tellTrail(story, after)
   await frozen.end('SIGTERM')
-  return judge(world, 'frozen, overtaken, woken', client, answer.status)
+  const verdict = await judge(world, 'frozen, overtaken, woken', client, answer.status)
+  return wrote ? { ...verdict, ok: false, wrong: [...verdict.wrong, 'the woken process wrote'] } : verdict
 }
 
 async function providerOutage({ world, story, api }: Stage): Promise<Verdict> {
@@ -115,7 +131,9 @@ async function providerOutage({ world, story, api }: Stage): Promise<Verdict> {
   await world.provoke('error_before', 'error_before')
   const client = new Client(story)
   const answer = await client.retry(() => api.url)
-  tellTrail(story, await world.key(client.key))
+  const row = await world.key(client.key)
+  story.tell('demo', `was tried ${row?.fence} times, by the client or the completer, whoever came first`)
+  tellTrail(story, row)
   return judge(world, 'two failures of the provider', client, answer.status)
 }
 
@@ -127,36 +145,50 @@ async function declinedCard({ world, story, api }: Stage): Promise<Verdict> {
   return judge(world, 'card declined; sent twice', client, again?.status ?? 0, { status: 402, charges: 0 })
 }
 
-/** The place of the background completer, which would finish it. */
-async function clientThatNeverRetries(stage: Stage): Promise<Verdict> {
-  const { world, story } = stage
+/** Nobody asks for it again: the completer of a process that is up finds it, once its lease has run out. */
+async function clientThatNeverRetries({ world, story, api }: Stage): Promise<Verdict> {
   story.chapter('Killed after ride_created, and the client never comes back')
-  await replaceApi(stage, 'pawl:phase_committed ride_created')
+  const killed = await world.startApi({
+    crashAt: 'pawl:phase_committed ride_created',
+    leaseMs: ABANDONED_LEASE_MS,
+  })
+  story.tell('api', `a second process is up, pid ${killed.pid}`)
+  story.tell('hand', `is ready to kill -9 ${killed.pid} after ride_created`)
   const client = new Client(story)
-  const lost = client.send(stage.api.url)
-  await stage.api.exited
+  const lost = client.send(killed.url)
+  await killed.exited
   await lost
-  stage.api = await world.startApi()
-  const key = await world.key(client.key)
-  tellKey(story, key)
+  client.leave()
+  tellKey(story, await world.key(client.key))
+  const isFinished = async () => (await world.key(client.key))?.status === 'finished'
+  await story.during('the lease of the dead process runs out', world.until('the completer', isFinished))
+  const row = await world.key(client.key)
+  const tookMs = sinceCrash(row)
   story.tell(
-    'demo',
-    'nothing is lost: it would go on from there. Without a retry, that takes the completer, to come',
+    'api',
+    `the completer of pid ${api.pid} has finished it, ${Math.round(tookMs)} ms after the crash; two leases are ${2 * ABANDONED_LEASE_MS} ms`,
   )
-  const { rows, charges } = await tracesOf(world, client.key)
-  const ok = key?.recovery_point === 'ride_created' && rows.length === 1 && charges.length === 0
+  tellTrail(story, row)
+  if (row !== null) story.quote(...(await pawlShow(world.databaseUrl, row.scope, client.key)))
+  const verdict = await judge(world, 'kill -9, and the client never retries', client, null)
+  if (tookMs <= 2 * ABANDONED_LEASE_MS) return verdict
   return {
-    done: 'kill -9, and the client never retries',
-    saw: client.seen.join(', '),
-    charges: charges.length,
-    rides: rows.length,
-    ok,
-    wrong: ok ? [] : [`the key is at ${key?.recovery_point ?? 'nothing'}`],
-    note: 'unfinished, and kept',
+    ...verdict,
+    ok: false,
+    wrong: [...verdict.wrong, `finished ${Math.round(tookMs)} ms after the crash`],
   }
 }
 
-/** Starts the API again and lets the client retry. */
+/**
+ * By the database's clock, which wrote both: from the last commit before the crash, so rather more than less, to the end.
+ * Not a number where one of them is missing, which is not within any time.
+ */
+function sinceCrash(row: KeyRow | null): number {
+  const at = (point: string) => row?.trail.find(({ p }) => p === point)?.t ?? Number.NaN
+  return at('finished') - at('ride_created')
+}
+
+/** Starts the API again and lets the client retry. Its completer may be faster: then the retry finds a stored answer. */
 async function recover(stage: Stage, client: Client, done: string): Promise<Verdict> {
   const { world, story } = stage
   const before = await world.key(client.key)
@@ -165,9 +197,16 @@ async function recover(stage: Stage, client: Client, done: string): Promise<Verd
   story.tell('api', `is up again, pid ${api.pid}`)
   const retried = client.retry(() => api.url)
   const answer = await story.during('the lease of the dead process runs out', retried)
-  story.tell('demo', `went on from ${before?.recovery_point ?? 'nothing'}`)
+  story.tell('demo', whoWentOn(before, answer))
   tellTrail(story, await world.key(client.key))
   return judge(world, done, client, answer.status)
+}
+
+/** A replayed answer was stored before the client came again: nobody but the completer can have done that. */
+function whoWentOn(before: KeyRow | null, { replayed }: Answer): string {
+  if (before?.status === 'finished') return 'there was nothing left to do: the stored answer is sent'
+  const who = replayed ? 'the completer, before the client came again' : "the client's retry"
+  return `went on from ${before?.recovery_point ?? 'nothing'}: ${who}`
 }
 
 /** Another API in place of the one that is up: one that will crash or freeze at a point. */

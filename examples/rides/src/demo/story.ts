@@ -53,6 +53,13 @@ export class Story {
     }
   }
 
+  /** What another program has printed, set off from the story. */
+  quote(command: string, lines: readonly string[]): void {
+    this.#print(`\n    ${this.#paint(1, `$ ${command}`)}`)
+    for (const line of lines) this.#print(line === '' ? '' : `    ${line}`)
+    this.#print('')
+  }
+
   say(text: string): void {
     this.#print(text)
   }

@@ -25,23 +25,33 @@ interface Traces {
 }
 
 /** How it should have ended. */
-export interface Expected {
+interface Expected {
   readonly status: number
   readonly charges: number
 }
 
-/** Compares the provider's ledger with the database, for the ride of one key. */
+/**
+ * Compares the provider's ledger with the database, for the ride of one key. `lastStatus` is what the client got in the end;
+ * null for one who never came back for it.
+ */
 export async function judge(
   world: World,
   done: string,
   client: Client,
-  lastStatus: number,
+  lastStatus: number | null,
   expected: Expected = { status: 201, charges: 1 },
 ): Promise<Verdict> {
+  const key = await world.key(client.key)
   const { rows, charges } = await tracesOf(world, client.key)
   const [ride] = rows
   const wrong = [
-    lastStatus === expected.status ? '' : `the last answer was ${lastStatus}, not ${expected.status}`,
+    lastStatus === null || lastStatus === expected.status
+      ? ''
+      : `the last answer was ${lastStatus}, not ${expected.status}`,
+    key?.status === 'finished' ? '' : `the key is ${key?.status ?? 'not there'}, not finished`,
+    key?.response_status === expected.status
+      ? ''
+      : `the stored answer is ${key?.response_status ?? 'none'}, not ${expected.status}`,
     rows.length === 1 ? '' : `${rows.length} rides for one key`,
     charges.length === expected.charges ? '' : `${charges.length} charges, not ${expected.charges}`,
     charges.every(({ id }) => id === ride?.charge_id) ? '' : 'the ride names another charge',
@@ -52,7 +62,7 @@ export async function judge(
 }
 
 /** The rides of a key in the database, and their charges in the provider's ledger. */
-export async function tracesOf(world: World, key: string): Promise<Traces> {
+async function tracesOf(world: World, key: string): Promise<Traces> {
   const { rows } = await world.db.query<Traces['rows'][number]>(
     `SELECT r.id, r.charge_id, r.amount
        FROM rides AS r JOIN pawl.idempotency_keys AS k ON k.id = r.key_id WHERE k.key = $1`,

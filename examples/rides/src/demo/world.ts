@@ -18,10 +18,12 @@ const WAIT_TIMEOUT_MS = 30_000
 /** A key's row, as an operator sees it. */
 export interface KeyRow {
   readonly id: string
+  readonly scope: string
   readonly status: string
   readonly recovery_point: string
   readonly fence: number
   readonly attempts: number
+  readonly response_status: number | null
   readonly lease_left_ms: number | null
   readonly created_ms: number
   readonly trail: readonly { readonly p: string; readonly t: number; readonly f: number }[]
@@ -119,13 +121,21 @@ export class World {
 
   async key(key: string): Promise<KeyRow | null> {
     const { rows } = await this.db.query<KeyRow>(
-      `SELECT id, status, recovery_point, fence::int, attempts, trail,
+      `SELECT id, scope, status, recovery_point, fence::int, attempts, response_status, trail,
               extract(epoch FROM created_at)::float * 1000 AS created_ms,
               extract(epoch FROM lease_until - clock_timestamp())::float * 1000 AS lease_left_ms
          FROM pawl.idempotency_keys WHERE key = $1`,
       [key],
     )
     return rows[0] ?? null
+  }
+
+  /** How many rides somebody or something still has to end. */
+  async unfinished(): Promise<number> {
+    const { rows } = await this.db.query<{ count: number }>(
+      `SELECT count(*)::int FROM pawl.idempotency_keys WHERE pipeline = 'create-ride' AND status = 'running'`,
+    )
+    return rows[0]?.count ?? 0
   }
 
   async receipts(): Promise<{ readonly id: string }[]> {
@@ -137,11 +147,11 @@ export class World {
   }
 
   /** Waits until it is so. `what` says what was waited for, if that never comes. */
-  async until(what: string, isSo: () => Promise<boolean>): Promise<void> {
-    const giveUpAt = performance.now() + WAIT_TIMEOUT_MS
+  async until(what: string, isSo: () => Promise<boolean>, timeoutMs = WAIT_TIMEOUT_MS): Promise<void> {
+    const giveUpAt = performance.now() + timeoutMs
     while (!(await isSo())) {
       if (performance.now() > giveUpAt)
-        throw new Error(`waited ${WAIT_TIMEOUT_MS / 1_000} s for ${what}; the logs are in ${this.folder}`)
+        throw new Error(`waited ${timeoutMs / 1_000} s for ${what}; the logs are in ${this.folder}`)
       await sleep(POLL_MS)
     }
   }

@@ -1,0 +1,19 @@
+import { subscribe } from '@pawl/core'
+import type { FastifyBaseLogger } from 'fastify'
+
+/** Tells the log what happens beside requests: there is no client who would get an answer. */
+export function logBackground(log: FastifyBaseLogger): void {
+  subscribe('pawl:round', ({ service, counts }) => {
+    if (Object.values(counts).some((count) => count > 0)) log.info({ service, counts }, 'background round')
+  })
+  subscribe('pawl:round_failed', ({ service, error, failures }) =>
+    log.error({ service, err: error, failures }, 'a background round failed, and is tried again'),
+  )
+  subscribe('pawl:stuck', ({ keyId, recoveryPoint, reason, lastError }) =>
+    log.error({ keyId, recoveryPoint, reason, lastError }, 'a request is stuck: a person has to look'),
+  )
+  subscribe('pawl:reap_held', ({ keyIds, constraint }) =>
+    log.warn({ keyIds, constraint }, 'expired keys cannot be deleted: other rows refer to them'),
+  )
+  subscribe('pawl:warning', ({ message, error }) => log.warn({ err: error }, message))
+}
