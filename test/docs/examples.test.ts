@@ -148,7 +148,7 @@ test('the consumer of docs/guide.md pays once per message, however often and whe
   Object.assign(globalThis, { payments })
   const page = (await import(pathToFileURL(join(FOLDER, 'consume-orders.ts')).href)) as {
     payOrder: Pipeline<Database, { amount: number }>
-    consume(engine: Engine<Database>, message: Message): Promise<'acknowledge' | 'again' | 'dead'>
+    consume: (engine: Engine<Database>, message: Message) => Promise<'acknowledge' | 'again' | 'dead'>
   }
   const { payOrder, consume } = page
   const options = { pipelines: [payOrder], schema: database.schema }

@@ -227,10 +227,11 @@ describe('a stuck key goes on once it is released', () => {
   })
 })
 
+const condition = async () => (await run('keys')).map((row) => row['condition'])
+
 test('the view tells who has to act', async () => {
   const outcome = await start(charge(10))
   if (outcome.type !== 'retry_later') throw new Error(`it is ${outcome.type}`)
-  const condition = async () => (await run('keys')).map((row) => row['condition'])
   await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp() + interval '1 hour'`)
   expect(await condition()).toEqual(['backing off'])
   await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp()`)

@@ -167,9 +167,9 @@ describe('stage', () => {
     ['mail', { runAfterMs: Number.NaN }, "job 'mail': runAfterMs is NaN"],
     ['mail', { runAfterMs: 1e15 }, "job 'mail': runAfterMs is 1000000000000000"],
     ['mail', { runAfter: 1 }, "job 'mail': unknown option 'runAfter'"],
-  ])('%j with %j is refused by name, before it is written', async (name, options, words) => {
+  ])('%j with %j is refused by name, before it is written', async (name, options: object, words) => {
     const target = pipeline({ name: 'staging', version: 1 }).finish(async ({ stage }) => {
-      await stage(name, {}, options as object)
+      await stage(name, {}, options)
       return respond(201)
     })
     const engine = createEngine({ pool: database.pool(), pipelines: [target], schema: database.schema })

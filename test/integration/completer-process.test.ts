@@ -36,7 +36,8 @@ async function expectOneOfEach(trial: RideTrial): Promise<void> {
   expect(await trial.row()).toMatchObject({ status: 'finished', recovery_point: 'finished' })
   expect(await trial.rides()).toHaveLength(1)
   expect(await trial.provider.ledger()).toHaveLength(1)
-  const jobs = 'SELECT name FROM pawl.staged_jobs JOIN pawl.idempotency_keys AS k ON k.id = key_id WHERE k.scope = $1'
+  const jobs =
+    'SELECT name FROM pawl.staged_jobs JOIN pawl.idempotency_keys AS k ON k.id = key_id WHERE k.scope = $1'
   expect(await database.rows(jobs, [trial.scope])).toEqual([{ name: 'send_receipt' }])
 }
 

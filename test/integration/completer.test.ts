@@ -201,12 +201,12 @@ describe('together with others', () => {
   })
 })
 
-describe('what it does not know', () => {
-  const other = (version: number, phase: 'ride_created' | 'renamed') => () =>
-    pipeline<RideInput>({ name: 'create-ride', version })
-      .local(phase, () => {})
-      .finish(() => respond(200))
+const other = (version: number, phase: 'ride_created' | 'renamed') => () =>
+  pipeline<RideInput>({ name: 'create-ride', version })
+    .local(phase, () => {})
+    .finish(() => respond(200))
 
+describe('what it does not know', () => {
   test.each([
     ['another version', other(2, 'ride_created')],
     ['another definition of the same version', other(1, 'renamed')],
@@ -260,15 +260,13 @@ describe('what it does not know', () => {
   })
 })
 
-describe('a poison request', () => {
-  const poison = (isFixed: () => boolean) =>
-    pipeline<RideInput>({ name: 'poison', version: 1, maxAttempts: 3 }).finish(() => {
-      if (isFixed()) return respond(200)
-      throw new TypeError('cannot read properties of undefined')
-    })
+const poison = pipeline<RideInput>({ name: 'poison', version: 1, maxAttempts: 3 }).finish(() => {
+  throw new TypeError('cannot read properties of undefined')
+})
 
+describe('a poison request', () => {
   test('is stuck at the cap, with the reason and the last error, and not tried again', async () => {
-    const trial = new RideTrial(database, () => poison(() => false))
+    const trial = new RideTrial(database, () => poison)
     const engine = engineOf(trial)
     await engine.enqueue(trial.pipeline, { scope: trial.scope, key: trial.key, input: { amount: 1 } })
     const completer = completerOf(engine)

@@ -64,7 +64,7 @@ export async function createRelayLedger({ admin, schema, businessSchema }: TestD
 }
 
 /** Lets the claims of one process run out, and nobody else's. */
-export async function expireClaimsOf(database: TestDatabase, applicationName: string): Promise<void> {
+async function expireClaimsOf(database: TestDatabase, applicationName: string): Promise<void> {
   await database.rows(
     `UPDATE pawl.staged_jobs SET claim_until = clock_timestamp() - interval '1 ms'
       WHERE claim_until IS NOT NULL

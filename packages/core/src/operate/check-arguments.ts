@@ -35,7 +35,7 @@ export function checkBecause(where: string, because: Because): void {
 }
 
 /** What PostgreSQL's `text` can hold, and a person wrote. */
-export function checkText(where: string, option: string, value: unknown, maxLength: number): void {
+function checkText(where: string, option: string, value: unknown, maxLength: number): void {
   const takes = `a text of 1 to ${maxLength} characters`
   if (typeof value !== 'string' || value.trim() === '')
     throw invalidOption(owner(where), option, value, takes)
