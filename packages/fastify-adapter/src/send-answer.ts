@@ -4,9 +4,6 @@ import type { PluginSettings } from './options.js'
 import { type Problem, problems } from './problems.js'
 import { writeKey } from './read-key.js'
 
-/** The end of the year 9999: a date of HTTP has four digits. Later than that is never. */
-const MAX_HTTP_DATE_MS = Date.UTC(9999, 11, 31)
-
 /** The key an answer belongs to, as the client can send it again. */
 export interface AnsweredKey {
   readonly key: string
@@ -83,7 +80,7 @@ function setResponse(
     else reply.log.warn({ header: name }, 'a header of the response is not among storedHeaders: left out')
   }
   if (answer.replayed) reply.header(replayedHeader, 'true')
-  if (answer.expiresAt !== null && canAskAgain && answer.expiresAt.getTime() <= MAX_HTTP_DATE_MS)
+  if (answer.expiresAt !== null && canAskAgain)
     reply.header('idempotency-expires', answer.expiresAt.toUTCString())
   if (answer.retryAfterMs !== null) {
     if (!reply.hasHeader('retry-after')) reply.header('retry-after', seconds(answer.retryAfterMs))
