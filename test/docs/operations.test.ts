@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { absent, createBackground, type Engine, pawlChannels, respond, retryLater } from '@pawl/core'
+import { absent, createBackground, type Engine, migrate, pawlChannels, respond, retryLater } from '@pawl/core'
 import { executeUnlisted } from '@pawl/core/internal'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { decideReservation } from '../../packages/core/src/key/decide-reservation.js'
@@ -147,8 +147,8 @@ class Story {
     await this.#database.rows(
       `UPDATE pawl.idempotency_keys
           SET created_at = created_at - $2::interval, updated_at = updated_at - $2::interval,
-              trail = (SELECT jsonb_agg(e || jsonb_build_object('t', (e ->> 't')::bigint - extract(epoch FROM $2::interval) * 1000))
-                         FROM jsonb_array_elements(trail) AS e)
+              trail = coalesce((SELECT jsonb_agg(e || jsonb_build_object('t', (e ->> 't')::bigint - (extract(epoch FROM $2::interval) * 1000)::bigint))
+                         FROM jsonb_array_elements(trail) AS e), trail)
         WHERE key = $1`,
       [key, by],
     )
@@ -199,6 +199,9 @@ function normalised(text: string, schema = 'pawl'): string {
     .replaceAll(/ $/gm, '')
 }
 
+/** A day from today, as people write it. */
+const day = (offset: number): string => new Date(Date.now() + offset * DAY_MS).toISOString().slice(0, 10)
+
 describe('the session of the page', () => {
   let database: TestDatabase
   let story: Story
@@ -226,7 +229,6 @@ describe('the session of the page', () => {
 
   async function pawlCommand(argv: string[]): Promise<End> {
     if (argv[0] !== 'reconcile') return pawlOn(database, ...argv)
-    const day = (offset: number) => new Date(Date.now() + offset * DAY_MS).toISOString().slice(0, 10)
     return pawlOn(database, 'reconcile', await chargesModule(), '--from', day(-1), '--to', day(2))
   }
 
@@ -324,40 +326,41 @@ test('the numbers worth a graph are what pawl status tells', async () => {
   expect(since).toBeLessThanOrEqual(status.oldestAbandoned.sinceMs / 1_000)
 })
 
-describe('rights', () => {
-  /** Roles belong to the whole server: each run has its own. */
-  async function withRights() {
-    const database = await TestDatabase.create()
-    const story = new Story(database)
-    await story.fill()
-    const suffix = randomUUID().replaceAll('-', '').slice(0, 12)
-    const roles = ['rides_app', 'rides_operator', 'rides_viewer', 'rides_support'] as const
-    const named = (role: (typeof roles)[number]) => `${role}_${suffix}`
-    for (const role of roles) await database.rows(`CREATE ROLE ${named(role)}`)
-    await database.rows(
-      sqlIn('Roles and rights')
-        .replaceAll(/\b(rides_[a-z]+)\b/g, `$1_${suffix}`)
-        .replaceAll('SCHEMA pawl ', `SCHEMA ${database.schema} `),
-    )
-    onTestFinished(async () => {
-      for (const role of roles) await database.rows(`DROP OWNED BY ${named(role)}; DROP ROLE ${named(role)}`)
-      await database.drop()
-    })
-    const env = (role: (typeof roles)[number]) => {
-      const url = new URL(database.url)
-      url.searchParams.set('options', `-c role=${named(role)}`)
-      return { DATABASE_URL: url.href, PAWL_ACTOR: 'anna@ops-1' }
-    }
-    const as = (role: (typeof roles)[number], ...argv: string[]) =>
-      pawl([...argv.slice(0, 1), '--schema', database.schema, ...argv.slice(1)], { env: env(role) })
-    return { database, story, named, as }
+/** Roles belong to the whole server: each run has its own. */
+async function withRights() {
+  const database = await TestDatabase.create()
+  const story = new Story(database)
+  await story.fill()
+  const suffix = randomUUID().replaceAll('-', '').slice(0, 12)
+  const roles = ['rides_app', 'rides_operator', 'rides_viewer', 'rides_support'] as const
+  const named = (role: (typeof roles)[number]) => `${role}_${suffix}`
+  for (const role of roles) await database.rows(`CREATE ROLE ${named(role)}`)
+  await database.rows(
+    sqlIn('Roles and rights')
+      .replaceAll(/\b(rides_[a-z]+)\b/g, `$1_${suffix}`)
+      .replaceAll('SCHEMA pawl ', `SCHEMA ${database.schema} `),
+  )
+  onTestFinished(async () => {
+    for (const role of roles) await database.rows(`DROP OWNED BY ${named(role)}; DROP ROLE ${named(role)}`)
+    await database.drop()
+  })
+  const env = (role: (typeof roles)[number]) => {
+    const url = new URL(database.url)
+    url.searchParams.set('options', `-c role=${named(role)}`)
+    return { DATABASE_URL: url.href, PAWL_ACTOR: 'anna@ops-1' }
   }
+  const as = (role: (typeof roles)[number], ...argv: string[]) =>
+    pawl([...argv.slice(0, 1), '--schema', database.schema, ...argv.slice(1)], { env: env(role) })
+  return { database, story, named, as }
+}
 
+describe('rights', () => {
   test('of the application: requests, background services, and migrate at every start', async () => {
     const { database, story, named } = await withRights()
     const pool = database.pool({ options: `-c role=${named('rides_app')}` })
     const { createRide, faxPermit } = story
     const engine = createEngine({ pool, schema: database.schema, pipelines: [createRide, faxPermit] })
+    expect(await migrate(pool, { schema: database.schema })).toEqual({ applied: 0 })
     const request = { scope: SCOPE, key: 'as the application', input: { trip: 1 } }
     expect(await engine.execute(createRide, request)).toMatchObject({ type: 'completed' })
     await database.rows(
@@ -378,14 +381,18 @@ describe('rights', () => {
   })
 
   test('of the operator: all that pawl does but migrate', async () => {
-    const { as } = await withRights()
+    const { as, database } = await withRights()
+    await database.rows(
+      `UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() + interval '1 hour' WHERE key = 'ride-1006'`,
+    )
     const because = ['--reason', 'tried']
     const resumed = await as('rides_operator', 'resume', SCOPE, 'ride-1002', ...because)
+    const released = await as('rides_operator', 'release', SCOPE, 'ride-1006', ...because)
     const abandoned = await as('rides_operator', 'abandon', SCOPE, 'ride-1004', ...because, '--status', '410')
     const requeued = await as('rides_operator', 'requeue', '--all', ...because)
     const reaped = await as('rides_operator', 'reap')
-    expect([resumed, abandoned, requeued, reaped].map(({ exit, err }) => `${exit} ${err}`)).toEqual(
-      Array(4).fill('0 '),
+    expect([resumed, released, abandoned, requeued, reaped].map(({ exit, err }) => `${exit} ${err}`)).toEqual(
+      Array(5).fill('0 '),
     )
   })
 
@@ -398,8 +405,9 @@ describe('rights', () => {
       as('rides_viewer', 'show', SCOPE, 'ride-1002'),
       as('rides_viewer', 'dead'),
       as('rides_viewer', 'drain', 'create-ride@1'),
+      as('rides_viewer', 'reconcile', 'no-records.mjs', '--from', day(-1), '--to', day(2)),
     ])
-    expect(ends.map(({ exit, err }) => `${exit} ${err}`)).toEqual(['3 ', '3 ', '0 ', '0 ', '0 ', '0 '])
+    expect(ends.map(({ exit, err }) => `${exit} ${err}`)).toEqual(['3 ', '3 ', '0 ', '0 ', '0 ', '0 ', '3 '])
     const refused = await as('rides_viewer', 'resume', SCOPE, 'ride-1002', '--reason', 'tried')
     expect(refused).toMatchObject({ exit: 1, err: expect.stringContaining('permission denied') })
   })
@@ -414,12 +422,14 @@ describe('rights', () => {
   })
 })
 
+const call = () => ({ id: 'ch' })
+const calling = (deadlineMs: number): Intent => ({ kind: 'calling', phase: 'charged', deadlineMs })
+
 describe('who decides', () => {
   const NOW = 10 * DAY_MS
   const WINDOW_MS = 1_000
   const QUIET_MS = 500
   const AGE_MS = 60_000
-  const call = () => ({ id: 'ch' })
   const PHASES = {
     keyed: { call, windowMs: WINDOW_MS },
     'keyed and reconcile': { call, windowMs: WINDOW_MS, reconcile: () => absent() },
@@ -432,7 +442,6 @@ describe('who decides', () => {
       .foreign('charged', PHASES[kind])
       .finish(() => respond(200))
 
-  const calling = (deadlineMs: number): Intent => ({ kind: 'calling', phase: 'charged', deadlineMs })
   const called: Intent = { kind: 'called', phase: 'charged', result: { id: 'ch' } }
   const notMade: Intent = { kind: 'not_made', phase: 'charged', atMs: NOW }
 
@@ -601,6 +610,6 @@ describe('names', () => {
   })
 
   test('all indexes are listed', () => {
-    for (const name of EXPECTED_INDEXES) expect(page).toContain(`\`${name}\``)
+    expect(EXPECTED_INDEXES.filter((name) => !page.includes(`\`${name}\``))).toEqual([])
   })
 })

@@ -229,7 +229,7 @@ describe('work that waits', () => {
     await seedJob(database, { deadAgo: '1 h' })
     expect(await find('jobs')).toMatchObject([
       { level: 'warning', detail: expect.stringContaining('no relay') as string },
-      { level: 'warning', detail: '1 jobs were given up.' },
+      { level: 'warning', detail: 'Staged jobs that were given up: 1.' },
     ])
   })
 

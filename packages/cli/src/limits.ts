@@ -18,7 +18,7 @@ export const DEFAULT_DRAIN_TIMEOUT_MS = 15 * MINUTE_MS
 
 /** What a list shows unless told, and at most: more is a job for SQL. */
 export const DEFAULT_LIST_LIMIT = 50
-export const MAX_LIST_LIMIT = 10_000
+export const MAX_LIST_LIMIT = 1_000
 
 /** Columns of a table that a message gets before it is cut; `show` has all of it. */
 export const MAX_CELL_WIDTH = 60

@@ -54,7 +54,7 @@ export function judgeJobs(jobs: {
         ? null
         : warning(
             'jobs',
-            `${many(dead)} jobs were given up.`,
+            `Staged jobs that were given up: ${many(dead)}.`,
             'Look at their last error (deadJobs), put its cause right, and requeue them.',
           ),
     ],
