@@ -127,7 +127,7 @@ test('stuck keys are listed, looked at, and the decision is written down', async
   ])
   const [key] = await run('one key', { key_id: keyId })
   expect(key).toMatchObject({ status: 'stuck', intent: { kind: 'calling', phase: 'sent' } })
-  await run('release: it did not happen', { key_id: keyId, phase: 'sent', reason: 'asked the provider' })
+  await run('release: it did not happen', { key_id: keyId, reason: 'asked the provider' })
   expect(await database.rows('SELECT key_id, action, reason FROM pawl.interventions')).toEqual([
     { key_id: keyId, action: 'resume', reason: 'asked the provider' },
   ])
@@ -137,7 +137,7 @@ describe('a stuck key goes on once it is released', () => {
   test('it did not happen: called again', async () => {
     const keyId = await stuck(fax())
     call = () => ({ id: 'second' })
-    expect(await run('release: it did not happen', { key_id: keyId, phase: 'sent', reason })).toHaveLength(1)
+    expect(await run('release: it did not happen', { key_id: keyId, reason })).toHaveLength(1)
     expect(answerOf(await engine.resume(keyId))).toEqual({ type: 'completed', body: { fax: 'second' } })
     expect(calls).toBe(2)
     expect(await run('effects', { key_id: keyId })).toMatchObject([{ phase: 'sent', reference: 'second' }])
@@ -145,7 +145,7 @@ describe('a stuck key goes on once it is released', () => {
 
   test('it did happen: settled with the result that was given, not called', async () => {
     const keyId = await stuck(fax())
-    const given = { key_id: keyId, phase: 'sent', result: '{"id": "found by a person"}', reason }
+    const given = { key_id: keyId, result: '{"id": "found by a person"}', reason }
     expect(await run('release: it did happen', given)).toHaveLength(1)
     expect(answerOf(await engine.resume(keyId))).toEqual({
       type: 'completed',
@@ -186,7 +186,6 @@ describe('a stuck key goes on once it is released', () => {
     test('it did happen: settled', async () => {
       await run('release: it did happen', {
         key_id: keyId,
-        phase: 'charged',
         result: '{"id": "old"}',
         reason,
       })
@@ -195,7 +194,7 @@ describe('a stuck key goes on once it is released', () => {
     })
 
     test('it did not happen: called again, and its window starts anew', async () => {
-      await run('release: it did not happen', { key_id: keyId, phase: 'charged', reason })
+      await run('release: it did not happen', { key_id: keyId, reason })
       expect(answerOf(await engine.resume(keyId))).toEqual({ type: 'completed', body: { charge: 'ch' } })
       expect(calls).toBe(2)
     })
@@ -221,7 +220,7 @@ describe('a stuck key goes on once it is released', () => {
     const outcome = await start(charge(10))
     if (outcome.type !== 'retry_later') throw new Error(`it is ${outcome.type}`)
     for (const name of ['cause removed', 'it did not happen', 'it did happen']) {
-      const given = { key_id: outcome.keyId, phase: 'charged', result: 'null', reason }
+      const given = { key_id: outcome.keyId, result: 'null', reason }
       expect(await run(`release: ${name}`, given)).toEqual([])
     }
   })

@@ -224,6 +224,16 @@ const situations: { [Name in PawlChannel]: () => Promise<object> } = {
     await engine.close()
     return { service: 'completer', failures: 1, error: { code: 'PAWL_NO_CONNECTION' } }
   },
+  'pawl:job_failed': async () => {
+    const ride = createRideOf(provider)
+    await runOnce(ride)
+    const engine = createEngine(optionsFor(ride))
+    const sink = { deliver: async () => [] }
+    const [relay] = createBackground({ engine, relay: { sink } }).relays
+    expect(await relay?.runOnce()).toMatchObject({ failed: 1 })
+    await engine.close()
+    return { jobId: expect.any(String), attempts: 1, error: { code: 'PAWL_INVALID_RESULT' } }
+  },
   'pawl:job_dead': async () => {
     const ride = createRideOf(provider)
     await runOnce(ride)

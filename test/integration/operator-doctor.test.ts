@@ -4,10 +4,12 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { judgeBloat } from '../../packages/core/src/operate/judge-schema.js'
 import {
   judgeClock,
+  judgeDurability,
   judgeIsolation,
   judgePool,
   judgeTimeouts,
 } from '../../packages/core/src/operate/judge-server.js'
+import { judgeAbandoned, judgeJobs } from '../../packages/core/src/operate/judge-work.js'
 import { tablesIn } from '../../packages/core/src/storage/tables.js'
 import { pipeline } from '../support/rides.js'
 import { seedJob, seedKey } from '../support/seeded-rows.js'
@@ -282,8 +284,55 @@ describe('references', () => {
 
 test('more dead rows than live ones', () => {
   const tables = tablesIn('pawl', 'here')
-  const care = { liveRows: 20_000, deadRows: 20_001, vacuumedMs: null }
+  const care = { liveRows: 20_000, deadRows: 20_001, partitions: null, vacuumedMs: null }
   expect(judgeBloat(care, tables)).toMatchObject({ level: 'warning' })
   expect(judgeBloat({ ...care, deadRows: 20_000 }, tables)).toMatchObject({ level: 'ok' })
   expect(judgeBloat({ ...care, liveRows: 0, deadRows: 9_999 }, tables)).toMatchObject({ level: 'ok' })
+})
+
+test('a server without fsync: what to do depends on whether it has crashed since', () => {
+  expect(judgeDurability({ fsync: 'off' })[0]?.remedy).toBe(
+    'Set fsync = on; if the server has crashed since it was off, restore from a backup.',
+  )
+})
+
+describe('one is not many', () => {
+  const MINUTE_MS = 60_000
+  const tables = tablesIn('pawl', 'here')
+  const jobs = (waiting: number, oldestDueMs: number | null = null) =>
+    judgeJobs({ waiting, dead: 0, oldestDueMs })[0]?.detail
+
+  test('keys', async () => {
+    expect(judgeAbandoned({ count: 1, sinceMs: 6 * MINUTE_MS }).detail).toBe(
+      '1 key has been due for 6 min: no completer seems to run.',
+    )
+    expect(judgeAbandoned({ count: 2, sinceMs: 6 * MINUTE_MS }).detail).toBe(
+      '2 keys have been due for more than 5 min, one of them for 6 min: no completer seems to run.',
+    )
+    expect(judgeAbandoned({ count: 100_000, sinceMs: 6 * MINUTE_MS }).detail).toMatch(
+      /^100000 or more keys have /,
+    )
+    await seedKey(database)
+    expect((await judge(versionOf(2)))[0]?.detail).toMatch(/^1 unfinished key of 'seeded' version 1 /)
+    await seedKey(database)
+    expect((await judge(versionOf(2)))[0]?.detail).toMatch(/^2 unfinished keys of 'seeded' version 1 /)
+  })
+
+  test('jobs', () => {
+    expect(jobs(0)).toBe('No job waits, and none was given up.')
+    expect(jobs(1)).toBe('1 job waits, but not for long, and none was given up.')
+    expect(jobs(2)).toBe('2 jobs wait, but not for long, and none was given up.')
+    expect(jobs(1, 6 * MINUTE_MS)).toMatch(/^1 job waits, due for 6 min: /)
+    expect(jobs(2, 6 * MINUTE_MS)).toMatch(/^2 jobs wait, one of them due for 6 min: /)
+  })
+
+  test('rows, partitions and foreign keys', async () => {
+    const care = { liveRows: 5, deadRows: 1, partitions: 1, vacuumedMs: null }
+    expect(judgeBloat(care, tables).detail).toContain('about 1 dead row beside 5 in 1 partition. ')
+    expect(judgeBloat({ ...care, partitions: null }, tables).detail).toContain('about 1 dead row beside 5. ')
+    await makeOrders('ON DELETE SET NULL', `CREATE INDEX ON ${database.businessSchema}.orders (key_id)`)
+    expect((await find('references'))[0]?.detail).toBe(
+      '1 foreign key to the keys, and it is not in the way of their deletion.',
+    )
+  })
 })

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { createOperator, type Operator, respond } from '@pawl/core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { engineThatFreezesAt } from '../support/crash.js'
@@ -130,27 +131,23 @@ describe('resume', () => {
     expect(await trial.row()).toMatchObject({ status: 'finished' })
   })
 
-  test('a verdict on a key that names no call has to name it, and rightly', async () => {
-    const trial = await stuckByWindow()
-    const without = await operator.resume(nameOf(trial), because, { type: 'not_executed' })
-    expect(without).toMatchObject({ type: 'refused', detail: expect.stringContaining(`'started'`) as string })
-
-    const other = await stuckOnce('never_arrives')
-    const wrong = await operator.resume(nameOf(other), because, {
-      type: 'not_executed',
-      phase: 'ride_created',
-    })
-    expect(wrong).toMatchObject({
-      type: 'refused',
-      detail: expect.stringContaining(`'charge_created'`) as string,
-    })
+  test('a verdict is about the call in doubt and no other; where none is, there is nothing to say', async () => {
+    const once = await stuckOnce('never_arrives')
+    const late = await stuckByWindow()
     const old = await stuckByAge()
-    const settled = await operator.resume(nameOf(old), because, {
-      type: 'not_executed',
-      phase: 'ride_created',
+    const verdict = { type: 'not_executed', phase: 'chargd' } as const
+    const detail = expect.stringMatching(/'charge_created'.*'chargd'/) as string
+    for (const trial of [once, late]) {
+      expect(await operator.resume(nameOf(trial), because, verdict)).toMatchObject({
+        type: 'refused',
+        detail,
+      })
+    }
+    expect(await operator.resume(nameOf(old), because, { type: 'not_executed' })).toMatchObject({
+      type: 'refused',
+      detail: expect.stringContaining('No call of it is in doubt.') as string,
     })
-    expect(settled).toMatchObject({ type: 'refused', detail: `Phase 'ride_created' is settled already.` })
-    expect(await Promise.all([trial, other, old].map(audit))).toEqual([[], [], []])
+    expect(await Promise.all([once, late, old].map(audit))).toEqual([[], [], []])
   })
 
   test.each([() => stuckOnce('executes_then_cuts'), stuckByWindow])(
@@ -433,6 +430,51 @@ describe('abandon', () => {
   })
 })
 
+describe('by the id of the key', () => {
+  const idOf = async (trial: RideTrial) => ({ keyId: (await trial.row())?.id ?? '' })
+
+  test('resume: the call is settled, and what was done is written down under the names of the key', async () => {
+    const trial = await stuckOnce('executes_then_cuts')
+    const bystander = await stuckOnce('executes_then_cuts')
+    const [charge] = await trial.provider.ledger()
+    const result = { id: charge?.id ?? '', amount: 1_200 }
+    const done = await operator.resume(await idOf(trial), because, { type: 'executed', result })
+    expect(done).toMatchObject({ type: 'done', key: { ...nameOf(trial), status: 'running' } })
+    expect(await execute(trial)).toMatchObject({ type: 'completed', response: { status: 201 } })
+    expect(await trial.provider.requests()).toHaveLength(1)
+    expect(await audit(trial)).toMatchObject([{ ...because, action: 'resume' }])
+    expect(await operator.show(nameOf(bystander))).toMatchObject({
+      key: { status: 'stuck' },
+      interventions: [],
+    })
+  })
+
+  test('abandon: the client gets the response', async () => {
+    const trial = await stuckOnce('never_arrives')
+    const done = await operator.abandon(await idOf(trial), because, { status: 410 })
+    expect(done).toMatchObject({ type: 'done', key: nameOf(trial) })
+    expect(await execute(trial)).toMatchObject({ type: 'replayed', response: { status: 410 } })
+  })
+
+  test('release: refused where nobody holds it, with the key in the answer', async () => {
+    const trial = await stuckOnce('never_arrives')
+    expect(await operator.release(await idOf(trial), because)).toMatchObject({
+      type: 'refused',
+      key: nameOf(trial),
+    })
+  })
+
+  test('a key whose row went and whose names came back is not the one that is meant', async () => {
+    const trial = await stuckOnce('never_arrives')
+    const before = await idOf(trial)
+    await database.rows('DELETE FROM pawl.idempotency_keys WHERE id = $1', [before.keyId])
+    await trial.provider.willMeet('never_arrives')
+    expect(await execute(trial)).toMatchObject({ type: 'stuck' })
+    expect(await operator.abandon(before, because, { status: 410 })).toEqual({ type: 'not_found' })
+    expect(await operator.show(nameOf(trial))).toMatchObject({ key: { status: 'stuck' } })
+  })
+})
+
 test('a key that is not there is not found, and nothing is written down', async () => {
   const name = { scope: 'nobody', key: 'none' }
   const before = await database.rows('SELECT count(*) FROM pawl.interventions')
@@ -467,6 +509,21 @@ describe('what makes no sense is refused before anything is asked of the databas
       'PAWL_INVALID_OPTION',
       `'ticket'`,
     ],
+    ['an id that is none', (op) => op.resume({ keyId: 'k' }, because), 'PAWL_INVALID_OPTION', `keyId is 'k'`],
+    ['no id', (op) => op.show({ keyId: undefined } as never), 'PAWL_INVALID_OPTION', 'the id of a key'],
+    [
+      'an id beside a name',
+      (op) => op.abandon({ ...name, keyId: randomUUID() }, because, { status: 410 }),
+      'PAWL_INVALID_OPTION',
+      'scope and key, or keyId, and not both',
+    ],
+    [
+      'an id beside half a name',
+      (op) => op.release({ scope: 's', keyId: randomUUID() }, because),
+      'PAWL_INVALID_OPTION',
+      'not both',
+    ],
+    ['half a name', (op) => op.release({ scope: 's' } as never, because), 'PAWL_INVALID_REQUEST', 'key'],
     ['an empty key', (op) => op.resume({ ...name, key: '' }, because), 'PAWL_INVALID_REQUEST', 'key'],
     [
       'an unknown verdict',

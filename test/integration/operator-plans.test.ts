@@ -36,11 +36,12 @@ const TABLES = ['idempotency_keys', 'effects', 'staged_jobs', 'interventions']
 for (const table of TABLES) await database.rows(`ANALYZE pawl.${table}`)
 
 const stuck = { scope: 'plans', key: 'stuck' }
-await seedKey(database, { ...stuck, status: 'stuck' })
+const stuckId = await seedKey(database, { ...stuck, status: 'stuck' })
 const given = { scope: 'plans', key: 'given up' }
 await seedKey(database, { ...given, status: 'stuck' })
 const held = { scope: 'plans', key: 'held' }
 await seedKey(database, { ...held, leaseIn: '10 min' })
+const alsoHeldId = await seedKey(database, { leaseIn: '10 min' })
 
 const because = { actor: 'anna', reason: 'plans' }
 const window = { from: new Date('2026-01-03'), to: new Date('2026-01-04') }
@@ -68,8 +69,14 @@ const METHODS: readonly (readonly [string, (op: Operator) => Promise<unknown>, r
     (op) => op.show(stuck),
     [BY_NAME, 'effects_by_key', 'interventions_by_key', 'staged_jobs_by_key', 'staged_jobs_dead_by_key'],
   ],
+  [
+    'show by id',
+    async (op) => op.show({ keyId: stuckId }),
+    [BY_ID, 'effects_by_key', 'interventions_by_key', 'staged_jobs_by_key', 'staged_jobs_dead_by_key'],
+  ],
   ['resume', (op) => op.resume(stuck, because), [BY_ID, BY_NAME]],
   ['release', (op) => op.release(held, because), [BY_ID, BY_NAME]],
+  ['release by id', (op) => op.release({ keyId: alsoHeldId }, because), [BY_ID]],
   ['abandon', (op) => op.abandon(given, because, { status: 410 }), [BY_ID, BY_NAME]],
   ['deadJobs', (op) => op.deadJobs(), ['staged_jobs_dead']],
   ['deadJobs of a name', (op) => op.deadJobs({ name: 'mail' }), ['staged_jobs_dead']],
@@ -80,6 +87,7 @@ const METHODS: readonly (readonly [string, (op: Operator) => Promise<unknown>, r
   ],
   ['requeue', (op) => op.requeue({ all: true }, because), [BY_ID, 'staged_jobs_dead', 'staged_jobs_pkey']],
   ['drain', (op) => op.drain('filler-1', 1), [RUNNING, STUCK]],
+  ['hasKeysOf', (op) => op.hasKeysOf('no such name'), [FINISHED, RUNNING, STUCK]],
   ['countUnfinished', (op) => op.countUnfinished(new Date()), [RUNNING, STUCK]],
   [
     'effects',

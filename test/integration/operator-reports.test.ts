@@ -39,6 +39,8 @@ test('on an empty database, everything answers', async () => {
   expect(await operator.list()).toEqual([])
   expect(await operator.list({ status: 'finished' })).toEqual([])
   expect(await operator.show({ scope: 's', key: 'k' })).toBeNull()
+  expect(await operator.show({ keyId: randomUUID() })).toBeNull()
+  expect(await operator.hasKeysOf('p')).toBe(false)
   expect(await operator.drain('p', 1)).toEqual([])
   expect(await operator.deadJobs()).toEqual([])
   expect(await operator.requeue({ all: true }, because)).toBe(0)
@@ -54,6 +56,7 @@ describe('without the tables, every method says what to run', () => {
     ['status', (op) => op.status()],
     ['list', (op) => op.list()],
     ['show', (op) => op.show(name)],
+    ['show by id', (op) => op.show({ keyId: randomUUID() })],
     ['resume', (op) => op.resume(name, because)],
     ['release', (op) => op.release(name, because)],
     ['abandon', (op) => op.abandon(name, because, { status: 410 })],
@@ -62,6 +65,7 @@ describe('without the tables, every method says what to run', () => {
     ['requeue by id', (op) => op.requeue({ jobIds: [randomUUID()] }, because)],
     ['reap', (op) => op.reap(because)],
     ['drain', (op) => op.drain('p', 1)],
+    ['hasKeysOf', (op) => op.hasKeysOf('p')],
     ['effects', (op) => all(op.effects(window))],
     ['countUnfinished', (op) => op.countUnfinished(new Date())],
   ])('%s', async (_method, ask) => {
@@ -247,6 +251,7 @@ test('show gives a key with its effects, jobs and interventions, and of no other
     interventions: [{ action: 'release', actor: 'anna', reason: null, detail: { before: null } }],
   })
   expect((await operator.show(name))?.effects).toHaveLength(1)
+  expect(await operator.show({ keyId })).toEqual(await operator.show(name))
 })
 
 test('drain tells what a version still has in flight', async () => {
@@ -256,6 +261,15 @@ test('drain tells what a version still has in flight', async () => {
   expect(await operator.drain('seeded', 3)).toEqual([])
   await expect(operator.drain('seeded', undefined as never)).rejects.toThrow(/version is undefined/)
   await expect(operator.drain('', 1)).rejects.toThrow(/pipeline/)
+})
+
+test('a pipeline has keys in any status, of any version, or none', async () => {
+  for (const status of ['running', 'stuck', 'finished'] as const) {
+    await seedKey(database, { pipeline: status, status, version: 7 })
+  }
+  for (const name of ['running', 'stuck', 'finished']) expect(await operator.hasKeysOf(name)).toBe(true)
+  expect(await operator.hasKeysOf('unheard-of')).toBe(false)
+  await expect(operator.hasKeysOf('')).rejects.toThrow(/hasKeysOf: pipeline/)
 })
 
 describe('effects', () => {

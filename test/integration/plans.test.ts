@@ -49,11 +49,13 @@ const database = await TestDatabase.create()
 await createRideTables(database)
 afterAll(() => database.drop())
 
-// Enough rows that reading the whole table is dearer than an index, so that the planner chooses as in production.
+// Most keys are finished. Enough rows that reading the whole table is dearer than an index, so that the planner chooses as in production.
 await database.rows(
   `INSERT INTO pawl.idempotency_keys (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version,
-                                      input, holder)
-   SELECT 'filler', n::text, 'filler', 1, '0123456789abcdef', sha256(''), 1, '{}', gen_random_uuid()
+                                      input, holder, status, recovery_point, response_status, response_headers,
+                                      response_body, expires_at)
+   SELECT 'filler', n::text, 'filler', 1, '0123456789abcdef', sha256(''), 1, '{}', gen_random_uuid(),
+          'finished', 'finished', 200, '{}', '', clock_timestamp() + interval '1 day'
      FROM generate_series(1, 5000) AS n`,
 )
 await database.rows('ANALYZE pawl.idempotency_keys')

@@ -14,8 +14,8 @@ const ride = (version = 1, upgradesFrom: UpgradeFrom[] = []) =>
     .finish(() => respond(200))
 
 const NOW = 1_000_000
-const asking: Asking = { holder: 'us', request: { pipeline: 'ride', fingerprint: 'aa' } }
-const byId: Asking = { holder: 'us', request: null }
+const asking: Asking = { holder: 'us', request: { pipeline: 'ride', fingerprint: 'aa' }, onlyDue: false }
+const byId: Asking = { holder: 'us', request: null, onlyDue: false }
 const response = { status: 201, headers: {}, body: Buffer.from('{}') }
 
 /** Abandoned a moment ago at `created`, with nothing unusual about it. */

@@ -167,6 +167,9 @@ export const PUT_OFF_MOST_MS = 7 * 24 * HOUR_MS
 /** Where an operator's count stops: enough to tell a backlog from a disaster, and read in well under a second. */
 export const COUNT_LIMIT = 100_000
 
+/** Finished keys that are read to tell whether a pipeline's name was ever used: its last hours, or days. */
+export const FINISHED_KEYS_SEEN = 10_000
+
 /** What fits on a few screens. */
 export const DEFAULT_LIST_LIMIT = 50
 
@@ -209,3 +212,6 @@ export const BLOAT_DEAD_ROWS = 10_000
 
 /** An effect is settled within a day of the moment the provider gave it, or its key is stuck by age. */
 export const DEFAULT_RECONCILE_SLACK_MS = 24 * HOUR_MS
+
+/** Due keys of one version that a look takes in before it chooses: beyond, the youngest wait for the next look. */
+export const MAX_DUE_KEYS_SEEN = 10_000

@@ -71,6 +71,14 @@ export interface PawlMessages {
   'pawl:round': { readonly service: ServiceName; readonly counts: Readonly<Record<string, number>> }
   /** A round of a background service failed, and will be tried again. */
   'pawl:round_failed': { readonly service: ServiceName; readonly error: unknown; readonly failures: number }
+  /** A staged job was not delivered, and will be tried again. */
+  'pawl:job_failed': {
+    readonly jobId: string
+    readonly name: string
+    readonly keyId: string
+    readonly attempts: number
+    readonly error: unknown
+  }
   /** A staged job was given up: a person decides. */
   'pawl:job_dead': {
     readonly jobId: string
@@ -112,6 +120,7 @@ const names = {
   'pawl:unavailable': true,
   'pawl:round': true,
   'pawl:round_failed': true,
+  'pawl:job_failed': true,
   'pawl:job_dead': true,
   'pawl:reap_held': true,
   'pawl:warning': true,

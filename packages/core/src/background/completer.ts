@@ -10,14 +10,16 @@ import {
 import type { ResumeOutcome } from '../pipeline/outcome.js'
 import type { Registry } from '../pipeline/registry.js'
 import { backOffMs } from '../runner/back-off.js'
-import { type Engine, partsOf } from '../runner/engine.js'
+import { type Engine, partsOf, type RunningEngine } from '../runner/engine.js'
 import type { EngineParts } from '../runner/engine-parts.js'
 import {
   findAbandonedKeys,
+  type ForgettableVersion,
   forgetAbandonedKeys,
   type RunnableVersion,
 } from '../storage/complete-statements.js'
-import { Poller, type Service, type StopOptions } from './service.js'
+import type { Store } from '../storage/statement.js'
+import { checkStopOptions, Poller, type Service, type StopOptions } from './service.js'
 
 /** How the completer works. */
 export interface CompleterOptions {
@@ -60,11 +62,13 @@ const NOTHING: CompleterCounts = { found: 0, completed: 0, retried: 0, stuck: 0,
  * holds, and resumes each through the engine, with all the checks that a retry of the client would meet.
  */
 export class Completer implements Service<CompleterCounts> {
-  readonly #engine: Engine<never>
+  readonly #engine: RunningEngine<never>
   readonly #parts: EngineParts
   readonly #batchSize: number
   readonly #concurrency: number
   readonly #running = new Set<Promise<unknown>>()
+  /** Found, and not ended yet: until they are taken over, they would be found again. */
+  readonly #begun = new Set<string>()
   readonly #resting = new RestingKeys()
   readonly #ended: Counting = { ...NOTHING }
   readonly #poller: Poller
@@ -75,8 +79,8 @@ export class Completer implements Service<CompleterCounts> {
     checkWholeNumber(OWNER, 'pollMs', options.pollMs, 1, MAX_INT32)
     checkWholeNumber(OWNER, 'batchSize', options.batchSize, 1, MAX_INT32)
     checkWholeNumber(OWNER, 'concurrency', options.concurrency, 1, MAX_INT32)
-    this.#engine = engine
     this.#parts = partsOf(engine, 'createBackground')
+    this.#engine = engine as RunningEngine<never>
     this.#batchSize = options.batchSize ?? DEFAULT_COMPLETER_BATCH_SIZE
     this.#concurrency = options.concurrency ?? DEFAULT_COMPLETER_CONCURRENCY
     this.#poller = new Poller({
@@ -88,7 +92,8 @@ export class Completer implements Service<CompleterCounts> {
         // What ended since the last round, whichever it was begun in.
         const counts = { ...this.#ended }
         Object.assign(this.#ended, NOTHING)
-        return { counts, more: found === this.#batchSize }
+        // Where all of them were passed over, there is nothing to hurry for.
+        return { counts, more: found === this.#batchSize && counts.passed < counts.found }
       },
     })
   }
@@ -99,6 +104,7 @@ export class Completer implements Service<CompleterCounts> {
   }
 
   async stop(options: StopOptions = {}): Promise<void> {
+    checkStopOptions(options)
     this.#silence?.()
     this.#silence = null
     await this.#poller.stop(options)
@@ -135,21 +141,39 @@ export class Completer implements Service<CompleterCounts> {
           const { name: pipeline, version, hash: definitionHash } = definition
           return { pipeline, version, definitionHash, forgetAfterMs }
         })
-        counts.forgotten += await forgetAbandonedKeys(store, forgettable, this.#batchSize, env.lockTimeoutMs)
+        counts.forgotten += await this.#forget(store, forgettable)
       }
-      return findAbandonedKeys(store, runnableVersions(env.registry), this.#resting.ids(), this.#batchSize)
+      const except = [...this.#resting.ids(), ...this.#begun]
+      return findAbandonedKeys(store, runnableVersions(env.registry), except, this.#batchSize)
     })
   }
 
+  /** A row of the application's that refers to such a key must not keep the others from being finished. */
+  async #forget(store: Store, versions: readonly ForgettableVersion[]): Promise<number> {
+    try {
+      return await forgetAbandonedKeys(store, versions, this.#batchSize, this.#parts.env.lockTimeoutMs)
+    } catch (error) {
+      announce('pawl:warning', () => ({
+        message: 'abandoned keys of atomic handlers could not be deleted',
+        error,
+      }))
+      return 0
+    }
+  }
+
   #complete(keyId: string, counts: Counting): Promise<void> {
-    const work = this.#resume(keyId, counts).finally(() => this.#running.delete(work))
+    const work = this.#resume(keyId, counts).finally(() => {
+      this.#running.delete(work)
+      this.#begun.delete(keyId)
+    })
     this.#running.add(work)
+    this.#begun.add(keyId)
     return work
   }
 
   async #resume(keyId: string, counts: Counting): Promise<void> {
     try {
-      this.#count(keyId, await this.#engine.resume(keyId), counts)
+      this.#count(keyId, await this.#engine.resumeDue(keyId), counts)
     } catch (error) {
       counts.passed++
       this.#resting.add(keyId)

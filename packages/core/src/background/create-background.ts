@@ -61,11 +61,23 @@ export function createBackground<DB>(options: BackgroundOptions<DB>): Background
   const engine = options.engine as unknown as Engine<never>
   const { completer = {}, relay = [], reaper = {} } = options
   const relays = Array.isArray(relay) ? (relay as readonly RelayOptions[]) : [relay as RelayOptions]
+  checkNames(relays)
   return new RunningBackground(
     completer === false ? null : new Completer(engine, completer),
     relays.map((one) => new Relay(engine, one)),
     reaper === false ? null : new Reaper(engine, reaper),
   )
+}
+
+/** Two relays that take the same jobs would give some of them to the wrong queue. */
+function checkNames(relays: readonly RelayOptions[]): void {
+  if (relays.length < 2) return
+  const names = relays.flatMap((relay) => relay.names ?? [])
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice !== undefined)
+    throw invalidOption(OWNER, `relay: the name '${twice}'`, 'in two relays', 'one relay for each name')
+  if (relays.some((relay) => relay.names === undefined))
+    throw invalidOption(OWNER, 'relay: names', undefined, 'a list for each of several relays')
 }
 
 class RunningBackground implements Background {

@@ -20,6 +20,7 @@ import {
   RECONNECT_TRIES,
 } from '../limits.js'
 import { backOffMs } from '../runner/back-off.js'
+import { classifyError } from '../runner/classify-error.js'
 import { type Engine, partsOf } from '../runner/engine.js'
 import type { EngineParts } from '../runner/engine-parts.js'
 import { recordError } from '../runner/record-error.js'
@@ -32,7 +33,7 @@ import {
 } from '../storage/relay-statements.js'
 import type { Store } from '../storage/statement.js'
 import { type Delivery, deliverTo, type Sink } from './sink.js'
-import { Poller, type Service, type StopOptions } from './service.js'
+import { checkStopOptions, Poller, type Service, type StopOptions } from './service.js'
 
 /** How a relay works. */
 export interface RelayOptions {
@@ -69,6 +70,9 @@ const OPTION_NAMES = [
   'maxAttempts',
 ] as const satisfies readonly (keyof RelayOptions)[]
 
+/** A delivery that failed, with all there is to say of it. */
+type Failed = FailedJob & { readonly job: ClaimedJob; readonly error: unknown }
+
 type Counting = { -readonly [Name in keyof RelayCounts]: number }
 
 /**
@@ -102,11 +106,13 @@ export class Relay implements Service<RelayCounts> {
   }
 
   async stop(options: StopOptions = {}): Promise<void> {
-    await this.#poller.stop(options)
+    checkStopOptions(options)
+    // Before the wait: a relay that is started again meanwhile has its own.
     this.#silence?.()
     this.#silence = null
     const hurry = this.#hurry
     this.#hurry = newHurry()
+    await this.#poller.stop(options)
     hurry.abort(new PawlError('PAWL_CLOSING', 'The relay was stopped.'))
   }
 
@@ -161,7 +167,7 @@ export class Relay implements Service<RelayCounts> {
     counts: Counting,
   ): Promise<void> {
     const delivered: string[] = []
-    const failed: FailedJob[] = []
+    const failed: Failed[] = []
     for (const [index, job] of jobs.entries()) {
       const delivery = deliveries[index]
       if (delivery?.type === 'failed') failed.push(this.#failed(job, delivery))
@@ -181,17 +187,17 @@ export class Relay implements Service<RelayCounts> {
     counts.dead += dead.length
     counts.failed += returned.length - dead.length
     counts.lost += jobs.length - deleted.length - returned.length
-    for (const { id, lastError } of dead) {
-      const job = jobs.find((one) => one.id === id)
-      if (job === undefined) continue
-      const { name, keyId, attempts } = job
-      announce('pawl:job_dead', () => ({ jobId: id, name, keyId, attempts, lastError }))
+    for (const { job, error, lastError, dead: isDead } of failed.filter(({ id }) => returned.includes(id))) {
+      const { id: jobId, name, keyId, attempts } = job
+      if (isDead) announce('pawl:job_dead', () => ({ jobId, name, keyId, attempts, lastError }))
+      else announce('pawl:job_failed', () => ({ jobId, name, keyId, attempts, error }))
     }
   }
 
-  #failed(job: ClaimedJob, { error, dead }: Extract<Delivery, { type: 'failed' }>): FailedJob {
+  #failed(job: ClaimedJob, { error, dead }: Extract<Delivery, { type: 'failed' }>): Failed {
     const isDead = dead === true || job.attempts >= this.#options.maxAttempts
-    return { id: job.id, afterMs: backOffMs(job.attempts), lastError: reasonOf(error), dead: isDead }
+    const lastError = reasonOf(error)
+    return { job, error, id: job.id, afterMs: backOffMs(job.attempts), lastError, dead: isDead }
   }
 
   /** Asks again where the answer was lost: every statement finds what its first try has done. */
@@ -202,7 +208,9 @@ export class Relay implements Service<RelayCounts> {
         return await sessions.with('relay', (session) => statement({ session, tables }))
       } catch (error) {
         const isLost = error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST'
-        if (!isLost || attempt >= RECONNECT_TRIES) throw error
+        // Where the database's default is not READ COMMITTED, two relays that meet are a conflict.
+        const mayPass = isLost || classifyError(error) === 'conflict'
+        if (!mayPass || attempt >= RECONNECT_TRIES) throw error
       }
     }
   }

@@ -123,7 +123,7 @@ function retryPauseMs(failures: number): number {
   return capMs * (0.5 + Math.random() / 2)
 }
 
-function checkStopOptions(options: StopOptions): number {
+export function checkStopOptions(options: StopOptions): number {
   const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'stop' }
   checkKnownOptions(owner, options, ['timeoutMs'])
   checkWholeNumber(owner, 'timeoutMs', options.timeoutMs, 0, MAX_INT32)

@@ -15,6 +15,8 @@ export interface Asking {
   readonly holder: string
   /** What the request is; null when the key is asked for by its id, to recover it. */
   readonly request: { readonly pipeline: string; readonly fingerprint: string } | null
+  /** Not before its back-off is over: for who has found it a while ago. */
+  readonly onlyDue: boolean
 }
 
 export type Decision =
@@ -62,6 +64,8 @@ export function decideReservation(
 
   const leaseLeftMs = (row.leaseUntilMs ?? row.nowMs) - row.nowMs
   if (leaseLeftMs > 0) return { type: 'in_flight', leaseLeftMs }
+  const restMs = (row.runAfterMs ?? row.nowMs) - row.nowMs
+  if (asking.onlyDue && restMs > 0) return { type: 'in_flight', leaseLeftMs: restMs }
 
   const { maxAttempts, abandonAfterMs } = settings.pipeline(resolution.definition)
   if (row.attempts >= maxAttempts) return { type: 'give_up', reason: 'attempts_exhausted' }

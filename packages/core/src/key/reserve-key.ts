@@ -33,8 +33,10 @@ export type Wanted =
       readonly scope: string
       readonly key: string
       readonly fingerprint: Buffer
+      readonly leave: boolean
     }
-  | { readonly by: 'id'; readonly id: string }
+  /** `onlyDue`: not before its back-off is over, which a person or a client need not wait for. */
+  | { readonly by: 'id'; readonly id: string; readonly onlyDue: boolean }
 
 /** What came of asking for a key. */
 export type Reservation =
@@ -122,7 +124,7 @@ async function askOnce(
   if (row === null) return wanted.by === 'request' ? 'moved' : { type: 'gone' }
 
   const decision = decideReservation(row, asking(wanted, holder), env.registry, env.settings)
-  if (wanted.by === 'request' && wanted.leave && isUnfinished(decision)) {
+  if (wanted.by !== 'id' && wanted.leave && isUnfinished(decision)) {
     // The answer to our own insert may have been lost.
     return { type: 'left', row, fresh: row.holder === holder }
   }
@@ -180,7 +182,8 @@ function read(store: Store, wanted: Wanted): Promise<KeyRow | null> {
 }
 
 function asking(wanted: Wanted, holder: string): Asking {
-  if (wanted.by === 'id') return { holder, request: null }
+  if (wanted.by === 'id') return { holder, request: null, onlyDue: wanted.onlyDue }
   const fingerprint = wanted.by === 'request' ? wanted.key.fingerprint : wanted.fingerprint
-  return { holder, request: { pipeline: wanted.definition.name, fingerprint: fingerprint.toString('hex') } }
+  const request = { pipeline: wanted.definition.name, fingerprint: fingerprint.toString('hex') }
+  return { holder, request, onlyDue: false }
 }

@@ -12,6 +12,7 @@ import {
   DEFAULT_RETENTION_MS,
   MAX_ACTOR_LENGTH,
   MAX_INT32,
+  MAX_DURATION_MS,
   MAX_LIST_LIMIT,
   MAX_NAME_LENGTH,
   MAX_REASON_LENGTH,
@@ -19,13 +20,25 @@ import {
 import { isTransientStatus, respond, type StoredResponse } from '../pipeline/directive.js'
 import { encodeJson } from '../pipeline/json-value.js'
 import type { StuckReason } from '../pipeline/outcome.js'
-import type { Because, CallVerdict, DeadJobs, KeyFilter, KeyName, OperatorResponse } from './operator.js'
+import type { Because, CallVerdict, DeadJobs, KeyFilter, KeyReference, OperatorResponse } from './operator.js'
 
 const owner = (where: string): OptionOwner => ({ code: 'PAWL_INVALID_OPTION', where })
 
-export function checkKeyName(where: string, name: KeyName): void {
-  checkKnownOptions(owner(where), name, ['scope', 'key'])
-  checkRequest(where, name.scope, name.key)
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+const isUuid = (value: unknown): boolean => typeof value === 'string' && UUID.test(value)
+
+export function checkKeyReference(where: string, of: KeyReference): void {
+  checkKnownOptions(owner(where), of, ['scope', 'key', 'keyId'])
+  if (!('keyId' in of)) {
+    checkRequest(where, of.scope, of.key)
+    return
+  }
+  // Two names may mean two keys, and only one of them would be looked at.
+  if ('scope' in of || 'key' in of) {
+    throw new PawlError('PAWL_INVALID_OPTION', `${where}: it takes scope and key, or keyId, and not both.`)
+  }
+  if (!isUuid(of.keyId)) throw invalidOption(owner(where), 'keyId', of.keyId, 'the id of a key')
 }
 
 export function checkBecause(where: string, because: Because): void {
@@ -44,8 +57,12 @@ function checkText(where: string, option: string, value: unknown, maxLength: num
     throw invalidOption(owner(where), option, value, `${takes}, without NUL and lone surrogates`)
 }
 
-export function checkVersion(where: string, pipeline: string, version: number): void {
+export function checkPipelineName(where: string, pipeline: string): void {
   checkText(where, 'pipeline', pipeline, MAX_NAME_LENGTH)
+}
+
+export function checkVersion(where: string, pipeline: string, version: number): void {
+  checkPipelineName(where, pipeline)
   if (version === undefined)
     throw invalidOption(owner(where), 'version', version, 'a whole number of 1 or more')
   checkWholeNumber(owner(where), 'version', version, 1, MAX_INT32)
@@ -89,8 +106,6 @@ export function checkDeadJobsOptions(options: { readonly name?: string; readonly
   checkWholeNumber(owner(where), 'limit', options.limit, 1, MAX_LIST_LIMIT)
 }
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-
 export function checkDeadJobs(jobs: DeadJobs): void {
   const where = 'requeue'
   checkKnownOptions(owner(where), jobs, ['jobIds', 'name', 'all'])
@@ -105,8 +120,7 @@ export function checkDeadJobs(jobs: DeadJobs): void {
   } else {
     if (!Array.isArray(jobs.jobIds)) throw invalidOption(owner(where), 'jobIds', jobs.jobIds, 'a list of ids')
     for (const id of jobs.jobIds as readonly unknown[]) {
-      if (typeof id !== 'string' || !UUID.test(id))
-        throw invalidOption(owner(where), 'jobIds', id, 'ids of jobs')
+      if (!isUuid(id)) throw invalidOption(owner(where), 'jobIds', id, 'ids of jobs')
     }
   }
 }
@@ -137,7 +151,7 @@ export interface CheckedResponse {
 export function checkResponse(where: string, given: OperatorResponse): CheckedResponse {
   const of = owner(`${where}: response`)
   checkKnownOptions(of, given, ['status', 'headers', 'body', 'retentionMs'])
-  checkWholeNumber(of, 'retentionMs', given.retentionMs, 1)
+  checkWholeNumber(of, 'retentionMs', given.retentionMs, 1, MAX_DURATION_MS)
   const { headers = {} } = given
   if (typeof headers !== 'object' || headers === null)
     throw invalidOption(of, 'headers', headers, 'an object')

@@ -24,7 +24,7 @@ export interface Difference {
   readonly kind:
     /** The provider has the same key under another reference. */
     | 'reference'
-    /** The provider has two records under one key: the effect happened twice. */
+    /** Two records there under one key: the effect happened twice. Or two effects here, of one record: it was lost once. */
     | 'double'
     /** What `differs` said. */
     | 'content'
@@ -166,6 +166,11 @@ export class Comparison {
     const [effect] = effects
     if (effect === undefined) {
       if (this.#isWithin(record)) this.#missingHere.push(record)
+      return
+    }
+    if (named.length > 1) {
+      const detail = `${named.length} effects here have the same reference: '${reference}'. The provider did it once.`
+      this.#differ('double', detail, named, [record])
       return
     }
     if (named.length === 0 && effects.every((each) => each.reference !== null)) {

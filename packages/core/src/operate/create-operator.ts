@@ -5,8 +5,7 @@ import type { AnyPipeline } from '../pipeline/pipeline.js'
 import { type KeyView, viewKey } from '../runner/key-view.js'
 import { findEffectsOfKey } from '../storage/effect-statements.js'
 import { findDeadJobs, findJobsOfKey } from '../storage/job-statements.js'
-import { countUnfinished, groupUnfinished } from '../storage/report-statements.js'
-import { findKey } from '../storage/reserve-statements.js'
+import { countUnfinished, groupUnfinished, hasKeysOf } from '../storage/report-statements.js'
 import {
   abandonKey,
   findInterventions,
@@ -20,14 +19,17 @@ import {
   checkDeadJobs,
   checkDeadJobsOptions,
   checkFilter,
-  checkKeyName,
+  checkKeyReference,
+  checkPipelineName,
   checkResponse,
   checkVerdict,
   checkVersion,
   checkWindow,
 } from './check-arguments.js'
 import { decideResume } from './decide-resume.js'
+import { digestOf } from './digest.js'
 import { examine } from './doctor.js'
+import { findNamed } from './find-named.js'
 import type {
   Because,
   BoundedCount,
@@ -38,7 +40,7 @@ import type {
   Intervention,
   JobView,
   KeyFilter,
-  KeyName,
+  KeyReference,
   KeyReport,
   Operator,
   OperatorOptions,
@@ -82,10 +84,10 @@ class DatabaseOperator implements Operator {
     return this.#place.with((store) => listFiltered(store, filter))
   }
 
-  async show(name: KeyName): Promise<KeyReport | null> {
-    checkKeyName('show', name)
+  async show(of: KeyReference): Promise<KeyReport | null> {
+    checkKeyReference('show', of)
     return this.#place.with(async (store) => {
-      const row = await findKey(store, name.scope, name.key)
+      const row = await findNamed(store, of)
       if (row === null) return null
       const effects = await findEffectsOfKey(store, row, MAX_SHOWN_WITH_KEY)
       const jobs = await findJobsOfKey(store, row.id, MAX_SHOWN_WITH_KEY)
@@ -99,26 +101,26 @@ class DatabaseOperator implements Operator {
     })
   }
 
-  async resume(name: KeyName, because: Because, verdict?: CallVerdict): Promise<Intervention> {
-    checkKeyName('resume', name)
+  async resume(of: KeyReference, because: Because, verdict?: CallVerdict): Promise<Intervention> {
+    checkKeyReference('resume', of)
     checkBecause('resume', because)
     if (verdict !== undefined) checkVerdict('resume', verdict)
-    return steerKey(this.#place, name, because, (row) => {
+    return steerKey(this.#place, of, because, (row) => {
       const decision = decideResume(row, verdict ?? null)
       if (decision.type === 'refuse') return decision
       const { said } = decision
       return {
         type: 'write',
-        given: { verdict: verdict ?? null },
+        given: { verdict: verdict === undefined ? null : noteOf(verdict) },
         write: (store, steering) => resumeKey(store, steering, said),
       }
     })
   }
 
-  async release(name: KeyName, because: Because): Promise<Intervention> {
-    checkKeyName('release', name)
+  async release(of: KeyReference, because: Because): Promise<Intervention> {
+    checkKeyReference('release', of)
     checkBecause('release', because)
-    return steerKey(this.#place, name, because, (row) => {
+    return steerKey(this.#place, of, because, (row) => {
       if (row.leaseUntilMs === null || row.leaseUntilMs <= row.nowMs) {
         const found = row.status === 'running' ? 'Its lease is over' : `It is ${row.status}`
         return { type: 'refuse', detail: `${found}, and nobody holds it: there is nothing to release.` }
@@ -127,11 +129,11 @@ class DatabaseOperator implements Operator {
     })
   }
 
-  async abandon(name: KeyName, because: Because, response: OperatorResponse): Promise<Intervention> {
-    checkKeyName('abandon', name)
+  async abandon(of: KeyReference, because: Because, response: OperatorResponse): Promise<Intervention> {
+    checkKeyReference('abandon', of)
     checkBecause('abandon', because)
     const checked = checkResponse('abandon', response)
-    return steerKey(this.#place, name, because, (row) => {
+    return steerKey(this.#place, of, because, (row) => {
       if (row.status !== 'stuck') {
         return {
           type: 'refuse',
@@ -140,7 +142,7 @@ class DatabaseOperator implements Operator {
       }
       return {
         type: 'write',
-        given: { response: { ...response, retentionMs: checked.retentionMs } },
+        given: { status: response.status, body: digestOf(response.body), retentionMs: checked.retentionMs },
         write: (store, steering) => abandonKey(store, steering, checked.response, checked.retentionMs),
       }
     })
@@ -179,6 +181,11 @@ class DatabaseOperator implements Operator {
     return groups.map(viewGroup)
   }
 
+  async hasKeysOf(pipeline: string): Promise<boolean> {
+    checkPipelineName('hasKeysOf', pipeline)
+    return this.#place.with((store) => hasKeysOf(store, pipeline))
+  }
+
   effects(window: { readonly from: Date; readonly to: Date }): AsyncIterable<EffectView> {
     checkKnownOptions({ code: 'PAWL_INVALID_OPTION', where: 'effects' }, window, ['from', 'to'])
     checkWindow('effects', window)
@@ -195,4 +202,10 @@ class DatabaseOperator implements Operator {
   ): Promise<readonly Finding[]> {
     return examine(this.#place, options)
   }
+}
+
+/** A verdict as it is written down: what a call returned may hold what nobody should keep. */
+function noteOf(verdict: CallVerdict): object {
+  const { type } = verdict
+  return type === 'executed' ? { type, result: digestOf(verdict.result) } : { type }
 }

@@ -15,12 +15,14 @@ const VERDICTS =
 export function decideResume(row: KeyRow, verdict: CallVerdict | null): ResumeDecision {
   if (row.status !== 'stuck') return refuse(`It is not stuck but ${row.status}.`)
   const { intent, stuckReason } = row
-  if (intent?.kind === 'called') {
+  const isInDoubt = stuckReason === 'unknown_outcome' || stuckReason === 'window_passed'
+  // A result that was of use would not have left it in doubt: that one is of some other phase.
+  if (intent?.kind === 'called' && intent.said !== true && !isInDoubt) {
     if (verdict === null) return { type: 'resume', said: { kind: 'nothing' } }
     return refuse(`What the call of phase '${intent.phase}' returned is known. Resume it without a verdict.`)
   }
   if (verdict === null) {
-    if (stuckReason === 'unknown_outcome' || stuckReason === 'window_passed') {
+    if (isInDoubt) {
       return refuse(
         `It would be stuck again at once: whether its call was executed is not known. ${VERDICTS}`,
       )
@@ -30,21 +32,33 @@ export function decideResume(row: KeyRow, verdict: CallVerdict | null): ResumeDe
   return applyVerdict(row, verdict)
 }
 
+/**
+ * Only of a call that the key itself holds to be in doubt: said of another phase, a verdict would have the wrong call
+ * made again, or skipped.
+ */
 function applyVerdict(row: KeyRow, verdict: CallVerdict): ResumeDecision {
-  const known = row.intent?.phase
-  const phase = verdict.phase ?? known
-  if (phase === undefined) {
+  const { intent, nowMs } = row
+  const isSaid = intent?.kind === 'called' && intent.said === true
+  if (intent === null || !(intent.kind === 'calling' || isSaid)) {
     return refuse(
-      `The key does not say which call the verdict is about. Name it as the verdict's phase: the one after recovery ` +
-        `point '${row.recoveryPoint}'.`,
+      'No call of it is in doubt. Resume it without a verdict: a call that may have been made is repeated under its own ' +
+        'key, or the key is stuck again and says which call it is about.',
     )
   }
-  if (known !== undefined && phase !== known) {
-    return refuse(`The call in question is that of phase '${known}', not of '${phase}'.`)
+  const { phase } = intent
+  if (verdict.phase !== undefined && verdict.phase !== phase) {
+    return refuse(`The call in doubt is that of phase '${phase}', not of '${verdict.phase}'.`)
   }
-  if (row.trail.some(({ point }) => point === phase)) return refuse(`Phase '${phase}' is settled already.`)
-  if (verdict.type === 'not_executed') return { type: 'resume', said: { kind: 'not_made', phase } }
-  const called: Intent = { kind: 'called', phase, result: verdict.result }
+  if (verdict.type === 'not_executed') {
+    if (intent.kind === 'calling' && intent.deadlineMs > nowMs) {
+      const until = new Date(intent.deadlineMs).toISOString()
+      return refuse(
+        `The call of phase '${phase}' may be under way until ${until}. Ask the provider once more after that.`,
+      )
+    }
+    return { type: 'resume', said: { kind: 'not_made', phase } }
+  }
+  const called: Intent = { kind: 'called', phase, result: verdict.result, said: true }
   return { type: 'resume', said: { kind: 'called', phase, intentJson: JSON.stringify(called) } }
 }
 

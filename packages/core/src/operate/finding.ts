@@ -18,6 +18,11 @@ export function orOk(wrong: readonly (Finding | null)[], fine: Finding): Finding
   return found.length === 0 ? [fine] : found
 }
 
+/** `1 key`, `2 keys`. */
+export function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
+}
+
 /** `3 min`, `2 h`, `5 d`: as exact as anyone wants to know. */
 export function roughly(ms: number): string {
   const minutes = Math.floor(ms / 60_000)

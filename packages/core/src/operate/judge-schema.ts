@@ -3,7 +3,7 @@ import { EXPECTED_INDEXES, type Reference, type TableCare } from '../storage/doc
 import { SCHEMA_VERSION } from '../storage/migrate.js'
 import { migrateCall } from '../storage/not-migrated.js'
 import type { Tables } from '../storage/tables.js'
-import { failing, ok, orOk, warning } from './finding.js'
+import { counted, failing, ok, orOk, warning } from './finding.js'
 import type { Finding } from './operator.js'
 
 /** `version` null: never migrated. `damaged`: the history says that all is there, and it is not. */
@@ -69,14 +69,16 @@ export function judgeReferences(references: readonly Reference[]): Finding[] {
     wrong,
     ok(
       'references',
-      `${references.length} foreign keys to the keys, and none is in the way of their deletion.`,
+      `${counted(references.length, 'foreign key')} to the keys, and ${references.length === 1 ? 'it is not' : 'none is'} in the way of their deletion.`,
     ),
   )
 }
 
-export function judgeBloat({ liveRows, deadRows, vacuumedMs }: TableCare, { keys }: Tables): Finding {
+export function judgeBloat(care: TableCare, { keys }: Tables): Finding {
+  const { liveRows, deadRows, partitions, vacuumedMs } = care
   const last = vacuumedMs === null ? 'never, as far as is known' : new Date(vacuumedMs).toISOString()
-  const detail = `${keys} has about ${deadRows} dead rows beside ${liveRows}. Last vacuumed: ${last}.`
+  const where = partitions === null ? '' : ` in ${counted(partitions, 'partition')}`
+  const detail = `${keys} has about ${counted(deadRows, 'dead row')} beside ${liveRows}${where}. Last vacuumed: ${last}.`
   if (deadRows < BLOAT_DEAD_ROWS || deadRows <= liveRows) return ok('bloat', detail)
   return warning(
     'bloat',

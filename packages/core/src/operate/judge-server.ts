@@ -28,7 +28,7 @@ export function judgeDurability(settings: Settings): Finding[] {
         ? failing(
             'durability',
             `fsync is off: ${lost}.`,
-            'Set fsync = on, and restore from a backup after any crash.',
+            'Set fsync = on; if the server has crashed since it was off, restore from a backup.',
           )
         : null,
       settings['synchronous_commit'] === 'off'
@@ -101,7 +101,7 @@ export function judgePool(
   const free = max - reserved - facts.connections
   const wanted = Math.max(0, poolMax - pool.open)
   const detail =
-    `${facts.connections} of ${max - reserved} connections are in use, ${facts.connectionsHere} of them to this database. ` +
+    `${facts.connections} of ${max - reserved} connections ${facts.connections === 1 ? 'is' : 'are'} in use, ${facts.connectionsHere} of them to this database. ` +
     `This pool has ${pool.open} and may take ${wanted} more.`
   if (wanted <= free) return ok('pool', detail)
   return warning(

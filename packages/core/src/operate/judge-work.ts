@@ -2,7 +2,7 @@ import { COUNT_LIMIT, OVERDUE_MS } from '../limits.js'
 import type { Registry } from '../pipeline/registry.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { VersionInFlight } from '../storage/report-statements.js'
-import { failing, ok, orOk, roughly, warning } from './finding.js'
+import { counted, failing, ok, orOk, roughly, warning } from './finding.js'
 import type { Finding } from './operator.js'
 
 /** Whether all that is in flight can be run by the pipelines that were given; without any, what is in flight. */
@@ -16,7 +16,7 @@ export function judgeVersions(inFlight: readonly VersionInFlight[], registry: Re
     if (resolution.type !== 'unknown') return null
     return failing(
       'versions',
-      `${each.count} unfinished keys of ${nameOf(each)} can be run by none of the pipelines given: ${resolution.detail}.`,
+      `${many(each.count, 'unfinished key')} of ${nameOf(each)} can be run by none of the pipelines given: ${resolution.detail}.`,
       `Register that version beside the new one, or declare upgradesFrom: [{ version: ${each.version} }].`,
     )
   })
@@ -27,10 +27,14 @@ export function judgeAbandoned(
   overdue: { readonly count: number; readonly sinceMs: number } | null,
 ): Finding {
   if (overdue === null) return ok('abandoned', `No key has been due for ${roughly(OVERDUE_MS)}.`)
+  const { count, sinceMs } = overdue
+  const due =
+    count === 1
+      ? `1 key has been due for ${roughly(sinceMs)}`
+      : `${many(count, 'key')} have been due for more than ${roughly(OVERDUE_MS)}, one of them for ${roughly(sinceMs)}`
   return warning(
     'abandoned',
-    `${many(overdue.count)} keys have been due for more than ${roughly(OVERDUE_MS)}, one of them for ` +
-      `${roughly(overdue.sinceMs)}: no completer seems to run.`,
+    `${due}: no completer seems to run.`,
     'Start createBackground({ engine }) in some process that registers their pipelines.',
   )
 }
@@ -46,7 +50,7 @@ export function judgeJobs(jobs: {
       oldestDueMs !== null && oldestDueMs > OVERDUE_MS
         ? warning(
             'jobs',
-            `${many(waiting)} jobs wait, one of them due for ${roughly(oldestDueMs)}: no relay seems to run, or its queue is away.`,
+            `${waitingText(waiting)}, ${waiting === 1 ? '' : 'one of them '}due for ${roughly(oldestDueMs)}: no relay seems to run, or its queue is away.`,
             'Start createBackground({ engine, relay: { sink } }) in some process.',
           )
         : null,
@@ -54,19 +58,28 @@ export function judgeJobs(jobs: {
         ? null
         : warning(
             'jobs',
-            `Staged jobs that were given up: ${many(dead)}.`,
+            `Staged jobs that were given up: ${upTo(dead)}.`,
             'Look at their last error (deadJobs), put its cause right, and requeue them.',
           ),
     ],
-    ok('jobs', `${many(waiting)} jobs wait, none for long, and none was given up.`),
+    ok(
+      'jobs',
+      waiting === 0
+        ? 'No job waits, and none was given up.'
+        : `${waitingText(waiting)}, but not for long, and none was given up.`,
+    ),
   )
+}
+
+function waitingText(waiting: number): string {
+  return `${many(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'}`
 }
 
 export function judgeStuck(
   stuckBy: readonly { readonly reason: StuckReason; readonly count: number }[],
 ): Finding {
   if (stuckBy.length === 0) return ok('stuck', 'No key is stuck.')
-  const list = stuckBy.map(({ reason, count }) => `${reason} ${many(count)}`).join(', ')
+  const list = stuckBy.map(({ reason, count }) => `${reason} ${upTo(count)}`).join(', ')
   return warning(
     'stuck',
     `Stuck: ${list}.`,
@@ -74,7 +87,12 @@ export function judgeStuck(
   )
 }
 
-function many(count: number): string {
+function many(count: number, what: string): string {
+  return count >= COUNT_LIMIT ? `${upTo(count)} ${what}s` : counted(count, what)
+}
+
+/** Where the counting stops, it says so. */
+function upTo(count: number): string {
   return count >= COUNT_LIMIT ? `${COUNT_LIMIT} or more` : String(count)
 }
 

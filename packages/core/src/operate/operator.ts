@@ -5,11 +5,19 @@ import type { StuckReason } from '../pipeline/outcome.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import type { KeyView } from '../runner/key-view.js'
 
-/** Names one key. */
+/** Names one key as its client does. */
 export interface KeyName {
   readonly scope: string
   readonly key: string
 }
+
+/** Names one key by its row's id, as logs, channels, dead jobs and the location of a 202 do. */
+export interface KeyId {
+  readonly keyId: string
+}
+
+/** Says which key is meant, in one of the two ways. */
+export type KeyReference = KeyName | KeyId
 
 /** Who steps in, and why. Written to `interventions` by the same statement that makes the change. */
 export interface Because {
@@ -184,16 +192,16 @@ export interface Operator {
   status(): Promise<StatusReport>
   list(filter?: KeyFilter): Promise<readonly KeyView[]>
   /** Null: there is no such key. */
-  show(name: KeyName): Promise<KeyReport | null>
+  show(of: KeyReference): Promise<KeyReport | null>
   /**
    * Stuck → running: the completer, or the client's next retry, goes on from the recovery point. Attempts and age start
    * anew. A call whose outcome is unknown makes it stuck again, unless `verdict` says what became of it.
    */
-  resume(name: KeyName, because: Because, verdict?: CallVerdict): Promise<Intervention>
+  resume(of: KeyReference, because: Because, verdict?: CallVerdict): Promise<Intervention>
   /** Takes the lease away from a holder that is known to be dead, instead of waiting for it to run out. */
-  release(name: KeyName, because: Because): Promise<Intervention>
+  release(of: KeyReference, because: Because): Promise<Intervention>
   /** Stuck → finished, with a response of the operator's. No phase runs any more. */
-  abandon(name: KeyName, because: Because, response: OperatorResponse): Promise<Intervention>
+  abandon(of: KeyReference, because: Because, response: OperatorResponse): Promise<Intervention>
   /** Jobs that were given up, oldest first. */
   deadJobs(options?: { readonly name?: string; readonly limit?: number }): Promise<readonly JobView[]>
   /** Delivers dead jobs again, as if they were new. Gives how many. */
@@ -204,6 +212,11 @@ export interface Operator {
   reap(because: Because, options?: { readonly effectRetentionMs?: number }): Promise<ReaperCounts>
   /** What is still in flight under a version: when nothing is, it need not be registered any more. */
   drain(pipeline: string, version: number): Promise<readonly UnfinishedGroup[]>
+  /**
+   * Whether there is a key of that pipeline, of any version: a name that was misspelt has nothing in flight, either. Of
+   * finished keys, it looks at the 10 000 that expire last.
+   */
+  hasKeysOf(pipeline: string): Promise<boolean>
   /**
    * Settled effects of a window, `to` not included, oldest first. Read in batches, with no connection held in between.
    * End the window in the past: an effect of this very moment may commit behind the reading.

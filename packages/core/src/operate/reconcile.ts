@@ -50,7 +50,7 @@ const OPTION_NAMES = [
  * @example
  * const report = await reconcile(operator, {
  *   from, to, effects: ['charge_created'],
- *   records: ({ from, to }) => listCharges(from, to), // yields { reference: charge.id, at: charge.created }
+ *   records: ({ from, to }) => listCharges(from, to), // yields { reference: charge.id, at: new Date(charge.created * 1000) }
  * })
  */
 export async function reconcile(operator: Operator, options: ReconcileOptions): Promise<ReconcileReport> {

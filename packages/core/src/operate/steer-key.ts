@@ -4,10 +4,10 @@ import { sqlStateOf } from '../driver/postgres-error.js'
 import { STEER_LOCK_TIMEOUT_MS, STEER_ROUNDS } from '../limits.js'
 import { viewKey } from '../runner/key-view.js'
 import type { KeyRow } from '../storage/key-row.js'
-import { findKey } from '../storage/reserve-statements.js'
 import type { Store } from '../storage/statement.js'
-import type { Steering } from '../storage/steer-statements.js'
-import type { Because, Intervention, KeyName } from './operator.js'
+import { isNoted, type Steering } from '../storage/steer-statements.js'
+import { findNamed } from './find-named.js'
+import type { Because, Intervention, KeyReference } from './operator.js'
 import type { Workplace } from './workplace.js'
 
 /** lock_not_available */
@@ -26,11 +26,12 @@ export type Step =
 
 /**
  * Reads the key, decides, and writes if it still is as it was read; else reads and decides again. A connection that
- * breaks on the way is replaced: the holder's name tells whether the change had gone through.
+ * breaks on the way is replaced: the note of the change tells whether it had gone through, also if others have moved on
+ * from there.
  */
 export async function steerKey(
   place: Workplace,
-  name: KeyName,
+  of: KeyReference,
   because: Because,
   decide: (row: KeyRow) => Step,
 ): Promise<Intervention> {
@@ -38,7 +39,9 @@ export async function steerKey(
   let last: { readonly row: KeyRow | null; readonly why: unknown } = { row: null, why: null }
   for (let round = 0; round < STEER_ROUNDS; round++) {
     try {
-      const end = await place.with((store) => steerOnce(store, name, because, holder, decide))
+      const end = await place.with((store) =>
+        steerOnce(store, of, because, { holder, isRepeat: round > 0 }, decide),
+      )
       if (end.type !== 'moved') return end
       last = { row: end.row, why: null }
     } catch (error) {
@@ -48,7 +51,7 @@ export async function steerKey(
       if (sqlStateOf(error) === LOCKED) break
     }
   }
-  const row = last.row ?? (await place.with((store) => findKey(store, name.scope, name.key)))
+  const row = last.row ?? (await place.with((store) => findNamed(store, of)))
   // A connection that broke every time is no answer: the change may have been made.
   if (last.why instanceof PawlError) throw last.why
   if (row === null) return { type: 'not_found' }
@@ -61,14 +64,14 @@ export async function steerKey(
 
 async function steerOnce(
   store: Store,
-  name: KeyName,
+  of: KeyReference,
   because: Because,
-  holder: string,
+  { holder, isRepeat }: { readonly holder: string; readonly isRepeat: boolean },
   decide: (row: KeyRow) => Step,
 ): Promise<Intervention | { readonly type: 'moved'; readonly row: KeyRow }> {
-  const read = await findKey(store, name.scope, name.key)
+  const read = await findNamed(store, of)
   if (read === null) return { type: 'not_found' }
-  if (read.holder === holder) return { type: 'done', key: viewKey(read) }
+  if (isRepeat && (await isNoted(store, holder))) return { type: 'done', key: viewKey(read) }
   const step = decide(read)
   if (step.type === 'refuse') return { type: 'refused', key: viewKey(read), detail: step.detail }
   const { actor, reason } = because
@@ -94,15 +97,16 @@ function before(row: KeyRow): object {
     leaseUntil,
     attempts,
     retries,
-    intent,
+    call: intent === null ? null : { kind: intent.kind, phase: intent.phase },
     effectEpoch,
   }
   return { ...shown, lastError }
 }
 
-/** Lost connections, locks, and conflicts where the database's default is not READ COMMITTED. */
+/** Lost connections, locks, a note that is there already, and conflicts where the database's default is not READ COMMITTED. */
 function mayPass(error: unknown): boolean {
   const sqlState = sqlStateOf(error)
-  if (sqlState !== null) return sqlState === LOCKED || sqlState === '40001' || sqlState === '40P01'
+  if (sqlState !== null)
+    return sqlState === LOCKED || sqlState === '23505' || sqlState === '40001' || sqlState === '40P01'
   return error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST'
 }

@@ -2,6 +2,7 @@ import { PawlError } from '../errors.js'
 import type { KeptLease } from '../key/lease-keeper.js'
 import { isTransientStatus, Respond, RetryLater } from '../pipeline/directive.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
+import type { Intent } from '../storage/key-row.js'
 import { isAmbiguous } from './classify-error.js'
 import { runTransaction } from './phase-transaction.js'
 import type { Run } from './run.js'
@@ -69,7 +70,15 @@ export function afterUnknown(run: Run, phase: ForeignPhase, failed: Failure): St
     type: 'stuck',
     phase: phase.name,
     reason: 'unknown_outcome',
-    intent: run.row.intent,
+    intent: failed.keepLease ? run.row.intent : endedCall(run),
     error: failed.error,
   }
+}
+
+/** The call is over, whatever came of it: a person who decides need not wait for its deadline. */
+function endedCall(run: Run): Intent | null {
+  const { intent } = run.row
+  return intent?.kind === 'calling'
+    ? { ...intent, deadlineMs: Math.min(intent.deadlineMs, run.nowMs()) }
+    : intent
 }

@@ -34,7 +34,7 @@ import type { EngineParts } from './engine-parts.js'
 import { checkExecuteRequest, type ExecuteRequest, wantedKey } from './execute-request.js'
 import { giveBack } from './give-back.js'
 import { type KeyView, viewKey } from './key-view.js'
-import { askedMessage, type NotGranted, reservationOutcome } from './reservation-outcome.js'
+import { askedMessage, reservationOutcome } from './reservation-outcome.js'
 import { Run } from './run.js'
 import { runPipeline } from './run-pipeline.js'
 import { failure } from './step-result.js'
@@ -148,8 +148,9 @@ export class RunningEngine<DB> implements Engine<DB> {
     checkExecuteRequest('enqueue', request)
     return this.#track(async () => {
       const reservation = await reserveFor(this.#parts, definition, request, true)
+      if (reservation.type === 'granted') throw new TypeError('a key that was to be left was granted')
       if (reservation.type !== 'left') {
-        return reservationOutcome(reservation as NotGranted, askedBy(definition, request)) as EnqueueOutcome
+        return reservationOutcome(reservation, askedBy(definition, request)) as EnqueueOutcome
       }
       const { row, fresh } = reservation
       if (fresh) {
@@ -197,22 +198,33 @@ export class RunningEngine<DB> implements Engine<DB> {
     return this.#track(async () => {
       const reservation = await reserveFor(parts, definition, request, false)
       if (reservation.type === 'granted') return this.#run(parts, reservation)
-      return reservationOutcome(reservation as NotGranted, askedBy(definition, request))
+      if (reservation.type === 'left') throw new TypeError('a key that was to be run was left')
+      return reservationOutcome(reservation, askedBy(definition, request))
     })
   }
 
   async resume(keyId: string): Promise<ResumeOutcome> {
     checkKeyId('resume', keyId)
+    return this.#resume(keyId, false)
+  }
+
+  /** As `resume`, but not before its back-off is over: for the completer, which may have found it a while ago. */
+  async resumeDue(keyId: string): Promise<ResumeOutcome> {
+    return this.#resume(keyId, true)
+  }
+
+  async #resume(keyId: string, onlyDue: boolean): Promise<ResumeOutcome> {
     return this.#track(async () => {
-      const reservation = await reserveKey(this.#parts.env, { by: 'id', id: keyId })
+      const reservation = await reserveKey(this.#parts.env, { by: 'id', id: keyId, onlyDue })
       if (reservation.type === 'granted') {
         return this.#run(this.#parts, reservation) as Promise<ResumeOutcome>
       }
       if (reservation.type === 'gone') return { type: 'gone' } as const
+      if (reservation.type === 'left') throw new TypeError('a key that was to be run was left')
       const row =
         reservation.type === 'decided' ? reservation.row : { scope: '', key: keyId, pipeline: '', version: 0 }
       const asked = askedMessage(row.scope, row.key, row.pipeline, row.version)
-      return reservationOutcome(reservation as NotGranted, asked) as ResumeOutcome
+      return reservationOutcome(reservation, asked) as ResumeOutcome
     })
   }
 
@@ -290,7 +302,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     if (definition === undefined) {
       throw new PawlError(
         'PAWL_NOT_REGISTERED',
-        'execute was given something that is not a pipeline. A builder becomes one by its finish().',
+        'What was given is not a pipeline. A builder becomes one by its finish().',
       )
     }
     return definition

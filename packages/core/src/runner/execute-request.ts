@@ -41,7 +41,10 @@ export async function wantedKey(
   // Taken from the input as it came: a default that the schema gains must not turn retries into mismatches.
   const fingerprint = fingerprintOf(request.fingerprint ?? whatCounts(definition, input, validated))
   if (validated.type === 'invalid') {
-    return { wanted: { by: 'existing', definition, scope, key, fingerprint }, invalid: validated.error }
+    return {
+      wanted: { by: 'existing', definition, scope, key, fingerprint, leave: how.leave },
+      invalid: validated.error,
+    }
   }
   const { name: pipeline, version, hash: definitionHash } = definition
   const row = {

@@ -2,6 +2,7 @@ import { PawlError } from '../errors.js'
 import { Absent, type ForeignPhase, Found } from '../pipeline/phase.js'
 import { declareCall } from '../storage/hold-statements.js'
 import { afterUnknown, callFailed } from './call-failed.js'
+import type { Intent } from '../storage/key-row.js'
 import { callProvider } from './call-provider.js'
 import { keepResult } from './kept-result.js'
 import { releaseWhenSettled } from './late-result.js'
@@ -18,7 +19,13 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
   const { phase } = step
   switch (step.do) {
     case 'stick':
-      return { type: 'stuck', phase: phase.name, reason: step.reason, intent: run.row.intent, error: null }
+      return {
+        type: 'stuck',
+        phase: phase.name,
+        reason: step.reason,
+        intent: callInDoubt(run, phase),
+        error: null,
+      }
     case 'settle':
       return settleResult(run, phase, keepResult(phase, step.result), null)
     case 'reconcile':
@@ -39,6 +46,13 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
       return failure(phase.name, 'transient_error', slow, { intent })
     }
   }
+}
+
+/** What a person has to find out: which call it was that may have been made. A keyed one was not declared. */
+function callInDoubt(run: Run, phase: ForeignPhase): Intent {
+  const { intent } = run.row
+  if (intent?.kind === 'calling' && intent.phase === phase.name) return intent
+  return { kind: 'calling', phase: phase.name, deadlineMs: run.nowMs() }
 }
 
 /** Whether a declared call must not be sent any more: its deadline has passed, or its lease may be over. */

@@ -4,7 +4,7 @@ import type { Outcome } from '../pipeline/outcome.js'
 import { inFlightOutcome, replayedOutcome, stuckOutcome } from './row-outcome.js'
 
 /** All that is neither a key to run, nor one that was left, nor one that is gone. */
-export type NotGranted = Exclude<Reservation, { type: 'granted' | 'gone' | 'left' }>
+type NotGranted = Exclude<Reservation, { type: 'granted' | 'gone' | 'left' }>
 
 /** What an execution that got no grant is told, and what is announced of it. */
 export function reservationOutcome(reservation: NotGranted, asked: KeyMessage): Outcome {

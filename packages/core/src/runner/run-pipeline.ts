@@ -25,10 +25,8 @@ export async function runPipeline(run: Run): Promise<Outcome> {
           intent: run.row.intent,
         })
       : await runStep(run, step)
-    if (run.hasStaged && (result.type === 'advanced' || result.type === 'finished')) {
-      run.hasStaged = false
-      run.parts.staged.ring()
-    }
+    if (run.hasStaged && (result.type === 'advanced' || result.type === 'finished')) run.parts.staged.ring()
+    run.hasStaged = false
     switch (result.type) {
       case 'advanced':
         announce('pawl:phase_committed', () => ({

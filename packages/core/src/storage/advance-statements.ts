@@ -1,6 +1,6 @@
 import type { StoredResponse } from '../pipeline/directive.js'
 import type { Hold } from './hold-statements.js'
-import { boundedBy, defineStatement, epochMs, msInterval, type Store } from './statement.js'
+import { boundedBy, defineStatement, epochMs, msInterval, statusIs, type Store } from './statement.js'
 import type { Tables } from './tables.js'
 
 /** A foreign effect that a settled phase records. */
@@ -19,7 +19,7 @@ export interface Advanced {
 
 // The row has to be as the holder left it: its fence, its holder, its point. `id` goes by the primary key's index.
 const AS_LEFT = `k.id = $1::uuid AND k.fence = $2::bigint AND k.holder = $3::uuid
-     AND k.recovery_point = $4 AND k.status = 'running'`
+     AND k.recovery_point = $4 AND ${statusIs('running')}`
 
 const trailWith = (
   parameter: string,

@@ -1,4 +1,4 @@
-import { BACKOFF_BASE_MS, BACKOFF_MAX_MS } from '../limits.js'
+import { BACKOFF_BASE_MS, BACKOFF_MAX_MS, MAX_DUE_KEYS_SEEN } from '../limits.js'
 import { boundedBy, defineStatement, msInterval, type Store } from './statement.js'
 
 /** A version whose keys may be run here. */
@@ -15,7 +15,7 @@ export interface RunnableVersion {
  */
 const REST_AFTER_CRASH = `CASE WHEN k.attempts < 2 THEN interval '0' ELSE
            least(${BACKOFF_MAX_MS}, ${BACKOFF_BASE_MS} * 2 ^ least(k.attempts, 30))
-           * (abs(hashint8(k.fence) # hashtext(k.id::text)) % 1000) / 1000.0 * interval '1 millisecond' END`
+           * (((hashint8(k.fence) # hashtext(k.id::text)) & 2147483647) % 1000) / 1000.0 * interval '1 millisecond' END`
 
 const findAbandonedKeysStatement = defineStatement(
   'find_abandoned_keys',
@@ -23,18 +23,24 @@ const findAbandonedKeysStatement = defineStatement(
   SELECT found.id
     FROM unnest($1::text[], $2::integer[], $3::text[]) AS v (pipeline, version, definition_hash)
    CROSS JOIN LATERAL (
-     SELECT k.id, k.created_at FROM ${keys} AS k
-      WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
-        AND (v.definition_hash IS NULL OR k.definition_hash = v.definition_hash)
-        AND (k.lease_until IS NULL OR k.lease_until + ${REST_AFTER_CRASH} <= clock_timestamp())
-        AND (k.run_after IS NULL OR k.run_after <= clock_timestamp())
-        AND k.id <> ALL ($4::uuid[])
-      ORDER BY k.created_at LIMIT $5::integer
+     SELECT due.id, due.since, row_number() OVER (ORDER BY due.since) AS nth
+       FROM (SELECT k.id, greatest(k.created_at, k.lease_until, k.run_after) AS since
+               FROM ${keys} AS k
+              WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
+                AND (v.definition_hash IS NULL OR k.definition_hash = v.definition_hash)
+                AND (k.lease_until IS NULL OR k.lease_until + ${REST_AFTER_CRASH} <= clock_timestamp())
+                AND (k.run_after IS NULL OR k.run_after <= clock_timestamp())
+                AND k.id <> ALL ($4::uuid[])
+              ORDER BY k.created_at LIMIT ${MAX_DUE_KEYS_SEEN}) AS due
+      ORDER BY due.since LIMIT $5::integer
    ) AS found
-   ORDER BY found.created_at LIMIT $5::integer`,
+   ORDER BY found.nth, found.since LIMIT $5::integer`,
 )
 
-/** The ids of running keys that nobody holds and that are due, oldest first. It locks nothing. */
+/**
+ * The ids of running keys that nobody holds and that are due. Those that have been due for longest come first, and
+ * versions take turns: what fails again and again does not hold up the rest. It locks nothing.
+ */
 export async function findAbandonedKeys(
   store: Store,
   versions: readonly RunnableVersion[],
@@ -68,7 +74,7 @@ const forgetAbandonedKeysStatement = defineStatement(
         WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
           AND k.definition_hash = v.definition_hash AND k.recovery_point = 'started'
           AND k.created_at <= clock_timestamp() - ${msInterval('v.forget_after_ms')}
-          AND k.lease_until <= clock_timestamp()
+          AND k.intent IS NULL AND (k.lease_until IS NULL OR k.lease_until <= clock_timestamp())
         ORDER BY k.created_at LIMIT $5::integer FOR UPDATE SKIP LOCKED
      ) AS found
   )

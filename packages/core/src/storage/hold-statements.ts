@@ -1,6 +1,6 @@
 import type { StuckReason } from '../pipeline/outcome.js'
 import { type Intent, KEY_COLUMNS, type KeyRow, readKeyRow } from './key-row.js'
-import { boundedBy, defineStatement, epochMs, msInterval, type Store } from './statement.js'
+import { boundedBy, defineStatement, epochMs, msInterval, statusIs, type Store } from './statement.js'
 
 /** The right to write a key: every statement here is conditional on it. */
 export interface Hold {
@@ -50,7 +50,7 @@ const declareCallStatement = defineStatement(
                                     'deadlineMs', ${epochMs(`clock_timestamp() + ${msInterval('$5')}`)}),
          lease_until = clock_timestamp() + ${msInterval('$6')}, updated_at = clock_timestamp()
     FROM ${boundedBy('$7')}
-   WHERE ${HELD} AND k.status = 'running'
+   WHERE ${HELD} AND ${statusIs('running')}
   RETURNING k.id`,
 )
 
@@ -101,7 +101,7 @@ const releaseKeyStatement = defineStatement(
          intent = CASE WHEN $4::boolean THEN k.intent ELSE $9::json END,
          last_error = coalesce($10, k.last_error), updated_at = clock_timestamp()
     FROM ${boundedBy('$11')}
-   WHERE ${HELD} AND k.status = 'running'
+   WHERE ${HELD} AND ${statusIs('running')}
   RETURNING k.id`,
 )
 
@@ -128,7 +128,7 @@ const forgetKeyStatement = defineStatement(
   ({ keys }) => `
   DELETE FROM ${keys} AS k
    USING ${boundedBy('$4')}
-   WHERE ${HELD} AND k.status = 'running' AND k.recovery_point = 'started'
+   WHERE ${HELD} AND ${statusIs('running')} AND k.recovery_point = 'started'
   RETURNING k.id`,
 )
 
@@ -145,7 +145,7 @@ const markStuckStatement = defineStatement(
      SET status = 'stuck', stuck_reason = $4, lease_until = NULL, intent = $5::json,
          last_error = coalesce($6, k.last_error), updated_at = clock_timestamp()
     FROM ${boundedBy('$7')}
-   WHERE ${HELD} AND k.status = 'running'
+   WHERE ${HELD} AND ${statusIs('running')}
   RETURNING k.id`,
 )
 
@@ -179,7 +179,7 @@ const renewLeasesStatement = defineStatement(
     SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::uuid[], $4::double precision[]) AS h (id, fence, holder, lease_ms)
   ), free AS (
     SELECT k.id, h.lease_ms FROM ${keys} AS k JOIN held AS h
-        ON k.id = h.id AND k.fence = h.fence AND k.holder = h.holder AND k.status = 'running'
+        ON k.id = h.id AND k.fence = h.fence AND k.holder = h.holder AND ${statusIs('running')}
        FOR NO KEY UPDATE OF k SKIP LOCKED
   ), renewed AS (
     UPDATE ${keys} AS k SET lease_until = clock_timestamp() + free.lease_ms * interval '1 millisecond'

@@ -8,7 +8,13 @@ export type Intent =
   /** It may have been made; no attempt of it goes on after the deadline. */
   | { readonly kind: 'calling'; readonly phase: string; readonly deadlineMs: number }
   /** It was made and gave this result, which `settle` could not commit. */
-  | { readonly kind: 'called'; readonly phase: string; readonly result: JsonValue }
+  | {
+      readonly kind: 'called'
+      readonly phase: string
+      readonly result: JsonValue
+      /** It is what a person says it returned, and may be wrong. */
+      readonly said?: true
+    }
   /** A person said, at this moment, that it had not been made: it may be made again. */
   | { readonly kind: 'not_made'; readonly phase: string; readonly atMs: number }
 

@@ -1,6 +1,6 @@
 import type { StuckReason } from '../pipeline/outcome.js'
 import { KEY_COLUMNS, type KeyRow, NEW_KEY_COLUMNS, readKeyRow } from './key-row.js'
-import { boundedBy, defineStatement, msInterval, type Store } from './statement.js'
+import { boundedBy, defineStatement, msInterval, statusIs, type Store } from './statement.js'
 
 /** What a fresh key is reserved with. */
 export interface NewKey {
@@ -80,7 +80,7 @@ export async function findKeyById(store: Store, id: string): Promise<KeyRow | nu
  */
 const unheld = (keys: string, writtenBy: string): string => `
   SELECT id FROM ${keys}
-   WHERE id = $1::uuid AND fence = $2::bigint AND xmin = ${writtenBy}::xid AND status = 'running'
+   WHERE id = $1::uuid AND fence = $2::bigint AND xmin = ${writtenBy}::xid AND ${statusIs('running', '')}
      AND (lease_until IS NULL OR lease_until <= clock_timestamp())
      FOR NO KEY UPDATE SKIP LOCKED`
 

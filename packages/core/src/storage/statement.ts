@@ -35,6 +35,14 @@ export function defineStatement(
 export const boundedBy = (parameter: string): string =>
   `(SELECT set_config('lock_timeout', ${parameter}, true) AS lock_timeout) AS bounded`
 
+/**
+ * For statements that name a row by its id: the same as `status = …`, in words that the planner cannot take for the
+ * condition of a partial index. While few keys run, it holds that index to be shorter than the primary key's; then many
+ * run, and every advance reads all of them. Under SERIALIZABLE, phases of unrelated keys would abort each other.
+ */
+export const statusIs = (status: 'running' | 'stuck', row = 'k.'): string =>
+  `${row}status || '' = '${status}'`
+
 /** Milliseconds since the epoch, on the database's clock and without a JavaScript Date in between. */
 export const epochMs = (expression: string): string => `floor(extract(epoch FROM ${expression}) * 1000)`
 

@@ -1,6 +1,6 @@
 import type { StoredResponse } from '../pipeline/directive.js'
 import { KEY_COLUMNS, type KeyRow, readKeyRow } from './key-row.js'
-import { boundedBy, defineStatement, epochMs, msInterval, type Store } from './statement.js'
+import { boundedBy, defineStatement, epochMs, msInterval, statusIs, type Store } from './statement.js'
 import type { Tables } from './tables.js'
 
 /** What is written down of an intervention. */
@@ -21,7 +21,7 @@ export interface Steering {
 
 /**
  * Changes the row that was read, if nothing of it has changed since, and writes the intervention down: one statement, so
- * that neither can be without the other. It waits for whoever is about to commit, but not for long. Parameters from $9
+ * that neither can be without the other. The note has the new holder's name, so that it is made once. It waits for whoever is about to commit, but not for long. Parameters from $9
  * on are the change's own.
  */
 const steered =
@@ -38,8 +38,8 @@ const steered =
       FROM target WHERE k.id = target.id
     RETURNING ${KEY_COLUMNS}
   ), noted AS (
-    INSERT INTO ${interventions} (key_id, scope, key, action, actor, reason, detail)
-    SELECT id, scope, key, '${action}', $5, $6, $7::json FROM steered
+    INSERT INTO ${interventions} (id, key_id, scope, key, action, actor, reason, detail)
+    SELECT $4::uuid, id, scope, key, '${action}', $5, $6, $7::json FROM steered
   )
   SELECT * FROM steered`
 
@@ -47,7 +47,7 @@ const resumeKeyStatement = defineStatement(
   'resume_key',
   steered(
     'resume',
-    `k.status = 'stuck'`,
+    statusIs('stuck'),
     `, status = 'running', stuck_reason = NULL, attempts = 0, retries = 0, run_after = NULL,
            resumed_at = clock_timestamp(), effect_epoch = k.effect_epoch + CASE $9 WHEN 'not_made' THEN 1 ELSE 0 END,
            intent = CASE $9 WHEN 'called' THEN $11::json
@@ -76,7 +76,7 @@ export async function resumeKey(store: Store, steering: Steering, said: SaidOfCa
 
 const takeLeaseAwayStatement = defineStatement(
   'take_lease_away',
-  steered('release', `k.status = 'running' AND k.lease_until > clock_timestamp()`, ''),
+  steered('release', `${statusIs('running')} AND k.lease_until > clock_timestamp()`, ''),
 )
 
 /** Ends the lease of whoever holds the key. Null: it moved, or nobody holds it any more. */
@@ -89,7 +89,7 @@ const abandonKeyStatement = defineStatement(
   'abandon_key',
   steered(
     'abandon',
-    `k.status = 'stuck'`,
+    statusIs('stuck'),
     `, status = 'finished', recovery_point = 'finished', stuck_reason = NULL, attempts = 0, retries = 0,
            run_after = NULL, intent = NULL, effect_epoch = 0,
            trail = k.trail || jsonb_build_array(jsonb_build_object('p', 'finished', 't', ${epochMs('clock_timestamp()')},
@@ -127,6 +127,17 @@ function steeringValues({ read, holder, note, lockTimeoutMs }: Steering): unknow
     note.detailJson,
     String(lockTimeoutMs),
   ]
+}
+
+const isNotedStatement = defineStatement(
+  'is_noted',
+  ({ interventions }) => `SELECT i.id FROM ${interventions} AS i WHERE i.id = $1::uuid`,
+)
+
+/** Whether a change went through, whatever has become of its row since. */
+export async function isNoted(store: Store, holder: string): Promise<boolean> {
+  const { rows } = await isNotedStatement(store, [holder])
+  return rows.length === 1
 }
 
 const noteReapStatement = defineStatement(

@@ -120,7 +120,8 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     attempts: 'Grants since the last advance that crashed or met an unknown error.',
     retries: 'Orderly releases since the last advance; they lengthen the back-off.',
     run_after: 'Back-off: no automatic attempt before this moment.',
-    intent: 'What was said of a call before it was settled: that it may have been made, or what it returned.',
+    intent:
+      'What was said of a call before it was settled: that it may have been made, what it returned, or that it was not made.',
     effect_epoch: 'Part of the provider key; raised when the provider is known not to have executed.',
     last_error: 'The last error, redacted and shortened.',
     trail: 'Recovery points reached: p which, t when (ms), f under which fence, s skipped.',
