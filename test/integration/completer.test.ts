@@ -1,6 +1,6 @@
 import { createBackground, type Engine, respond, retryLater } from '@pawl/core'
 import { createProbedEngine, executeUnlisted } from '@pawl/core/internal'
-import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { engineThatFreezesAt } from '../support/crash.js'
 import { atMostOnceRideOf, queryableRideOf } from '../support/guarded-rides.js'
 import { heard } from '../support/heard.js'
@@ -150,6 +150,65 @@ describe('together with others', () => {
     expect(keys).toEqual([{ status: 'finished', fence: '2' }])
     expect(await trial.provider.ledger()).toHaveLength(100)
     expect(await trial.rides()).toHaveLength(100)
+  })
+
+  test('a key that failed after it was found is not tried again before its back-off is over', async () => {
+    const begun = gate()
+    const mayEnd = gate()
+    let failures = 0
+    const failing = pipeline<RideInput>({ name: 'failing', version: 1 })
+      .foreign('asked', {
+        call: async ({ input }) => {
+          if (input.amount > 0) throw new Error(`failure ${++failures}`)
+          begun.open()
+          await mayEnd.opened
+          return {}
+        },
+      })
+      .finish(() => respond(200))
+    const trial = new RideTrial(database, () => failing)
+    const [slow, quick] = [engineOf(trial), engineOf(trial)]
+    await slow.enqueue(failing, { scope: trial.scope, key: 'slow', input: { amount: 0 } })
+    const completer = completerOf(slow, { concurrency: 1 })
+    // It has found all of them, and is at the slow one first.
+    vi.spyOn(Math, 'random').mockReturnValue(0)
+    onTestFinished(() => void vi.restoreAllMocks())
+    await slow.enqueue(failing, { scope: trial.scope, key: 'other', input: { amount: 1 } })
+    const round = completer.runOnce()
+    await begun.opened
+    vi.restoreAllMocks()
+    await completerOf(quick).runOnce()
+    await database.rows(
+      `UPDATE pawl.idempotency_keys SET run_after = clock_timestamp() + interval '1 hour' WHERE key = 'other'`,
+    )
+    mayEnd.open()
+    expect(await round).toEqual({ ...nothing, found: 2, completed: 1, passed: 1 })
+    expect(failures).toBe(1)
+  })
+
+  test('what fails again and again does not hold up another pipeline', async () => {
+    const bad = pipeline<RideInput>({ name: 'bad', version: 1 }).finish(() => retryLater())
+    const good = pipeline<RideInput>({ name: 'good', version: 1 }).finish(() => respond(200))
+    const engine = createEngine({ pool: database.pool(), schema: database.schema, pipelines: [bad, good] })
+    for (let n = 0; n < 10; n++)
+      await engine.enqueue(bad, { scope: 's', key: `bad-${n}`, input: { amount: 1 } })
+    await engine.enqueue(good, { scope: 's', key: 'good', input: { amount: 1 } })
+    const completer = completerOf(engine, { batchSize: 4 })
+    expect(await completer.runOnce()).toMatchObject({ found: 4, completed: 1, retried: 3 })
+  })
+
+  test('of one pipeline, what has been due for longest comes first, whichever is oldest', async () => {
+    const some = pipeline<RideInput>({ name: 'some', version: 1 }).finish(({ input }) =>
+      input.amount > 0 ? respond(200) : retryLater(),
+    )
+    const engine = createEngine({ pool: database.pool(), schema: database.schema, pipelines: [some] })
+    const completer = completerOf(engine, { batchSize: 1 })
+    await engine.enqueue(some, { scope: 's', key: 'old', input: { amount: 0 } })
+    expect(await completer.runOnce()).toMatchObject({ retried: 1 })
+    await engine.enqueue(some, { scope: 's', key: 'young', input: { amount: 1 } })
+    // It has just become due again.
+    await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp() WHERE key = 'old'`)
+    expect(await completer.runOnce()).toMatchObject({ completed: 1 })
   })
 
   test('a zombie that wakes after the completer has finished its key writes nothing more', async () => {
@@ -388,6 +447,19 @@ describe('start and stop', () => {
     await finished
   })
 
+  test('a stop with a wrong bound stops nothing, not even the bell', async () => {
+    const trial = new RideTrial(database)
+    const engine = engineOf(trial)
+    const completer = completerOf(engine, { pollMs: NEVER_MS })
+    const idle = heard('pawl:round')
+    completer.start()
+    await idle
+    await expect(completer.stop({ timeoutMs: -1 })).rejects.toMatchObject({ code: 'PAWL_INVALID_OPTION' })
+    const finished = heard('pawl:finished')
+    await engine.enqueue(trial.pipeline, { scope: trial.scope, key: trial.key, input: { amount: 1 } })
+    await finished
+  })
+
   test('a round that fails is reported and tried again, and nothing else ends', async () => {
     const trial = new RideTrial(database)
     const engine = engineOf(trial)
@@ -427,26 +499,44 @@ describe('start and stop', () => {
   })
 })
 
-describe('keys of atomic handlers', () => {
-  const atomic = pipeline<null>({ name: 'atomic.test', version: 1, abandonAfterMs: 60_000 })
-  const handler = atomic.finish(() => retryLater())
+const atomic = pipeline<null>({ name: 'atomic.test', version: 1, abandonAfterMs: 60_000 })
+const handler = atomic.finish(() => retryLater())
 
+const abandonedFor = (interval: string, key: string) =>
+  database.rows(
+    `INSERT INTO pawl.idempotency_keys (scope, key, pipeline, version, definition_hash, fingerprint,
+        fingerprint_version, input, holder, created_at, lease_until)
+     VALUES ('s', $2, 'atomic.test', 1, $3, sha256(''), 1, 'null', gen_random_uuid(),
+             clock_timestamp() - $1::interval, clock_timestamp() - $1::interval)`,
+    [interval, key, handler.definitionHash],
+  )
+
+describe('keys of atomic handlers', () => {
   test('which nobody came back for are forgotten: nothing of them was committed', async () => {
     const engine = engineOf(new RideTrial(database))
     const completer = completerOf(engine)
     await executeUnlisted(engine, handler, { scope: 's', key: 'asked', input: null })
-    const abandonedFor = (interval: string, key: string) =>
-      database.rows(
-        `INSERT INTO pawl.idempotency_keys (scope, key, pipeline, version, definition_hash, fingerprint,
-            fingerprint_version, input, holder, created_at, lease_until)
-         VALUES ('s', $2, 'atomic.test', 1, $3, sha256(''), 1, 'null', gen_random_uuid(),
-                 clock_timestamp() - $1::interval, clock_timestamp() - $1::interval)`,
-        [interval, key, handler.definitionHash],
-      )
     await abandonedFor('2 minutes', 'old')
+    await abandonedFor('2 minutes', 'released')
+    await database.rows(`UPDATE pawl.idempotency_keys SET lease_until = NULL WHERE key = 'released'`)
     await abandonedFor('30 seconds', 'young')
-    expect(await completer.runOnce()).toEqual({ ...nothing, forgotten: 1 })
+    expect(await completer.runOnce()).toEqual({ ...nothing, forgotten: 2 })
     expect(await database.rows('SELECT key FROM pawl.idempotency_keys')).toEqual([{ key: 'young' }])
+  })
+
+  test('which a row of the application refers to stay, and keep nobody from being finished', async () => {
+    const trial = await abandoned()
+    const engine = engineOf(trial)
+    const completer = completerOf(engine)
+    await executeUnlisted(engine, handler, { scope: 's', key: 'asked', input: null })
+    await abandonedFor('2 minutes', 'old')
+    await database.rows('CREATE TABLE notes (key_id uuid REFERENCES pawl.idempotency_keys)')
+    onTestFinished(async () => void (await database.rows('DROP TABLE notes')))
+    await database.rows(`INSERT INTO notes SELECT id FROM pawl.idempotency_keys WHERE key = 'old'`)
+    await database.expireLeases()
+    const warnings = hear('pawl:warning')
+    expect(await completer.runOnce()).toEqual({ ...nothing, found: 1, completed: 1 })
+    expect(warnings).toMatchObject([{ error: { code: '23503' } }])
   })
 
   test('that are held, however old, are not', async () => {

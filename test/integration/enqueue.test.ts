@@ -264,3 +264,23 @@ test.each(['answer_lost', 'statement_lost'] as const)('the INSERT with %s: enque
   expect((await completerOf(engine).runOnce()).completer).toMatchObject({ found: 1, completed: 1 })
   await expectOneWholeRide(database, provider)
 })
+
+test('a key whose input would no longer validate is left as it is, however often it is asked for', async () => {
+  const of = (input: z.ZodType<{ amount: number }>) =>
+    pipeline({ name: 'strict', version: 1, input }).finish(() => respond(200))
+  const loose = of(z.object({ amount: z.number() }))
+  const tight = of(z.object({ amount: z.number().max(1) }))
+  const here = (pipelines: [typeof loose]) => {
+    const engine = createEngine({ pool: database.pool(), pipelines, schema: database.schema })
+    onTestFinished(() => engine.close())
+    return engine
+  }
+  expect(await here([loose]).enqueue(loose, request)).toMatchObject({ type: 'enqueued', fresh: true })
+  const before = await row()
+  const later = here([tight])
+  for (let n = 0; n < 2; n++) {
+    expect(await later.enqueue(tight, request)).toMatchObject({ type: 'enqueued', fresh: false })
+  }
+  expect(await row()).toEqual(before)
+  await expect(later.enqueue(tight, { ...request, key: 'fresh' })).rejects.toBeInstanceOf(InvalidInputError)
+})

@@ -296,12 +296,13 @@ test('a server without fsync: what to do depends on whether it has crashed since
   )
 })
 
+/** What is said of jobs that wait. */
+const jobs = (waiting: number, oldestDueMs: number | null = null) =>
+  judgeJobs({ waiting, dead: 0, oldestDueMs })[0]?.detail
+
 describe('one is not many', () => {
   const MINUTE_MS = 60_000
   const tables = tablesIn('pawl', 'here')
-  const jobs = (waiting: number, oldestDueMs: number | null = null) =>
-    judgeJobs({ waiting, dead: 0, oldestDueMs })[0]?.detail
-
   test('keys', async () => {
     expect(judgeAbandoned({ count: 1, sinceMs: 6 * MINUTE_MS }).detail).toBe(
       '1 key has been due for 6 min: no completer seems to run.',

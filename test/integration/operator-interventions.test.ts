@@ -430,9 +430,9 @@ describe('abandon', () => {
   })
 })
 
-describe('by the id of the key', () => {
-  const idOf = async (trial: RideTrial) => ({ keyId: (await trial.row())?.id ?? '' })
+const idOf = async (trial: RideTrial) => ({ keyId: (await trial.row())?.id ?? '' })
 
+describe('by the id of the key', () => {
   test('resume: the call is settled, and what was done is written down under the names of the key', async () => {
     const trial = await stuckOnce('executes_then_cuts')
     const bystander = await stuckOnce('executes_then_cuts')

@@ -120,6 +120,13 @@ describe('different', () => {
     })
   })
 
+  test('two effects here of one record there: somebody was given what another paid for', async () => {
+    await seedEffect(database, { reference: 'ch_1', at: noon, providerKey: 'one' })
+    await seedEffect(database, { reference: 'ch_1', at: noon, providerKey: 'two' })
+    const report = await compare([{ reference: 'ch_1', providerKey: 'one', at: noon }])
+    expect(told(report)).toEqual({ ...agreed, different: [['double', ['ch_1', 'ch_1'], ['ch_1']]] })
+  })
+
   test('a changed reference: the same provider key, another name', async () => {
     await seedEffect(database, { reference: 'ch_1', providerKey: 'k1', at: noon })
     const report = await compare([{ reference: 'ch_9', providerKey: 'k1', at: noon }])

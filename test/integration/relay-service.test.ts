@@ -154,6 +154,38 @@ describe('start and stop', () => {
     await relay.stop()
   })
 
+  test('one that is started again while it stops keeps its bell, and its deliveries are its own', async () => {
+    const [first, second] = [gate(), gate()]
+    const begun = [gate(), gate()]
+    const aborted: number[] = []
+    let turns = 0
+    const sink: Sink = {
+      async deliver(jobs, { signal }) {
+        const turn = turns++
+        signal.addEventListener('abort', () => aborted.push(turn))
+        begun[turn]?.open()
+        await (turn === 0 ? first : second).opened
+        return jobs.map(() => DELIVERED)
+      },
+    }
+    const engine = trial.engine()
+    const relay = trial.relay({ sink, pollMs: AN_HOUR_MS }, engine)
+    relay.start()
+    await trial.stage([{}], engine)
+    await begun[0]?.opened
+    const stopped = relay.stop()
+    relay.start()
+    await trial.stage([{}], engine)
+    await begun[1]?.opened
+    first.open()
+    await stopped
+    expect(aborted).not.toContain(1)
+    const round = heard('pawl:round')
+    second.open()
+    await round
+    expect(await trial.rows()).toEqual([])
+  })
+
   test('one that was never started stops at once', async () => {
     await trial.relay({ sink: new Inbox() }).stop()
   })
@@ -203,4 +235,12 @@ describe('start and stop', () => {
     expect(inbox.ids).toEqual(ids)
     expect(await trial.rows()).toHaveLength(1)
   })
+})
+
+test.each([
+  [[{}, { names: ['mail'] }], 'relay: names is undefined; it takes a list for each of several relays'],
+  [[{ names: ['mail'] }, { names: ['sms', 'mail'] }], "relay: the name 'mail' is 'in two relays'"],
+])('relays that would take the same jobs are refused: %j', (relays, message) => {
+  const relay = relays.map((options) => ({ ...options, sink: new Inbox() }))
+  expect(() => createBackground({ engine: trial.engine(), relay })).toThrow(message)
 })

@@ -27,7 +27,8 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
         error: null,
       }
     case 'settle':
-      return settleResult(run, phase, keepResult(phase, step.result), null)
+      // As it is stored: whether the provider gave it or a person said so stays known.
+      return settleResult(run, phase, { ...keepResult(phase, step.result), intent: run.row.intent }, null)
     case 'reconcile':
       return reconcile(run, phase, step.absentCountsInMs)
     case 'call': {
