@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { createOperator, type Operator, respond } from '@pawl/core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { engineThatFreezesAt } from '../support/crash.js'
@@ -25,6 +25,12 @@ async function execute(trial: RideTrial) {
   const outcome = await trial.execute(engine)
   await engine.close()
   return outcome
+}
+
+/** What of a value is written down: enough to tell it by, and nothing of it. */
+const digestOf = (value: unknown) => {
+  const json = Buffer.from(JSON.stringify(value))
+  return { sha256: createHash('sha256').update(json).digest('hex'), bytes: json.length }
 }
 
 const nameOf = ({ scope, key }: RideTrial) => ({ scope, key })
@@ -101,8 +107,8 @@ describe('resume', () => {
         ...because,
         action: 'resume',
         detail: {
-          before: { status: 'stuck', stuckReason: 'unknown_outcome', fence: 1, intent: { kind: 'calling' } },
-          given: { verdict: { type: 'executed', result } },
+          before: { status: 'stuck', stuckReason: 'unknown_outcome', fence: 1, call: { kind: 'calling' } },
+          given: { verdict: { type: 'executed', result: digestOf(result) } },
         },
       },
     ])
@@ -397,7 +403,10 @@ describe('abandon', () => {
       {
         ...because,
         action: 'abandon',
-        detail: { before: { stuckReason: 'unknown_outcome' }, given: { response } },
+        detail: {
+          before: { stuckReason: 'unknown_outcome' },
+          given: { status: 409, body: digestOf(body), retentionMs: 60_000 },
+        },
       },
     ])
   })
