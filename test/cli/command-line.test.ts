@@ -1,6 +1,7 @@
+import { existsSync, openSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { expect, test } from 'vitest'
-import { pawl, pawlProcess } from './pawl.js'
+import { describe, expect, test } from 'vitest'
+import { pawl, pawlInto, pawlProcess } from './pawl.js'
 
 const PACKAGE = new URL('../../packages/cli/', import.meta.url)
 
@@ -74,6 +75,8 @@ test("--version is the package's", async () => {
   expect(await pawlProcess(['--version'], {})).toEqual({ exit: 0, out: `${version}\n`, err: '' })
 })
 
+const ID = '4a1722e4-98a0-4ec6-8e57-78856650c621'
+
 const WRONG_USES: [argv: string[], says: string][] = [
   [[], 'No command is given'],
   [['stauts'], "no command 'stauts'. Did you mean status?"],
@@ -93,6 +96,21 @@ const WRONG_USES: [argv: string[], says: string][] = [
   [['status', 'now'], "'now' is one argument too many"],
   [['show', 'scope'], '<key> is missing. Usage: pawl show <scope> <key>'],
   [['show', 'scope', 'key', 'more'], 'quote those with spaces'],
+  [
+    ['show'],
+    '<scope> is missing. Usage: pawl show <scope> <key> [options], or pawl show --id UUID [options]',
+  ],
+  [['show', '--id'], '--id needs a value: --id UUID'],
+  [['show', '--id', '4a1722e4'], "--id: '4a1722e4' is no id; it has to be like"],
+  [['show', '--id', `{${ID}}`], 'is no id'],
+  [['show', '--id', ID, '--id', ID], '--id is given twice'],
+  ...['show', 'resume', 'release', 'abandon'].flatMap((name): [string[], string][] => [
+    [[name, 's', 'k', '--id', ID], "'s' is one argument too many beside --id. Usage: pawl"],
+    [[name, 's', '--id', ID], "'s' is one argument too many beside --id. Usage: pawl"],
+    [[name, 's'], '<key> is missing.'],
+  ]),
+  [['resume', '--id', ID], '--reason is missing. Usage: pawl resume <scope> <key> --reason TEXT'],
+  [['list', '--id', ID], 'no option --id. Did you mean --ids?'],
   [['resume', 's', 'k'], '--reason is missing'],
   [['resume', 's', 'k', '--reason', '  '], '--reason: it is empty'],
   [['resume', 's', 'k', '--reason', 'r', '--result', '{}', '--not-executed'], 'exclude each other'],
@@ -135,6 +153,57 @@ test('a process says the same, in one line, and ends with 2', async () => {
   const { exit, out, err } = await pawlProcess(['stauts'], {})
   expect({ exit, out }).toEqual({ exit: 2, out: '' })
   expect(err).toBe("pawl: There is no command 'stauts'. Did you mean status? pawl help lists them all.\n")
+})
+
+test('a command that takes an id says so in its usage, on a line of its own', async () => {
+  const takers: string[] = []
+  for (const name of COMMANDS) {
+    const [, second = ''] = (await pawl(['help', name])).out.split('\n')
+    if (second.includes('--id')) takers.push(second)
+  }
+  expect(takers).toEqual([
+    '       pawl show --id UUID [options]',
+    '       pawl resume --id UUID --reason TEXT [options]',
+    '       pawl release --id UUID --reason TEXT [options]',
+    '       pawl abandon --id UUID --reason TEXT --status N [options]',
+  ])
+})
+
+/** A file on a disk without space; Linux has one. */
+const full = () => openSync('/dev/full', 'w')
+
+describe.skipIf(!existsSync('/dev/full'))('the standard output cannot be written', () => {
+  test('one line on the standard error, and 1', async () => {
+    const { exit, err } = await pawlInto(full(), ['help'])
+    expect(exit).toBe(1)
+    expect(err).toBe('pawl: The standard output cannot be written: ENOSPC: no space left on device, write\n')
+  })
+
+  test('an object with --json', async () => {
+    const { exit, err } = await pawlInto(full(), ['help', '--json'])
+    expect(exit).toBe(1)
+    expect(JSON.parse(err)).toEqual({
+      error: { code: 'failed', message: expect.stringContaining('cannot be written: ENOSPC') as string },
+    })
+  })
+
+  test('an error that was told stays the only one', async () => {
+    const { exit, err } = await pawlInto(full(), ['stauts'])
+    expect(exit).toBe(2)
+    expect(err).toMatch(/^pawl: There is no command 'stauts'\.[^\n]*\n$/)
+  })
+})
+
+test('the three things that are called abandoned are told apart, in the help and in the README', async () => {
+  const readme = await readFile(new URL('README.md', PACKAGE), 'utf8')
+  const texts = [readme.replaceAll('`', '')]
+  for (const name of ['status', 'list']) texts.push((await pawl(['help', name])).out)
+  for (const text of texts) {
+    const line = text.replaceAll(/\s+/g, ' ')
+    expect(line).toMatch(/pawl abandon is what that person may do/)
+    expect(line).toMatch(/abandoned (?:of a stuck key is another thing: it got too old, and )?needs a person/)
+    expect(line).toMatch(/The condition abandoned needs nobody|ABANDONED: [^.]* for no person\./)
+  }
 })
 
 test('options may stand before the command, and after -- nothing is an option', async () => {

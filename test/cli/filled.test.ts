@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { TestDatabase } from '../support/test-database.js'
 import { fill, SECRETS } from './filled-database.js'
@@ -11,6 +12,13 @@ beforeAll(async () => {
   await fill(database)
 })
 afterAll(() => database.drop())
+
+async function idOf(key: string): Promise<string> {
+  const [row] = await database.rows<{ id: string }>('SELECT id FROM pawl.idempotency_keys WHERE key = $1', [
+    key,
+  ])
+  return row?.id ?? ''
+}
 
 const KEYS = ['done', 'poison', 'in doubt', 'resting', 'left behind']
 
@@ -125,6 +133,13 @@ describe('list', () => {
     expect(of('resting')?.[4]).toBe('backing off')
     expect(of('left behind')?.[4]).toBe('abandoned')
   })
+
+  test('--ids shows the id of each, too', async () => {
+    const plain = words((await pawlOn(database, 'list')).out.trimEnd())
+    const rows = words((await pawlOn(database, 'list', '--ids')).out.trimEnd())
+    expect(rows.map(([, ...rest]) => rest.slice(0, 3))).toEqual(plain.map((row) => row.slice(0, 3)))
+    expect(rows.find((row) => row[2] === 'poison')?.[0]).toBe(await idOf('poison'))
+  })
 })
 
 describe('show', () => {
@@ -152,6 +167,28 @@ describe('show', () => {
     expect(poison).toMatch(/^Last error +TypeError: cannot read properties of undefined$/m)
     const doubt = (await pawlOn(database, 'show', 'shop → web', 'in doubt')).out
     expect(doubt).toMatch(/^Call in doubt +parcel_sent: may have been made; its outcome is unknown$/m)
+  })
+
+  test.each(KEYS)('%s by its id is the same key', async (key) => {
+    const id = await idOf(key)
+    for (const form of [[], ['--reveal', '--json']]) {
+      const [byName, byId] = [
+        await pawlOn(database, 'show', 'shop → web', key, ...form),
+        await pawlOn(database, 'show', '--id', id.toUpperCase(), ...form),
+      ]
+      expect(byId.exit).toBe(0)
+      expect(byId.out.replaceAll(/\S+(?: \S+)? ago/g, '')).toBe(
+        byName.out.replaceAll(/\S+(?: \S+)? ago/g, ''),
+      )
+      expect(byId.out).toContain(id)
+    }
+  })
+
+  test('an id that is of no key', async () => {
+    const id = randomUUID()
+    const { exit, out, err } = await pawlOn(database, 'show', '--id', id)
+    expect({ exit, out }).toEqual({ exit: 1, out: '' })
+    expect(err).toContain(`There is no key with the id ${id}.`)
   })
 
   test('--json has row, effects, jobs and interventions', async () => {
@@ -211,8 +248,10 @@ describe('what clients sent and got', () => {
 test('dead lists the jobs that were given up, and why', async () => {
   const { exit, out } = await pawlOn(database, 'dead')
   expect(exit).toBe(0)
-  expect(out).toMatch(/ send_receipt +1 +dead .+ Error: mailbox is full$/m)
-  expect((await pawlOn(database, 'dead', '--name', 'other')).out).toBe('No job is dead.\n')
+  const keyId = await idOf('done')
+  expect(out).toMatch(new RegExp(`^\\S+ +${keyId} +send_receipt +1 +dead .+ Error: mailbox is full$`, 'm'))
+  const other = await pawlOn(database, 'dead', '--name', 'other')
+  expect(other).toMatchObject({ exit: 0, out: "No dead job has the name 'other'.\n" })
 })
 
 test('doctor finds what is wrong, and says which command mends it', async () => {

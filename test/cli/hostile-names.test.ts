@@ -1,9 +1,11 @@
 import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { respond } from '@pawl/core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { dieAt } from '../support/die-at.js'
 import { createEngine, pipeline } from '../support/rides.js'
+import { seedKey } from '../support/seeded-rows.js'
 import { TestDatabase } from '../support/test-database.js'
 import { envOf, pawl, pawlOn, spawnPawl } from './pawl.js'
 
@@ -66,6 +68,45 @@ test('--json is as safe, and exact', async () => {
   const { keys } = JSON.parse(out) as { keys: { scope: string; key: string; lastError: string }[] }
   expect(keys.map(({ scope }) => scope)).toEqual(NAMES)
   expect(keys.map(({ key }) => key)).toEqual(NAMES)
+})
+
+describe('long names', () => {
+  let own: TestDatabase
+  const LONG = `${'client-made-this-up-'.repeat(11)}and-ends-in-7`
+  beforeAll(async () => {
+    own = await TestDatabase.create()
+    await seedKey(own, { scope: 'shop', key: LONG, status: 'stuck' })
+    await seedKey(own, { scope: 'shop', key: `\u001B[2J${LONG}`, status: 'stuck' })
+    await seedKey(own, { scope: 'shop', key: randomUUID(), status: 'stuck' })
+  })
+  afterAll(() => own.drop())
+
+  const list = (isTTY: boolean, ...argv: string[]) =>
+    pawl(['list', '--schema', own.schema, ...argv], { isTTY, env: { ...envOf(own), NO_COLOR: '1' } })
+
+  test('are shortened on a terminal, so that their ends are seen, and it says how to get at them', async () => {
+    const { out } = await list(true)
+    const [head = '', first = '', second = '', third = ''] = out.split('\n')
+    for (const line of [head, first, second, third]) expect(line.length).toBeLessThan(140)
+    expect(first).toMatch(/^shop +client-made-.+…\S+and-ends-in-7 +seeded@1 /)
+    expect(second).toMatch(/^shop +\\u001b\[2Jclient-.+…\S+and-ends-in-7 +seeded@1 /)
+    expect(third).toMatch(/^shop +[0-9a-f-]{36} +seeded@1 /)
+    expect(out).toContain('--ids shows the ids')
+    const withIds = (await list(true, '--ids')).out
+    expect(withIds).not.toContain('--ids')
+    const [, row = ''] = withIds.split('\n')
+    const shown = await pawlOn(own, 'show', '--json', '--id', row.slice(0, 36))
+    expect(JSON.parse(shown.out)).toMatchObject({ key: { key: LONG } })
+  })
+
+  test('are whole in a pipe, and in JSON', async () => {
+    const { out } = await list(false)
+    expect(out).toContain(` ${LONG} `)
+    expect(out).not.toContain('…')
+    expect(out).not.toContain('--ids')
+    const { keys } = JSON.parse((await list(true, '--json')).out) as { keys: { key: string }[] }
+    expect(keys.map(({ key }) => key)).toContain(LONG)
+  })
 })
 
 test.each(NAMES)('show, resume and the error for %j are safe', async (name) => {

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -133,5 +133,49 @@ describe('reconcile', () => {
     expect(none).toMatchObject({ exit: 1, err: expect.stringContaining("nor as its export 'records'") })
     const wrong = await pawlOn(database, 'reconcile', await moduleOf('wrong', [{ reference: 7 }]), ...WINDOW)
     expect(wrong).toMatchObject({ exit: 1, out: '', err: expect.stringContaining('reference') })
+    const seconds = await moduleOf('seconds', [{ reference: 'ch_1', at: 1_767_225_600 }])
+    const notDate = await pawlOn(database, 'reconcile', seconds, ...WINDOW)
+    expect(notDate).toMatchObject({ exit: 1, err: expect.stringContaining('it takes a valid Date') })
+  })
+
+  // The code of a connection that was refused is the database's, too: nobody may be sent to look there.
+  const REFUSED = `Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })`
+  const THROWING: [name: string, text: string, says: string][] = [
+    ['throws at once', `export default () => { throw ${REFUSED} }`, 'list its records: connect ECONNREFUSED'],
+    ['rejects', `export const records = async () => { throw ${REFUSED} }`, 'list its records: connect'],
+    [
+      'breaks half-way',
+      `export default async function* () { yield { reference: 'ch_1', at: new Date() }; throw ${REFUSED} }`,
+      'list its records: connect ECONNREFUSED',
+    ],
+    [
+      'throws no error',
+      `export default () => { throw 'page 2 is missing' }`,
+      'list its records: page 2 is missing',
+    ],
+    ['gives no list', `export default async () => 7`, 'list its records: '],
+    [
+      'differs throws',
+      `export default () => [{ reference: 'ch_1', at: new Date() }]; export const differs = () => { throw ${REFUSED} }`,
+      'compare: connect ECONNREFUSED',
+    ],
+  ]
+  test.each(THROWING)('a module whose function fails is named: %s', async (name, text, says) => {
+    const path = join(folder, `${name}.mjs`)
+    await writeFile(path, text)
+    const plain = await pawlOn(database, 'reconcile', path, ...WINDOW)
+    expect(plain).toMatchObject({ exit: 1, out: '' })
+    expect(plain.err).toContain(`pawl: Module '${path}' failed to ${says}`)
+    const json = await pawlOn(database, 'reconcile', path, ...WINDOW, '--json')
+    expect(JSON.parse(json.err)).toMatchObject({ error: { code: 'module' } })
+  })
+
+  test('the help and the README say what `at` has to be', async () => {
+    const example = 'at: new Date(charge.created * 1000)'
+    const help = (await pawl(['help', 'reconcile'])).out.replaceAll(/\s+/g, ' ')
+    expect(help).toContain('at has to be a Date')
+    expect(help).toContain(example)
+    const readme = await readFile(new URL('../../packages/cli/README.md', import.meta.url), 'utf8')
+    expect(readme).toContain(example)
   })
 })

@@ -1,5 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { closeSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { run } from '@pawl/cli'
 import type { TestDatabase } from '../support/test-database.js'
@@ -42,6 +43,17 @@ export function envOf({ url }: TestDatabase): Env {
 export function spawnPawl(argv: readonly string[], env: Env): ChildProcessWithoutNullStreams {
   const { PATH } = process.env
   return spawn(process.execPath, [BIN, ...argv], { env: { PATH, ...env }, cwd: FIXTURES })
+}
+
+/** Runs it to its end, with its standard output going to an open file. */
+export async function pawlInto(file: number, argv: readonly string[]): Promise<Omit<End, 'out'>> {
+  const { PATH } = process.env
+  const child = spawn(process.execPath, [BIN, ...argv], { env: { PATH }, stdio: ['ignore', file, 'pipe'] })
+  closeSync(file)
+  let err = ''
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (err += text))
+  const [exit] = (await once(child, 'close')) as [number]
+  return { exit, err }
 }
 
 /** Runs it to its end. */

@@ -259,7 +259,9 @@ describe('requeue', () => {
   })
 
   test('by name', async () => {
-    expect((await pawlOn(database, 'requeue', '--name', 'other', ...REASON)).out).toBe('Requeued 0 jobs.\n')
+    expect((await pawlOn(database, 'requeue', '--name', 'other', ...REASON)).out).toBe(
+      "Requeued 0 jobs.\nNo dead job has the name 'other'.\n",
+    )
     expect(await deadIds()).toHaveLength(2)
     expect((await pawlOn(database, 'requeue', '--name', 'send_receipt', ...REASON)).out).toBe(
       'Requeued 2 jobs.\n',
@@ -289,6 +291,45 @@ test('reap deletes what has expired, and nothing else', async () => {
   expect(JSON.parse(json.out)).toMatchObject({ deleted: 0 })
 })
 
+describe('by the id of the key', () => {
+  const CALLS: [name: string, more: string[], key: object][] = [
+    ['resume', ['--not-executed'], { status: 'running' }],
+    ['abandon', ['--status', '410'], { status: 'finished' }],
+  ]
+  test.each(CALLS)('%s', async (name, more, key) => {
+    await engine.execute(sendParcel, REQUEST)
+    await engine.execute(sendParcel, { ...REQUEST, key: 'other' })
+    const id = (await engine.inspect('shop', 'k'))?.keyId ?? ''
+    const { exit, out } = await pawlOn(database, name, '--id', id, ...REASON, ...more, '--json')
+    expect(exit).toBe(0)
+    expect(JSON.parse(out)).toMatchObject({ type: 'done', key: { keyId: id, ...key } })
+    expect(await interventions()).toMatchObject([{ action: name, reason: 'Ticket 4711' }])
+    expect(await engine.inspect('shop', 'other')).toMatchObject({ status: 'stuck' })
+  })
+
+  test('release', async () => {
+    await engine.enqueue(placeOrder, REQUEST)
+    await database.rows(
+      `UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() + interval '1 hour'`,
+    )
+    const id = (await engine.inspect('shop', 'k'))?.keyId ?? ''
+    expect(await pawlOn(database, 'release', '--id', id, ...REASON)).toMatchObject({ exit: 0 })
+    expect(await engine.inspect('shop', 'k')).toMatchObject({ lease: null })
+    expect(await interventions()).toMatchObject([{ action: 'release' }])
+  })
+
+  test('that of no key is not found', async () => {
+    const id = randomUUID()
+    for (const [name, ...more] of [['resume'], ['release'], ['abandon', '--status', '410']]) {
+      const end = await pawlOn(database, name ?? '', '--id', id, ...REASON, ...more, '--json')
+      expect(end, name).toMatchObject({ exit: 1, out: '' })
+      expect(JSON.parse(end.err), name).toMatchObject({
+        error: { code: 'not_found', message: expect.stringContaining(id) as string },
+      })
+    }
+  })
+})
+
 describe('drain', () => {
   beforeEach(async () => {
     await engine.enqueue(placeOrder, REQUEST)
@@ -299,9 +340,27 @@ describe('drain', () => {
     expect(exit).toBe(3)
     expect(out).toMatch(/^place-order +2 +started +0 +0 +1 +0 /m)
     expect(out).toMatch(/^1 of place-order@2 in flight\.$/m)
-    expect(await pawlOn(database, 'drain', 'place-order@1')).toMatchObject({ exit: 0 })
+    expect(await pawlOn(database, 'drain', 'place-order@1')).toMatchObject({
+      exit: 0,
+      out: 'Nothing of place-order@1 is in flight.\n',
+    })
     const json = await pawlOn(database, 'drain', 'place-order@2', '--json')
     expect(JSON.parse(json.out)).toMatchObject({ pipeline: 'place-order', version: 2, left: 1 })
+  })
+
+  test('a pipeline of which no key is known is told of, once all its keys are gone', async () => {
+    await complete()
+    const finished = await pawlOn(database, 'drain', 'place-order@2')
+    expect(finished).toMatchObject({ exit: 0, out: 'Nothing of place-order@2 is in flight.\n' })
+    const misspelt = await pawlOn(database, 'drain', 'place-oder@2')
+    expect(misspelt.exit).toBe(0)
+    expect(misspelt.out).toMatch(
+      /^Nothing of place-oder@2 is in flight\.\nNo key of a pipeline 'place-oder' was found/,
+    )
+    const json = async (name: string) =>
+      JSON.parse((await pawlOn(database, 'drain', name, '--json')).out) as object
+    expect(await json('place-order@2')).toMatchObject({ left: 0, known: true })
+    expect(await json('place-oder@2')).toMatchObject({ left: 0, known: false })
   })
 
   test('--wait ends when nothing is left', async () => {

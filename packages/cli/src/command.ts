@@ -63,6 +63,8 @@ export interface Argument {
   readonly name: string
   /** `one`: has to be there. `many`: any number of them, the last argument only. */
   readonly count: 'one' | 'optional' | 'many'
+  /** The option that can be given in its place, and not beside it. */
+  readonly unless?: string
 }
 
 /** What a command has to say: for people, and for machines. The runner prints one of the two. */
@@ -81,6 +83,8 @@ export interface Context {
   readonly cwd: string
   readonly schema: string
   readonly paint: Paint
+  /** Whether a person looks at the output, and not a program. */
+  readonly isTerminal: boolean
   /** All commands, for the help. */
   readonly commands: readonly Command[]
   /** The database, open for as long as `work` runs. */

@@ -1,4 +1,4 @@
-import type { Intervention, KeyName } from '@pawl/core'
+import type { Intervention, KeyReference } from '@pawl/core'
 import { CliError } from './cli-error.js'
 import type { Report } from './command.js'
 import { EXIT } from './exit-code.js'
@@ -6,7 +6,7 @@ import { noSuchKey } from './key-arguments.js'
 import { keyToJson } from './render/to-json.js'
 
 /** What to say of a step that was wanted. `done`: what it means that it was taken. */
-export function reportIntervention(intervention: Intervention, name: KeyName, done: string): Report {
+export function reportIntervention(intervention: Intervention, of: KeyReference, done: string): Report {
   switch (intervention.type) {
     case 'done':
       return {
@@ -15,7 +15,7 @@ export function reportIntervention(intervention: Intervention, name: KeyName, do
         json: { type: 'done', key: keyToJson(intervention.key, false) },
       }
     case 'not_found':
-      throw noSuchKey(name)
+      throw noSuchKey(of)
     case 'refused':
       throw new CliError('refused', `Nothing was changed: ${intervention.detail}`)
   }

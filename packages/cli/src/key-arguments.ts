@@ -1,19 +1,33 @@
-import type { KeyName } from '@pawl/core'
+import type { KeyReference } from '@pawl/core'
 import { CliError } from './cli-error.js'
-import type { Argument } from './command.js'
+import { type Argument, value } from './command.js'
+import { parseUuid } from './parse/value.js'
 import { shellWord } from './render/safe-text.js'
 
-/** What names a key on the command line. */
+/** What names a key on the command line, unless its id does. */
 export const keyArguments = [
-  { name: 'scope', count: 'one' },
-  { name: 'key', count: 'one' },
+  { name: 'scope', count: 'one', unless: 'id' },
+  { name: 'key', count: 'one', unless: 'id' },
 ] as const satisfies readonly Argument[]
 
-export function keyNameOf(args: readonly string[]): KeyName {
+/** Logs, dead jobs and the location of a 202 tell the id of a key, and not its names. */
+export const keyOptions = {
+  id: value('UUID', parseUuid, 'the key by its id, instead of <scope> <key>'),
+} as const
+
+export function keyReferenceOf(
+  args: readonly string[],
+  { id }: { readonly id: string | undefined },
+): KeyReference {
+  if (id !== undefined) return { keyId: id }
   const [scope = '', key = ''] = args
   return { scope, key }
 }
 
-export function noSuchKey({ scope, key }: KeyName): CliError {
-  return new CliError('not_found', `There is no key ${shellWord(key)} in scope ${shellWord(scope)}.`)
+export function noSuchKey(of: KeyReference): CliError {
+  const message =
+    'keyId' in of
+      ? `There is no key with the id ${of.keyId}. Finished keys are deleted some time after they expire.`
+      : `There is no key ${shellWord(of.key)} in scope ${shellWord(of.scope)}.`
+  return new CliError('not_found', message)
 }

@@ -23,5 +23,8 @@ export const MAX_LIST_LIMIT = 1_000
 /** Columns of a table that a message gets before it is cut; `show` has all of it. */
 export const MAX_CELL_WIDTH = 60
 
+/** Columns of a terminal that a scope or a key gets: a UUID with a prefix is shown whole, 255 characters are not. */
+export const MAX_NAME_WIDTH = 48
+
 /** A wrong word this close to a known one is taken for a slip of the finger. */
 export const MAX_TYPO_DISTANCE = 3

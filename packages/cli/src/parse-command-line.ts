@@ -3,7 +3,7 @@ import { CliError, usageError } from './cli-error.js'
 import type { Command, Option, Options } from './command.js'
 import { type CommonOptions, commonOptions } from './common-options.js'
 import { nearest } from './nearest.js'
-import { usageOf } from './render/help.js'
+import { usagesOf } from './render/help.js'
 import { unknownCommand } from './unknown-command.js'
 
 /** What somebody wants. */
@@ -45,7 +45,7 @@ function parseCommand(command: Command, argv: readonly string[]): Wish {
     if (token.kind === 'option') collect(texts, token, command, options)
   }
   if (texts.has('help')) return { type: 'help', command }
-  checkCount(command, args)
+  checkCount(command, args, new Set(texts.keys()))
   const given = Object.fromEntries(
     Object.entries(options).map(([name, option]) => [name, valueOf(name, option, texts.get(name), command)]),
   )
@@ -111,18 +111,25 @@ function valueOf(
   if (option.kind === 'values') return (texts ?? []).map(parse)
   const [text] = texts ?? []
   if (text !== undefined) return parse(text)
-  if (option.required) throw usageError(`--${name} is missing. Usage: ${usageOf(command)}`)
+  if (option.required) throw usageError(`--${name} is missing. ${usages(command)}`)
   return undefined
 }
 
-function checkCount(command: Command, args: readonly string[]): void {
-  const missing = command.args.find(({ count }, at) => count === 'one' && args[at] === undefined)
-  if (missing !== undefined) throw usageError(`<${missing.name}> is missing. Usage: ${usageOf(command)}`)
-  const takesMany = command.args.at(-1)?.count === 'many'
-  const extra = args[command.args.length]
-  if (extra !== undefined && !takesMany) {
-    throw usageError(
-      `'${extra}' is one argument too many; quote those with spaces. Usage: ${usageOf(command)}`,
-    )
+function checkCount(command: Command, args: readonly string[], given: ReadonlySet<string>): void {
+  const replaced = command.args.find(({ unless }) => unless !== undefined && given.has(unless))
+  if (replaced !== undefined && args.length > 0) {
+    throw usageError(`'${args[0]}' is one argument too many beside --${replaced.unless}. ${usages(command)}`)
   }
+  const wanted = command.args.filter(({ unless }) => unless === undefined || !given.has(unless))
+  const missing = wanted.find(({ count }, at) => count === 'one' && args[at] === undefined)
+  if (missing !== undefined) throw usageError(`<${missing.name}> is missing. ${usages(command)}`)
+  const takesMany = wanted.at(-1)?.count === 'many'
+  const extra = args[wanted.length]
+  if (extra !== undefined && !takesMany) {
+    throw usageError(`'${extra}' is one argument too many; quote those with spaces. ${usages(command)}`)
+  }
+}
+
+function usages(command: Command): string {
+  return `Usage: ${usagesOf(command).join(', or ')}`
 }

@@ -2,14 +2,14 @@ import { readFile } from 'node:fs/promises'
 import type { Context, Report } from './command.js'
 import { allCommands } from './commands/all.js'
 import { withDatabase } from './database.js'
-import { type DescribedError, describeError } from './describe-error.js'
+import { describeError } from './describe-error.js'
 import { EXIT, type ExitCode } from './exit-code.js'
-import { hideSecrets } from './hide-secrets.js'
 import { parseCommandLine, type Wish } from './parse-command-line.js'
 import { renderCommandHelp, renderHelp } from './render/help.js'
 import { createPaint, type Paint, wantsColour } from './render/paint.js'
 import { safeJson, safeText } from './render/safe-text.js'
 import { DEFAULT_SCHEMA } from './schema-option.js'
+import { tellError } from './tell-error.js'
 
 /** Where text goes: `process.stdout`, or something that collects it. */
 export interface Output {
@@ -35,7 +35,7 @@ export interface Surroundings {
  */
 export async function run(argv: readonly string[], surroundings: Surroundings): Promise<ExitCode> {
   const { stdout, stderr, env } = surroundings
-  const isJson = hasFlag(argv, '--json')
+  const isJson = wantsJson(argv)
   let databaseUrl = env['DATABASE_URL']
   let schema = DEFAULT_SCHEMA
   try {
@@ -46,20 +46,12 @@ export async function run(argv: readonly string[], surroundings: Surroundings): 
     }
     const report = await fulfil(wish, { ...surroundings, databaseUrl, schema, isJson })
     stdout.write(isJson ? `${safeJson(report.json)}\n` : report.lines.map((line) => `${line}\n`).join(''))
-    if (report.error !== undefined) tellError(report.error)
+    if (report.error !== undefined) tellError(report.error, { stderr, env, databaseUrl, isJson })
     return report.exit
   } catch (error) {
     const described = describeError(error, schema)
-    tellError(described)
+    tellError(described, { stderr, env, databaseUrl, isJson })
     return described.code === 'usage' ? EXIT.usage : EXIT.failed
-  }
-
-  function tellError({ code, message }: DescribedError): void {
-    const error = { code, message: hideSecrets(message, databaseUrl) }
-    const paint = createPaint(wantsColour(stderr, env))
-    stderr.write(
-      isJson ? `${safeJson({ error })}\n` : `${paint('red', 'pawl:')} ${safeText(error.message)}\n`,
-    )
   }
 }
 
@@ -89,12 +81,13 @@ async function fulfil(wish: Wish, setting: Setting): Promise<Report> {
 }
 
 function contextOf(setting: Setting, paint: Paint): Context {
-  const { env, cwd, schema, databaseUrl, stderr, isJson } = setting
+  const { env, cwd, schema, databaseUrl, stdout, stderr, isJson } = setting
   return {
     env,
     cwd,
     schema,
     paint,
+    isTerminal: stdout.isTTY === true,
     commands: allCommands,
     withDatabase: (work) => withDatabase(databaseUrl, schema, work),
     tell: (line) => void (isJson || stderr.write(`${safeText(line)}\n`)),
@@ -102,9 +95,9 @@ function contextOf(setting: Setting, paint: Paint): Context {
 }
 
 /** Known before the rest is: what is wrong with the rest has to be told in the right form, too. */
-function hasFlag(argv: readonly string[], name: string): boolean {
+export function wantsJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--')
-  return argv.slice(0, end === -1 ? argv.length : end).includes(name)
+  return argv.slice(0, end === -1 ? argv.length : end).includes('--json')
 }
 
 async function readVersion(): Promise<string> {

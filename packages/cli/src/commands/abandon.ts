@@ -3,7 +3,7 @@ import { becauseOf, becauseOptions } from '../because.js'
 import { defineCommand, required, value, values } from '../command.js'
 import { EXIT } from '../exit-code.js'
 import { reportIntervention } from '../intervene.js'
-import { keyArguments, keyNameOf } from '../key-arguments.js'
+import { keyArguments, keyOptions, keyReferenceOf } from '../key-arguments.js'
 import { parseDuration } from '../parse/duration.js'
 import { parseHeader, parseJson, parseWholeNumber } from '../parse/value.js'
 
@@ -16,6 +16,7 @@ export const abandonCommand = defineCommand({
   summary: 'stuck → finished, with a response of yours; no phase runs any more',
   args: keyArguments,
   options: {
+    ...keyOptions,
     ...becauseOptions,
     status: required(
       'N',
@@ -27,19 +28,18 @@ export const abandonCommand = defineCommand({
     retention: value('DURATION', parseDuration, 'how long it is replayed; default: 24h'),
   },
   details: [
+    'For a stuck key that nobody will finish, whatever made it stuck. The condition abandoned of pawl status is another thing: it needs nobody.',
     'Every later retry of the client gets this response. What phases wrote and what providers did stays as it is: undo it first if it has to be undone.',
   ],
   exits: { [EXIT.failed]: 'there is no such key, or it is not stuck, or the response cannot be stored' },
   async run({ args, options }, context) {
-    const name = keyNameOf(args)
+    const of = keyReferenceOf(args, options)
     const because = becauseOf(options, context)
     const response = responseOf(options)
-    const intervention = await context.withDatabase(({ operator }) =>
-      operator.abandon(name, because, response),
-    )
+    const intervention = await context.withDatabase(({ operator }) => operator.abandon(of, because, response))
     return reportIntervention(
       intervention,
-      name,
+      of,
       `Abandoned. Retries of its client get ${response.status} from now on.`,
     )
   },

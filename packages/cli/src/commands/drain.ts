@@ -7,6 +7,7 @@ import { DEFAULT_DRAIN_TIMEOUT_MS, DRAIN_POLL_MS } from '../limits.js'
 import { parseDuration } from '../parse/duration.js'
 import { parsePipelineVersion } from '../parse/value.js'
 import { renderGroups, unfinishedIn } from '../render/groups.js'
+import { safeText } from '../render/safe-text.js'
 import { durationText } from '../render/time.js'
 
 export const drainCommand = defineCommand({
@@ -23,17 +24,19 @@ export const drainCommand = defineCommand({
   },
   details: [
     'When nothing is, the version need not be registered any more. Stuck keys count: they go on under it once resumed.',
-    'A name that was never used has nothing in flight either: mind the spelling.',
+    'A name that was never used has nothing in flight either; it says so where no key of that pipeline is found.',
   ],
   exits: { [EXIT.ok]: 'nothing is in flight', [EXIT.findings]: 'something is, or still is after --timeout' },
   async run({ args, options }, { paint, withDatabase, tell }) {
     const { pipeline, version } = parsePipelineVersion(args[0] ?? '')
     if (options.timeout !== undefined && !options.wait) throw usageError('--timeout is for --wait.')
-    const { groups, now } = await withDatabase(async (database) => {
+    const { groups, known, now } = await withDatabase(async (database) => {
       const ask = () => database.operator.drain(pipeline, version)
       const timeoutMs = options.timeout ?? DEFAULT_DRAIN_TIMEOUT_MS
+      const last = options.wait ? await askUntilNone(ask, timeoutMs, tell) : await ask()
       return {
-        groups: options.wait ? await askUntilNone(ask, timeoutMs, tell) : await ask(),
+        groups: last,
+        known: last.length > 0 || (await database.operator.hasKeysOf(pipeline)),
         now: await database.now(),
       }
     })
@@ -43,12 +46,16 @@ export const drainCommand = defineCommand({
       exit: left === 0 ? EXIT.ok : EXIT.findings,
       lines:
         left === 0
-          ? [`Nothing of ${name} is in flight.`]
-          : [...renderGroups(groups, now, paint), '', `${left} of ${name} in flight.`],
-      json: { pipeline, version, left, unfinished: groups },
+          ? [`Nothing of ${safeText(name)} is in flight.`, ...(known ? [] : [neverSeen(pipeline)])]
+          : [...renderGroups(groups, now, paint), '', `${left} of ${safeText(name)} in flight.`],
+      json: { pipeline, version, left, known, unfinished: groups },
     }
   },
 })
+
+function neverSeen(pipeline: string): string {
+  return `No key of a pipeline '${safeText(pipeline)}' was found, of any version: is it spelt so?`
+}
 
 async function askUntilNone(
   ask: () => ReturnType<Operator['drain']>,

@@ -1,10 +1,10 @@
 import type { KeyFilter, StuckReason } from '@pawl/core'
-import { defineCommand, value } from '../command.js'
+import { defineCommand, flag, value } from '../command.js'
 import { EXIT } from '../exit-code.js'
 import { DEFAULT_LIST_LIMIT, MAX_LIST_LIMIT } from '../limits.js'
 import { parseDuration } from '../parse/duration.js'
 import { parseOneOf, parseText, parseWholeNumber } from '../parse/value.js'
-import { renderKeys } from '../render/keys.js'
+import { hasLongName, renderKeys } from '../render/keys.js'
 import { keyToJson } from '../render/to-json.js'
 
 const STATUSES = [
@@ -36,10 +36,15 @@ export const listCommand = defineCommand({
     'stuck-reason': value('REASON', parseOneOf(STUCK_REASONS), STUCK_REASONS.join(', ')),
     'older-than': value('DURATION', parseDuration, 'reserved longer ago than this'),
     limit: value('N', parseWholeNumber(1, MAX_LIST_LIMIT), `at most so many; default: ${DEFAULT_LIST_LIMIT}`),
+    ids: flag('show the id of each, too; --json always has it'),
   },
-  details: ['Inputs, states and bodies are never in a list: see pawl show --reveal.'],
+  details: [
+    'The condition abandoned needs nobody: the key is due, and a completer takes it. stuck: abandoned needs a person: the key got too old. pawl abandon is what that person may do: answer it by hand.',
+    'On a terminal, long scopes and keys are shortened. --ids shows what pawl show --id takes instead.',
+    'Inputs, states and bodies are never in a list: see pawl show --reveal.',
+  ],
   exits: { [EXIT.ok]: 'also when nothing fits' },
-  async run({ options }, { paint, withDatabase }) {
+  async run({ options }, { paint, isTerminal, withDatabase }) {
     const filter = filterOf(options)
     const limit = filter.limit ?? DEFAULT_LIST_LIMIT
     const { keys, now } = await withDatabase(async (database) => ({
@@ -47,7 +52,10 @@ export const listCommand = defineCommand({
       now: await database.now(),
     }))
     const isCut = keys.length === limit
-    const lines = keys.length === 0 ? ['No key fits.'] : [...renderKeys(keys, now, paint)]
+    const view = { now, paint, withIds: options.ids, isShort: isTerminal }
+    const lines = keys.length === 0 ? ['No key fits.'] : [...renderKeys(keys, view)]
+    if (isTerminal && !options.ids && keys.some(hasLongName))
+      lines.push('', 'Long names are shortened here: --ids shows the ids, which pawl show --id takes.')
     if (isCut) lines.push('', `These are the oldest ${limit}; there may be more: --limit.`)
     return { exit: EXIT.ok, lines, json: { keys: keys.map((key) => keyToJson(key, false)), limit } }
   },

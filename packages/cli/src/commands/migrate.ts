@@ -1,6 +1,7 @@
 import { migrate, migrationSql } from '@pawl/core'
 import { defineCommand, flag } from '../command.js'
 import { EXIT } from '../exit-code.js'
+import { counted } from '../render/counted.js'
 
 export const migrateCommand = defineCommand({
   name: 'migrate',
@@ -18,7 +19,7 @@ export const migrateCommand = defineCommand({
     const line =
       applied === 0
         ? `Schema ${schema} is up to date.`
-        : `Applied ${applied} ${applied === 1 ? 'migration' : 'migrations'} to schema ${schema}.`
+        : `Applied ${counted(applied, 'migration')} to schema ${schema}.`
     return { exit: EXIT.ok, lines: [line], json: { schema, applied } }
   },
 })

@@ -15,7 +15,7 @@ export const reconcileCommand = defineCommand({
     to: required('TIME', parseMoment, 'the window’s end, which is not part of it'),
   },
   details: [
-    'The module’s default export, or its export records, is your function: ({ from, to }) => the provider’s records, each { reference, at, providerKey?, detail? }. It may also export differs, effects and slackMs, as reconcile of @pawl/core takes them.',
+    'The module’s default export, or its export records, is your function: ({ from, to }) => the provider’s records, each { reference, at, providerKey?, detail? }. at has to be a Date: where the provider gives seconds, at: new Date(charge.created * 1000). The module may also export differs, effects and slackMs, as reconcile of @pawl/core takes them.',
     'Nothing is changed, on either side.',
   ],
   exits: {
@@ -50,6 +50,35 @@ type GivenOptions = Omit<ReconcileOptions, 'from' | 'to'>
 
 const OPTIONAL = ['differs', 'effects', 'slackMs'] as const satisfies readonly (keyof GivenOptions)[]
 
+/** What a function of the module throws is told as the module's, be it that its provider is away. */
+function moduleFailed(error: unknown, path: string, what: string): CliError {
+  const reason = error instanceof Error ? error.message || error.name : String(error)
+  return new CliError('module', `Module '${path}' failed to ${what}: ${reason}`, {
+    cause: error,
+  })
+}
+
+function blamingRecords(records: GivenOptions['records'], path: string): GivenOptions['records'] {
+  return async function* (window) {
+    try {
+      yield* await records(window)
+    } catch (error) {
+      throw moduleFailed(error, path, 'list its records')
+    }
+  }
+}
+
+function blamingDiffers(differs: unknown, path: string): unknown {
+  if (typeof differs !== 'function') return differs
+  return async (...args: unknown[]): Promise<unknown> => {
+    try {
+      return await (differs as (...given: unknown[]) => unknown)(...args)
+    } catch (error) {
+      throw moduleFailed(error, path, 'compare')
+    }
+  }
+}
+
 /** Core checks what they are. */
 function optionsOf(module: Readonly<Record<string, unknown>>, path: string): GivenOptions {
   const records = module['records'] ?? module['default']
@@ -59,9 +88,12 @@ function optionsOf(module: Readonly<Record<string, unknown>>, path: string): Giv
       `Module '${path}' has no function as its default export, nor as its export 'records'.`,
     )
   }
-  const more = OPTIONAL.filter((name) => module[name] !== undefined).map((name) => [name, module[name]])
+  const more = OPTIONAL.filter((name) => module[name] !== undefined).map((name) => [
+    name,
+    name === 'differs' ? blamingDiffers(module[name], path) : module[name],
+  ])
   return {
     ...(Object.fromEntries(more) as Partial<GivenOptions>),
-    records: records as GivenOptions['records'],
+    records: blamingRecords(records as GivenOptions['records'], path),
   }
 }

@@ -2,26 +2,26 @@ import { becauseOf, becauseOptions } from '../because.js'
 import { defineCommand } from '../command.js'
 import { EXIT } from '../exit-code.js'
 import { reportIntervention } from '../intervene.js'
-import { keyArguments, keyNameOf } from '../key-arguments.js'
+import { keyArguments, keyOptions, keyReferenceOf } from '../key-arguments.js'
 
 export const releaseCommand = defineCommand({
   name: 'release',
   summary: 'take a key from a holder that is known to be dead',
   args: keyArguments,
-  options: becauseOptions,
+  options: { ...keyOptions, ...becauseOptions },
   details: [
     'A lease runs out by itself. This is for who knows that its holder is gone and does not want to wait.',
     'A holder that lives after all is fenced off: it cannot write any more, but a call that it has made is made.',
   ],
   exits: { [EXIT.failed]: 'there is no such key, or nobody holds it' },
   async run({ args, options }, context) {
-    const name = keyNameOf(args)
+    const of = keyReferenceOf(args, options)
     const intervention = await context.withDatabase(({ operator }) =>
-      operator.release(name, becauseOf(options, context)),
+      operator.release(of, becauseOf(options, context)),
     )
     return reportIntervention(
       intervention,
-      name,
+      of,
       'Released. A completer, or the client’s next retry, goes on with it.',
     )
   },

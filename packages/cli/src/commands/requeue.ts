@@ -3,9 +3,9 @@ import { becauseOf, becauseOptions } from '../because.js'
 import { CliError, usageError } from '../cli-error.js'
 import { defineCommand, flag, value } from '../command.js'
 import { EXIT } from '../exit-code.js'
-import { parseText } from '../parse/value.js'
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+import { counted } from '../render/counted.js'
+import { noDeadJobNamed } from '../render/jobs.js'
+import { isUuid, parseText } from '../parse/value.js'
 
 export const requeueCommand = defineCommand({
   name: 'requeue',
@@ -28,7 +28,8 @@ export const requeueCommand = defineCommand({
     const wanted = 'jobIds' in jobs ? jobs.jobIds.length : requeued
     if (wanted > 0 && requeued === 0)
       throw new CliError('not_found', 'None of these jobs is dead. Nothing was changed.')
-    const lines = [`Requeued ${requeued} ${requeued === 1 ? 'job' : 'jobs'}.`]
+    const lines = [`Requeued ${counted(requeued, 'job')}.`]
+    if (requeued === 0 && 'name' in jobs) lines.push(noDeadJobNamed(jobs.name))
     if (requeued < wanted) lines.push(`${wanted - requeued} of those given are not dead jobs, and were left.`)
     return {
       exit: requeued < wanted ? EXIT.findings : EXIT.ok,
@@ -46,7 +47,7 @@ function whichOf(
   if (ways !== 1) throw usageError('Say which jobs in one way: <job-id>…, --name NAME or --all.')
   if (name !== undefined) return { name }
   if (all) return { all: true }
-  const wrong = args.find((id) => !UUID.test(id))
+  const wrong = args.find((id) => !isUuid(id))
   if (wrong !== undefined) throw usageError(`'${wrong}' is no id of a job; pawl dead lists them.`)
   return { jobIds: [...new Set(args)] }
 }

@@ -4,7 +4,7 @@ import { CliError, usageError } from '../cli-error.js'
 import { defineCommand, flag, value } from '../command.js'
 import { EXIT } from '../exit-code.js'
 import { reportIntervention } from '../intervene.js'
-import { keyArguments, keyNameOf } from '../key-arguments.js'
+import { keyArguments, keyOptions, keyReferenceOf } from '../key-arguments.js'
 import { parseJson, parseText } from '../parse/value.js'
 
 export const resumeCommand = defineCommand({
@@ -12,6 +12,7 @@ export const resumeCommand = defineCommand({
   summary: 'stuck → running: go on from the last recovery point',
   args: keyArguments,
   options: {
+    ...keyOptions,
     ...becauseOptions,
     'not-executed': flag('the call in doubt did not happen: make it again, under a new provider key'),
     result: value('JSON', parseJson, 'the call in doubt did happen, and would have returned this'),
@@ -29,14 +30,14 @@ export const resumeCommand = defineCommand({
     [EXIT.failed]: 'there is no such key, it is not stuck, or what became of its call has to be said',
   },
   async run({ args, options }, context) {
-    const name = keyNameOf(args)
+    const of = keyReferenceOf(args, options)
     const verdict = verdictOf(options)
     const because = becauseOf(options, context)
-    const intervention = await context.withDatabase(({ operator }) => operator.resume(name, because, verdict))
+    const intervention = await context.withDatabase(({ operator }) => operator.resume(of, because, verdict))
     explainRefusal(intervention, verdict)
     return reportIntervention(
       intervention,
-      name,
+      of,
       'Resumed. A completer, or the client’s next retry, goes on with it.',
     )
   },

@@ -1,6 +1,6 @@
 import { defineCommand, flag } from '../command.js'
 import { EXIT } from '../exit-code.js'
-import { keyArguments, keyNameOf, noSuchKey } from '../key-arguments.js'
+import { keyArguments, keyOptions, keyReferenceOf, noSuchKey } from '../key-arguments.js'
 import { renderKeyReport } from '../render/key-report.js'
 import { reportToJson } from '../render/to-json.js'
 
@@ -8,19 +8,22 @@ export const showCommand = defineCommand({
   name: 'show',
   summary: 'one key: its row, timeline, last error, effects, jobs, interventions',
   args: keyArguments,
-  options: { reveal: flag('print inputs, states, payloads, header values and bodies, too') },
+  options: {
+    ...keyOptions,
+    reveal: flag('print inputs, states, payloads, header values and bodies, too'),
+  },
   details: [
     'The timeline says when each recovery point was reached, how long after the one before, and under which fence: a fence that grew means that somebody else took over.',
     'What clients sent and got is redacted, because terminals are recorded and shared. --reveal prints it.',
   ],
   exits: { [EXIT.failed]: 'there is no such key' },
   async run({ args, options }, { paint, withDatabase }) {
-    const name = keyNameOf(args)
+    const of = keyReferenceOf(args, options)
     const { report, now } = await withDatabase(async (database) => ({
-      report: await database.operator.show(name),
+      report: await database.operator.show(of),
       now: await database.now(),
     }))
-    if (report === null) throw noSuchKey(name)
+    if (report === null) throw noSuchKey(of)
     const { reveal } = options
     return {
       exit: EXIT.ok,

@@ -10,7 +10,8 @@ export const statusCommand = defineCommand({
   args: [],
   options: { overdue: value('DURATION', parseDuration, 'how long work may lie around; default: 5m') },
   details: [
-    'HELD: somebody runs them. BACKING OFF: they rest until a moment to come. ABANDONED: due, and nobody runs them: work for a completer. STUCK: a person has to decide.',
+    'HELD: somebody runs them. BACKING OFF: they rest until a moment to come. ABANDONED: due, and nobody runs them: work for a completer, and for no person. STUCK: a person has to decide.',
+    'The reason abandoned of a stuck key is another thing: it got too old, and needs a person. pawl abandon is what that person may do: answer it by hand.',
   ],
   exits: {
     [EXIT.findings]: 'keys are stuck, jobs are dead, or work has been lying around for longer than --overdue',

@@ -33,6 +33,17 @@ export function parseJson(text: string): JsonValue {
   }
 }
 
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+export function isUuid(text: string): boolean {
+  return UUID.test(text)
+}
+
+export function parseUuid(text: string): string {
+  if (isUuid(text)) return text.toLowerCase()
+  throw usageError(`'${text}' is no id; it has to be like 4a1722e4-98a0-4ec6-8e57-78856650c621.`)
+}
+
 /** `name: value`. */
 export function parseHeader(text: string): readonly [name: string, value: string] {
   const [, name, value] = /^([^\s:]+):\s*(.*)$/s.exec(text) ?? []

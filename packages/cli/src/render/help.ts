@@ -33,7 +33,7 @@ export function renderCommandHelp(command: Command, paint: Paint): readonly stri
   const { [EXIT.findings]: _onlyOfSome, ...ofAll } = EXIT_MEANINGS
   const exits = Object.entries({ ...ofAll, ...command.exits })
   return [
-    `Usage: ${usageOf(command)}`,
+    ...usagesOf(command).map((usage, at) => `${at === 0 ? 'Usage:' : '      '} ${usage}`),
     '',
     ...[`${command.name}: ${command.summary}.`, ...command.details].flatMap((text) => wrap(text, WIDTH)),
     ...section('Options', renderOptions({ ...command.options, ...commonOptions }), paint),
@@ -41,12 +41,17 @@ export function renderCommandHelp(command: Command, paint: Paint): readonly stri
   ]
 }
 
-/** One line: `pawl show <scope> <key> [options]`. */
-export function usageOf({ name, args, options }: Command): string {
+/** A line for each way: `pawl show <scope> <key> [options]`, and `pawl show --id UUID [options]`. */
+export function usagesOf({ name, args, options }: Command): readonly string[] {
   const needed = Object.entries(options).flatMap(([option, spec]) =>
-    spec.kind === 'value' && spec.required ? [`--${option} ${spec.placeholder}`] : [],
+    spec.kind === 'value' && spec.required ? [optionText(option, spec)] : [],
   )
-  return ['pawl', name, ...args.map(argumentText), ...needed, '[options]'].join(' ')
+  const usage = (words: readonly string[]) => ['pawl', name, ...words, ...needed, '[options]'].join(' ')
+  const instead = Object.entries(options).filter(([option]) => args.some(({ unless }) => unless === option))
+  return [
+    usage(args.map(argumentText)),
+    ...instead.map(([option, spec]) => usage([optionText(option, spec)])),
+  ]
 }
 
 function argumentText({ name, count }: Argument): string {

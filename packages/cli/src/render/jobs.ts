@@ -7,11 +7,19 @@ import { table } from './table.js'
 import { cutText } from './text-width.js'
 import { momentText } from './time.js'
 
+interface View {
+  readonly reveal: Reveal
+  /** It is clear already whose they are. */
+  readonly ofOneKey: boolean
+  readonly paint: Paint
+}
+
 /** Jobs as a table. */
-export function renderJobs(jobs: readonly JobView[], reveal: Reveal, paint: Paint): readonly string[] {
+export function renderJobs(jobs: readonly JobView[], { reveal, ofOneKey, paint }: View): readonly string[] {
   return table(
     [
       { title: 'JOB' },
+      ...(ofOneKey ? [] : [{ title: 'KEY ID' }]),
       { title: 'NAME' },
       { title: 'ATTEMPTS', align: 'right' },
       { title: 'STATE' },
@@ -20,6 +28,7 @@ export function renderJobs(jobs: readonly JobView[], reveal: Reveal, paint: Pain
     ],
     jobs.map((job) => [
       job.jobId,
+      ...(ofOneKey ? [] : [job.keyId]),
       job.name,
       String(job.attempts),
       job.deadAt === null
@@ -30,4 +39,8 @@ export function renderJobs(jobs: readonly JobView[], reveal: Reveal, paint: Pain
     ]),
     paint,
   )
+}
+
+export function noDeadJobNamed(name: string): string {
+  return `No dead job has the name '${safeText(name)}'.`
 }

@@ -21,7 +21,7 @@ export function renderKeyReport(report: KeyReport, view: View): readonly string[
     ...facts(factsOf(key, view), paint),
     ...section('Timeline', renderTrail(key, paint), paint),
     ...section('Effects', renderEffects(effects, paint), paint),
-    ...section('Jobs', jobs.length === 0 ? [] : renderJobs(jobs, reveal, paint), paint),
+    ...section('Jobs', jobs.length === 0 ? [] : renderJobs(jobs, { reveal, ofOneKey: true, paint }), paint),
     ...section('Interventions', renderInterventions(interventions, view), paint),
   ]
 }
@@ -36,7 +36,10 @@ function factsOf(key: KeyView, { now, reveal }: View): [string, Cell][] {
     ['Recovery point', key.recoveryPoint],
     ['Lease', leaseText(key, now)],
     ['Fence', String(key.fence)],
-    ['Attempts', `${key.attempts} failed or crashed, ${key.retries} orderly retries, since the last advance`],
+    [
+      'Attempts',
+      `${key.attempts} failed or crashed, ${key.retries} orderly ${key.retries === 1 ? 'retry' : 'retries'}, since the last advance`,
+    ],
     ...optional(
       'Next attempt',
       key.status === 'running' && key.runAfter !== null ? momentText(key.runAfter) : null,

@@ -1,16 +1,34 @@
 import type { KeyView } from '@pawl/core'
-import { MAX_CELL_WIDTH } from '../limits.js'
+import { MAX_CELL_WIDTH, MAX_NAME_WIDTH } from '../limits.js'
 import { conditionCell } from './condition.js'
 import type { Paint } from './paint.js'
 import { safeText } from './safe-text.js'
 import { table } from './table.js'
-import { cutText } from './text-width.js'
+import { cutMiddle, cutText, textWidth } from './text-width.js'
 import { durationText } from './time.js'
 
-/** Keys as a table. Scope and key are never cut: other commands want them whole. */
-export function renderKeys(keys: readonly KeyView[], now: Date, paint: Paint): readonly string[] {
+interface View {
+  readonly now: Date
+  readonly paint: Paint
+  readonly withIds: boolean
+  /** For a terminal, where a line should be one line. Programs want names whole. */
+  readonly isShort: boolean
+}
+
+/** Whether a terminal gets it shortened. */
+export function hasLongName({ scope, key }: KeyView): boolean {
+  return [scope, key].some((name) => textWidth(safeText(name)) > MAX_NAME_WIDTH)
+}
+
+/** Keys as a table. */
+export function renderKeys(
+  keys: readonly KeyView[],
+  { now, paint, withIds, isShort }: View,
+): readonly string[] {
+  const nameText = (name: string) => (isShort ? cutMiddle(safeText(name), MAX_NAME_WIDTH) : name)
   return table(
     [
+      ...(withIds ? [{ title: 'ID' }] : []),
       { title: 'SCOPE' },
       { title: 'KEY' },
       { title: 'PIPELINE' },
@@ -21,8 +39,9 @@ export function renderKeys(keys: readonly KeyView[], now: Date, paint: Paint): r
       { title: 'LAST ERROR' },
     ],
     keys.map((key) => [
-      key.scope,
-      key.key,
+      ...(withIds ? [key.keyId] : []),
+      nameText(key.scope),
+      nameText(key.key),
       `${key.pipeline}@${key.version}`,
       key.recoveryPoint,
       conditionCell(key, now),

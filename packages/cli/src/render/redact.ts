@@ -1,4 +1,5 @@
 import type { JsonValue, StoredResponse } from '@pawl/core'
+import { counted } from './counted.js'
 
 /** Whether to print what clients sent and got. */
 export type Reveal = boolean
@@ -41,7 +42,7 @@ function hiddenHeaders(headers: Readonly<Record<string, string>>): unknown {
 }
 
 function hiddenText(bytes: number): string {
-  return `‹redacted, ${bytes} bytes; --reveal›`
+  return `‹redacted, ${counted(bytes, 'byte')}; --reveal›`
 }
 
 function hiddenJson(bytes: number): { readonly redacted: true; readonly bytes: number } {

@@ -21,3 +21,19 @@ export function cutText(text: string, width: number): string {
   }
   return `${kept}…`
 }
+
+/** The same with the ellipsis in its middle: what clients make up often differs only in its end. */
+export function cutMiddle(text: string, width: number): string {
+  if (textWidth(text) <= width) return text
+  const segments = Array.from(SEGMENTER.segment(text), ({ segment }) => segment)
+  const tail = keptOf(segments.toReversed(), Math.floor((width - 1) / 2)).toReversed()
+  const head = keptOf(segments, Math.ceil((width - 1) / 2))
+  return `${head.join('')}…${tail.join('')}`
+}
+
+/** As many as fit, from the first on. */
+function keptOf(segments: readonly string[], width: number): string[] {
+  let used = 0
+  const end = segments.findIndex((segment) => (used += textWidth(segment)) > width)
+  return segments.slice(0, end)
+}
