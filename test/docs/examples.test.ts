@@ -43,7 +43,13 @@ declare global {
     isUnknownNumber(error: unknown): boolean
     isLineBusy(error: unknown): boolean
   }
-  const queue: { send(name: string, payload: unknown, options: { id: string }): Promise<void> }
+  const queue: {
+    send(name: string, payload: unknown, options: { id: string }): Promise<void>
+    sendMany(
+      messages: readonly { id: string; name: string; payload: unknown }[],
+      options: { signal: AbortSignal },
+    ): Promise<{ id: string; reason: string; isFinal: boolean }[]>
+  }
   const log: Record<'warn' | 'error', (fields: object, message: string) => void>
   function isCardDeclined(error: unknown): boolean
   function userOfToken(authorization: string | undefined): Promise<{ id: string } | null>

@@ -493,7 +493,12 @@ describe('who decides', () => {
     const registry = new Registry([ride])
     const row = rowOf(kind, changes)
     const settings = new SettingsBook({}, registry.definitions)
-    const decision = decideReservation(row, { holder: 'completer', request: null }, registry, settings)
+    const decision = decideReservation(
+      row,
+      { holder: 'completer', request: null, onlyDue: true },
+      registry,
+      settings,
+    )
     switch (decision.type) {
       case 'take_over': {
         const step = nextStep(ride[definitionOf], { ...row, ...decision.at }, NOW)

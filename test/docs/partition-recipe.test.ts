@@ -102,6 +102,7 @@ describe('changing the table', () => {
   test('days are ranges of UUIDv7, to the millisecond', async () => {
     await run('functions to create days')
     await run('function to drop a day')
+    await run('procedure to drop old days')
     for (const day of ['2031-05-13', DAY, '2031-05-15']) {
       expect(await database.rows('SELECT pawl.create_day($1) AS created', [day])).toEqual([{ created: true }])
       expect(await database.rows('SELECT pawl.create_day($1) AS created', [day])).toEqual([
@@ -122,6 +123,20 @@ describe('changing the table', () => {
       'idempotency_keys_20310514',
       'idempotency_keys_20310515',
     ])
+    await engine.close()
+  })
+
+  test('keys of a route, and nearly all in upper case, go to the default partition', async () => {
+    const engine = createEngine({ pool: database.pool(), pipelines: [note], schema: database.schema })
+    const keyOfDay = uuid7(Date.parse(`${DAY}T12:00:00Z`))
+    // Without a letter in its time, both cases would be in the same range.
+    expect(keyOfDay.slice(0, 13)).toMatch(/[a-f]/)
+    for (const key of [`POST /rides → ${keyOfDay}`, keyOfDay.toUpperCase()]) {
+      expect(await engine.execute(note, { scope: 'cases', key, input: null })).toMatchObject({
+        type: 'completed',
+      })
+      expect(await partitionOf(key)).toBe('idempotency_keys_default')
+    }
     await engine.close()
   })
 
@@ -299,10 +314,6 @@ describe('deleting', () => {
     const { reaper } = countedReaper(database, { partition: 'idempotency_keys_defualt' })
     await expect(reaper.runOnce()).rejects.toMatchObject({ code: '42P01' })
   })
-
-  test('the last block names a day of three days ago, which never existed here', async () => {
-    await expect(run('drop a day')).rejects.toMatchObject({ code: '42P01' })
-  })
 })
 
 describe('dropping a day', () => {
@@ -408,6 +419,27 @@ describe('dropping a day', () => {
     ])
   })
 
+  test('of one that is not there gives false, also where another dropped it meanwhile', async () => {
+    expect(await dropDay('2040-01-01')).toEqual([{ drop_day: false }])
+    const { day, partition } = await dayWithKey()
+    const patient = block('function to drop a day')
+      .replace('CREATE FUNCTION', 'CREATE OR REPLACE FUNCTION')
+      .replace("lock_timeout = '1s'", "lock_timeout = '60s'")
+    await database.rows(patient)
+    const first = await database.admin.connect()
+    await first.query('BEGIN')
+    const drop = `SELECT ${database.schema}.drop_day($1)`
+    expect((await first.query<{ drop_day: boolean }>(drop, [day])).rows).toEqual([{ drop_day: true }])
+    const application_name = `dropper_${randomUUID()}`
+    const second = database.pool({ max: 1, application_name }).query(drop, [day])
+    await waitingForLock(database, application_name)
+    await first.query('COMMIT')
+    first.release()
+    expect((await second).rows).toEqual([{ drop_day: false }])
+    expect(await exists(partition)).toBe(false)
+    await database.rows(block('function to drop a day').replace('CREATE', 'CREATE OR REPLACE'))
+  })
+
   test('gives up when it does not get the lock', async () => {
     const { day, partition } = await dayWithKey()
     const client = await database.admin.connect()
@@ -421,12 +453,102 @@ describe('dropping a day', () => {
   })
 })
 
+/** Days of its own year, oldest first, each with one finished key that has expired. */
+async function oldDays(year: number) {
+  const days = [1, 2, 3, 4].map((day) => `${year}-03-0${day}`)
+  for (const day of days) {
+    await database.rows('SELECT pawl.create_day($1)', [day])
+    const [id] = await insertExpired(database, 1, `day ${day}`)
+    const key = uuid7(Date.parse(`${day}T10:00:00Z`))
+    await database.rows('UPDATE pawl.idempotency_keys SET key = $2 WHERE id = $1', [id, key])
+  }
+  return days
+}
+
+/** Runs it as psql would, and gives what it warned of. */
+async function dropUpTo(day: string): Promise<string[]> {
+  const warnings: string[] = []
+  const client = await database.admin.connect()
+  const listen = ({ message = '' }: { message?: string | undefined }) => void warnings.push(message)
+  client.on('notice', listen)
+  try {
+    await client.query(`CALL ${database.schema}.drop_days_up_to('${day}')`)
+    return warnings
+  } finally {
+    client.off('notice', listen)
+    client.release()
+  }
+}
+
+const stillThere = async (days: readonly string[]) => {
+  const found = await Promise.all(
+    days.map(async (day) => ({ day, there: await exists(`idempotency_keys_${day.replaceAll('-', '')}`) })),
+  )
+  return found.filter(({ there }) => there).map(({ day }) => day)
+}
+
+const dayAgo = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10)
+
+describe('dropping old days', () => {
+  test('one that is refused becomes a warning, the others go, and it is tried again', async () => {
+    const days = await oldDays(2021)
+    await database.rows(
+      `UPDATE pawl.idempotency_keys SET status = 'stuck', stuck_reason = 'abandoned', recovery_point = 'started', response_status = NULL
+        WHERE scope = 'day 2021-03-02'`,
+    )
+    expect(await dropUpTo('2021-03-03')).toEqual([
+      '2021-03-02: the partition idempotency_keys_20210302 stays: it has keys that are stuck',
+    ])
+    expect(await stillThere(days)).toEqual(['2021-03-02', '2021-03-04'])
+
+    await database.rows(`DELETE FROM pawl.idempotency_keys WHERE scope = 'day 2021-03-02'`)
+    expect(await dropUpTo('2021-03-03')).toEqual([])
+    expect(await stillThere(days)).toEqual(['2021-03-04'])
+  })
+
+  test('one that does not get its lock becomes a warning', async () => {
+    const days = await oldDays(2022)
+    const client = await database.admin.connect()
+    await client.query('BEGIN')
+    await client.query(`SELECT FROM ${database.schema}.idempotency_keys LIMIT 1`)
+    expect(await dropUpTo('2022-03-01')).toEqual([
+      expect.stringMatching(/^2021-03-04: .*lock timeout/),
+      expect.stringMatching(/^2022-03-01: .*lock timeout/),
+    ])
+    await client.query('ROLLBACK')
+    client.release()
+    expect(await stillThere(days)).toEqual(days)
+  })
+
+  test('each day is a transaction of its own', async () => {
+    const days = await oldDays(2023)
+    await database.rows(
+      block('function to drop a day')
+        .replace('CREATE', 'CREATE OR REPLACE')
+        .replace('RETURN true;', `IF day = '2023-03-04' THEN RAISE 'ended here'; END IF; RETURN true;`),
+    )
+    await expect(dropUpTo('2023-03-04')).rejects.toThrow('ended here')
+    expect(await stillThere(days)).toEqual(['2023-03-04'])
+    await database.rows(block('function to drop a day').replace('CREATE', 'CREATE OR REPLACE'))
+  })
+
+  test('the last block drops what is three days old, and nothing else', async () => {
+    // Not the day before yesterday: midnight may be near.
+    const days = [4, 3, 1].map(dayAgo)
+    for (const day of days) await database.rows('SELECT pawl.create_day($1)', [day])
+    expect(await stillThere(days)).toEqual(days)
+    await run('drop old days')
+    expect(await stillThere(days)).toEqual(days.slice(2))
+  })
+})
+
 test('every SQL block of the page is run here', () => {
   expect([...blocks.keys()]).toEqual([
     'partition the keys',
     'functions to create days',
     'create the next days',
     'function to drop a day',
-    'drop a day',
+    'procedure to drop old days',
+    'drop old days',
   ])
 })

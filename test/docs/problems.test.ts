@@ -53,6 +53,26 @@ test('it says that the same request may succeed later exactly where it may', asy
   }
 })
 
+test('every problem that the page shows is told in the words that are sent', async () => {
+  const page = await readFile(PAGE, 'utf8')
+  const bodies = [...page.matchAll(/^\{"type":.*\}$/gm)].map(
+    ([body]) => JSON.parse(body) as { code: keyof typeof problems },
+  )
+  expect(bodies.map(({ code }) => code)).toEqual([
+    'request_in_progress',
+    'idempotency_key_reused',
+    'idempotency_key_missing',
+  ])
+  for (const body of bodies) {
+    const { title, status, detail } = problems[body.code]
+    expect(body).toMatchObject({ title, status, detail })
+  }
+  // The one in the form of Stripe.
+  const [, stripe = ''] = /^```json\n(.*?)^```$/ms.exec(page) ?? []
+  const { error } = JSON.parse(stripe) as { error: { code: keyof typeof problems; message: string } }
+  expect(error.message).toBe(problems[error.code].detail)
+})
+
 test('the type of a problem leads to its heading', async () => {
   const database = await TestDatabase.create()
   const pipelines = [pipeline<null>({ name: 'any', version: 1 }).finish(() => respond(200))]
@@ -71,8 +91,8 @@ test('the type of a problem leads to its heading', async () => {
   for (const code of Object.keys(problems)) expect(anchors).toContain(code)
 })
 
-test('every link inside the pages on HTTP leads to a heading', async () => {
-  const names = ['http.md', 'fastify.md', 'guide.md', 'errors.md']
+test('every link between the pages leads to a heading', async () => {
+  const names = ['http.md', 'fastify.md', 'guide.md', 'errors.md', 'operations.md', 'partitioning.md']
   const pages = new Map(
     await Promise.all(
       names.map(async (name) => [name, await readFile(new URL(name, PAGE), 'utf8')] as const),
@@ -84,7 +104,7 @@ test('every link inside the pages on HTTP leads to a heading', async () => {
       [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => anchorOf(heading)),
     ]),
   )
-  for (const name of ['http.md', 'fastify.md']) {
+  for (const name of names) {
     for (const [link, page = '', anchor = ''] of (pages.get(name) ?? '').matchAll(
       /\]\(([a-z-]*\.md)?#([^)]+)\)/g,
     )) {

@@ -123,7 +123,8 @@ describe('a route', () => {
     expect([asked.statusCode, plain.statusCode]).toEqual([202, 202])
     expect(asked.headers['preference-applied']).toBe('respond-async')
     expect(plain.headers['preference-applied']).toBeUndefined()
-    expect(plain.headers['vary']).toBeUndefined()
+    // `wait` decides whether it is 202 or the response.
+    expect([asked.headers['vary'], plain.headers['vary']]).toEqual(['Prefer', 'Prefer'])
   })
 
   test('may never do so', async () => {
@@ -205,12 +206,17 @@ describe('what cannot be meant is refused when it is declared', () => {
     [{ statusPath: '/operations/' }, /statusPath/],
     [{ statusPath: '/operations/:id' }, /statusPath/],
     [{ statusPath: '/*' }, /statusPath/],
+    [{ statusPath: '/../operations' }, /statusPath is '\/..\/operations'; it takes a path such as/],
+    [{ statusPath: '/operations/..' }, /statusPath/],
+    [{ statusPath: '/./operations' }, /statusPath/],
+    [{ statusPath: '/.' }, /statusPath/],
     [{ statusPath: 1 }, /statusPath/],
     [{ maxWaitMs: -1 }, /maxWaitMs is -1; it takes a whole number of 0 or more/],
     [{ maxWaitMs: 600_001 }, /maxWaitMs is 600001; it takes at most 600000/],
     [{ onRequest: 'auth' }, /onRequest is 'auth'; it takes a function/],
     [{ onRequest: [null] }, /onRequest is null; it takes a function/],
     [{ statusPath: '/operations', maxWaitMs: 0, onRequest: [] }, /taken/],
+    [{ statusPath: '/.well-known/...and/v1..' }, /taken/],
   ])('by the plugin: %j', async (options, message) => {
     expect(await register(options)).toMatch(message)
   })

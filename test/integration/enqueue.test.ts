@@ -265,11 +265,12 @@ test.each(['answer_lost', 'statement_lost'] as const)('the INSERT with %s: enque
   await expectOneWholeRide(database, provider)
 })
 
+const strictOf = (input: z.ZodType<{ amount: number }>) =>
+  pipeline({ name: 'strict', version: 1, input }).finish(() => respond(200))
+
 test('a key whose input would no longer validate is left as it is, however often it is asked for', async () => {
-  const of = (input: z.ZodType<{ amount: number }>) =>
-    pipeline({ name: 'strict', version: 1, input }).finish(() => respond(200))
-  const loose = of(z.object({ amount: z.number() }))
-  const tight = of(z.object({ amount: z.number().max(1) }))
+  const loose = strictOf(z.object({ amount: z.number() }))
+  const tight = strictOf(z.object({ amount: z.number().max(1) }))
   const here = (pipelines: [typeof loose]) => {
     const engine = createEngine({ pool: database.pool(), pipelines, schema: database.schema })
     onTestFinished(() => engine.close())

@@ -167,11 +167,11 @@ test('a lease that is taken away twice by one lost answer is taken away once', a
   const struck = proxy.armStatement(`'release', $5`, 'answer_lost')
   const connect = pool.connect.bind(pool) as () => Promise<never>
   let connections = 0
-  let next: Promise<unknown> | null = null
+  const next: Promise<unknown>[] = []
   pool.connect = (async () => {
     if (++connections === 2) {
       await struck
-      next = trial.execute(second)
+      next.push(trial.execute(second))
       while ((await trial.row())?.fence !== '3') continue
     }
     return connect()
@@ -180,7 +180,7 @@ test('a lease that is taken away twice by one lost answer is taken away once', a
   expect(done).toMatchObject({ type: 'done' })
   expect(await trial.row()).toMatchObject({ fence: '3' })
   mayEnd.open()
-  await Promise.all([running, next])
+  await Promise.all([running, ...next])
   expect(await notesOf(trial)).toHaveLength(1)
   await Promise.all([first.close(), second.close()])
   await pool.end()

@@ -14,7 +14,8 @@ export const errorCodes = {
   PAWL_NOT_MIGRATED:
     'The tables of Pawl, or of graphile-worker, are not in the database, or are of another version.',
   PAWL_INVALID_RESPONSE: 'respond() was given a status, header or body that cannot be stored.',
-  PAWL_INVALID_RESULT: 'A phase returned something that is neither state nor a response nor retryLater().',
+  PAWL_INVALID_RESULT:
+    'A phase returned something that is neither state nor a response nor retryLater(), or a sink no results.',
   PAWL_FOREIGN_IN_TRANSACTION: "A foreign request was made while a phase's transaction was open.",
   PAWL_SECOND_FOREIGN_REQUEST: 'A call made a second state-changing foreign request.',
   PAWL_NESTED_CHECKOUT: 'A phase asked engine.db for a second connection while its transaction was open.',

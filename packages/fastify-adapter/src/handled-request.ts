@@ -272,7 +272,8 @@ export class HandledRequest implements PawlRequest {
       key: this.#key,
       // Nobody can ask for the replay of a key that the client did not choose.
       canAskAgain: this.#key?.generated === false,
-      dependsOnPrefer: this.#route.respondAsync === 'preferred',
+      // Also where it is 202 in any case: `wait` may turn that into the response.
+      dependsOnPrefer: this.#route.respondAsync !== 'never',
       changes: false,
     })
   }

@@ -47,8 +47,8 @@ export interface AsyncSettings {
 
 const DEFAULT_STATUS_PATH = '/idempotent-requests'
 
-/** Neither parameters nor wildcards: a client is told the address as it is. */
-const STATUS_PATH = /^(?:\/[A-Za-z0-9._~-]+)+$/
+/** Neither parameters nor wildcards: a client is told the address as it is. It would resolve `.` and `..` itself. */
+const STATUS_PATH = /^(?:\/(?!\.\.?(?:\/|$))[A-Za-z0-9._~-]+)+$/
 
 /** The plugin's option. `prefix` is that of the instance it is registered on. */
 export function readAsyncOptions(

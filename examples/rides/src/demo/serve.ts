@@ -16,7 +16,11 @@ the payments stand-in at ${world.standIn.url}. Logs, ledger and receipts are in 
   curl -i ${api.url}/rides -H 'authorization: Bearer rider-1' -H 'idempotency-key: my-first-ride' \\
     --json '{"origin_lat":37.77,"origin_lon":-122.42,"target_lat":37.62,"target_lon":-122.38}'
 
-Send it again: the same answer, and no second charge (${world.standIn.url}/ledger). Ctrl-C ends everything.`)
+Send it again: the same answer, and no second charge (${world.standIn.url}/ledger). What an operator sees of it:
+
+  DATABASE_URL='${world.databaseUrl}' node packages/cli/bin/pawl.js list --status finished
+
+Ctrl-C ends everything.`)
   await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM'), api.exited])
 } catch (error) {
   console.error(error)
