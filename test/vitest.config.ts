@@ -18,8 +18,8 @@ export default defineConfig({
     include: ['**/*.test.ts'],
     globalSetup: ['./global-setup.ts'],
     pool: 'forks',
-    // More would only wait for each other on a small machine: all of them share one PostgreSQL.
-    maxWorkers: 2,
+    // One more than the cores of a small machine: some files wait for leases, or for processes to start, all the time.
+    maxWorkers: 3,
     // A slow machine, a restart of the database, a property with a hundred runs: far above what a test needs.
     testTimeout: 90_000,
     hookTimeout: 90_000,

@@ -5,7 +5,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { TestDatabase } from '../support/test-database.js'
 import { type End, pawl, pawlProcess } from './pawl.js'
 
-/** Every command once, as real processes: on an empty database, an unmigrated one, and one that is away. */
+/**
+ * Every command once: as a real process on an empty database, and in this one, which is faster, where the tables or the
+ * database are missing.
+ */
 
 let database: TestDatabase
 /** What doctor ends with where nothing is wrong but the server: that of a test run may well be told not to sync. */
@@ -115,7 +118,7 @@ test('doctor finds nothing wrong with an empty database', async () => {
 describe('on an unmigrated database', () => {
   test.each(onDatabase.filter(([name]) => name !== 'migrate'))('%s', async (name, { argv }) => {
     const schema = `${database.schema}_none`
-    const end = await pawlProcess([name, ...argv, '--schema', schema], { DATABASE_URL: database.url })
+    const end = await pawl([name, ...argv, '--schema', schema], { env: { DATABASE_URL: database.url } })
     expect(end.exit).toBe(1)
     expect(end.err).toContain(`pawl migrate --schema ${schema}`)
     expectOneLine({ ...end, out: '' })
@@ -157,7 +160,7 @@ async function closedPort(): Promise<number> {
 describe('when the database is away', () => {
   test.each(onDatabase)('%s', async (name, { argv }) => {
     const DATABASE_URL = `postgresql://pawl:sesame@127.0.0.1:${await closedPort()}/pawl`
-    const end = await pawlProcess([name, ...argv], { DATABASE_URL })
+    const end = await pawl([name, ...argv], { env: { DATABASE_URL } })
     expect(end.exit).toBe(1)
     expectOneLine(end)
     expect(end.err).toContain('The database cannot be reached: connect ECONNREFUSED')
