@@ -1,6 +1,14 @@
-import { createBackground, type Engine, respond, retryLater } from '@pawl/core'
-import { createProbedEngine, executeUnlisted } from '@pawl/core/internal'
+import { type Engine, respond, retryLater } from '@pawl/core'
+import { createProbedEngine } from '@pawl/core/internal'
 import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import {
+  abandonedRide,
+  BEFORE_SETTLE,
+  completerOf,
+  engineOf,
+  NEVER_MS,
+  NO_COUNTS,
+} from '../support/completer-trial.js'
 import { engineThatFreezesAt } from '../support/crash.js'
 import { atMostOnceRideOf, queryableRideOf } from '../support/guarded-rides.js'
 import { heard } from '../support/heard.js'
@@ -15,34 +23,8 @@ afterAll(() => database.drop())
 // Every test looks at the whole table: a completer takes what it finds.
 beforeEach(() => database.rows('DELETE FROM pawl.idempotency_keys'))
 
-const BEFORE_SETTLE = 'charge_created/begin#1:before'
-/** Longer than any test: whatever happens before it was not found by polling. */
-const NEVER_MS = 3_600_000
-
-function completerOf(engine: Engine<Database>, options = {}) {
-  const { completer } = createBackground({ engine, completer: options, reaper: false })
-  if (completer === null) throw new Error('no completer')
-  onTestFinished(async () => {
-    await completer.stop()
-    await engine.close()
-  })
-  return completer
-}
-
-function engineOf(trial: RideTrial, more = {}): Engine<Database> {
-  return createEngine(trial.options(database.pool(), more))
-}
-
-async function abandoned(
-  pipelineOf?: ConstructorParameters<typeof RideTrial>[1],
-  at = BEFORE_SETTLE,
-): Promise<RideTrial> {
-  const trial = new RideTrial(database, pipelineOf)
-  expect(await trial.dieAt(at)).toBe('died')
-  return trial
-}
-
-const nothing = { found: 0, completed: 0, retried: 0, stuck: 0, passed: 0, forgotten: 0 }
+const abandoned = (pipelineOf?: Parameters<typeof abandonedRide>[1], at?: string) =>
+  abandonedRide(database, pipelineOf, at)
 
 describe('a request whose client never came back', () => {
   test('is finished once its lease is over, with one charge, and replays', async () => {
@@ -50,14 +32,14 @@ describe('a request whose client never came back', () => {
     const engine = engineOf(trial)
     const completer = completerOf(engine)
 
-    expect(await completer.runOnce()).toEqual(nothing)
+    expect(await completer.runOnce()).toEqual(NO_COUNTS)
     await database.expireLeases()
-    expect(await completer.runOnce()).toEqual({ ...nothing, found: 1, completed: 1 })
+    expect(await completer.runOnce()).toEqual({ ...NO_COUNTS, found: 1, completed: 1 })
 
     expect(await trial.row()).toMatchObject({ status: 'finished', fence: '2' })
     expect(await trial.provider.ledger()).toHaveLength(1)
     expect(await trial.execute(engine)).toMatchObject({ type: 'replayed', response: { status: 201 } })
-    expect(await completer.runOnce()).toEqual(nothing)
+    expect(await completer.runOnce()).toEqual(NO_COUNTS)
   })
 
   test('is finished by a started completer within two leases of the crash', async () => {
@@ -87,7 +69,7 @@ describe('a request whose client never came back', () => {
     await database.expireLeases()
     await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp() + interval '1 hour'`)
     const completer = completerOf(engineOf(trial))
-    expect(await completer.runOnce()).toEqual(nothing)
+    expect(await completer.runOnce()).toEqual(NO_COUNTS)
     await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp()`)
     expect(await completer.runOnce()).toMatchObject({ completed: 1 })
   })
@@ -97,7 +79,7 @@ describe('a request whose client never came back', () => {
     await database.expireLeases()
     const completer = completerOf(engineOf(trial))
     await trial.provider.willMeet('refuse_500')
-    expect(await completer.runOnce()).toEqual({ ...nothing, found: 1, retried: 1 })
+    expect(await completer.runOnce()).toEqual({ ...NO_COUNTS, found: 1, retried: 1 })
     const [row] = await database.rows(
       `SELECT lease_until, run_after > updated_at - interval '1 second' AS rests, retries FROM pawl.idempotency_keys`,
     )
@@ -111,10 +93,10 @@ describe('a request whose client never came back', () => {
     const trial = await abandoned(pipelineOf)
     await database.expireLeases()
     const completer = completerOf(engineOf(trial))
-    expect(await completer.runOnce()).toEqual({ ...nothing, found: 1, [end]: 1 })
+    expect(await completer.runOnce()).toEqual({ ...NO_COUNTS, found: 1, [end]: 1 })
     expect(await trial.provider.ledger()).toHaveLength(charges)
     // What is stuck is not found again.
-    expect(await completer.runOnce()).toEqual(nothing)
+    expect(await completer.runOnce()).toEqual(NO_COUNTS)
   })
 })
 
@@ -182,7 +164,7 @@ describe('together with others', () => {
       `UPDATE pawl.idempotency_keys SET run_after = clock_timestamp() + interval '1 hour' WHERE key = 'other'`,
     )
     mayEnd.open()
-    expect(await round).toEqual({ ...nothing, found: 2, completed: 1, passed: 1 })
+    expect(await round).toEqual({ ...NO_COUNTS, found: 2, completed: 1, passed: 1 })
     expect(failures).toBe(1)
   })
 
@@ -233,7 +215,7 @@ describe('together with others', () => {
     const completer = completerOf(engineOf(trial))
     const locker = await database.admin.connect()
     await locker.query(`BEGIN; SELECT FROM ${database.schema}.idempotency_keys FOR UPDATE`)
-    expect(await completer.runOnce()).toEqual({ ...nothing, found: 1, passed: 1 })
+    expect(await completer.runOnce()).toEqual({ ...NO_COUNTS, found: 1, passed: 1 })
     await locker.query('ROLLBACK')
     locker.release()
     let rounds = 0
@@ -274,7 +256,7 @@ describe('what it does not know', () => {
     await database.expireLeases()
     const stranger = new RideTrial(database, pipelineOf)
     const refusals = hear('pawl:refused')
-    expect(await completerOf(engineOf(stranger)).runOnce()).toEqual(nothing)
+    expect(await completerOf(engineOf(stranger)).runOnce()).toEqual(NO_COUNTS)
     expect(refusals).toEqual([])
     expect(await trial.row()).toMatchObject({ status: 'running', fence: '1' })
   })
@@ -285,7 +267,7 @@ describe('what it does not know', () => {
     await database.rows('UPDATE pawl.idempotency_keys SET version = 3')
     const newer = pipeline<RideInput>({ name: 'create-ride', version: 2, upgradesFrom: [{ version: 1 }] })
     const stranger = new RideTrial(database, () => newer.finish(() => respond(200)))
-    expect(await completerOf(engineOf(stranger)).runOnce()).toEqual(nothing)
+    expect(await completerOf(engineOf(stranger)).runOnce()).toEqual(NO_COUNTS)
     expect(await trial.row()).toMatchObject({ status: 'running', fence: '1' })
   })
 
@@ -313,7 +295,7 @@ describe('what it does not know', () => {
     const engine = createEngine({ pool: database.pool(), schema: database.schema, pipelines: [blocked] })
     await engine.enqueue(blocked, { scope: 's', key: 'later', input: { amount: 1 } })
     const completer = completerOf(engine, { batchSize: 1 })
-    expect(await completer.runOnce()).toEqual({ ...nothing, found: 1, passed: 1 })
+    expect(await completer.runOnce()).toEqual({ ...NO_COUNTS, found: 1, passed: 1 })
     let rounds = 0
     while ((await completer.runOnce()).completed === 0) expect(++rounds).toBeLessThan(1_000)
   })
@@ -366,195 +348,7 @@ describe('a poison request', () => {
     await database.rows(
       `UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() - interval '1 hour'`,
     )
-    expect(await completer.runOnce()).toEqual({ ...nothing, found: 1, stuck: 1 })
-  })
-})
-
-describe('start and stop', () => {
-  test('an enqueued key wakes it at once, however seldom it polls', async () => {
-    const trial = new RideTrial(database)
-    const engine = engineOf(trial)
-    const idle = heard('pawl:round')
-    completerOf(engine, { pollMs: NEVER_MS }).start()
-    await idle
-    const finished = heard('pawl:finished')
-    await engine.enqueue(trial.pipeline, { scope: trial.scope, key: trial.key, input: { amount: 1 } })
-    await finished
-    expect(await trial.provider.ledger()).toHaveLength(1)
-  })
-
-  test('more than a batch is gone through without a pause', async () => {
-    const trial = new RideTrial(database)
-    const engine = engineOf(trial)
-    for (const key of 'abcdefg') {
-      await engine.enqueue(trial.pipeline, { scope: trial.scope, key, input: { amount: 1 } })
-    }
-    const finished = heard('pawl:finished', 7)
-    completerOf(engine, { pollMs: NEVER_MS, batchSize: 2 }).start()
-    await finished
-  })
-
-  test('stop waits for what is under way, and begins nothing new', async () => {
-    const trial = new RideTrial(database)
-    const engine = engineOf(trial)
-    const completer = completerOf(engine, { concurrency: 1, pollMs: NEVER_MS })
-    await trial.provider.willMeet('hold_then_execute')
-    for (const key of ['first', 'second']) {
-      await engine.enqueue(trial.pipeline, { scope: trial.scope, key, input: { amount: 1 } })
-    }
-    completer.start()
-    await trial.provider.arrived()
-    const finished = hear('pawl:finished')
-    const stopped = completer.stop()
-    await trial.provider.letGo()
-    await stopped
-    expect(finished).toHaveLength(1)
-    await engine.close()
-    const fences = 'SELECT status, fence FROM pawl.idempotency_keys ORDER BY status'
-    expect(await database.rows(fences)).toEqual([
-      { status: 'finished', fence: '2' },
-      { status: 'running', fence: '1' },
-    ])
-  })
-
-  test('a stopped completer may be started again', async () => {
-    const trial = new RideTrial(database)
-    const engine = engineOf(trial)
-    const completer = completerOf(engine, { pollMs: NEVER_MS })
-    completer.start()
-    completer.start()
-    await completer.stop()
-    const finished = heard('pawl:finished')
-    await engine.enqueue(trial.pipeline, { scope: trial.scope, key: trial.key, input: { amount: 1 } })
-    expect(await trial.row()).toMatchObject({ fence: '1' })
-    completer.start()
-    await finished
-  })
-
-  test('stop gives up waiting at its bound, and says so', async () => {
-    const trial = new RideTrial(database)
-    const engine = engineOf(trial)
-    const completer = completerOf(engine, { pollMs: NEVER_MS })
-    await trial.provider.willMeet('hold_then_execute')
-    await engine.enqueue(trial.pipeline, { scope: trial.scope, key: trial.key, input: { amount: 1 } })
-    completer.start()
-    await trial.provider.arrived()
-    const warnings = hear('pawl:warning')
-    await completer.stop({ timeoutMs: 1 })
-    expect(warnings).toMatchObject([{ message: expect.stringContaining('the completer was stopped before') }])
-    const finished = heard('pawl:finished')
-    await trial.provider.letGo()
-    await finished
-  })
-
-  test('a stop with a wrong bound stops nothing, not even the bell', async () => {
-    const trial = new RideTrial(database)
-    const engine = engineOf(trial)
-    const completer = completerOf(engine, { pollMs: NEVER_MS })
-    const idle = heard('pawl:round')
-    completer.start()
-    await idle
-    await expect(completer.stop({ timeoutMs: -1 })).rejects.toMatchObject({ code: 'PAWL_INVALID_OPTION' })
-    const finished = heard('pawl:finished')
-    await engine.enqueue(trial.pipeline, { scope: trial.scope, key: trial.key, input: { amount: 1 } })
-    await finished
-  })
-
-  test('a round that fails is reported and tried again, and nothing else ends', async () => {
-    const trial = new RideTrial(database)
-    const engine = engineOf(trial)
-    const failed = heard('pawl:round_failed')
-    await database.rows('ALTER TABLE pawl.idempotency_keys RENAME TO hidden')
-    completerOf(engine, { pollMs: 10 }).start()
-    await failed
-    const round = heard('pawl:round')
-    await database.rows('ALTER TABLE pawl.hidden RENAME TO idempotency_keys')
-    await round
-  })
-
-  test('an engine that has closed is not asked for more', async () => {
-    const trial = await abandoned()
-    await database.expireLeases()
-    const engine = engineOf(trial)
-    const completer = completerOf(engine)
-    await engine.close()
-    expect(await completer.runOnce()).toEqual(nothing)
-  })
-
-  test.each([
-    [{ pollMs: 0 }, 'createBackground: completer: pollMs is 0'],
-    [{ batchSize: 0.5 }, 'createBackground: completer: batchSize is 0.5'],
-    [{ concurrency: '4' }, "createBackground: completer: concurrency is '4'"],
-    [{ concurency: 4 }, "createBackground: completer: unknown option 'concurency'"],
-  ])('%j is refused', async (options, message) => {
-    const engine = engineOf(new RideTrial(database))
-    expect(() => createBackground({ engine, completer: options as never })).toThrow(message)
-    await engine.close()
-  })
-
-  test('something that is no engine is refused', () => {
-    expect(() => createBackground({ engine: {} as never })).toThrow(
-      'createBackground: engine is an object; it takes what createEngine gives.',
-    )
-  })
-})
-
-const atomic = pipeline<null>({ name: 'atomic.test', version: 1, abandonAfterMs: 60_000 })
-const handler = atomic.finish(() => retryLater())
-
-const abandonedFor = (interval: string, key: string) =>
-  database.rows(
-    `INSERT INTO pawl.idempotency_keys (scope, key, pipeline, version, definition_hash, fingerprint,
-        fingerprint_version, input, holder, created_at, lease_until)
-     VALUES ('s', $2, 'atomic.test', 1, $3, sha256(''), 1, 'null', gen_random_uuid(),
-             clock_timestamp() - $1::interval, clock_timestamp() - $1::interval)`,
-    [interval, key, handler.definitionHash],
-  )
-
-describe('keys of atomic handlers', () => {
-  test('which nobody came back for are forgotten: nothing of them was committed', async () => {
-    const engine = engineOf(new RideTrial(database))
-    const completer = completerOf(engine)
-    await executeUnlisted(engine, handler, { scope: 's', key: 'asked', input: null })
-    await abandonedFor('2 minutes', 'old')
-    await abandonedFor('2 minutes', 'released')
-    await database.rows(`UPDATE pawl.idempotency_keys SET lease_until = NULL WHERE key = 'released'`)
-    await abandonedFor('30 seconds', 'young')
-    expect(await completer.runOnce()).toEqual({ ...nothing, forgotten: 2 })
-    expect(await database.rows('SELECT key FROM pawl.idempotency_keys')).toEqual([{ key: 'young' }])
-  })
-
-  test('which a row of the application refers to stay, and keep nobody from being finished', async () => {
-    const trial = await abandoned()
-    const engine = engineOf(trial)
-    const completer = completerOf(engine)
-    await executeUnlisted(engine, handler, { scope: 's', key: 'asked', input: null })
-    await abandonedFor('2 minutes', 'old')
-    await database.rows('CREATE TABLE notes (key_id uuid REFERENCES pawl.idempotency_keys)')
-    onTestFinished(async () => void (await database.rows('DROP TABLE notes')))
-    await database.rows(`INSERT INTO notes SELECT id FROM pawl.idempotency_keys WHERE key = 'old'`)
-    await database.expireLeases()
-    const warnings = hear('pawl:warning')
-    expect(await completer.runOnce()).toEqual({ ...nothing, found: 1, completed: 1 })
-    expect(warnings).toMatchObject([{ error: { code: '23503' } }])
-  })
-
-  test('that are held, however old, are not', async () => {
-    const engine = engineOf(new RideTrial(database))
-    const completer = completerOf(engine)
-    const begun = gate()
-    const mayEnd = gate()
-    const slow = atomic.finish(async () => {
-      begun.open()
-      await mayEnd.opened
-      return respond(200)
-    })
-    const outcome = executeUnlisted(engine, slow, { scope: 's', key: 'held', input: null })
-    await begun.opened
-    await database.rows(`UPDATE pawl.idempotency_keys SET created_at = clock_timestamp() - interval '1 day'`)
-    expect(await completer.runOnce()).toEqual(nothing)
-    mayEnd.open()
-    expect(await outcome).toMatchObject({ type: 'completed' })
+    expect(await completer.runOnce()).toEqual({ ...NO_COUNTS, found: 1, stuck: 1 })
   })
 })
 

@@ -19,6 +19,7 @@ export {
 } from './check-option.js'
 export type { OptionOwner } from './check-option.js'
 export type { Position, Probe } from './driver/probe.js'
+export { isUuid } from './is-uuid.js'
 export { fingerprintOf } from './key/fingerprint.js'
 export { providerKeyOf } from './key/provider-key.js'
 export { FORBIDDEN_HEADERS, isTransientStatus } from './pipeline/directive.js'

@@ -5,7 +5,8 @@ import { defineCommand, flag, value } from '../command.js'
 import { EXIT } from '../exit-code.js'
 import { counted } from '../render/counted.js'
 import { noDeadJobNamed } from '../render/jobs.js'
-import { isUuid, parseText } from '../parse/value.js'
+import { isUuid } from '@pawl/core/internal'
+import { parseText } from '../parse/value.js'
 
 export const requeueCommand = defineCommand({
   name: 'requeue',

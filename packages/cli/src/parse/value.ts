@@ -1,3 +1,4 @@
+import { isUuid } from '@pawl/core/internal'
 import type { JsonValue } from '@pawl/core'
 import { usageError } from '../cli-error.js'
 
@@ -31,12 +32,6 @@ export function parseJson(text: string): JsonValue {
       `it is not JSON: ${(error as Error).message}. A text needs quotes of its own: '"like this"'.`,
     )
   }
-}
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-
-export function isUuid(text: string): boolean {
-  return UUID.test(text)
 }
 
 export function parseUuid(text: string): string {

@@ -70,6 +70,11 @@ const OPTION_NAMES = [
   'maxAttempts',
 ] as const satisfies readonly (keyof RelayOptions)[]
 
+/** Null for `names`: all of them. */
+type CheckedRelayOptions = Required<Omit<RelayOptions, 'names'>> & {
+  readonly names: readonly string[] | null
+}
+
 /** A delivery that failed, with all there is to say of it. */
 type Failed = FailedJob & { readonly job: ClaimedJob; readonly error: unknown }
 
@@ -81,7 +86,7 @@ type Counting = { -readonly [Name in keyof RelayCounts]: number }
  */
 export class Relay implements Service<RelayCounts> {
   readonly #parts: EngineParts
-  readonly #options: Required<Omit<RelayOptions, 'names'>> & { readonly names: readonly string[] | null }
+  readonly #options: CheckedRelayOptions
   readonly #poller: Poller
   #hurry = newHurry()
   #silence: (() => void) | null = null
@@ -250,9 +255,7 @@ function neverEnded({ attempts }: ClaimedJob): Delivery {
   return { type: 'failed', error, dead: true }
 }
 
-function checkOptions(
-  options: RelayOptions,
-): Required<Omit<RelayOptions, 'names'>> & { readonly names: readonly string[] | null } {
+function checkOptions(options: RelayOptions): CheckedRelayOptions {
   checkKnownOptions(OWNER, options, OPTION_NAMES)
   const { sink, names, pollMs, batchSize, deliverTimeoutMs, maxAttempts } = options
   checkFunction(OWNER, 'sink.deliver', (sink as Partial<Sink> | null | undefined)?.deliver)

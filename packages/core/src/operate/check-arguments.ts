@@ -1,3 +1,4 @@
+import { isUuid } from '../is-uuid.js'
 import {
   checkKnownOptions,
   checkOneOf,
@@ -23,10 +24,6 @@ import type { StuckReason } from '../pipeline/outcome.js'
 import type { Because, CallVerdict, DeadJobs, KeyFilter, KeyReference, OperatorResponse } from './operator.js'
 
 const owner = (where: string): OptionOwner => ({ code: 'PAWL_INVALID_OPTION', where })
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-
-const isUuid = (value: unknown): boolean => typeof value === 'string' && UUID.test(value)
 
 export function checkKeyReference(where: string, of: KeyReference): void {
   checkKnownOptions(owner(where), of, ['scope', 'key', 'keyId'])

@@ -8,6 +8,7 @@ import { KyselyFactory } from '../driver/kysely-driver.js'
 import type { Probe } from '../driver/probe.js'
 import { SessionPool } from '../driver/session-pool.js'
 import { PawlError } from '../errors.js'
+import { isUuid } from '../is-uuid.js'
 import { checkRequest } from '../key/check-request.js'
 import type { Environment } from '../key/environment.js'
 import { LeaseKeeper } from '../key/lease-keeper.js'
@@ -352,11 +353,9 @@ function askedBy({ name, version }: PipelineDefinition, { scope, key }: ExecuteR
 }
 
 function checkKeyId(where: string, keyId: unknown): void {
-  if (typeof keyId === 'string' && UUID.test(keyId)) return
+  if (isUuid(keyId)) return
   throw new PawlError(
     'PAWL_INVALID_REQUEST',
     `${where}: keyId is '${String(keyId)}'; it has to be the id of a key.`,
   )
 }
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
