@@ -62,6 +62,8 @@ test('a poison request: stuck at the cap, seen in status, resumed by hand after 
   await complete(own)
   expect((await pawlOn(database, 'status')).exit).toBe(3)
 
+  const said = await pawlOn(database, 'resume', 'shop', 'k', '--reason', 'a guess', '--not-executed')
+  expect(said).toMatchObject({ exit: 1, out: '', err: expect.stringContaining('no call of it is in doubt') })
   mendImport(database)
   const resumed = await pawlOn(database, 'resume', 'shop', 'k', '--reason', 'column added')
   expect(resumed).toMatchObject({ exit: 0, out: expect.stringMatching(/^Resumed\./), err: '' })

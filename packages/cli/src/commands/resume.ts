@@ -16,11 +16,7 @@ export const resumeCommand = defineCommand({
     ...becauseOptions,
     'not-executed': flag('the call in doubt did not happen: make it again, under a new provider key'),
     result: value('JSON', parseJson, 'the call in doubt did happen, and would have returned this'),
-    phase: value(
-      'NAME',
-      parseText,
-      'which call is meant, where the key does not say: the phase after its point',
-    ),
+    phase: value('NAME', parseText, 'the phase of that call, to be sure that it is the one you mean'),
   },
   details: [
     'Attempts and age start anew. The application’s engines run it, not this tool.',
@@ -62,9 +58,11 @@ function verdictOf(options: {
 /** The same as the operator's detail, in the words of the command line. */
 function explainRefusal(intervention: Intervention, verdict: CallVerdict | undefined): void {
   if (intervention.type !== 'refused' || intervention.key.status !== 'stuck') return
-  const { call, recoveryPoint } = intervention.key
-  if (verdict !== undefined && verdict.phase === undefined && call === null) {
-    const detail = `the key does not say which call is meant. Add --phase with the phase after '${recoveryPoint}'.`
+  const { call } = intervention.key
+  if (verdict !== undefined && call === null) {
+    const detail =
+      'no call of it is in doubt. Resume it without --not-executed and --result: if a call may have been made, the key ' +
+      'is stuck again, and says which.'
     throw new CliError('refused', `Nothing was changed: ${detail}`)
   }
   if (verdict === undefined && call?.known !== 'returned') {

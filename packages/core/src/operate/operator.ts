@@ -39,9 +39,8 @@ export type CallVerdict =
   /** It was not executed: it may be made again, under a provider key of its own. */
   | { readonly type: 'not_executed'; readonly phase?: string }
   /**
-   * It was executed, and this is what it would have returned: `settle` gets it. `phase`, of either: which call is meant.
-   * Needed where the key itself does not say (`call` of its view is null); there, it is the phase after the recovery
-   * point.
+   * It was executed, and this is what it would have returned: `settle` gets it. `phase`, of either: the call that is
+   * meant. Refused where another one is in doubt.
    */
   | { readonly type: 'executed'; readonly result: JsonValue; readonly phase?: string }
 
