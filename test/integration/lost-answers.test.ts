@@ -140,20 +140,19 @@ test.each(FAULTS)('a release with %s loses nothing but time', async (fault) => {
   await engine.close()
 })
 
-test.each(FAULTS)('a key that is to be stuck, with %s, is found stuck by the next', async (fault) => {
+test.each(FAULTS)('a key that is to be stuck, with %s, is stuck, and announced once', async (fault) => {
   const failing = pipeline({ name: 'failing', version: 1, maxAttempts: 1 }).finish(() => {
     throw new Error('broken')
   })
   const engine = createEngine({ pool: proxied(), pipelines: [failing], schema: database.schema })
   const request = { scope: 's', key: 'k', input: null }
   const struck = proxy.armStatement(MARK_STUCK, fault)
-  expect(await engine.execute(failing, request)).toMatchObject({ type: 'retry_later' })
+  const stuck = hear('pawl:stuck')
+  const outcome = { type: 'stuck', reason: 'attempts_exhausted', lastError: 'Error: broken' }
+  expect(await engine.execute(failing, request)).toMatchObject(outcome)
   await struck
-  await database.expireLeases()
-  expect(await engine.execute(failing, request)).toMatchObject({
-    type: 'stuck',
-    reason: 'attempts_exhausted',
-  })
+  expect(await engine.execute(failing, request)).toMatchObject(outcome)
+  expect(stuck).toMatchObject([{ reason: 'attempts_exhausted', fence: 1 }])
   await engine.close()
 })
 

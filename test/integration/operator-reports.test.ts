@@ -410,6 +410,16 @@ test('reap deletes what has expired, and one row says so', async () => {
   expect(rows).toMatchObject([{ ...because, action: 'reap', key_id: null, detail: { counts } }])
 })
 
+test('a reap that fails on its way has its row all the same, without counts', async () => {
+  await seedAll()
+  await database.rows('ALTER TABLE pawl.effects RENAME TO hidden')
+  await expect(operator.reap(because)).rejects.toMatchObject({ code: 'PAWL_NOT_MIGRATED' })
+  await database.rows('ALTER TABLE pawl.hidden RENAME TO effects')
+  expect((await operator.list({ status: 'finished' })).map(({ key }) => key)).toEqual(['done'])
+  const rows = await database.rows('SELECT action, actor, reason, detail FROM pawl.interventions')
+  expect(rows).toMatchObject([{ ...because, action: 'reap', detail: { counts: null } }])
+})
+
 test('reap keeps effects for as long as it is told', async () => {
   await seedEffect(database, { at: new Date('2020-01-01') })
   const century = 100 * 365 * 24 * 3_600_000

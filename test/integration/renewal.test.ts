@@ -74,8 +74,10 @@ describe('while a call runs', () => {
       [application_name],
     )
     expect(killed).toHaveLength(1)
+    const warnings = hear('pawl:warning')
     firstRenewal.go()
     await secondRenewal.reached
+    expect(warnings).toMatchObject([{ message: 'leases could not be renewed; it is tried again' }])
     expect((await leasesLeftMs(trial))[0]).toBeGreaterThan(0)
     secondRenewal.go()
     await trial.provider.letGo()

@@ -1,4 +1,5 @@
 import type { Pool } from 'pg'
+import { announce } from '../announce/announce.js'
 import { openSession } from '../driver/open-session.js'
 import type { Probe } from '../driver/probe.js'
 import type { Session } from '../driver/session.js'
@@ -112,7 +113,8 @@ export class LeaseKeeper {
       for (const entry of due) {
         if (lost.has(entry.hold.holder)) this.#lose(entry)
       }
-    } catch {
+    } catch (error) {
+      announce('pawl:warning', () => ({ message: 'leases could not be renewed; it is tried again', error }))
       // The next round tries on a new connection; if none succeeds, the lease runs out, which is what leases are for.
       this.#session?.release()
       this.#session = null

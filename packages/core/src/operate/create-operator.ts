@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { checkKnownOptions, type OptionOwner } from '../check-option.js'
 import { readReaperOptions, reap, type ReaperCounts } from '../background/reaper.js'
 import { DEFAULT_LIST_LIMIT, MAX_SHOWN_WITH_KEY } from '../limits.js'
@@ -168,10 +169,16 @@ class DatabaseOperator implements Operator {
     const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'reap' }
     checkKnownOptions(owner, options, ['effectRetentionMs'])
     const pace = readReaperOptions(owner, options, 1)
-    const counts = await this.#place.explain(() => reap(this.#place, pace, new AbortController().signal))
     const { effectRetentionMs } = pace
-    const detailJson = JSON.stringify({ before: null, given: { effectRetentionMs }, counts })
-    await this.#place.with((store) => noteReap(store, { ...because, detailJson }))
+    const id = randomUUID()
+    const note = (counts: ReaperCounts | null) => {
+      const detailJson = JSON.stringify({ before: null, given: { effectRetentionMs }, counts })
+      return this.#place.with((store) => noteReap(store, id, { ...because, detailJson }))
+    }
+    // First: a round that fails on its way has deleted some.
+    await note(null)
+    const counts = await this.#place.explain(() => reap(this.#place, pace, new AbortController().signal))
+    await note(counts)
     return counts
   }
 

@@ -72,8 +72,11 @@ export async function giveToPerson(
   const { row } = run
   const lastError = error == null ? row.lastError : recordError(error)
   const { lockTimeoutMs } = run.parts.env
-  const marked = await write(run, (store) =>
-    markStuck(store, run.hold, { reason, intent, lastError, lockTimeoutMs }),
+  const marked = await write(
+    run,
+    async (store) =>
+      (await markStuck(store, run.hold, { reason, intent, lastError, lockTimeoutMs })) || isOurs(run, store),
+    SAVE_RESULT_MS,
   )
   if (marked === false) return fencedOff(run, row.recoveryPoint)
   if (marked === null) {
@@ -91,6 +94,12 @@ export async function giveToPerson(
   }
   announce('pawl:stuck', () => ({ ...run.grantMessage(), reason, lastError }))
   return stuckOutcome(row, reason, lastError)
+}
+
+/** Whether it is stuck by us: the answer to an earlier try of ours may have been lost. */
+async function isOurs({ hold }: Run, store: Store): Promise<boolean> {
+  const row = await findKeyById(store, hold.id)
+  return row?.status === 'stuck' && row.fence === hold.fence && row.holder === hold.holder
 }
 
 /** Ends an execution that another holder took over from: it writes nothing more, and tells what it sees. */
