@@ -35,6 +35,7 @@ describe('what the header asks for', () => {
     ['respond-async, wait=-1', 0],
     ['respond-async, wait=1.5', 0],
     ['respond-async, wait=soon', 0],
+    ['respond-async, wait=5=6', 0],
     ['respond-async, wait', 0],
   ])('%s: not to wait, or only %i ms', (header, waitMs) => {
     expect(readPrefer(header)).toEqual({ respondAsync: true, waitMs })

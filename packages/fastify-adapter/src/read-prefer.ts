@@ -28,6 +28,7 @@ export function readPrefer(header: string | readonly string[] | undefined): Pref
 /** Its parameters are left out: none is defined for what is heeded here. */
 function readPreference(element: string): { readonly name: string; readonly value: string } {
   const [preference = ''] = element.split(';', 1)
-  const [name = '', value = ''] = preference.split('=', 2)
+  const [name = '', ...rest] = preference.split('=')
+  const value = rest.join('=')
   return { name: name.trim().toLowerCase(), value: value.trim().replace(/^"([^"]*)"$/, '$1') }
 }

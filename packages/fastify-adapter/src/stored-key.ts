@@ -6,8 +6,8 @@ const SEPARATOR = ' → '
 
 /** The key as it is stored where keys are unique per route: readable if there is room, hashed if not. */
 export function keyOfRoute(method: string, route: string, constraints: string | null, key: string): string {
-  // Not the names of parameters, which may change without changing the route.
-  const pattern = route.replaceAll(/:[A-Za-z0-9_]+/g, ':')
+  // Not the names of parameters, which may change without changing the route. A double colon is a colon of the path.
+  const pattern = route.replaceAll(/::|:[A-Za-z0-9_]+/g, (found) => (found === '::' ? found : ':'))
   const constrained = constraints === null ? '' : ` (${constraints})`
   const readable = `${method} ${pattern}${constrained}${SEPARATOR}${key}`
   if (readable.length <= MAX_KEY_LENGTH) return readable
