@@ -1,0 +1,38 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { SEED } from '../settings.js'
+import { assertProperty } from './assert-property.js'
+
+const small = fc.property(fc.nat(), (number) => {
+  expect(number).toBeLessThan(10)
+})
+
+test('a property that does not hold says with what, why, and how to see it again', async () => {
+  const failure = await assertProperty(small).catch((error: unknown) => error)
+  expect(failure).toBeInstanceOf(Error)
+  const { message, cause } = failure as Error
+  expect(message).toContain('Counterexample: [10]')
+  expect(message).toContain('Why: expected 10 to be less than 10')
+  expect(message).toMatch(new RegExp(`Seed ${SEED}, path [\\d:]+\\.`))
+  expect(message).toContain(`PAWL_SEED=${SEED} npm test -- property/support/assert-property`)
+  expect(cause).toBeInstanceOf(Error)
+})
+
+test('one that holds, says nothing, whether it awaits or not', async () => {
+  await assertProperty(fc.property(fc.nat(), () => {}))
+  await assertProperty(fc.asyncProperty(fc.nat(), async () => {}))
+})
+
+test('one that awaits can fail as well', async () => {
+  const never = fc.asyncProperty(fc.nat(), async () => {
+    throw new Error('never')
+  })
+  await expect(assertProperty(never)).rejects.toThrow('Why: never')
+})
+
+test('a counterexample that is too long to be read is cut', async () => {
+  const long = fc.property(fc.constant('x'.repeat(100_000)), () => false)
+  const failure = await assertProperty(long).catch((error: unknown) => error)
+  expect((failure as Error).message.length).toBeLessThan(5_000)
+  expect((failure as Error).message).toContain('… (100004 characters)')
+})

@@ -1,0 +1,52 @@
+import fc from 'fast-check'
+import { expect, vi } from 'vitest'
+import { DEFAULT_RUNS, RUNS, SEED } from '../settings.js'
+
+/** What a test has without any case: as in vitest's configuration. */
+const LEAST_TIMEOUT_MS = 90_000
+
+/** Several times what the slowest case takes, one with sockets and transactions, on a machine with much else to do. */
+const TIMEOUT_PER_RUN_MS = 100
+
+// For the tests of the file that imports this: `PAWL_RUNS` may ask for hours.
+vi.setConfig({ testTimeout: LEAST_TIMEOUT_MS + RUNS * TIMEOUT_PER_RUN_MS })
+
+/** Longest counterexample that is shown, in characters: a few screens. The replay has all of it. */
+const MAX_SHOWN_LENGTH = 4_000
+
+/** Runs a property, and fails with its smallest counterexample and the line that gives it again. */
+export async function assertProperty<Case>(property: fc.IRawProperty<Case>, runs = RUNS): Promise<void> {
+  const details = await fc.check(property, { numRuns: runs, seed: SEED })
+  if (!details.failed) return
+  throw new Error(
+    [
+      `The property does not hold: case ${details.numRuns} of ${runs}, made smaller ${details.numShrinks} times.`,
+      `Counterexample: ${shown(details.counterexample)}`,
+      `Why: ${whyOf(details)}`,
+      `Seed ${details.seed}, path ${details.counterexamplePath ?? 'none'}. To see it again:`,
+      `  ${replayCommand()}`,
+    ].join('\n'),
+    { cause: details.errorInstance },
+  )
+}
+
+function shown(counterexample: unknown): string {
+  const text = fc.stringify(counterexample)
+  return text.length > MAX_SHOWN_LENGTH
+    ? `${text.slice(0, MAX_SHOWN_LENGTH)}… (${text.length} characters)`
+    : text
+}
+
+function whyOf<Case>({ errorInstance, interrupted, numSkips }: fc.RunDetails<Case>): string {
+  if (errorInstance instanceof Error) return errorInstance.message
+  if (errorInstance !== null && errorInstance !== undefined) return fc.stringify(errorInstance)
+  return interrupted ? 'it ran out of time' : `too few cases fit its preconditions (${numSkips} did not)`
+}
+
+/** The number of cases is part of it, since more than the default may be needed to get there. */
+function replayCommand(): string {
+  const { testPath = '' } = expect.getState()
+  const [, file = ''] = /(property\/.*)\.test\.ts$/.exec(testPath.replaceAll('\\', '/')) ?? []
+  const runs = RUNS === DEFAULT_RUNS ? '' : `PAWL_RUNS=${RUNS} `
+  return `${runs}PAWL_SEED=${SEED} npm test -- ${file}`
+}
