@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { checkKnownOptions, type OptionOwner } from '../check-option.js'
 import { readReaperOptions, reap, type ReaperCounts } from '../background/reaper.js'
 import { DEFAULT_LIST_LIMIT, MAX_SHOWN_WITH_KEY } from '../limits.js'
@@ -170,10 +169,9 @@ class DatabaseOperator implements Operator {
     checkKnownOptions(owner, options, ['effectRetentionMs'])
     const pace = readReaperOptions(owner, options, 1)
     const { effectRetentionMs } = pace
-    const id = randomUUID()
     const note = (counts: ReaperCounts | null) => {
       const detailJson = JSON.stringify({ before: null, given: { effectRetentionMs }, counts })
-      return this.#place.with((store) => noteReap(store, id, { ...because, detailJson }))
+      return this.#place.with((store) => noteReap(store, { ...because, detailJson }))
     }
     // First: a round that fails on its way has deleted some.
     await note(null)

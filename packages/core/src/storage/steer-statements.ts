@@ -143,16 +143,15 @@ export async function isNoted(store: Store, holder: string): Promise<boolean> {
 const noteReapStatement = defineStatement(
   'note_reap',
   ({ interventions }) => `
-  INSERT INTO ${interventions} (id, action, actor, reason, detail) VALUES ($1::uuid, 'reap', $2, $3, $4::json)
-  ON CONFLICT (id) DO UPDATE SET detail = excluded.detail`,
+  INSERT INTO ${interventions} (action, actor, reason, detail) VALUES ('reap', $1, $2, $3::json)`,
 )
 
 /**
  * Writes down that somebody has expired rows deleted, which is many statements and about no single key: before the first
- * of them, and once more with what came of it.
+ * of them, and once more with what came of it. Notes are added, never changed.
  */
-export async function noteReap(store: Store, id: string, note: Note): Promise<void> {
-  await noteReapStatement(store, [id, note.actor, note.reason, note.detailJson])
+export async function noteReap(store: Store, note: Note): Promise<void> {
+  await noteReapStatement(store, [note.actor, note.reason, note.detailJson])
 }
 
 /** An intervention's row. */
