@@ -31,6 +31,16 @@ const CASES = [
   ['other/src/b.ts', `import { x } from '../../core/src/index.js'`, 'refused'],
   ['other/src/c.ts', `import { x } from '@pawl/crash-kit'`, 'refused'],
   ['other/src/d.ts', `import { x } from '../../../test/x.js'`, 'refused'],
+  ['other/src/e.ts', `import { x } from '@pawl/dev-postgres'`, 'refused'],
+  ['other/src/f.ts', `import { x } from '../../dev-postgres/src/index.js'`, 'refused'],
+  ['core/src/runner/d.ts', `import { x } from '@pawl/dev-postgres'`, 'refused'],
+  ['dev-postgres/src/a.ts', `import { x } from '@pawl/crash-kit'`, 'refused'],
+  ['crash-kit/src/database/a.ts', `import { x } from '@pawl/dev-postgres'`, 'allowed'],
+  ['crash-kit/src/database/b.ts', `import { x } from '../history.js'`, 'allowed'],
+  ['crash-kit/src/database/c.ts', `import { x } from '@pawl/core/internal'`, 'allowed'],
+  ['crash-kit/src/database/d.ts', `import { x } from '../../../dev-postgres/src/index.js'`, 'refused'],
+  ['crash-kit/src/database/e.ts', `import { x } from '../../../core/src/index.js'`, 'refused'],
+  ['crash-kit/src/database/f.ts', `import { x } from '@pawl/crash-kit'`, 'refused'],
 ] as const
 
 let folder: string

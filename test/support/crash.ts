@@ -31,14 +31,14 @@ export function cutConnections(pool: pg.Pool): void {
  * An engine that dies at one position: nothing after it runs, no catch, no finally, no renewal, and its connections
  * are cut. `died` resolves then; what was awaited of the engine never does.
  */
-export function engineThatDiesAt(options: EngineOptions<Database>, at: string) {
+export function engineThatDiesAt<DB = Database>(options: EngineOptions<DB>, at: string) {
   const name = positionNamer()
   let dead = false
   let onDied: () => void
   const died = new Promise<void>((resolve) => {
     onDied = resolve
   })
-  const engine = createProbedEngine<Database>(options, async (position) => {
+  const engine = createProbedEngine<DB>(options, async (position) => {
     if (!dead && name(position) === at) {
       dead = true
       engine.halt()

@@ -5,7 +5,7 @@ import type { Pool } from 'pg'
 /** The same for every process that starts at once: they take turns. */
 const LOCK = 7_214_900
 
-const TABLES = `
+const tablesWith = (pawlSchema: string) => `
 CREATE TABLE IF NOT EXISTS users (
   id             uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   token          text NOT NULL UNIQUE,
@@ -14,7 +14,7 @@ CREATE TABLE IF NOT EXISTS users (
 CREATE TABLE IF NOT EXISTS rides (
   id         uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   user_id    uuid NOT NULL REFERENCES users (id),
-  key_id     uuid UNIQUE REFERENCES pawl.idempotency_keys (id) ON DELETE SET NULL,
+  key_id     uuid UNIQUE REFERENCES ${pawlSchema}.idempotency_keys (id) ON DELETE SET NULL,
   origin_lat double precision NOT NULL,
   origin_lon double precision NOT NULL,
   target_lat double precision NOT NULL,
@@ -41,10 +41,12 @@ ON CONFLICT (token) DO NOTHING;
 export async function migrate(pool: Pool): Promise<void> {
   await migratePawl(pool)
   await runMigrations({ pgPool: pool })
-  const client = await pool.connect()
-  try {
-    await client.query(`BEGIN; SELECT pg_advisory_xact_lock(${LOCK}); ${TABLES}; COMMIT`)
-  } finally {
-    client.release()
-  }
+  await createTables(pool)
+}
+
+/** The application's own tables, with the riders. Rides refer to the keys of `pawlSchema`. */
+export async function createTables(pool: Pool, pawlSchema = 'pawl'): Promise<void> {
+  await pool.query(
+    `BEGIN; SELECT pg_advisory_xact_lock(${LOCK}); ${tablesWith(pawlSchema)}; COMMIT`,
+  )
 }

@@ -4,7 +4,7 @@ import { type Engine, RunningEngine } from './runner/engine.js'
 import type { ExecuteRequest } from './runner/execute-request.js'
 import type { JsonValue } from './pipeline/json-value.js'
 import type { Outcome } from './pipeline/outcome.js'
-import { definitionOf, type Pipeline } from './pipeline/pipeline.js'
+import { definitionOf, type Pipeline, type PipelineDefinition } from './pipeline/pipeline.js'
 import type { EngineOptions } from './runner/engine-options.js'
 import type { KeyView } from './runner/key-view.js'
 
@@ -23,6 +23,8 @@ export { isUuid } from './is-uuid.js'
 export { fingerprintOf } from './key/fingerprint.js'
 export { providerKeyOf } from './key/provider-key.js'
 export { FORBIDDEN_HEADERS, isTransientStatus } from './pipeline/directive.js'
+export type { AnyPhase, Phase } from './pipeline/phase.js'
+export type { PipelineDefinition } from './pipeline/pipeline.js'
 export { checkPipelineSettings } from './pipeline/settings.js'
 
 /** An engine that awaits `probe` at every position of the protocol, and can be stopped dead. */
@@ -31,6 +33,21 @@ export function createProbedEngine<DB>(
   probe: Probe,
 ): Engine<DB> & { halt(): void } {
   return new RunningEngine<DB>(options, probe)
+}
+
+/** What the engine knows of a pipeline. */
+export function readDefinition<DB, Input>(pipeline: Pipeline<DB, Input>): PipelineDefinition {
+  return pipeline[definitionOf]
+}
+
+/** A pipeline with parts of its definition exchanged, such as its functions. Unless its hash is, rows do not notice. */
+export function reviseDefinition<DB, Input>(
+  pipeline: Pipeline<DB, Input>,
+  revise: (definition: PipelineDefinition) => PipelineDefinition,
+): Pipeline<DB, Input> {
+  const definition = revise(pipeline[definitionOf])
+  const { name, version, hash: definitionHash } = definition
+  return { ...pipeline, name, version, definitionHash, [definitionOf]: definition }
 }
 
 /** What the pipeline itself says makes two requests the same; undefined where it says nothing. */

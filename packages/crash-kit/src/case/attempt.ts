@@ -1,0 +1,99 @@
+import type { PhaseSettings } from '@pawl/core'
+import { Actor } from '../cast/actor.js'
+import type { Scene } from '../cast/scene.js'
+import type { Fault, Strike } from '../faults/fault.js'
+import { type NamedPosition, parsePosition } from '../finding/position-namer.js'
+
+/** A fault that is to strike in this attempt. */
+export interface PendingFault {
+  readonly fault: Fault
+  readonly at: string
+  struck: boolean
+  fired: boolean
+}
+
+/** The attempt ended before a signal came. */
+class AttemptEnded extends Error {}
+
+/** One attempt at the request: by its client, by a client that retries, or by the completer. */
+export class Attempt {
+  readonly actor: Actor
+  /** Positions passed since the last of its faults struck. */
+  readonly since: NamedPosition[] = []
+  readonly #scene: Scene
+  readonly #pending: readonly PendingFault[]
+  readonly #meanwhile: Promise<void>[] = []
+  readonly #cleanUps: (() => Promise<void> | void)[] = []
+  readonly #ended: Promise<never>
+  #end: () => void = () => {}
+
+  /** `pending` strike in their order: the second not before the first has. */
+  constructor(scene: Scene, name: string, pending: readonly PendingFault[], recovers: boolean) {
+    this.#scene = scene
+    this.#pending = pending
+    this.#ended = new Promise((_, reject) => {
+      this.#end = () => reject(new AttemptEnded('the attempt has ended'))
+    })
+    this.#ended.catch(() => {})
+    const lock = pending.find(({ fault }) => fault.lock !== undefined)
+    this.actor = new Actor(scene, name, {
+      at: (position) => this.#at(position),
+      settings: settingsFor(pending),
+      lock:
+        lock?.fault.lock === undefined ? null : { phase: parsePosition(lock.at).phase, id: lock.fault.lock },
+      // Who recovers may find things as the fault left them.
+      disturbed: recovers || pending.length > 0,
+    })
+  }
+
+  async run(by: 'client' | 'completer'): Promise<void> {
+    await (by === 'client' ? this.actor.execute() : this.actor.complete())
+    this.#end()
+    await Promise.all(this.#meanwhile)
+    for (const cleanUp of this.#cleanUps) await cleanUp()
+    await this.actor.leave()
+  }
+
+  async #at(position: NamedPosition): Promise<void> {
+    const next = this.#pending.find(({ struck }) => !struck)
+    if (next?.at !== position.text) {
+      this.since.push(position)
+      return
+    }
+    next.struck = true
+    this.since.length = 0
+    await next.fault.strike(this.#strike(next, position))
+  }
+
+  #strike(pending: PendingFault, position: NamedPosition): Strike {
+    return {
+      scene: this.#scene,
+      actor: this.actor,
+      position,
+      fired: () => {
+        pending.fired = true
+      },
+      meanwhile: (work) => {
+        this.#meanwhile.push(
+          work().catch((error: unknown) => {
+            if (!(error instanceof AttemptEnded)) throw error
+          }),
+        )
+      },
+      until: (signal) => Promise.race([signal, this.#ended]),
+      cleanUp: (work) => {
+        this.#cleanUps.push(work)
+      },
+    }
+  }
+}
+
+function settingsFor(pending: readonly PendingFault[]): Record<string, PhaseSettings> {
+  const settings: Record<string, PhaseSettings> = {}
+  for (const { fault, at } of pending) {
+    const position = parsePosition(at)
+    const wanted = fault.settings?.(position)
+    if (wanted !== undefined) settings[position.phase] = { ...settings[position.phase], ...wanted }
+  }
+  return settings
+}

@@ -1,0 +1,53 @@
+import { Actor } from '../cast/actor.js'
+import type { Scene } from '../cast/scene.js'
+import { MAX_COMPLETER_ROUNDS } from '../limits.js'
+import { isOver } from './is-over.js'
+
+/**
+ * Faults have stopped. The completer ends what has not ended yet; then a client comes back for the response, another
+ * sends something else under the same key, and the relay hands the jobs over. Gives the completer's rounds; null: it
+ * could not end the key.
+ */
+export async function finishScene(scene: Scene): Promise<number | null> {
+  const rounds = await complete(scene)
+  const row = await scene.theatre.database.keyRow(scene.scope, scene.key)
+  // A person's key is nobody's fault here: the oracle asks why it is.
+  const disturbed = row?.['status'] === 'stuck' || rounds === null
+  if (!scene.reaped) await sendAgain(new Actor(scene, 'late client', { disturbed }))
+  if (row !== null) await sendAgain(new Actor(scene, 'impostor', { impostor: true, disturbed }))
+  await relayJobs(scene)
+  return rounds
+}
+
+async function complete(scene: Scene): Promise<number | null> {
+  const { database } = scene.theatre
+  const row = () => database.keyRow(scene.scope, scene.key)
+  if ((await row()) === null || isOver(await row())) return 0
+  const completer = new Actor(scene, 'completer', { disturbed: true })
+  try {
+    for (let round = 1; round <= MAX_COMPLETER_ROUNDS; round++) {
+      await scene.passUntilDue(round)
+      await completer.complete()
+      if (isOver(await row())) return round
+    }
+    return null
+  } finally {
+    await completer.leave()
+  }
+}
+
+async function sendAgain(actor: Actor): Promise<void> {
+  await actor.execute()
+  await actor.leave()
+}
+
+async function relayJobs(scene: Scene): Promise<void> {
+  const { database } = scene.theatre
+  // Jobs that are to wait have waited.
+  await database.admin.query(
+    `UPDATE ${database.pawlSchema}.staged_jobs SET run_after = clock_timestamp() WHERE run_after > clock_timestamp()`,
+  )
+  const relay = new Actor(scene, 'relay')
+  await relay.relay()
+  await relay.leave()
+}

@@ -1,0 +1,102 @@
+import { Scene, type Theatre } from '../cast/scene.js'
+import type { Fault } from '../faults/fault.js'
+import type { PlannedFault } from '../finding/plan.js'
+import type { NamedPosition } from '../finding/position-namer.js'
+import type { TimelineEntry } from '../finding/timeline.js'
+import type { History, Row, Violation } from '../history.js'
+import { MAX_ATTEMPTS } from '../limits.js'
+import { ProcessAttempt } from '../process/process-attempt.js'
+import { Attempt, type PendingFault } from './attempt.js'
+import { collectHistory } from './collect-history.js'
+import { finishScene } from './finish-scene.js'
+import { isOver } from './is-over.js'
+
+/** What one case showed. */
+export interface CaseResult {
+  readonly history: History
+  readonly timeline: readonly TimelineEntry[]
+  /** Seen while it ran; what the history shows is for the oracle. */
+  readonly seen: readonly Violation[]
+  /** For each planned fault, whether it happened. */
+  readonly fired: readonly boolean[]
+  /** Positions passed after the last fault, with the attempt they were passed in: where another could strike. */
+  readonly recovery: readonly { readonly attempt: number; readonly position: NamedPosition }[]
+  /** What the first attempt left behind. Recoveries from equal ones are the same. */
+  readonly leftBehind: string
+}
+
+/** Sends the request, lets the planned faults strike, and recovers it until it has ended. */
+export async function runCase(
+  theatre: Theatre,
+  plan: readonly PlannedFault[],
+  faultOf: (id: string) => Fault,
+  verbose = false,
+): Promise<CaseResult> {
+  const scene = await Scene.open(theatre, verbose)
+  const pending = plan.map(({ attempt, fault, at }) => ({
+    attempt,
+    fault: faultOf(fault),
+    at,
+    struck: false,
+    fired: false,
+  }))
+  const recovery: { attempt: number; position: NamedPosition }[] = []
+  let leftBehind = ''
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    const passed = await runAttempt(
+      scene,
+      attempt,
+      pending.filter((each) => each.attempt === attempt),
+    )
+    // What was passed before the last fault struck is no recovery from it.
+    if (pending.some((each) => each.struck && each.attempt === attempt)) recovery.length = 0
+    recovery.push(...passed.map((position) => ({ attempt, position })))
+    const row = await theatre.database.keyRow(scene.scope, scene.key)
+    if (attempt === 0) leftBehind = describeLeft(scene, row)
+    if (isOver(row)) break
+    if (row !== null) await scene.passUntilDue(attempt)
+  }
+  const completerRounds = await finishScene(scene)
+  return {
+    history: await collectHistory(scene, completerRounds),
+    timeline: scene.timeline,
+    seen: scene.violations,
+    fired: pending.map(({ fired }) => fired),
+    recovery,
+    leftBehind,
+  }
+}
+
+async function runAttempt(
+  scene: Scene,
+  number: number,
+  pending: readonly PendingFault[],
+): Promise<readonly NamedPosition[]> {
+  const by = scene.clientIsGone ? 'completer' : 'client'
+  const name = number === 0 ? 'client' : by === 'completer' ? 'completer' : 'retry'
+  const { children } = scene.theatre
+  // A recovery that no fault strikes is what verifies the case: it may run here, where everything of it can be watched.
+  if (children !== null && (number === 0 || pending.length > 0)) {
+    const process = new ProcessAttempt(scene, children, name, pending, number > 0)
+    await process.run()
+    return process.since
+  }
+  const attempt = new Attempt(scene, name, pending, number > 0)
+  await attempt.run(by)
+  return attempt.since
+}
+
+/** What a recovery depends on: the row, without ids and times, and what the provider has. */
+function describeLeft(scene: Scene, row: Row | null): string {
+  const requests = scene.theatre.provider?.history() ?? []
+  const intent = row?.['intent'] as { kind: string; phase: string } | null | undefined
+  return JSON.stringify({
+    status: row?.['status'],
+    point: row?.['recovery_point'],
+    intent: intent == null ? null : [intent.kind, intent.phase],
+    epoch: row?.['effect_epoch'],
+    attempts: row?.['attempts'],
+    executed: requests.filter(({ executed }) => executed).map(({ phase }) => phase),
+    clientIsGone: scene.clientIsGone,
+  })
+}

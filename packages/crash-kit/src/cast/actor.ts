@@ -1,0 +1,182 @@
+import { createBackground, deliverEach, type Engine, type Outcome, type Pipeline } from '@pawl/core'
+import { createProbedEngine, type Position } from '@pawl/core/internal'
+import type { PhaseSettings } from '@pawl/core'
+import { type NamedPosition, positionNamer } from '../finding/position-namer.js'
+import { sayPosition } from '../finding/say-position.js'
+import type { ActorPool } from './pools.js'
+import { rehearse } from './rehearse.js'
+import type { Scene } from './scene.js'
+import { skewed } from './skew.js'
+
+/** Sent under the same key, and not the same request. */
+const OTHER_REQUEST = 'another request under the same key'
+
+export interface ActorOptions {
+  /** Awaited at every position of its engine. */
+  readonly at?: (position: NamedPosition) => Promise<void> | void
+  readonly settings?: Readonly<Record<string, PhaseSettings>>
+  readonly lock?: { readonly phase: string; readonly id: number } | null
+  /** Exchanges the pipeline, such as for one of another version. */
+  readonly pipeline?: (pipeline: Pipeline<never, never>) => Pipeline<never, never>
+  /** Sends another request under the key. */
+  readonly impostor?: boolean
+  /** How far its machine's clock is off. */
+  readonly skewMs?: number
+  /** Whether it may be told that something was away. */
+  readonly disturbed?: boolean
+  /** Another key than the scene's: somebody else's request. */
+  readonly key?: string
+}
+
+/** Somebody who acts on the key: an engine of its own with connections of its own, as a process would have. */
+export class Actor {
+  readonly name: string
+  readonly scene: Scene
+  readonly positions: NamedPosition[] = []
+  readonly died: Promise<'died'>
+  readonly #engine: Engine<never> & { halt(): void }
+  readonly #pipeline: Pipeline<never, never>
+  readonly #options: ActorOptions
+  readonly #connections: ActorPool
+  #execution = 0
+  #dead = false
+  #onDied: () => void = () => {}
+  /** A fault has struck it. */
+  disturbed: boolean
+
+  constructor(scene: Scene, name: string, options: ActorOptions = {}) {
+    const { theatre } = scene
+    this.scene = scene
+    this.name = name
+    this.#options = options
+    this.disturbed = options.disturbed ?? false
+    this.#connections = theatre.pools.of(name)
+    this.died = new Promise((resolve) => {
+      this.#onDied = () => resolve('died')
+    })
+    const watched = rehearse(theatre.pipeline(), {
+      enter: ({ phase, kind, idempotencyKey }) => {
+        const execution = this.#execution
+        if (kind !== 'transaction' && idempotencyKey !== null && options.key === undefined)
+          scene.calls.push({ tick: scene.tick(), actor: name, execution, phase, kind, idempotencyKey })
+        return scene.enter({ actor: name, execution, phase, kind, idempotencyKey })
+      },
+      settings: options.settings ?? {},
+      lock: options.lock ?? null,
+    })
+    this.#pipeline = options.pipeline?.(watched) ?? watched
+    const nameOf = positionNamer()
+    this.#engine = createProbedEngine<never>(
+      {
+        ...theatre.engine,
+        pool: this.#connections.pool,
+        pipelines: [this.#pipeline],
+        schema: theatre.database.pawlSchema,
+        strict: theatre.engine.strict ?? true,
+      },
+      async (position: Position) => this.#at(nameOf(position)),
+    )
+  }
+
+  get pool() {
+    return this.#connections.pool
+  }
+
+  get wire() {
+    return this.#connections.wire
+  }
+
+  get dead(): boolean {
+    return this.#dead
+  }
+
+  get pipeline(): Pipeline<never, never> {
+    return this.#pipeline
+  }
+
+  /** Sends the request. Resolves with 'died' if it does not live to see the outcome. */
+  async execute(): Promise<Outcome | 'died'> {
+    const { scene } = this
+    const { impostor = false, skewMs = 0, key = scene.key } = this.#options
+    const { scope, input, fingerprint } = scene.theatre.request
+    const execution = scene.nextExecution()
+    this.#execution = execution
+    const asked = impostor ? OTHER_REQUEST : fingerprint
+    const request = {
+      scope,
+      key,
+      input: input as never,
+      ...(asked === undefined ? {} : { fingerprint: asked }),
+    }
+    const outcome = await Promise.race([
+      skewed(skewMs, () => this.#engine.execute(this.#pipeline, request)),
+      this.died,
+    ])
+    if (outcome === 'died') return outcome
+    if (key === scene.key)
+      await scene.tell({ actor: this.name, execution, outcome, disturbed: this.disturbed, impostor })
+    return outcome
+  }
+
+  /** One round of the completer. */
+  async complete(): Promise<'ended' | 'died'> {
+    this.#execution = this.scene.nextExecution()
+    const { completer } = createBackground({ engine: this.#engine, reaper: false })
+    await Promise.race([completer?.runOnce(), this.died])
+    return this.#dead ? 'died' : 'ended'
+  }
+
+  /** One round of the reaper. */
+  async reap(): Promise<'ended' | 'died'> {
+    const reaper = { pauseMs: 0 }
+    const background = createBackground({ engine: this.#engine, completer: false, reaper })
+    await Promise.race([background.reaper?.runOnce(), this.died])
+    return this.#dead ? 'died' : 'ended'
+  }
+
+  /** Hands all staged jobs over. */
+  async relay(): Promise<void> {
+    const { scene } = this
+    const sink = deliverEach(async ({ id, name }) => {
+      scene.deliveries.push({ tick: scene.tick(), id, name })
+    })
+    const { relays } = createBackground({
+      engine: this.#engine,
+      completer: false,
+      reaper: false,
+      relay: { sink },
+    })
+    for (const relay of relays) while ((await relay.runOnce()).claimed > 0);
+  }
+
+  /** From here on nothing of it runs: no catch, no finally, no renewal, and its connections are cut. */
+  die(): void {
+    if (this.#dead) return
+    this.#dead = true
+    this.#engine.halt()
+    this.scene.leaveAll(this.name)
+    this.scene.theatre.pools.abandon(this.name)
+    this.#onDied()
+  }
+
+  /** Ends an engine that lives. Its connections stay for the next of its name. */
+  async leave(): Promise<void> {
+    if (this.#dead) await this.scene.theatre.database.backendsGone(this.name)
+    else await this.#engine.close()
+  }
+
+  async #at(position: NamedPosition): Promise<void> {
+    if (this.#dead) return forever()
+    this.positions.push(position)
+    await this.#options.at?.(position)
+    if (this.#dead) return forever()
+    const said = sayPosition(position)
+    if (said !== null) await this.scene.note(this.name, said)
+    // It may have died while the row was read.
+    return this.#dead ? forever() : undefined
+  }
+}
+
+function forever(): Promise<never> {
+  return new Promise(() => {})
+}

@@ -1,0 +1,78 @@
+import type { PhaseSettings, Pipeline } from '@pawl/core'
+import { type AnyPhase, type Phase, type PipelineDefinition, reviseDefinition } from '@pawl/core/internal'
+import { sql, type Transaction } from 'kysely'
+import type { Window } from './scene.js'
+
+/** What is done to a pipeline so that one actor's run of it can be watched. */
+export interface Rehearsal {
+  /** User code is about to begin; gives what to call when it has ended. */
+  readonly enter: (
+    window: Pick<Window, 'phase' | 'kind' | 'idempotencyKey'>,
+  ) => (() => void) | Promise<() => void>
+  /** Settings that a fault needs to strike in reasonable time, by phase. */
+  readonly settings: Readonly<Record<string, PhaseSettings>>
+  /** An advisory lock that this phase's transaction takes after all else, so that somebody can wait for it. */
+  readonly lock: { readonly phase: string; readonly id: number } | null
+}
+
+interface Context {
+  readonly tx?: Transaction<never>
+  readonly idempotencyKey?: string
+}
+
+type UserCode = (context: never) => unknown
+
+/** The same pipeline, watched: same name, version, hash and behaviour. */
+export function rehearse(pipeline: Pipeline<never, never>, rehearsal: Rehearsal): Pipeline<never, never> {
+  const { settings } = rehearsal
+  const ofPhase = <P extends AnyPhase>(phase: P): P => ({
+    ...phase,
+    settings: { ...phase.settings, ...settings[phase.name] },
+  })
+  return reviseDefinition(pipeline, (definition: PipelineDefinition) => ({
+    ...definition,
+    phases: definition.phases.map((phase) => watchPhase(ofPhase(phase), rehearsal)),
+    finish: {
+      ...ofPhase(definition.finish),
+      run: inTransaction(definition.finish.run, 'finished', rehearsal),
+    },
+  }))
+}
+
+function watchPhase(phase: Phase, rehearsal: Rehearsal): Phase {
+  const { name } = phase
+  if (phase.kind === 'local') return { ...phase, run: inTransaction(phase.run, name, rehearsal) }
+  const { settle, onError, reconcile } = phase
+  const needsLock = rehearsal.lock?.phase === name
+  return {
+    ...phase,
+    call: watched(phase.call, name, 'call', rehearsal),
+    settle:
+      settle === null && !needsLock ? null : inTransaction(settle ?? (() => undefined), name, rehearsal),
+    onError: onError === null ? null : inTransaction(onError, name, rehearsal),
+    reconcile: reconcile === null ? null : watched(reconcile, name, 'reconcile', rehearsal),
+  }
+}
+
+function inTransaction(code: UserCode, phase: string, rehearsal: Rehearsal): UserCode {
+  const run = watched(code, phase, 'transaction', rehearsal)
+  const { lock } = rehearsal
+  if (lock?.phase !== phase) return run
+  return async (context: never) => {
+    const returned: unknown = await run(context)
+    await sql`SELECT pg_advisory_xact_lock(${lock.id})`.execute((context as { tx: Transaction<never> }).tx)
+    return returned
+  }
+}
+
+function watched(code: UserCode, phase: string, kind: Window['kind'], { enter }: Rehearsal): UserCode {
+  return async (context: never) => {
+    const idempotencyKey = (context as Context).idempotencyKey ?? null
+    const leave = await enter({ phase, kind, idempotencyKey })
+    try {
+      return await code(context)
+    } finally {
+      leave()
+    }
+  }
+}

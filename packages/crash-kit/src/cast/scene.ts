@@ -1,0 +1,212 @@
+import { randomUUID } from 'node:crypto'
+import type { EngineOptions, JsonValue, Outcome, Pipeline, ResumeOutcome } from '@pawl/core'
+import type { KitDatabase } from '../database/kit-database.js'
+import type { TimelineEntry } from '../finding/timeline.js'
+import {
+  KIT,
+  type CallMade,
+  type Delivery,
+  type PipelineShape,
+  type Row,
+  type Told,
+  type Violation,
+} from '../history.js'
+import type { ProviderControls } from '../provider/provider-controls.js'
+import type { Children } from '../process/children.js'
+import type { Pools } from './pools.js'
+
+/** What all cases of one kit share. */
+export interface Theatre {
+  readonly database: KitDatabase
+  readonly provider: ProviderControls | null
+  readonly pools: Pools
+  /** Called for each engine, so that what a pipeline keeps in its closure is not there after a crash. */
+  readonly pipeline: () => Pipeline<never, never>
+  readonly shape: PipelineShape
+  readonly engine: Partial<EngineOptions<never>>
+  readonly request: KitRequest
+  /** Rejections of the process that nobody handled, as they come. */
+  readonly rejections: unknown[]
+  /** Where set, faults strike processes of their own. */
+  readonly children: Children | null
+}
+
+/** The request that every case sends, under a key of its own. */
+export interface KitRequest {
+  readonly scope: string
+  readonly input: unknown
+  readonly fingerprint?: JsonValue | Uint8Array
+}
+
+/** What passes beyond the lease in the first round; doubled in each. */
+const FIRST_REST_MS = 100
+
+/** User code that runs right now: what a request at the provider can belong to. */
+export interface Window {
+  readonly actor: string
+  readonly execution: number
+  readonly phase: string
+  readonly kind: 'transaction' | 'call' | 'reconcile'
+  readonly idempotencyKey: string | null
+}
+
+/** One case: one key, whoever acts on it, and all that is seen of them. */
+export class Scene {
+  readonly theatre: Theatre
+  readonly key: string
+  /** The mark in the database's history at which this case began. */
+  readonly mark: number
+  readonly calls: CallMade[] = []
+  readonly told: Told[] = []
+  readonly deliveries: Delivery[] = []
+  readonly timeline: TimelineEntry[] = []
+  /** What was seen to be wrong while the case ran, besides what its history will show. */
+  readonly violations: Violation[] = []
+  /** The client went away: only the completer may recover the key. */
+  clientIsGone = false
+  /** Its retention was over: whoever sends it again sends a new request. */
+  reaped = false
+  readonly #verbose: boolean
+  readonly #windows = new Set<Window>()
+  #ticks = 0
+  #executions = 0
+
+  private constructor(theatre: Theatre, mark: number, verbose: boolean, key: string) {
+    this.theatre = theatre
+    this.mark = mark
+    this.key = key
+    this.#verbose = verbose
+  }
+
+  /** `verbose`: the key's row is read at every line of the timeline. */
+  static async open(theatre: Theatre, verbose = false, key: string = randomUUID()): Promise<Scene> {
+    const scene = new Scene(theatre, await theatre.database.mark(), verbose, key)
+    theatre.provider?.reset()
+    theatre.provider?.onRequest((request) => {
+      const window = scene.#windowOf(request.idempotencyKey)
+      scene.jot('provider', `got ${request.method} ${request.path}`)
+      return {
+        tick: scene.tick(),
+        phase: window?.phase ?? null,
+        actor: window?.actor ?? null,
+        inTransaction: window?.kind === 'transaction',
+      }
+    })
+    return scene
+  }
+
+  get scope(): string {
+    return this.theatre.request.scope
+  }
+
+  tick(): number {
+    return ++this.#ticks
+  }
+
+  nextExecution(): number {
+    return ++this.#executions
+  }
+
+  enter(window: Window): () => void {
+    this.#windows.add(window)
+    return () => this.#windows.delete(window)
+  }
+
+  /** The dead run no user code. */
+  leaveAll(actor: string): void {
+    for (const window of this.#windows) if (window.actor === actor) this.#windows.delete(window)
+  }
+
+  /** A line of the timeline, with the row as it is now. */
+  async note(who: string, what: string): Promise<void> {
+    const entry = this.jot(who, what)
+    if (!this.#verbose) return
+    const row = await this.theatre.database.keyRow(this.scope, this.key)
+    this.timeline[this.timeline.indexOf(entry)] = {
+      ...entry,
+      point: row === null ? null : textIn(row, 'recovery_point'),
+      fence: row === null ? null : Number(row['fence']),
+    }
+  }
+
+  /** The same where nobody can wait for the row. */
+  jot(who: string, what: string): TimelineEntry {
+    const entry = { tick: this.tick(), who, what, point: null, fence: null }
+    this.timeline.push(entry)
+    return entry
+  }
+
+  async tell(told: Omit<Told, 'tick' | 'row'>): Promise<void> {
+    const row = await this.theatre.database.keyRow(this.scope, this.key)
+    this.told.push({ ...told, tick: this.tick(), row })
+    await this.note(told.actor, `is told ${sayOutcome(told.outcome)}`)
+  }
+
+  /** What was told of commits that are lost since is of no key that exists. */
+  forgetTold(): void {
+    this.told.length = 0
+  }
+
+  /** Leases are over, and back-offs too: time has passed. */
+  async expireLease(): Promise<void> {
+    await this.theatre.database.expireLease(this.scope, this.key)
+    await this.note(KIT, 'the lease runs out')
+  }
+
+  /**
+   * Time passes until the key may be had again: its lease is over, and its back-off too. The completer lets keys whose
+   * holders died rest for longer, of which the row says nothing: more passes in each `round`.
+   */
+  async passUntilDue(round: number): Promise<void> {
+    const { database } = this.theatre
+    const { rows } = await database.admin.query<{ ms: number | null }>(
+      `SELECT ceil(extract(epoch FROM greatest(lease_until, run_after) - clock_timestamp()) * 1000)::float8 AS ms
+         FROM ${database.pawlSchema}.idempotency_keys WHERE scope = $1 AND key = $2`,
+      [this.scope, this.key],
+    )
+    const ms = Math.max(0, rows[0]?.ms ?? 0) + FIRST_REST_MS * 2 ** round
+    await this.passTime(ms, `${ms} ms pass, until the key is due`)
+  }
+
+  async passTime(ms: number, what: string): Promise<void> {
+    await this.theatre.database.passTime(this.scope, this.key, ms)
+    await this.note(KIT, what)
+  }
+
+  #windowOf(idempotencyKey: string | null): Window | null {
+    const open = [...this.#windows]
+    const byKey = open.filter((window) => idempotencyKey !== null && window.idempotencyKey === idempotencyKey)
+    return byKey.at(-1) ?? open.at(-1) ?? null
+  }
+}
+
+function textIn(row: Row, column: string): string | null {
+  const value = row[column]
+  return typeof value === 'string' ? value : null
+}
+
+function sayOutcome(outcome: Outcome | ResumeOutcome): string {
+  switch (outcome.type) {
+    case 'completed':
+    case 'replayed':
+      return `${outcome.type}, ${outcome.response.status}`
+    case 'retry_later':
+      return `retry_later at ${outcome.recoveryPoint}: ${outcome.reason}${because(outcome.error)}`
+    case 'stuck':
+      return `stuck: ${outcome.reason}`
+    case 'in_flight':
+      return outcome.fencedOff ? 'in_flight: it was fenced off' : 'in_flight'
+    case 'mismatch':
+      return `mismatch: another ${outcome.differs}`
+    case 'refused':
+      return `refused: ${outcome.detail}`
+    case 'unavailable':
+      return `unavailable${because(outcome.error)}`
+    case 'gone':
+      return 'gone'
+  }
+}
+
+function because(error: unknown): string {
+  return error instanceof Error ? ` (${error.message.split('\n')[0]})` : ''
+}

@@ -1,0 +1,261 @@
+import { migrate } from '@pawl/core'
+import { type DevPostgres, startPostgres } from '@pawl/dev-postgres'
+import pg from 'pg'
+import { type Commit, KIT, type Row } from '../history.js'
+import { KIT_LOCK_TIMEOUT_MS, KIT_POOL_SIZE } from '../limits.js'
+import { createAudit, startAudit, TEXT_SETTINGS } from './audit.js'
+import {
+  actorGone,
+  applicationName,
+  type Backend,
+  readBackends,
+  terminateActor,
+  terminateBusy,
+} from './backends.js'
+import { connectionOf, withSearchPath, withSettings } from './connection.js'
+import { copyTables } from './copy-tables.js'
+import { readKeyRow } from './key-row.js'
+import { type KitSchemas, newKitSchemas } from './kit-schemas.js'
+import { loseCommits } from './lose-commits.js'
+import { OwnerLock } from './owner-lock.js'
+import { expireLease, type Passed, passTime } from './pass-time.js'
+import { type Prepare, prepareTables } from './prepare-tables.js'
+import { readCommits, setMark } from './read-history.js'
+import { createSchemas, dropLeftovers, dropSchemas } from './schemas.js'
+import { readServer, type Server } from './server.js'
+
+export type { Prepare, PreparePlace } from './prepare-tables.js'
+
+export interface KitDatabaseOptions {
+  /**
+   * The application's pool. Only its options are looked at: the kit makes connections of its own, as the same user, and
+   * leaves this one alone. What listeners of the pool do to a new connection is not done to the kit's; what `onConnect`
+   * does is. Null: a PostgreSQL of the kit's own, which is gone when the kit is closed or its process ends.
+   */
+  readonly pool: pg.Pool | null
+  /**
+   * Creates the business tables, and fills them, in the kit's own schema. A table that it does not create is the one
+   * that the pool's search path shows, if there is one: it would be written, and no change of it would be seen.
+   *
+   * Null: the tables that the pool's search path shows are copied, with their rows, defaults, sequences, checks, indexes,
+   * and the foreign keys among them and to the framework's keys. A partitioned table is copied as one table. Not copied
+   * are triggers, rules, policies, rights, functions, views, and foreign keys to tables of other schemas; a view still
+   * shows the application's own tables. Where the pipeline needs them: `prepare`.
+   */
+  readonly prepare: Prepare | null
+}
+
+/** The kit's own connections do not share the time-outs of the application's. */
+const OWN_POOL: pg.PoolConfig = {
+  max: KIT_POOL_SIZE,
+  allowExitOnIdle: true,
+  statement_timeout: undefined,
+  lock_timeout: undefined,
+  idle_in_transaction_session_timeout: undefined,
+  query_timeout: undefined,
+}
+
+/** READ COMMITTED: under SERIALIZABLE, looking at the history could make actors fail. */
+const OWN_SETTINGS: Readonly<Record<string, string>> = {
+  ...TEXT_SETTINGS,
+  default_transaction_isolation: 'read committed',
+  statement_timeout: '0',
+  lock_timeout: String(KIT_LOCK_TIMEOUT_MS),
+  idle_in_transaction_session_timeout: '0',
+}
+
+/**
+ * The kit's place on a database: a schema for the business tables, one for the framework's, one for what the audit
+ * writes. It leaves nothing behind.
+ */
+export class KitDatabase {
+  readonly #schemas: KitSchemas
+  /** How to connect as the application does, with the kit's search path. */
+  readonly #connection: pg.PoolConfig
+  readonly #server: Server
+  readonly #lock: OwnerLock
+  readonly #embedded: DevPostgres | null
+  /** The kit's own connections, for looking and meddling. */
+  readonly admin: pg.Pool
+  #closed: Promise<void> | null = null
+
+  private constructor(
+    schemas: KitSchemas,
+    connection: pg.PoolConfig,
+    server: Server,
+    lock: OwnerLock,
+    embedded: DevPostgres | null,
+  ) {
+    this.#schemas = schemas
+    this.#connection = connection
+    this.#server = server
+    this.#lock = lock
+    this.#embedded = embedded
+    this.admin = new pg.Pool(withSettings(this.poolConfig(KIT, OWN_POOL), OWN_SETTINGS))
+    // A connection that ends while nobody uses it, such as one that was terminated.
+    this.admin.on('error', () => {})
+  }
+
+  /** Makes the schemas with all that is in them. Drops first what kits have left whose processes were killed. */
+  static async open(options: KitDatabaseOptions): Promise<KitDatabase> {
+    const embedded = options.pool === null ? await startPostgres() : null
+    try {
+      return await KitDatabase.#openOn(options, embedded)
+    } catch (error) {
+      await embedded?.stop()
+      throw error
+    }
+  }
+
+  static async #openOn(
+    { pool, prepare }: KitDatabaseOptions,
+    embedded: DevPostgres | null,
+  ): Promise<KitDatabase> {
+    const schemas = newKitSchemas()
+    const own = pool === null ? { connectionString: embedded?.url } : connectionOf(pool)
+    const server = await readServer(own)
+    const connection = withSearchPath(own, joinPaths(schemas.business, server.searchPath))
+    const lock = await OwnerLock.take(own, schemas.id)
+    const database = new KitDatabase(schemas, connection, server, lock, embedded)
+    try {
+      await database.#furnish(prepare)
+    } catch (error) {
+      // What went wrong first is what the caller has to know.
+      await database.close().catch(() => {})
+      throw error
+    }
+    return database
+  }
+
+  async #furnish(prepare: Prepare | null): Promise<void> {
+    const { admin } = this
+    await dropLeftovers(admin)
+    await createSchemas(admin, this.#schemas, this.#server)
+    await migrate(admin, { schema: this.#schemas.pawl })
+    if (prepare === null) await copyTables(admin, this.#schemas, this.#server.searchPath)
+    else await prepareTables(this.poolConfig('prepare'), this.#schemas, prepare)
+    await createAudit(admin, this.#schemas)
+    await startAudit(admin, this.#schemas)
+  }
+
+  /** Part of all names that the kit gives: `crash_` and 16 hexadecimal digits. Application names are `<id>/<actor>`. */
+  get id(): string {
+    return this.#schemas.id
+  }
+
+  /** The business tables. */
+  get schema(): string {
+    return this.#schemas.business
+  }
+
+  /** The framework's tables. */
+  get pawlSchema(): string {
+    return this.#schemas.pawl
+  }
+
+  /**
+   * What an actor's pool is made with: the application's own options, with the kit's schema in front of its search path,
+   * and the actor's name as `application_name`.
+   */
+  poolConfig(actor: string, more: pg.PoolConfig = {}): pg.PoolConfig {
+    return { ...this.#connection, application_name: applicationName(this.id, actor), ...more }
+  }
+
+  /** A mark in the history: what is committed later belongs to the next case. */
+  mark(): Promise<number> {
+    return setMark(this.admin, this.#schemas)
+  }
+
+  /**
+   * All commits after the mark. Those that wrote a key's row are in their true order, which the row's lock gives; of
+   * others it is only known when they began to write.
+   */
+  commitsSince(mark: number): Promise<Commit[]> {
+    return readCommits(this.admin, this.#schemas, mark)
+  }
+
+  /** The key's row as the history would have it; null if there is none. */
+  keyRow(scope: string, key: string): Promise<Row | null> {
+    return readKeyRow(this.admin, this.#schemas, scope, key)
+  }
+
+  /**
+   * Lets time pass for one key, by the database's clock and without waiting: every moment that its row knows moves into
+   * the past, those of its trail and its intent too. A negative number takes time back.
+   */
+  passTime(scope: string, key: string, ms: number): Promise<Passed> {
+    return passTime(this.admin, this.#schemas, scope, key, ms)
+  }
+
+  /** The lease runs out now, and the back-off is over; nothing else changes. */
+  expireLease(scope: string, key: string): Promise<Passed> {
+    return expireLease(this.admin, this.#schemas, scope, key)
+  }
+
+  /**
+   * Takes back all that was committed since the mark, as an asynchronous failover does that has lost the last commits.
+   * Afterwards the history has neither them nor this. Sequences go on from where they are, as after a failover. Actors
+   * that are in the middle of a transaction have to be ended first.
+   */
+  loseCommitsSince(mark: number): Promise<void> {
+    return loseCommits(this.admin, this.#schemas, mark)
+  }
+
+  /** The connections of one actor, or of all, as the server sees them. The kit's own are not among them. */
+  backends(actor?: string): Promise<Backend[]> {
+    return readBackends(this.admin, this.id, actor ?? null)
+  }
+
+  /** Ends the connections of an actor. Resolves to their number when they are gone. */
+  terminate(actor: string): Promise<number> {
+    return terminateActor(this.admin, this.id, actor)
+  }
+
+  /** Resolves when no connection of the actor is left on the server. */
+  backendsGone(actor: string): Promise<void> {
+    return actorGone(this.admin, this.id, actor)
+  }
+
+  /**
+   * Drops the schemas, ends the kit's own connections and those of actors that are in the middle of something, stops the
+   * kit's own server. Calling it again does nothing.
+   */
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
+    try {
+      // With the server of its own go the schemas.
+      if (this.#embedded === null) await this.#leaveNothing()
+    } finally {
+      await this.#endAdmin()
+      await this.#lock.release()
+      await this.#embedded?.stop()
+    }
+  }
+
+  async #leaveNothing(): Promise<void> {
+    const client = await this.admin.connect()
+    try {
+      // Whoever is in the middle of a transaction would be waited for.
+      await terminateBusy(client, this.id)
+      await dropSchemas(client, this.#schemas)
+    } finally {
+      client.release()
+    }
+  }
+
+  async #endAdmin(): Promise<void> {
+    const { totalCount, idleCount } = this.admin
+    const ended = this.admin.end()
+    // A client that somebody never gave back would be waited for.
+    if (totalCount === idleCount) await ended
+    else ended.catch(() => {})
+  }
+}
+
+function joinPaths(schema: string, searchPath: string): string {
+  return searchPath === '' ? schema : `${schema}, ${searchPath}`
+}

@@ -1,0 +1,49 @@
+import { runCase } from '../case/run-case.js'
+import type { Theatre } from '../cast/scene.js'
+import { Finding } from '../finding/finding.js'
+import type { NamedPosition } from '../finding/position-namer.js'
+import { formatReplay } from '../finding/replay-line.js'
+import { KitError } from '../kit-error.js'
+import { type CleanRun, cleanRunOf } from '../oracle/clean-run.js'
+import { judgeCase } from './judge-case.js'
+
+/** What runs without a fault showed. */
+export interface Discovery {
+  /** Every position that the request passes, in their order. */
+  readonly positions: readonly NamedPosition[]
+  readonly clean: CleanRun
+}
+
+function noFault(id: string): never {
+  throw new TypeError(`no fault '${id}' is planned in a clean run`)
+}
+
+/** Runs the request twice with no fault: what differs between the two is no difference later. */
+export async function discover(theatre: Theatre, ignore: readonly string[]): Promise<Discovery> {
+  const first = await runCase(theatre, [], noFault)
+  const violations = judgeCase(first, theatre.shape, null, 0)
+  if (violations.length > 0) {
+    const again = await runCase(theatre, [], noFault, true)
+    const replay = formatReplay({ kind: 'plan', plan: [] })
+    throw new Finding({ violations, timeline: again.timeline, replay, title: 'no fault at all' })
+  }
+  const outcome = first.history.told[0]?.outcome
+  if (outcome?.type !== 'completed') {
+    throw new KitError(
+      'PAWL_KIT_NOT_CLEAN',
+      `Without any fault, the request did not end in a response but was told ${outcome?.type ?? 'nothing'}` +
+        `${whyOf(outcome)}. Give crashKit a request that succeeds.`,
+      { cause: outcome !== undefined && 'error' in outcome ? outcome.error : undefined },
+    )
+  }
+  const second = await runCase(theatre, [], noFault)
+  return {
+    positions: first.recovery.map(({ position }) => position),
+    clean: cleanRunOf(first.history, second.history, ignore),
+  }
+}
+
+function whyOf(outcome: unknown): string {
+  const { error } = (outcome ?? {}) as { error?: unknown }
+  return error instanceof Error ? ` (${error.message})` : ''
+}

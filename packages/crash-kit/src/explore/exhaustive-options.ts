@@ -1,0 +1,75 @@
+import {
+  checkKnownOptions,
+  checkOneOf,
+  checkWholeNumber,
+  invalidOption,
+  type OptionOwner,
+} from '@pawl/core/internal'
+import { type FaultName, FAULTS } from '../faults/all.js'
+import { crash } from '../faults/crash.js'
+import type { Fault } from '../faults/fault.js'
+
+/** What is tried, and how deep. */
+export interface ExhaustiveOptions {
+  /** Names of faults, or faults of your own. Default: all there are. */
+  readonly faults?: readonly (FaultName | Fault)[]
+  /** 1: one fault per case. 2: also a second one anywhere in the recovery from the first. Default 1. */
+  readonly depth?: 1 | 2
+  /**
+   * `process`: each crash is the end of a real process, by SIGKILL. Only `crash` can strike there, and crashKit needs a
+   * `child`. Default `in-process`.
+   */
+  readonly mode?: Mode
+}
+
+/** Where faults strike: an engine in this process, or a process of its own. */
+export type Mode = 'in-process' | 'process'
+
+const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'exhaustive' }
+const NAMES = Object.keys(FAULTS) as FaultName[]
+
+/** What also belongs to every run: it finds no crash, but what a crash would take away. */
+const LINTS: readonly FaultName[] = ['memory']
+
+export function readExhaustiveOptions(
+  options: ExhaustiveOptions,
+  { hasProvider, hasChild }: { readonly hasProvider: boolean; readonly hasChild: boolean },
+): { readonly faults: readonly Fault[]; readonly depth: number; readonly mode: Mode } {
+  checkKnownOptions(OWNER, options, ['faults', 'depth', 'mode'])
+  const { depth = 1, mode = 'in-process' } = options
+  checkWholeNumber(OWNER, 'depth', depth, 1, 2)
+  checkOneOf(OWNER, 'mode', mode, ['in-process', 'process'])
+  if (mode === 'process') return { faults: faultsOfProcesses(options.faults, hasChild), depth, mode }
+  if (options.faults === undefined) {
+    const all = Object.values(FAULTS).flat()
+    return { faults: all.filter(({ needsProvider }) => hasProvider || needsProvider !== true), depth, mode }
+  }
+  const faults = new Set([...LINTS, ...options.faults].flatMap(faultsOf))
+  for (const { id, needsProvider } of faults) {
+    if (needsProvider === true && !hasProvider)
+      throw invalidOption(OWNER, 'faults', id, 'no fault of the provider unless crashKit has a provider')
+  }
+  return { faults: [...faults], depth, mode }
+}
+
+/** Everything else needs somebody inside of the process; and its memory is gone with it, so that no lint is needed. */
+function faultsOfProcesses(wanted: ExhaustiveOptions['faults'], hasChild: boolean): readonly Fault[] {
+  if (!hasChild) throw invalidOption(OWNER, 'mode', 'process', "'in-process', unless crashKit has a child")
+  const other = (wanted ?? []).find((fault) => fault !== 'crash' && fault !== crash)
+  if (other !== undefined) {
+    const name = typeof other === 'string' ? other : other.id
+    throw invalidOption(
+      OWNER,
+      'faults',
+      name,
+      "only 'crash' in mode 'process'; give the others in a call of their own",
+    )
+  }
+  return [crash]
+}
+
+function faultsOf(wanted: FaultName | Fault): readonly Fault[] {
+  if (typeof wanted === 'string' && NAMES.includes(wanted)) return FAULTS[wanted]
+  if (typeof (wanted as Partial<Fault> | null)?.strike === 'function') return [wanted as Fault]
+  throw invalidOption(OWNER, 'faults', wanted, `one of ${NAMES.join(', ')}, or a fault of your own`)
+}

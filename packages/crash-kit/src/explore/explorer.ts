@@ -1,0 +1,133 @@
+import { runCase, type CaseResult } from '../case/run-case.js'
+import type { Theatre } from '../cast/scene.js'
+import { FAULTS } from '../faults/all.js'
+import type { Fault } from '../faults/fault.js'
+import type { Coverage } from '../finding/coverage.js'
+import { titleOf } from '../finding/describe-position.js'
+import { Finding } from '../finding/finding.js'
+import type { PlannedFault } from '../finding/plan.js'
+import { formatReplay } from '../finding/replay-line.js'
+import { KitError } from '../kit-error.js'
+import type { Violation } from '../history.js'
+import type { Discovery } from './discover.js'
+import { judgeCase } from './judge-case.js'
+
+/** One case to run: a fault, or two, and a name that a person understands. */
+export interface PlannedCase {
+  readonly plan: readonly PlannedFault[]
+  readonly title: string
+}
+
+/** Enumerates cases and runs them. */
+export class Explorer {
+  readonly #theatre: Theatre
+  readonly #discovery: Discovery
+  readonly #faults: readonly Fault[]
+  readonly #known: ReadonlyMap<string, Fault>
+  readonly #coverage: Coverage
+  /** What first faults left behind whose recoveries were enumerated already. */
+  readonly #explored = new Set<string>()
+
+  constructor(theatre: Theatre, discovery: Discovery, faults: readonly Fault[], coverage: Coverage) {
+    this.#theatre = theatre
+    this.#discovery = discovery
+    this.#faults = faults
+    this.#known = new Map([...Object.values(FAULTS).flat(), ...faults].map((fault) => [fault.id, fault]))
+    this.#coverage = coverage
+  }
+
+  /** Every position of the clean run with every fault that can strike there. */
+  firstCases(): PlannedCase[] {
+    return this.#discovery.positions.flatMap((position) =>
+      this.#faultsAt(position).map(({ id }) => this.#named([{ attempt: 0, fault: id, at: position.text }])),
+    )
+  }
+
+  /**
+   * Every position passed in the recovery from a case's fault, with every fault that can strike there. A later attempt
+   * depends on nothing but what the first one left behind: what is equal is enumerated once.
+   */
+  secondCases(first: PlannedCase, { recovery, leftBehind }: CaseResult): PlannedCase[] {
+    const isNew = !this.#explored.has(leftBehind)
+    this.#explored.add(leftBehind)
+    return recovery
+      .filter(({ attempt }) => attempt === 0 || isNew)
+      .flatMap(({ attempt, position }) =>
+        this.#faultsAt(position).map(({ id }) =>
+          this.#named([...first.plan, { attempt, fault: id, at: position.text }]),
+        ),
+      )
+  }
+
+  /** Runs a case. Throws a `Finding` if something that must hold did not. */
+  async run({ plan, title }: PlannedCase): Promise<CaseResult> {
+    this.#coverage.addCase(plan)
+    const result = await this.#try(plan)
+    plan.forEach((fault, at) => {
+      if (result.fired[at] === true) this.#coverage.addFired(plan, fault)
+    })
+    const violations = this.#judge(result, plan)
+    if (violations.length > 0) throw await this.#finding(plan, title, violations, result)
+    const missing = plan.find((_, at) => result.fired[at] !== true)
+    if (missing !== undefined) {
+      throw new KitError(
+        'PAWL_KIT_NOT_FIRED',
+        `${title}: '${formatReplay({ kind: 'plan', plan: [missing] })}' never fired, so that nothing was tested there.`,
+      )
+    }
+    return result
+  }
+
+  /** Gives what a plan is called. */
+  named(plan: readonly PlannedFault[]): PlannedCase {
+    for (const { fault } of plan) this.#faultOf(fault)
+    return this.#named(plan)
+  }
+
+  #named(plan: readonly PlannedFault[]): PlannedCase {
+    return { plan, title: titleOf(plan, (id) => this.#faultOf(id).title, this.#theatre.shape) }
+  }
+
+  #faultsAt(position: Discovery['positions'][number]): readonly Fault[] {
+    return this.#faults.filter((fault) => fault.appliesTo(position, this.#theatre.shape))
+  }
+
+  readonly #faultOf = (id: string): Fault => {
+    const fault = this.#known.get(id)
+    if (fault !== undefined) return fault
+    throw new KitError(
+      'PAWL_KIT_INVALID_REPLAY',
+      `There is no fault '${id}'. There are ${[...this.#known.keys()].join(', ')}.`,
+    )
+  }
+
+  #try(plan: readonly PlannedFault[], verbose = false): Promise<CaseResult> {
+    return runCase(this.#theatre, plan, this.#faultOf, verbose)
+  }
+
+  #judge(result: CaseResult, plan: readonly PlannedFault[]): Violation[] {
+    return judgeCase(result, this.#theatre.shape, this.#discovery.clean, plan.length)
+  }
+
+  /** Once more, with the row at every line, so that the timeline tells all. */
+  async #finding(
+    plan: readonly PlannedFault[],
+    title: string,
+    violations: readonly Violation[],
+    result: CaseResult,
+  ): Promise<Finding> {
+    const again = await this.#try(plan, true)
+    const seenAgain = this.#judge(again, plan)
+    const shown = seenAgain.length > 0 ? { violations: seenAgain, ...again } : { ...result, violations }
+    return new Finding({
+      violations: shown.violations,
+      timeline: shown.timeline,
+      replay: formatReplay({
+        kind: 'plan',
+        plan,
+        ...(this.#theatre.children === null ? {} : { mode: 'process' }),
+      }),
+      title,
+    })
+  }
+}

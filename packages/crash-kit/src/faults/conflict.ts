@@ -1,0 +1,94 @@
+import type { PoolClient } from 'pg'
+import { whenBlocked } from '../cast/watch.js'
+import { LONG_LEASE_MS, LONG_LOCK_TIMEOUT_MS, SHORT_STATEMENT_TIMEOUT_MS } from '../limits.js'
+import { type Fault, isAdvance, type Strike } from './fault.js'
+
+/** An advisory lock that only the deadlock uses. */
+const DEADLOCK_LOCK = 7_214_901
+
+/**
+ * Locks the key's row in a transaction of the kit's own, so that whoever is about to write it waits, and goes on when
+ * that is so.
+ */
+async function withRowLocked(
+  { scene, meanwhile }: Strike,
+  goOn: (other: PoolClient) => Promise<'COMMIT' | 'ROLLBACK'>,
+): Promise<void> {
+  const { database } = scene.theatre
+  const other = await database.admin.connect()
+  await other.query('BEGIN')
+  await other.query(
+    `UPDATE ${database.pawlSchema}.idempotency_keys SET updated_at = updated_at WHERE scope = $1 AND key = $2`,
+    [scene.scope, scene.key],
+  )
+  meanwhile(async () => {
+    let end: 'COMMIT' | 'ROLLBACK' = 'ROLLBACK'
+    try {
+      end = await goOn(other)
+    } finally {
+      await other.query(end)
+      other.release()
+    }
+  })
+}
+
+/** A real 40001: the phase runs under REPEATABLE READ, and the row it is about to write is written by another. */
+export const serializationFailure: Fault = {
+  id: 'serializationFailure',
+  title: 'serialization failure (40001)',
+  appliesTo: isAdvance,
+  settings: () => ({ isolation: 'repeatable read' }),
+  async strike(strike) {
+    const { scene, actor, fired, until } = strike
+    void actor.wire.whenRefused('40001').then(fired)
+    await withRowLocked(strike, async () => {
+      await until(whenBlocked(scene, actor.name))
+      scene.jot('database', `40001 for ${actor.name}`)
+      return 'COMMIT'
+    })
+  },
+}
+
+/** A real 40P01: each of two transactions waits for what the other has locked. */
+export const deadlock: Fault = {
+  id: 'deadlock',
+  title: 'deadlock (40P01)',
+  appliesTo: isAdvance,
+  settings: () => ({ lockTimeoutMs: LONG_LOCK_TIMEOUT_MS, leaseMs: LONG_LEASE_MS }),
+  lock: DEADLOCK_LOCK,
+  async strike(strike) {
+    const { scene, actor, fired, until } = strike
+    void actor.wire.whenRefused('40P01').then(fired)
+    await withRowLocked(strike, async (other) => {
+      // Who finds the deadlock gives way: never the kit's own, where it may say so.
+      await other.query('SAVEPOINT before')
+      await other.query(`SET LOCAL deadlock_timeout = '1h'`).catch(() => other.query('ROLLBACK TO before'))
+      await until(whenBlocked(scene, actor.name))
+      scene.jot('database', `40P01 for ${actor.name}`)
+      await other.query('SELECT pg_advisory_xact_lock($1)', [DEADLOCK_LOCK]).catch(() => {})
+      return 'ROLLBACK'
+    })
+  },
+}
+
+/** A real 57014: the statement waits for a lock until its time is over. */
+export const statementTimeout: Fault = {
+  id: 'statementTimeout',
+  title: 'statement time-out (57014)',
+  appliesTo: isAdvance,
+  settings: () => ({
+    statementTimeoutMs: SHORT_STATEMENT_TIMEOUT_MS,
+    lockTimeoutMs: LONG_LOCK_TIMEOUT_MS,
+    leaseMs: LONG_LEASE_MS,
+  }),
+  async strike(strike) {
+    const { scene, actor, fired, until } = strike
+    const refused = actor.wire.whenRefused('57014')
+    await withRowLocked(strike, async () => {
+      await until(refused)
+      fired()
+      scene.jot('database', `57014 for ${actor.name}`)
+      return 'ROLLBACK'
+    })
+  },
+}

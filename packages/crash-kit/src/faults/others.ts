@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto'
+import { reviseDefinition } from '@pawl/core/internal'
+import { Actor } from '../cast/actor.js'
+import { type Fault, isBoundary, isInPhase } from './fault.js'
+
+/** The client goes away, comes back with a retry while the first one still runs, and never again. */
+export const disconnect: Fault = {
+  id: 'disconnect',
+  title: 'client disconnects',
+  appliesTo: () => true,
+  async strike({ scene, fired }) {
+    scene.clientIsGone = true
+    await scene.note('client', 'disconnects, and tries once more')
+    const again = new Actor(scene, 'reconnected client', { disturbed: true })
+    await again.execute()
+    await again.leave()
+    fired()
+  },
+}
+
+/**
+ * An asynchronous failover: the server that takes over has none of the request's commits, and the provider has all of
+ * its effects. Only a provider that deduplicates survives that.
+ */
+export const dataLoss: Fault = {
+  id: 'dataLoss',
+  title: 'crash and failover that loses the last commits',
+  appliesTo: ({ when, phase, step }, { foreign, points }) =>
+    when === 'after' &&
+    (step === 'commit' || step === 'call') &&
+    points.includes(phase) &&
+    phase !== 'finished' &&
+    foreign.every(({ guarantee }) => guarantee === 'keyed'),
+  async strike({ scene, actor, fired, cleanUp }) {
+    cleanUp(async () => {
+      await actor.leave()
+      await scene.theatre.database.loseCommitsSince(scene.mark)
+      scene.forgetTold()
+      await scene.note('database', 'fails over to a server without the last commits')
+      fired()
+    })
+    await scene.note(actor.name, 'dies')
+    actor.die()
+    await new Promise<never>(() => {})
+  },
+}
+
+/** Another request of the same pipeline runs between two phases: what was kept in memory is its own now. */
+export const memory: Fault = {
+  id: 'memory',
+  title: 'another request',
+  appliesTo: (position, shape) =>
+    isBoundary(position) && isInPhase(position, shape) && position.phase !== 'finished',
+  async strike({ scene, fired }) {
+    const bystander = new Actor(scene, 'bystander', { key: randomUUID() })
+    await bystander.execute()
+    await bystander.leave()
+    fired()
+  },
+}
+
+/** A process of the next release, which does not know this version, gets a retry. */
+export const otherVersion: Fault = {
+  id: 'otherVersion',
+  title: 'retry at a process of another version',
+  appliesTo: (position, shape) =>
+    isBoundary(position) && isInPhase(position, shape) && position.phase !== 'finished',
+  async strike({ scene, fired }) {
+    const other = new Actor(scene, 'other version', {
+      disturbed: true,
+      pipeline: (pipeline) =>
+        reviseDefinition(pipeline, (definition) => ({
+          ...definition,
+          version: definition.version + 1,
+          hash: definition.hash.split('').toReversed().join(''),
+        })),
+    })
+    const outcome = await other.execute()
+    if (outcome === 'died' || outcome.type !== 'refused') {
+      scene.violations.push({
+        rule: 'I10',
+        title: 'a row in flight resumes under its own version or is refused loudly',
+        detail: `A process with another version was told ${outcome === 'died' ? 'nothing' : outcome.type} instead of refused.`,
+      })
+    }
+    await other.leave()
+    fired()
+  },
+}

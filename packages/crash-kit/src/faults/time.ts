@@ -1,0 +1,117 @@
+import { Actor } from '../cast/actor.js'
+import { wasRenewed } from '../cast/watch.js'
+import { LONG_TIME_MS, RENEWED_LEASE_MS, SKEW_MS } from '../limits.js'
+import { type Fault, isBoundary, isCall } from './fault.js'
+
+/** The process stands still until its lease is over and another has had the key, then goes on as if nothing had been. */
+export const freeze: Fault = {
+  id: 'freeze',
+  title: 'freeze past the lease',
+  appliesTo: () => true,
+  async strike({ scene, actor, fired }) {
+    actor.disturbed = true
+    await scene.note(actor.name, 'freezes')
+    await scene.expireLease()
+    const rival = new Actor(scene, 'rival', { disturbed: true })
+    await rival.execute()
+    await rival.leave()
+    fired()
+    await scene.note(actor.name, 'wakes')
+  },
+}
+
+/** The provider executes and does not answer before the lease is over and another has had the key. */
+export const leaseExpiry: Fault = {
+  id: 'leaseExpiry',
+  title: 'lease over during the call',
+  appliesTo: isCall,
+  needsProvider: true,
+  strike({ scene, actor, fired, meanwhile, until, cleanUp }) {
+    const { provider } = scene.theatre
+    if (provider === null) return
+    actor.disturbed = true
+    const armed = provider.arm('hold')
+    cleanUp(() => {
+      armed.disarm()
+      provider.letGo()
+    })
+    meanwhile(async () => {
+      await until(armed.struck)
+      await scene.expireLease()
+      const rival = new Actor(scene, 'rival', { disturbed: true })
+      await rival.execute()
+      await rival.leave()
+      fired()
+      provider.letGo()
+    })
+  },
+}
+
+/** The provider takes longer than the lease: it has to be renewed, so that a duplicate is not let in. */
+export const slowProvider: Fault = {
+  id: 'slowProvider',
+  title: 'call longer than the lease',
+  appliesTo: isCall,
+  needsProvider: true,
+  settings: () => ({ leaseMs: RENEWED_LEASE_MS }),
+  strike({ scene, actor, fired, meanwhile, until, cleanUp }) {
+    const { provider } = scene.theatre
+    if (provider === null) return
+    const armed = provider.arm('hold')
+    cleanUp(() => {
+      armed.disarm()
+      provider.letGo()
+    })
+    meanwhile(async () => {
+      await until(armed.struck)
+      if (await wasRenewed(scene)) {
+        await scene.note(actor.name, 'renewed its lease')
+      } else {
+        scene.violations.push({
+          rule: 'I1',
+          title: 'a lease is renewed for as long as its call runs',
+          detail: `The lease of ${actor.name} ran out while its call was under way: nothing renewed it.`,
+        })
+      }
+      const duplicate = new Actor(scene, 'duplicate', { disturbed: true })
+      await duplicate.execute()
+      await duplicate.leave()
+      fired()
+      provider.letGo()
+    })
+  },
+}
+
+/** Machines whose clocks are an hour off ask for a key that is held. */
+export const clockSkew: Fault = {
+  id: 'clockSkew',
+  title: 'duplicates with clocks an hour off',
+  appliesTo: ({ step, when }) => when === 'before' && (step === 'begin' || step === 'call'),
+  async strike({ scene, fired }) {
+    for (const skewMs of [SKEW_MS, -SKEW_MS]) {
+      const duplicate = new Actor(
+        scene,
+        skewMs > 0 ? 'duplicate (an hour ahead)' : 'duplicate (an hour behind)',
+        { skewMs },
+      )
+      await duplicate.execute()
+      await duplicate.leave()
+    }
+    fired()
+  },
+}
+
+/** The reaper comes by when the key is old by any measure, and not finished. */
+export const reaper: Fault = {
+  id: 'reaper',
+  title: 'reaper a year later',
+  appliesTo: (position) => isBoundary(position),
+  async strike({ scene, fired }) {
+    await scene.passTime(LONG_TIME_MS, 'a year and more passes')
+    const reaping = new Actor(scene, 'reaper')
+    await reaping.reap()
+    await reaping.leave()
+    await scene.passTime(-LONG_TIME_MS, 'and is taken back')
+    fired()
+  },
+}

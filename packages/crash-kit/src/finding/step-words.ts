@@ -1,0 +1,143 @@
+/**
+ * What a step does, to stand after `before` or `after`. `{phase}` is the phase, `{nth}` the occurrence; without the
+ * latter, a second occurrence gets ` the 2nd time` behind it.
+ */
+export interface StepWords {
+  readonly what: string
+  /**
+   * Whether it has to be said where: `in ride_created, before COMMIT`. `phase`: the words name the phase themselves.
+   * Else the name of the only connection on which it need not be said.
+   */
+  readonly place: 'transaction' | 'phase' | Connection
+}
+
+/** Names that sessions have instead of a phase's. */
+type Connection =
+  | 'reserve'
+  | 'renewal'
+  | 'raise'
+  | 'give_back'
+  | 'completer'
+  | 'relay'
+  | 'reaper'
+  | 'operator'
+  | 'doctor'
+  | 'migrate'
+
+/** Where that is, for steps that are at home elsewhere. */
+export const CONNECTION_WORDS: ReadonlyMap<string, string> = new Map<Connection, string>([
+  ['reserve', 'in the reservation'],
+  ['renewal', 'in the lease keeper'],
+  ['raise', 'while the fence was raised'],
+  ['give_back', 'at the end of the run'],
+  ['completer', 'in the completer'],
+  ['relay', 'in the relay'],
+  ['reaper', 'in the reaper'],
+  ['operator', 'in the operator'],
+  ['doctor', 'in the doctor'],
+  ['migrate', 'in migrate'],
+])
+
+/** Every step that the core has. A test reads its sources and fails when one is not here. */
+export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
+  // Inside a phase's transaction.
+  ...at('transaction', {
+    begin: 'BEGIN',
+    query: 'its {nth} query',
+    insert_staged_job: 'its {nth} job was staged',
+    index_scans_only: 'sequential scans were turned off',
+    advance_key: 'its recovery point was written',
+    finish_key: 'the response was written',
+    commit: 'COMMIT',
+    rollback: 'ROLLBACK',
+  }),
+  // Around a phase.
+  ...at('phase', {
+    skip_phase: '{phase} was skipped',
+    declare_call: 'the call of {phase} was declared',
+    call: '{phase} was called',
+    reconcile: 'the provider was asked about {phase}',
+  }),
+  // Getting, keeping and giving back a key.
+  ...at('reserve', {
+    insert_key: 'the key was reserved',
+    find_key: 'the key was looked up',
+    find_key_by_id: 'the key was looked up by its id',
+    take_over_key: 'the key was taken over',
+    give_up_key: 'the key was given up',
+  }),
+  ...at('renewal', { renew_leases: 'the lease was renewed' }),
+  ...at('raise', { raise_fence: 'the fence was raised' }),
+  ...at('give_back', {
+    release_key: 'the key was given back',
+    forget_key: 'the key was forgotten',
+    mark_stuck: 'the key was marked as stuck',
+  }),
+  // Beside requests.
+  ...at('completer', {
+    find_abandoned_keys: 'the completer looked for abandoned keys',
+    forget_abandoned_keys: 'the completer deleted abandoned keys',
+  }),
+  ...at('relay', {
+    claim_jobs: 'the relay claimed its jobs',
+    delete_jobs: 'the relay deleted what it had delivered',
+    return_jobs: 'the relay gave back what it had not delivered',
+  }),
+  ...at('reaper', {
+    reap_keys: 'the reaper deleted expired keys',
+    find_expired_keys: 'the reaper looked for expired keys',
+    reap_these_keys: 'the reaper deleted the expired keys that it had found',
+    put_off_keys: 'the reaper put off keys that it could not delete',
+    reap_effects: 'the reaper deleted old effects',
+  }),
+  // People's work.
+  ...at('operator', {
+    resume_key: 'an operator resumed the key',
+    take_lease_away: 'an operator took the lease away',
+    abandon_key: 'an operator abandoned the key',
+    is_noted: 'a note was looked for',
+    note_reap: 'the reaping was noted',
+    find_interventions: 'interventions were read',
+    find_effects_of_key: 'the effects of the key were read',
+    find_effects: 'effects were read',
+    find_jobs_of_key: 'the jobs of the key were read',
+    find_dead_jobs: 'dead jobs were read',
+    requeue_these_jobs: 'chosen dead jobs were put back',
+    requeue_dead_jobs: 'dead jobs were put back',
+    read_clock: "the database's clock was read",
+    list_running: 'running keys were listed',
+    list_stuck: 'stuck keys were listed',
+    list_finished: 'finished keys were listed',
+    group_unfinished: 'unfinished keys were grouped',
+    group_stuck: 'stuck keys were grouped',
+    find_overdue: 'overdue keys were looked for',
+    count_rows: 'rows were counted',
+    count_unfinished: 'unfinished keys were counted',
+    has_keys_of: 'keys of a pipeline were looked for',
+    find_versions: 'versions in use were read',
+  }),
+  ...at('doctor', {
+    read_server: "the server's settings were read",
+    has_history: 'the list of migrations was looked for',
+    read_version: 'the version of the tables was read',
+    read_indexes: 'the indexes were read',
+    read_references: 'references to keys were read',
+    read_table_care: "the key table's statistics were read",
+  }),
+  ...at('migrate', {
+    migrate_lock: 'the lock of migrations was taken',
+    migrate_look: 'the schema was looked at',
+    migrate_schema: 'the schema was created',
+    migrate_history: 'the list of migrations was created',
+    migrate_version: 'the list of migrations was read',
+    migrate_step: 'a migration was run',
+    migrate_record: 'a migration was listed',
+  }),
+])
+
+function at(
+  place: StepWords['place'],
+  words: Readonly<Record<string, string>>,
+): (readonly [step: string, StepWords])[] {
+  return Object.entries(words).map(([step, what]) => [step, { what, place }])
+}

@@ -1,0 +1,76 @@
+import type { EngineOptions, JsonValue, Pipeline } from '@pawl/core'
+import { checkFunction, checkKnownOptions, invalidOption, type OptionOwner } from '@pawl/core/internal'
+import type { Pool } from 'pg'
+import type { Prepare } from './database/kit-database.js'
+import { type ChildOptions, checkChildOptions } from './process/child-options.js'
+import type { FakeProvider } from './provider/fake-provider.js'
+
+/**
+ * What a kit needs to know.
+ *
+ * @example
+ * const provider = fakeProvider()
+ * const kit = crashKit({ pipeline: createRideWith(provider), pool, provider, request: { scope: 'rider-1', input } })
+ */
+export interface CrashKitOptions<DB, Input> {
+  /**
+   * The pipeline under test. A function is called for each engine anew, and after `provider` listens: what a pipeline
+   * keeps in its closure is then not there after a crash.
+   */
+  readonly pipeline: Pipeline<DB, Input> | (() => Pipeline<DB, Input>)
+  /** Says which database: the kit opens connections of its own, in schemas of its own. Default: a PostgreSQL of its own. */
+  readonly pool?: Pool
+  /** What the pipeline's calls go to. Without one, faults of the provider cannot be tried. */
+  readonly provider?: FakeProvider
+  /** The request that every case sends, under a key of its own. It has to end in a response when nothing goes wrong. */
+  readonly request: {
+    readonly scope: string
+    readonly input: NoInfer<Input>
+    readonly fingerprint?: JsonValue | Uint8Array
+  }
+  /**
+   * Creates your tables in the kit's schema, which is first in the search path of `pool`. Default: the tables that your
+   * pool sees are copied, with their rows; triggers, views and policies are not.
+   */
+  readonly prepare?: Prepare
+  /** How processes of their own get the pipeline, for `exhaustive({ mode: 'process' })`. */
+  readonly child?: ChildOptions
+  /** As for `createEngine`, where your application says something there. */
+  readonly engine?: Omit<Partial<EngineOptions<DB>>, 'pool' | 'pipelines' | 'schema'>
+  /**
+   * What else may differ from a run without faults, besides ids and times, as paths: `tables.rides.position`,
+   * `response.body.token`, `jobs.payload.*`.
+   */
+  readonly ignore?: readonly string[]
+}
+
+const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'crashKit' }
+const OPTION_NAMES = [
+  'pipeline',
+  'pool',
+  'provider',
+  'request',
+  'prepare',
+  'child',
+  'engine',
+  'ignore',
+] as const satisfies readonly (keyof CrashKitOptions<unknown, unknown>)[]
+
+export function checkKitOptions(options: CrashKitOptions<never, never>): void {
+  checkKnownOptions(OWNER, options, OPTION_NAMES)
+  const { pipeline, pool, request, prepare, child, ignore } = options as Partial<
+    CrashKitOptions<never, never>
+  >
+  const isPipeline = typeof pipeline === 'function' || typeof pipeline?.describe === 'function'
+  if (!isPipeline)
+    throw invalidOption(OWNER, 'pipeline', pipeline, 'a pipeline, or a function that gives one')
+  if (pool !== undefined && typeof (pool as Partial<Pool>).connect !== 'function')
+    throw invalidOption(OWNER, 'pool', pool, 'a pg.Pool')
+  if (typeof request?.scope !== 'string' || !('input' in request))
+    throw invalidOption(OWNER, 'request', request, '{ scope, input }')
+  checkKnownOptions({ ...OWNER, where: 'crashKit: request' }, request, ['scope', 'input', 'fingerprint'])
+  if (prepare !== undefined) checkFunction(OWNER, 'prepare', prepare)
+  if (child !== undefined) checkChildOptions(child)
+  if (ignore !== undefined && !(Array.isArray(ignore) && ignore.every((path) => typeof path === 'string')))
+    throw invalidOption(OWNER, 'ignore', ignore, 'a list of paths')
+}

@@ -1,0 +1,181 @@
+import type { Theatre } from './cast/scene.js'
+import { discover, type Discovery } from './explore/discover.js'
+import { type ExhaustiveOptions, type Mode, readExhaustiveOptions } from './explore/exhaustive-options.js'
+import { Explorer, type PlannedCase } from './explore/explorer.js'
+import { Coverage } from './finding/coverage.js'
+import { parseReplay, type Replay } from './finding/replay-line.js'
+import { type CrashKitOptions, checkKitOptions } from './kit-options.js'
+import { KitError } from './kit-error.js'
+import { CASE_TIMEOUT_MS } from './limits.js'
+import { type OpenTheatre, openTheatre } from './open-theatre.js'
+import { checkChild } from './process/check-child.js'
+import { race } from './races/race.js'
+import { type RaceOptions, readRaceOptions } from './races/race-options.js'
+import { type Runner, currentRunner } from './runner.js'
+
+/**
+ * Crash tests of one pipeline. At the top of a vitest file, or in a `describe`, each method declares tests, one per case;
+ * inside of a test it runs them there, and throws a `Finding`.
+ */
+export interface CrashKit {
+  /**
+   * Runs the request once without faults to see every position it passes, then once for every position and fault.
+   *
+   * @example
+   * await kit.exhaustive({ faults: ['crash', 'lostCommitAck', 'providerTimeout'], depth: 2 })
+   *
+   * @example
+   * // Real processes, ended by SIGKILL:
+   * await kit.exhaustive({ faults: ['crash'], mode: 'process' })
+   */
+  exhaustive(options?: ExhaustiveOptions): Promise<void>
+  /**
+   * Several actors race for one key, in many orders, one of them moving at a time.
+   *
+   * @example
+   * await kit.races({ actors: ['client', 'duplicate', 'completer', 'zombie'], runs: 200 })
+   */
+  races(options?: RaceOptions): Promise<void>
+  /**
+   * Runs one case again: the line that a finding ends with.
+   *
+   * @example
+   * await kit.replay('crash@charge_created/call#1:after')
+   */
+  replay(line: string): Promise<void>
+  /** Cases and races run so far. */
+  readonly casesRun: number
+  /** What was planned and what fired, as a table. */
+  coverage(): string
+  /** Drops the kit's schemas and ends its connections. Where vitest runs the tests, it is done at their end. */
+  close(): Promise<void>
+}
+
+/**
+ * Tests that a pipeline survives crashes, on a real PostgreSQL.
+ *
+ * @example
+ * const kit = crashKit({ pipeline: createRide, pool, provider, request: { scope: 'rider-1', input: { amount: 1_200 } } })
+ * await kit.exhaustive({ faults: ['crash', 'throw', 'lostCommitAck', 'providerTimeout'], depth: 2 })
+ * await kit.races({ actors: ['client', 'duplicate', 'completer', 'reaper', 'zombie'], runs: 200 })
+ */
+export function crashKit<DB, Input>(options: CrashKitOptions<DB, Input>): CrashKit {
+  checkKitOptions(options as unknown as CrashKitOptions<never, never>)
+  return new RunningKit(options as unknown as CrashKitOptions<never, never>)
+}
+
+class RunningKit implements CrashKit {
+  readonly #options: CrashKitOptions<never, never>
+  readonly #coverage = new Coverage()
+  #open: Promise<OpenTheatre> | null = null
+  #discovery: Promise<Discovery> | null = null
+  #childChecked: Promise<void> | null = null
+  #casesRun = 0
+
+  constructor(options: CrashKitOptions<never, never>) {
+    this.#options = options
+  }
+
+  get casesRun(): number {
+    return this.#casesRun
+  }
+
+  coverage(): string {
+    return this.#coverage.render()
+  }
+
+  async exhaustive(options: ExhaustiveOptions = {}): Promise<void> {
+    const { provider, child } = this.#options
+    const has = { hasProvider: provider !== undefined, hasChild: child !== undefined }
+    const { faults, depth, mode } = readExhaustiveOptions(options, has)
+    const runner = await this.#runner()
+    const { theatre, discovery } = await this.#prepared(mode)
+    const explorer = new Explorer(theatre, discovery, faults, this.#coverage)
+    for (const { text } of discovery.positions) this.#coverage.addReached(text)
+    await runner.group(
+      `${theatre.shape.name} survives${mode === 'process' ? ' SIGKILL' : ''}`,
+      async (test) => {
+        for (const first of explorer.firstCases()) {
+          await test(first.title, CASE_TIMEOUT_MS, async () => void (await this.#run(explorer, first)))
+          if (depth === 1) continue
+          await test(`${first.title}, then any fault in its recovery`, CASE_TIMEOUT_MS * 5, async () => {
+            const result = await this.#run(explorer, first)
+            for (const second of explorer.secondCases(first, result)) await this.#run(explorer, second)
+          })
+        }
+        await test('every planned fault fired', CASE_TIMEOUT_MS, async () => {
+          this.#coverage.assertComplete()
+          runner.say(this.#coverage.render())
+        })
+      },
+    )
+  }
+
+  async races(options: RaceOptions = {}): Promise<void> {
+    const wanted = readRaceOptions(options)
+    const runner = await this.#runner()
+    const title = `races of ${wanted.actors.join(', ')} (${wanted.runs} runs, seed ${wanted.seed})`
+    await runner.test(title, CASE_TIMEOUT_MS + wanted.runs * CASE_TIMEOUT_MS, async () => {
+      const { theatre, discovery } = await this.#prepared()
+      await race(theatre, discovery, wanted, () => this.#casesRun++)
+    })
+  }
+
+  async replay(line: string): Promise<void> {
+    const replay = parseReplay(line)
+    const runner = await this.#runner()
+    await runner.test(`replay of ${line}`, CASE_TIMEOUT_MS * 5, async () => {
+      const { theatre, discovery } = await this.#prepared(modeOf(replay))
+      switch (replay.kind) {
+        case 'plan': {
+          const explorer = new Explorer(theatre, discovery, [], new Coverage())
+          await this.#run(explorer, explorer.named(replay.plan))
+          return
+        }
+        case 'races': {
+          const { kind: _kind, ...wanted } = replay
+          await race(theatre, discovery, readRaceOptions(wanted as RaceOptions), () => this.#casesRun++)
+        }
+      }
+    })
+  }
+
+  async close(): Promise<void> {
+    const open = this.#open
+    this.#open = null
+    this.#discovery = null
+    this.#childChecked = null
+    await (await open)?.close()
+  }
+
+  #run(explorer: Explorer, planned: PlannedCase) {
+    this.#casesRun++
+    return explorer.run(planned)
+  }
+
+  async #runner(): Promise<Runner> {
+    return currentRunner(() => this.close())
+  }
+
+  async #prepared(
+    mode: Mode = 'in-process',
+  ): Promise<{ readonly theatre: Theatre; readonly discovery: Discovery }> {
+    this.#open ??= openTheatre(this.#options)
+    const { theatre, children } = await this.#open
+    this.#discovery ??= discover(theatre, this.#options.ignore ?? [])
+    const discovery = await this.#discovery
+    if (mode === 'in-process') return { theatre, discovery }
+    if (children === null)
+      throw new KitError(
+        'PAWL_KIT_CHILD',
+        'What is to run in a process of its own needs `child` of crashKit.',
+      )
+    this.#childChecked ??= checkChild(theatre, children, discovery)
+    await this.#childChecked
+    return { theatre: { ...theatre, children }, discovery }
+  }
+}
+
+function modeOf(replay: Replay): Mode {
+  return (replay.kind === 'plan' ? replay.mode : undefined) ?? 'in-process'
+}

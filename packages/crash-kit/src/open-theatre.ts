@@ -1,0 +1,71 @@
+import type { EngineOptions, Pipeline } from '@pawl/core'
+import { readDefinition } from '@pawl/core/internal'
+import { Pools } from './cast/pools.js'
+import type { Theatre } from './cast/scene.js'
+import { KitDatabase } from './database/kit-database.js'
+import type { PipelineShape } from './history.js'
+import type { CrashKitOptions } from './kit-options.js'
+import { checkChildOptions } from './process/child-options.js'
+import { Children } from './process/children.js'
+import { controlsOf } from './provider/fake-provider.js'
+
+/** A theatre, and how it is taken down. */
+export interface OpenTheatre {
+  readonly theatre: Theatre
+  /** What attempts that run in processes of their own need; null where crashKit was given no `child`. */
+  readonly children: Children | null
+  close(): Promise<void>
+}
+
+/** What core takes when nobody says otherwise. */
+const DEFAULT_MAX_ATTEMPTS = 10
+
+export async function openTheatre(options: CrashKitOptions<never, never>): Promise<OpenTheatre> {
+  const { pool = null, provider, request, prepare = null } = options
+  await provider?.start()
+  const controls = provider === undefined ? null : controlsOf(provider)
+  const database = await KitDatabase.open({ pool, prepare })
+  const pools = new Pools(database)
+  const children =
+    options.child === undefined ? null : new Children(checkChildOptions(options.child), provider?.url ?? null)
+  const rejections: unknown[] = []
+  const onRejection = (reason: unknown): void => void rejections.push(reason)
+  process.on('unhandledRejection', onRejection)
+  const pipeline = () =>
+    typeof options.pipeline === 'function' ? options.pipeline() : (options.pipeline as Pipeline<never, never>)
+  const engine = (options.engine ?? {}) as Partial<EngineOptions<never>>
+  return {
+    theatre: {
+      database,
+      provider: controls,
+      pools,
+      pipeline,
+      shape: shapeOf(pipeline(), engine),
+      engine,
+      request,
+      rejections,
+      children: null,
+    },
+    children,
+    async close() {
+      process.off('unhandledRejection', onRejection)
+      await children?.close()
+      await pools.close()
+      await database.close()
+      await provider?.close()
+    },
+  }
+}
+
+function shapeOf(pipeline: Pipeline<never, never>, engine: Partial<EngineOptions<never>>): PipelineShape {
+  const { name, version, phases, settings } = readDefinition(pipeline)
+  return {
+    name,
+    version,
+    points: ['started', ...phases.map((phase) => phase.name), 'finished'],
+    foreign: phases.flatMap((phase) =>
+      phase.kind === 'foreign' ? [{ phase: phase.name, guarantee: phase.guarantee }] : [],
+    ),
+    maxAttempts: settings.maxAttempts ?? engine.defaults?.maxAttempts ?? DEFAULT_MAX_ATTEMPTS,
+  }
+}

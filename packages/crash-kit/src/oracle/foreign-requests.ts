@@ -1,0 +1,86 @@
+import type { History, PipelineShape, ProviderRequest, Violation } from '../history.js'
+import { incarnations } from './key-writes.js'
+import { shown } from './same-json.js'
+import { isStateChanging } from './state-changing.js'
+
+/** Lints: how a pipeline has to talk to its provider, so that it can be resumed. */
+export function foreignRequests(history: History, shape: PipelineShape): Violation[] {
+  return [
+    ...inCalls(history),
+    ...onePerCall(history),
+    ...withTheirKey(history, shape),
+    ...sameEachTime(history),
+  ]
+}
+
+const lint = (title: string, detail: string): Violation => ({ rule: 'lint', title, detail })
+
+const changing = ({ requests }: History): ProviderRequest[] => requests.filter(isStateChanging)
+
+const saying = ({ method, path, actor, phase }: ProviderRequest): string =>
+  `${actor ?? 'Somebody'} sent ${method} ${path}${phase === null ? '' : ` in '${phase}'`}`
+
+function inCalls(history: History): Violation[] {
+  return changing(history).flatMap((request) => {
+    if (request.inTransaction) {
+      const detail = `${saying(request)} while the phase's transaction was open: a rollback does not take it back.`
+      return [lint('no foreign request is made inside a transaction', detail)]
+    }
+    if (request.phase !== null) return []
+    const detail = `${saying(request)} outside of every call: nothing records it, and a resume may send it again.`
+    return [lint('no foreign request is made outside of a call', detail)]
+  })
+}
+
+/** A request belongs to the last call that its actor began before. */
+function onePerCall(history: History): Violation[] {
+  const groups = new Map<string, ProviderRequest[]>()
+  for (const request of changing(history)) {
+    const { actor, phase, tick, inTransaction } = request
+    const begun = history.calls.filter(
+      (call) => call.actor === actor && call.phase === phase && call.tick <= tick,
+    )
+    if (begun.length === 0 || inTransaction) continue
+    const call = JSON.stringify([actor, phase, begun.length])
+    groups.set(call, [...(groups.get(call) ?? []), request])
+  }
+  return [...groups.values()].flatMap(([first, ...more]) => {
+    if (first === undefined || more.length === 0) return []
+    const others = more.map(({ method, path }) => `${method} ${path}`).join(', ')
+    const detail = `${saying(first)}, and in the same call ${others}: only one of them can be settled.`
+    return [lint('no two foreign requests are made in one call', detail)]
+  })
+}
+
+function withTheirKey(history: History, { foreign }: PipelineShape): Violation[] {
+  const keyed = new Set(foreign.filter(({ guarantee }) => guarantee === 'keyed').map(({ phase }) => phase))
+  return changing(history)
+    .filter(({ phase, idempotencyKey }) => phase !== null && keyed.has(phase) && idempotencyKey === null)
+    .map((request) => {
+      const detail = `${saying(request)} without the idempotencyKey that call was given: the provider key was not sent.`
+      return lint('a keyed phase sends its provider key', detail)
+    })
+}
+
+/** A key that was forgotten and sent again is another request, and only its provider knows for how long it is not. */
+function sameEachTime(history: History): Violation[] {
+  if (incarnations(history).length > 1) return []
+  const firsts = new Map<string, ProviderRequest>()
+  return changing(history).flatMap((request) => {
+    if (request.idempotencyKey === null) return []
+    const first = firsts.get(request.idempotencyKey)
+    if (first === undefined) firsts.set(request.idempotencyKey, request)
+    const difference = first === undefined ? null : differenceOf(first, request)
+    if (difference === null) return []
+    const detail = `${saying(request)} under a provider key that had been sent before, and ${difference}.`
+    return [lint('an outbound request does not differ between attempts under the same provider key', detail)]
+  })
+}
+
+function differenceOf(first: ProviderRequest, then: ProviderRequest): string | null {
+  if (first.method !== then.method) return `its method had been ${first.method}`
+  if (first.path !== then.path) return `its path had been ${first.path}`
+  return first.body === then.body
+    ? null
+    : `its body was ${shown(then.body)}, where it had been ${shown(first.body)}`
+}

@@ -1,0 +1,78 @@
+import type { History, PipelineShape, Violation } from '../history.js'
+import { type CleanRun, compareWithClean } from './clean-run.js'
+import { everyKeyEnds } from './every-key-ends.js'
+import { finalAnswers } from './final-answers.js'
+import { foreignRequests } from './foreign-requests.js'
+import { forwardOnly } from './forward-only.js'
+import { growingFences } from './growing-fences.js'
+import { impostors } from './impostors.js'
+import { lastStates } from './key-writes.js'
+import { nothingLeft } from './nothing-left.js'
+import { oneEffect } from './one-effect.js'
+import { oneHolder } from './one-holder.js'
+import { phaseTransactions } from './phase-transactions.js'
+import { pinnedVersion } from './pinned-version.js'
+import { providerKeys } from './provider-keys.js'
+import { reapedWhenExpired } from './reaped-when-expired.js'
+import { sameResponse } from './same-response.js'
+import { stagedJobs } from './staged-jobs.js'
+import { toldTruth } from './told-truth.js'
+import { toldWithoutAFault } from './told-without-a-fault.js'
+
+type Rule = (history: History, shape: PipelineShape, clean: CleanRun | null) => Violation[]
+
+const RULES: readonly Rule[] = [
+  oneHolder, // I1
+  oneEffect, // I2
+  sameResponse, // I3
+  phaseTransactions, // I4
+  growingFences, // I5
+  forwardOnly, // I6
+  finalAnswers, // I7
+  providerKeys, // I8
+  reapedWhenExpired, // I9
+  pinnedVersion, // I10
+  impostors, // I12
+  stagedJobs, // I13
+  nothingLeft, // I14
+  everyKeyEnds, // L1
+  toldTruth,
+  toldWithoutAFault,
+  foreignRequests, // lints
+]
+
+/** What the judge has to be told besides. */
+export interface JudgeOptions {
+  /** A fault has struck after which a key may rightly wait for a person. Default: where its guarantee says so. */
+  readonly mayBeStuck?: boolean
+}
+
+/** Every rule that did not hold. Empty: all held. Without a clean run, nothing is compared with one. */
+export function judge(
+  history: History,
+  shape: PipelineShape,
+  clean: CleanRun | null,
+  options: JudgeOptions = {},
+): Violation[] {
+  const { mayBeStuck = isStuckByGuarantee(history, shape) } = options
+  return [
+    ...RULES.flatMap((rule) => rule(history, shape, clean)),
+    ...(clean === null ? [] : compareWithClean(clean, history, { mayBeStuck })),
+  ]
+}
+
+/** Whether a call was interrupted that may not be repeated, or not that late. */
+function isStuckByGuarantee(history: History, { points, foreign }: PipelineShape): boolean {
+  const stuck = [...lastStates(history).values()].filter(({ state }) => state.status === 'stuck')
+  return (
+    stuck.length > 0 &&
+    stuck.every(({ state: { recoveryPoint, stuckReason } }) => {
+      const next = points[points.indexOf(recoveryPoint) + 1]
+      const guarantee = foreign.find(({ phase }) => phase === next)?.guarantee
+      return (
+        (guarantee === 'at_most_once' && stuckReason === 'unknown_outcome') ||
+        (guarantee === 'keyed' && stuckReason === 'window_passed')
+      )
+    })
+  )
+}

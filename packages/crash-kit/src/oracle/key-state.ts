@@ -1,0 +1,70 @@
+import type { Row } from '../history.js'
+import { isSameJson } from './same-json.js'
+
+/** One recovery point reached: which, under which fence. */
+export interface TrailEntry {
+  readonly p: string
+  readonly f: number
+}
+
+/** What the rules read of a key's row. */
+export interface KeyState {
+  readonly row: Row
+  readonly id: string
+  /** Scope and key: unique among the rows that are there. */
+  readonly name: string
+  readonly version: number
+  readonly definitionHash: string
+  readonly recoveryPoint: string
+  readonly status: string
+  readonly stuckReason: string | null
+  readonly fence: number
+  readonly holder: string
+  readonly leaseUntilMs: number | null
+  readonly attempts: number
+  readonly effectEpoch: number
+  readonly trail: readonly TrailEntry[]
+  readonly expiresMs: number | null
+}
+
+export function readKey(row: Row): KeyState {
+  return {
+    row,
+    id: textIn(row, 'id'),
+    name: JSON.stringify([row['scope'], row['key']]),
+    version: Number(row['version']),
+    definitionHash: textIn(row, 'definition_hash'),
+    recoveryPoint: textIn(row, 'recovery_point'),
+    status: textIn(row, 'status'),
+    stuckReason: row['stuck_reason'] == null ? null : textIn(row, 'stuck_reason'),
+    fence: Number(row['fence']),
+    holder: textIn(row, 'holder'),
+    leaseUntilMs: timeIn(row, 'lease_until'),
+    attempts: Number(row['attempts']),
+    effectEpoch: Number(row['effect_epoch']),
+    trail: (row['trail'] ?? []) as unknown as readonly TrailEntry[],
+    expiresMs: timeIn(row, 'expires_at'),
+  }
+}
+
+/** Names of the columns in which two versions of a row differ. */
+export function changedColumns(before: Row, after: Row): string[] {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)])
+  return [...names].filter((name) => !isSameJson(before[name], after[name]))
+}
+
+/** Where a key is, as a violation says it. */
+export function whereIs({ recoveryPoint, fence }: KeyState): string {
+  return `at '${recoveryPoint}' under fence ${fence}`
+}
+
+export function textIn(row: Row, column: string): string {
+  const value = row[column]
+  return typeof value === 'string' ? value : ''
+}
+
+/** PostgreSQL's microseconds are cut off, on both sides of every comparison. */
+function timeIn(row: Row, column: string): number | null {
+  const value = row[column]
+  return typeof value === 'string' ? Date.parse(value) : null
+}

@@ -1,0 +1,73 @@
+import type { CallMade, History, PipelineShape, ProviderRequest, Violation } from '../history.js'
+import { raisedEpochs } from './raised-epochs.js'
+import { timesForgotten } from './reaped-when-expired.js'
+import { isStateChanging } from './state-changing.js'
+
+/** I2: a phase has one effect at the provider, by the provider's own books. */
+export function oneEffect(history: History, shape: PipelineShape): Violation[] {
+  return [
+    ...shape.foreign.flatMap(({ phase, guarantee }) => {
+      const requests = requestsOf(history, phase)
+      const twice = effectsOf(history, phase, requests)
+      return guarantee === 'at_most_once' ? [...twice, ...attemptsOf(history, shape, phase, requests)] : twice
+    }),
+    ...callsRepeated(history),
+  ]
+}
+
+/** A request that lost its actor on the way is known by its key. */
+function requestsOf({ requests, calls }: History, phase: string): ProviderRequest[] {
+  const keys = new Set(calls.filter((call) => call.phase === phase).map((call) => call.idempotencyKey))
+  return requests.filter(
+    (request) =>
+      isStateChanging(request) &&
+      (request.phase === phase ||
+        (request.phase === null && request.idempotencyKey !== null && keys.has(request.idempotencyKey))),
+  )
+}
+
+function effectsOf(history: History, phase: string, requests: readonly ProviderRequest[]): Violation[] {
+  const executed = requests.filter((request) => request.executed)
+  if (executed.length <= 1 + timesForgotten(history)) return []
+  const detail = `The provider executed ${executed.length} requests of '${phase}': ${listOf(executed)}.`
+  return [{ rule: 'I2', title: 'a phase has at most one effect at the provider', detail }]
+}
+
+function attemptsOf(
+  history: History,
+  shape: PipelineShape,
+  phase: string,
+  requests: readonly ProviderRequest[],
+): Violation[] {
+  const allowed = 1 + timesForgotten(history) + raisedEpochs(history, shape, phase)
+  if (requests.length <= allowed) return []
+  const detail = `The provider got ${requests.length} requests of '${phase}', which may not be repeated: ${listOf(requests)}.`
+  return [{ rule: 'I2', title: 'an at_most_once phase makes at most one attempt', detail }]
+}
+
+function listOf(requests: readonly ProviderRequest[]): string {
+  return requests
+    .map(({ actor, method, path, idempotencyKey }) => {
+      const key = idempotencyKey === null ? 'without a key' : `under key ${idempotencyKey}`
+      return `${method} ${path} by ${actor ?? 'somebody unknown'} ${key}`
+    })
+    .join('; ')
+}
+
+/** A conflict repeats the transaction that settles a call, never the call. */
+function callsRepeated({ calls }: History): Violation[] {
+  const violations: Violation[] = []
+  const last = new Map<string, CallMade['kind']>()
+  for (const { execution, phase, kind, actor } of calls.toSorted((a, b) => a.tick - b.tick)) {
+    const where = JSON.stringify([execution, phase])
+    if (kind === 'call' && last.get(where) === 'call') {
+      violations.push({
+        rule: 'I2',
+        title: 'a call is never repeated by a conflict of its transaction',
+        detail: `${actor} made the call of '${phase}' a second time in one execution, without asking the provider in between.`,
+      })
+    }
+    last.set(where, kind)
+  }
+  return violations
+}

@@ -1,0 +1,33 @@
+import { type History, KIT, type Violation } from '../history.js'
+import { whereIs } from './key-state.js'
+import { type KeyDelete, keyWrites } from './key-writes.js'
+
+/** I9: a key is deleted only when it is finished, and its time is over. */
+export function reapedWhenExpired(history: History): Violation[] {
+  return deletions(history).flatMap((write) => {
+    const { before, actor, atMs } = write
+    if (isDue(write)) return []
+    const left =
+      before.expiresMs === null ? 'without an end' : `for ${before.expiresMs - Math.floor(atMs)} ms more`
+    const detail =
+      before.status === 'finished'
+        ? `${actor} deleted the finished key ${before.id}, which was to be kept ${left}.`
+        : `${actor} deleted the key ${whereIs(before)}, which was ${before.status}.`
+    return [{ rule: 'I9', title: 'a key is deleted only when it is finished and expired', detail }]
+  })
+}
+
+/** How often the key was rightly forgotten: from then on, the same request is a new one. */
+export function timesForgotten(history: History): number {
+  return deletions(history).filter(isDue).length
+}
+
+function deletions(history: History): KeyDelete[] {
+  return keyWrites(history).filter(
+    (write): write is KeyDelete => write.op === 'DELETE' && write.actor !== KIT,
+  )
+}
+
+function isDue({ before, atMs }: KeyDelete): boolean {
+  return before.status === 'finished' && before.expiresMs !== null && before.expiresMs <= atMs
+}

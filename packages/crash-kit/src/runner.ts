@@ -1,0 +1,43 @@
+/** What declares a test, or runs it at once. */
+export type DeclareTest = (title: string, timeoutMs: number, run: () => Promise<void>) => Promise<void>
+
+/** Where cases run: as tests of vitest that are being declared, or right here. */
+export interface Runner {
+  readonly test: DeclareTest
+  group(title: string, declare: (test: DeclareTest) => Promise<void>): Promise<void>
+  /** Tells the person who runs the tests. */
+  say(text: string): void
+}
+
+/** Runs everything at once; the first finding ends it. */
+const HERE: Runner = {
+  test: (_title, _timeoutMs, run) => run(),
+  group: (_title, declare) => declare(HERE.test),
+  say: () => {},
+}
+
+/** `atEnd` is called when vitest has run the tests. */
+export async function currentRunner(atEnd: () => Promise<void>): Promise<Runner> {
+  const vitest = await import('vitest').catch(() => null)
+  if (vitest === null || isInTest(vitest)) return HERE
+  vitest.afterAll(atEnd)
+  const test: DeclareTest = async (title, timeout, run) => {
+    vitest.test(title, { timeout }, run)
+  }
+  return {
+    test,
+    async group(title, declare) {
+      // Not in the callback: what declares may have to wait, and the order of tests is that of the calls.
+      const declared: Parameters<DeclareTest>[] = []
+      await declare(async (...each) => void declared.push(each))
+      vitest.describe.sequential(title, () => {
+        for (const [name, timeout, run] of declared) vitest.test(name, { timeout }, run)
+      })
+    },
+    say: (text) => console.log(text),
+  }
+}
+
+function isInTest({ expect }: typeof import('vitest')): boolean {
+  return expect.getState().currentTestName !== undefined
+}

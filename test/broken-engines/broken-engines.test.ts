@@ -1,0 +1,44 @@
+import { afterAll, describe, expect, test } from 'vitest'
+import { findWeakness } from './find-weakness.js'
+import { loadUnbroken, loadVariant } from './load-variant.js'
+import { RIDES } from './rides.js'
+import type { NeededRide, Search } from './variant.js'
+import { VARIANTS } from './variants.js'
+import { WRONG_RIDES } from './wrong-rides.js'
+
+const found: string[] = []
+afterAll(() => console.log(found.join('\n')))
+
+describe('the kit finds every broken engine', () => {
+  test.each(VARIANTS)('$name: $broken', async ({ name, ride, search, expected }) => {
+    const { finding, cases } = await findWeakness(await loadVariant(name), RIDES[ride], search)
+    const rules = finding?.violations.map(({ rule }) => rule) ?? []
+    expect(rules).toSatisfy(
+      (seen: string[]) => expected.some((rule) => seen.includes(rule)),
+      finding?.message,
+    )
+    found.push(`${name}: ${[...new Set(rules)].join(', ')}, found by case ${Math.max(cases, 1)}`)
+  })
+})
+
+describe('and every wrong ride', () => {
+  test.each(WRONG_RIDES)('$name: $wrong', async ({ rideOf, expected }) => {
+    const search: Search = { by: 'faults', faults: ['crash'], depth: 1 }
+    const { finding } = await findWeakness(await loadUnbroken(), rideOf, search)
+    const rules = finding?.violations.map(({ rule }) => rule) ?? []
+    expect(rules).toSatisfy(
+      (seen: string[]) => expected.some((rule) => seen.includes(rule)),
+      finding?.message,
+    )
+  })
+})
+
+describe('and nothing where nothing is wrong', () => {
+  const searches = new Map<string, { readonly ride: NeededRide; readonly search: Search }>(
+    VARIANTS.map(({ ride, search }) => [JSON.stringify([ride, search]), { ride, search }]),
+  )
+  test.each([...searches])('%s', async (_, { ride, search }) => {
+    const { finding } = await findWeakness(await loadUnbroken(), RIDES[ride], search)
+    expect(finding?.message).toBeUndefined()
+  })
+})

@@ -1,0 +1,60 @@
+import type { CrashKit, Finding } from '@pawl/crash-kit'
+import pg from 'pg'
+import { inject } from 'vitest'
+import { chargeAt, createRideTables, type RideOf } from './rides.js'
+import type { EngineUnderTest } from './load-variant.js'
+import type { Search } from './variant.js'
+
+/** What the kit said of an engine or a pipeline, and after how many cases. */
+export interface Searched {
+  readonly finding: Finding | null
+  readonly cases: number
+}
+
+/** As many schedules as a weakness may need that only a race shows. */
+const RACES = 400
+
+/** Lets the crash kit search for something wrong with an engine, or with a ride on it. */
+export async function findWeakness(
+  { core, kit }: EngineUnderTest,
+  rideOf: RideOf,
+  search: Search,
+): Promise<Searched> {
+  const { crashKit, fakeProvider } = await kit()
+  const provider = fakeProvider()
+  const pool = new pg.Pool({ connectionString: inject('databaseUrl') })
+  const running = crashKit({
+    pipeline: () => rideOf(core, chargeAt(provider.url)),
+    pool,
+    provider,
+    prepare: (place) => createRideTables(place.pool, place.schema, place.pawlSchema),
+    request: { scope: 'rider-1', input: { amount: 1_200 } },
+    // What a wrong ride does is for the kit to find, not for the engine to refuse.
+    engine: { strict: false },
+  })
+  try {
+    await run(running, search)
+    return { finding: null, cases: running.casesRun }
+  } catch (error) {
+    if (!isFinding(error)) throw error
+    return { finding: error, cases: running.casesRun }
+  } finally {
+    await running.close()
+  }
+}
+
+async function run(kit: CrashKit, search: Search): Promise<void> {
+  switch (search.by) {
+    case 'clean run':
+      return kit.replay('no faults')
+    case 'faults':
+      return kit.exhaustive({ faults: search.faults, depth: search.depth })
+    case 'races':
+      return kit.races({ actors: search.actors, runs: RACES })
+  }
+}
+
+/** By its name: each engine has a kit of its own, and that a class of its own. */
+function isFinding(error: unknown): error is Finding {
+  return error instanceof Error && error.name === 'Finding'
+}

@@ -1,0 +1,44 @@
+import { LOADED_KEY, type LoadedPatch } from './patch-source.js'
+import { type VariantName, variantOf } from './variants.js'
+
+export type Core = typeof import('@pawl/core')
+export type CoreInternal = typeof import('@pawl/core/internal')
+export type CrashKit = typeof import('@pawl/crash-kit')
+
+/** An engine with all that has to come from the same sources as itself. */
+export interface EngineUnderTest {
+  readonly core: Core
+  readonly internal: CoreInternal
+  /** The crash kit, on this core. Loaded when it is asked for: most tests do without. */
+  readonly kit: () => Promise<CrashKit>
+}
+
+/** Loads a broken engine, beside the right one and beside all other broken ones. */
+export async function loadVariant(name: VariantName): Promise<EngineUnderTest> {
+  const engine = await load(`?broken=${name}`)
+  const loaded = loadedPatches().filter(({ variant }) => variant === name)
+  for (const { file } of variantOf(name).replacements) {
+    if (loaded.some((each) => each.file === file)) continue
+    throw new Error(`Broken engine '${name}': ${file} was patched, but @pawl/core does not load it.`)
+  }
+  return engine
+}
+
+/** The engine as it is, in the same form. */
+export function loadUnbroken(): Promise<EngineUnderTest> {
+  return load('')
+}
+
+/** Every patched module that has run in this process. */
+export function loadedPatches(): readonly LoadedPatch[] {
+  const known = globalThis as unknown as Record<symbol, LoadedPatch[] | undefined>
+  return known[Symbol.for(LOADED_KEY)] ?? []
+}
+
+async function load(query: string): Promise<EngineUnderTest> {
+  return {
+    core: (await import(/* @vite-ignore */ `@pawl/core${query}`)) as Core,
+    internal: (await import(/* @vite-ignore */ `@pawl/core/internal${query}`)) as CoreInternal,
+    kit: async () => (await import(/* @vite-ignore */ `@pawl/crash-kit${query}`)) as CrashKit,
+  }
+}

@@ -1,0 +1,149 @@
+import type { Pipeline } from '@pawl/core'
+import type { Generated } from 'kysely'
+import type pg from 'pg'
+import type { Core } from './load-variant.js'
+import type { NeededRide } from './variant.js'
+
+export interface RideDatabase {
+  rides: {
+    id: Generated<string>
+    rider: string
+    amount: number
+    charge_id: string | null
+    return_charge_id: string | null
+    key_id: string | null
+  }
+}
+
+export interface RideInput {
+  readonly amount: number
+}
+
+/** The foreign side effect. What the provider refuses is thrown, with the answer's `status`. */
+export type Charge = (
+  request: { readonly amount: number; readonly note?: string },
+  how: { readonly idempotencyKey?: string; readonly signal?: AbortSignal },
+) => Promise<{ readonly id: string }>
+
+/** Writes a pipeline with a core: `respond` and the like have to be those of the engine that runs it. */
+export type RideOf = (core: Core, charge: Charge) => Pipeline<RideDatabase, RideInput>
+
+/** The business tables. Rides refer to their key, as the guide advises. */
+export async function createRideTables(pool: pg.Pool, schema: string, pawlSchema: string): Promise<void> {
+  await pool.query(`CREATE TABLE ${schema}.rides (
+    id uuid PRIMARY KEY DEFAULT gen_random_uuid(), rider text NOT NULL, amount integer NOT NULL, charge_id text,
+    return_charge_id text, key_id uuid REFERENCES ${pawlSchema}.idempotency_keys (id) ON DELETE SET NULL)`)
+}
+
+/** Charges over HTTP. `fields` go into every request, such as the account at a provider that others share. */
+export function chargeAt(url: string, fields: Readonly<Record<string, string>> = {}): Charge {
+  return async (request, { idempotencyKey, signal }) => {
+    const response = await fetch(`${url}/charges`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+      },
+      body: JSON.stringify({ ...request, ...fields }),
+      ...(signal === undefined ? {} : { signal }),
+    })
+    const { id } = (await response.json()) as { id: string }
+    if (response.ok) return { id }
+    throw Object.assign(new Error(`the provider answered ${response.status}`), { status: response.status })
+  }
+}
+
+/** How every ride begins. */
+export function beginRide(core: Core, name: string) {
+  return core
+    .pawl<RideDatabase>()
+    .pipeline<RideInput>({ name, version: 1 })
+    .local('ride_created', async ({ tx, input, scope, keyId }) => {
+      const ride = await tx
+        .insertInto('rides')
+        .values({ rider: scope, amount: input.amount, key_id: keyId })
+        .returning('id')
+        .executeTakeFirstOrThrow()
+      return { rideId: ride.id }
+    })
+}
+
+/** A declined card is final; a provider that is away is not, and the client may hear of it. */
+export function answerTo({ respond, retryLater }: Core, error: unknown) {
+  const { status = 0 } = error as { readonly status?: number }
+  if (status === 402) return respond(402, { code: 'card_declined' })
+  return status >= 500 ? respond(503, { code: 'try_again' }) : retryLater(error)
+}
+
+/** The ride of the design: create, charge, answer. The provider deduplicates. */
+export const rideOf: RideOf = (core, charge) =>
+  beginRide(core, 'ride')
+    .foreign('charge_created', {
+      call: ({ input, idempotencyKey, signal }) =>
+        charge({ amount: input.amount }, { idempotencyKey, signal }),
+      settle: async ({ tx, state, result }) => {
+        await tx.updateTable('rides').set({ charge_id: result.id }).where('id', '=', state.rideId).execute()
+        return { chargeId: result.id }
+      },
+      reference: (result) => result.id,
+      onError: ({ error }) => answerTo(core, error),
+    })
+    .finish(async ({ state, stage }) => {
+      await stage('send_receipt', { rideId: state.rideId })
+      return core.respond(201, { ride: state.rideId, charge: state.chargeId })
+    })
+
+/** The same with a provider that neither deduplicates nor can be asked. */
+export const atMostOnceRideOf: RideOf = (core, charge) =>
+  beginRide(core, 'at-most-once-ride')
+    .foreign('charge_created', {
+      guarantee: 'at_most_once',
+      call: ({ input, signal }) => charge({ amount: input.amount }, { signal }),
+      settle: async ({ tx, state, result }) => {
+        await tx.updateTable('rides').set({ charge_id: result.id }).where('id', '=', state.rideId).execute()
+        return { chargeId: result.id }
+      },
+      reference: (result) => result.id,
+      onError: ({ error }) => answerTo(core, error),
+    })
+    .finish(async ({ state, stage }) => {
+      await stage('send_receipt', { rideId: state.rideId })
+      return core.respond(201, { ride: state.rideId, charge: state.chargeId })
+    })
+
+/** There and back: two charges that look the same and are not. */
+export const returnRideOf: RideOf = (core, charge) =>
+  beginRide(core, 'return-ride')
+    .foreign('charge_created', {
+      call: ({ input, idempotencyKey, signal }) =>
+        charge({ amount: input.amount }, { idempotencyKey, signal }),
+      settle: async ({ tx, state, result }) => {
+        await tx.updateTable('rides').set({ charge_id: result.id }).where('id', '=', state.rideId).execute()
+        return { chargeId: result.id }
+      },
+      reference: (result) => result.id,
+      onError: ({ error }) => answerTo(core, error),
+    })
+    .foreign('return_charge_created', {
+      call: ({ input, idempotencyKey, signal }) =>
+        charge({ amount: input.amount }, { idempotencyKey, signal }),
+      settle: async ({ tx, state, result }) => {
+        const charged = { return_charge_id: result.id }
+        await tx.updateTable('rides').set(charged).where('id', '=', state.rideId).execute()
+        return { returnChargeId: result.id }
+      },
+      reference: (result) => result.id,
+      onError: ({ error }) => answerTo(core, error),
+    })
+    .finish(async ({ state, stage }) => {
+      await stage('send_receipt', { rideId: state.rideId })
+      const { rideId, chargeId, returnChargeId } = state
+      return core.respond(201, { ride: rideId, charge: chargeId, return: returnChargeId })
+    })
+
+/** The ride on which a variant's weakness shows. */
+export const RIDES: Readonly<Record<NeededRide, RideOf>> = {
+  keyed: rideOf,
+  at_most_once: atMostOnceRideOf,
+  two_calls: returnRideOf,
+}

@@ -1,0 +1,105 @@
+import type { Variant } from './variant.js'
+
+const TRANSACTION = 'runner/phase-transaction.ts'
+
+/** Engines that are wrong about what commits together, and whether it has. */
+export const TRANSACTION_VARIANTS = [
+  {
+    name: 'advance-in-its-own-transaction',
+    broken: "The phase's rows are committed before the recovery point is written.",
+    endangers: 'Rows of a phase that the key does not know of, and that are written again.',
+    replacements: [
+      {
+        file: TRANSACTION,
+        from: 'const advance = await advanceRow(run, work, store, returned)',
+        to: `await session.run(COMMIT)
+    await session.run(beginStatement(settings))
+    const advance = await advanceRow(run, work, store, returned)`,
+      },
+    ],
+    ride: 'keyed',
+    search: { by: 'clean run' },
+    foundBy:
+      'A ride is committed by a transaction that moves no recovery point: the clean run shows it. A crash ' +
+      'at ride_created/commit#1:after leaves it behind, and the recovery writes another.',
+    expected: ['I4'],
+  },
+  {
+    name: 'unknown-commit-as-failure',
+    broken: 'A COMMIT without an answer counts as failed, and the transaction is tried again.',
+    endangers: 'A holder goes on from a point that its key has left, and tells its client so.',
+    replacements: [
+      {
+        file: TRANSACTION,
+        from: 'const raised = await raiseFenceOf(run, error)',
+        to: `if (sentAt > 0) return { type: 'conflict', error }
+  const raised = await raiseFenceOf(run, error)`,
+      },
+    ],
+    ride: 'keyed',
+    search: { by: 'faults', faults: ['lostCommitAck'], depth: 1 },
+    foundBy:
+      'The answer to the COMMIT of ride_created or charge_created is lost. The second try finds the point ' +
+      'gone, and the client is told in_flight, fenced off, though nobody took the key: it waits for a whole ' +
+      'lease. Rows and effects stay right, since the advance asks for the point.',
+    expected: ['told'],
+  },
+  {
+    name: 'unknown-commit-as-success',
+    broken: 'A COMMIT without an answer counts as done.',
+    endangers:
+      'The client is told of a response that nobody has stored; calls are made that nothing leads up to.',
+    replacements: [
+      {
+        file: TRANSACTION,
+        from: `return { type: 'commit_unknown', error }`,
+        to: 'return onCommitted()',
+      },
+    ],
+    ride: 'keyed',
+    search: { by: 'faults', faults: ['lostCommit'], depth: 1 },
+    foundBy:
+      'The COMMIT of finished is lost before the server: the client is told completed, and the row runs on ' +
+      'without response and job. That of ride_created: the charge is made for a ride that is not there, and ' +
+      'its holder is fenced off by nobody.',
+    expected: ['told'],
+  },
+  {
+    name: 'job-outside-the-transaction',
+    broken: "A job is staged on a connection of its own, outside of the phase's transaction.",
+    endangers: 'Jobs of a phase that never committed are delivered.',
+    replacements: [
+      {
+        file: 'runner/stage-job.ts',
+        from: 'await insertStagedJob(store, { id, name, payloadJson, keyId, runAfterMs })',
+        to: `await env.sessions.with(phase, (session) =>
+        insertStagedJob({ session, tables: env.tables }, { id, name, payloadJson, keyId, runAfterMs }),
+      )`,
+      },
+    ],
+    ride: 'keyed',
+    search: { by: 'clean run' },
+    foundBy:
+      'The job is committed by a transaction that moves no key: the clean run shows it. A crash at ' +
+      'finished/finish_key#1:before leaves it behind, and the recovery stages another.',
+    expected: ['I13'],
+  },
+  {
+    name: 'broken-client-kept',
+    broken: 'A connection that broke is not given back to its pool.',
+    endangers: 'The pool runs dry, one lost connection at a time.',
+    replacements: [
+      {
+        file: 'driver/session.ts',
+        from: 'if (this.#released) return',
+        to: 'if (this.#released || this.#lost !== null) return',
+      },
+    ],
+    ride: 'keyed',
+    search: { by: 'faults', faults: ['connectionKilled'], depth: 1 },
+    foundBy:
+      'Any connection that breaks while it is out, such as at ride_created/commit#1:before: the pool counts ' +
+      'it as taken for ever.',
+    expected: ['I14'],
+  },
+] as const satisfies readonly Variant[]

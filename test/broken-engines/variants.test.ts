@@ -1,0 +1,134 @@
+import { readFileSync } from 'node:fs'
+import * as core from '@pawl/core'
+import * as internal from '@pawl/core/internal'
+import pg from 'pg'
+import { describe, expect, test } from 'vitest'
+import { loadedPatches, loadUnbroken, loadVariant } from './load-variant.js'
+import { type LoadedPatch, patchSource } from './patch-source.js'
+import { RideBench } from './ride-bench.js'
+import { RIDES } from './rides.js'
+import type { Variant } from './variant.js'
+import { VARIANTS } from './variants.js'
+
+const sourceOf = (file: string): string =>
+  readFileSync(new URL(`../../packages/core/src/${file}`, import.meta.url), 'utf8')
+
+const filesOf = ({ replacements }: Pick<Variant, 'replacements'>): string[] => [
+  ...new Set(replacements.map(({ file }) => file)),
+]
+
+const nameOf = ({ variant, file }: LoadedPatch): string => `${variant}: ${file}`
+
+const loadedOf = (name: string): string[] =>
+  loadedPatches()
+    .filter(({ variant }) => variant === name)
+    .map(({ file }) => file)
+
+test('each has a name of its own, and a rule that has to find it', () => {
+  expect(new Set(VARIANTS.map(({ name }) => name)).size).toBe(VARIANTS.length)
+  for (const { expected } of VARIANTS) {
+    expect(expected).not.toHaveLength(0)
+    for (const rule of expected) expect(rule).toMatch(/^(I([1-9]|1[0-4])|L1|told|oracle)$/)
+  }
+})
+
+test('the kit that is asked for with a broken core runs on that', async () => {
+  const [variant] = VARIANTS
+  expect(loadedPatches()).toEqual([])
+  await import(/* @vite-ignore */ `@pawl/crash-kit?broken=${variant.name}`)
+  expect(loadedOf(variant.name)).toEqual(filesOf(variant))
+})
+
+describe.each([...VARIANTS])('$name', (variant) => {
+  test('exchanges texts that the source has exactly once', () => {
+    for (const { file, from, to } of variant.replacements) {
+      expect(sourceOf(file).split(from)).toHaveLength(2)
+      expect(patchSource(variant, file, sourceOf(file))).toContain(to)
+    }
+  })
+
+  test('is a graph of its own, in which its patches are', async () => {
+    const broken = await loadVariant(variant.name)
+    expect(loadedOf(variant.name).toSorted()).toEqual(filesOf(variant).toSorted())
+    expect(Object.keys(broken.core).toSorted()).toEqual(Object.keys(core).toSorted())
+    expect(broken.core.createEngine).not.toBe(core.createEngine)
+    expect(broken.internal.createProbedEngine).not.toBe(internal.createProbedEngine)
+    // Its two entries know of each other's engines, and of nobody else's.
+    const engine = broken.internal.createProbedEngine({ pool: new pg.Pool(), pipelines: [] }, () => {})
+    expect(() => broken.core.createBackground({ engine })).not.toThrow()
+    expect(() => core.createBackground({ engine })).toThrow('what createEngine gives')
+    await engine.close()
+  })
+
+  test('runs a ride that nothing disturbs, and replays it', async () => {
+    const broken = await loadVariant(variant.name)
+    const bench = await RideBench.open(broken.core, RIDES[variant.ride])
+    expect(await bench.execute()).toMatchObject({ type: 'completed', response: { status: 201 } })
+    expect(await bench.execute()).toMatchObject({ type: 'replayed', response: { status: 201 } })
+    expect(await bench.keys()).toEqual([{ status: 'finished' }])
+  })
+})
+
+describe('the right engine beside them', () => {
+  test('is the one that all other tests have', async () => {
+    const unbroken = await loadUnbroken()
+    expect(unbroken.core.createEngine).toBe(core.createEngine)
+    expect(unbroken.internal.createProbedEngine).toBe(internal.createProbedEngine)
+  })
+
+  test('has none of their patches', async () => {
+    for (const { name } of VARIANTS) await loadVariant(name)
+    const wanted = VARIANTS.flatMap(({ name, replacements }) =>
+      filesOf({ replacements }).map((file) => nameOf({ variant: name, file })),
+    )
+    // Each once: no module of the right engine has said that it is a patched one.
+    expect(loadedPatches().map(nameOf).toSorted()).toEqual(wanted.toSorted())
+    const { core: withoutConstraint } = await loadVariant('check-then-insert')
+    expect(core.migrationSql()).toContain('UNIQUE (scope, key)')
+    expect(withoutConstraint.migrationSql()).not.toContain('UNIQUE (scope, key)')
+  })
+
+  test('tells another request from this one, where a broken one does not', async () => {
+    const { core: broken } = await loadVariant('fingerprint-ignored')
+    const [right, wrong] = [
+      await RideBench.open(core, RIDES.keyed),
+      await RideBench.open(broken, RIDES.keyed),
+    ]
+    for (const bench of [right, wrong]) expect(await bench.execute()).toMatchObject({ type: 'completed' })
+    expect(await right.execute({ amount: 1 })).toEqual({ type: 'mismatch', differs: 'request' })
+    expect(await wrong.execute({ amount: 1 })).toMatchObject({ type: 'replayed' })
+  })
+
+  test.each(Object.entries(RIDES))('runs the %s ride', async (_, rideOf) => {
+    const bench = await RideBench.open(core, rideOf)
+    expect(await bench.execute()).toMatchObject({ type: 'completed', response: { status: 201 } })
+    expect(await bench.provider.ledger()).toHaveLength(rideOf === RIDES.two_calls ? 2 : 1)
+  })
+})
+
+describe('a list that has rotted is noticed', () => {
+  const variant: Variant = {
+    ...VARIANTS[0],
+    name: 'rotten',
+    replacements: [{ file: 'key/a.ts', from: 'one', to: 'two' }],
+  }
+
+  test.each([
+    ['is gone', 'three', 0],
+    ['is there twice', 'one one', 2],
+  ])('where its text %s', (_, source, times) => {
+    expect(() => patchSource(variant, 'key/a.ts', source)).toThrow(
+      `Broken engine 'rotten': key/a.ts has ${times} times, instead of once, the text it is to replace:\none\n`,
+    )
+  })
+
+  test('other files are left as they are', () => {
+    expect(patchSource(variant, 'key/b.ts', 'one one')).toBe('one one')
+  })
+
+  test('where somebody asks for a variant that is not there', async () => {
+    await expect(loadVariant('no-such-thing' as never)).rejects.toThrow(
+      "There is no broken engine 'no-such-thing'. It has to be one of: no-fence-in-the-update,",
+    )
+  })
+})

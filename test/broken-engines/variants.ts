@@ -1,0 +1,23 @@
+import { ANSWER_VARIANTS } from './answer-variants.js'
+import { CALL_VARIANTS } from './call-variants.js'
+import { HOLDING_VARIANTS } from './holding-variants.js'
+import { TRANSACTION_VARIANTS } from './transaction-variants.js'
+import type { Variant } from './variant.js'
+
+/** Deliberately broken engines, which the crash kit has to find. */
+export const VARIANTS = [
+  ...HOLDING_VARIANTS,
+  ...TRANSACTION_VARIANTS,
+  ...CALL_VARIANTS,
+  ...ANSWER_VARIANTS,
+] as const satisfies readonly Variant[]
+
+export type VariantName = (typeof VARIANTS)[number]['name']
+
+/** The variant of a name. */
+export function variantOf(name: string): Variant {
+  const variant = VARIANTS.find((each) => each.name === name)
+  if (variant !== undefined) return variant
+  const names = VARIANTS.map((each) => each.name).join(', ')
+  throw new Error(`There is no broken engine '${name}'. It has to be one of: ${names}.`)
+}

@@ -1,0 +1,218 @@
+import { describe, expect, test } from 'vitest'
+import type { PipelineShape } from '../../packages/crash-kit/src/history.js'
+import { judge } from '../../packages/crash-kit/src/oracle/judge.js'
+import { begun, cleanRide, crashedRide, type HistoryBuilder, RIDES, ridesWith } from './history-builder.js'
+
+/** What the rule says of the story. */
+function broken(rule: string, story: HistoryBuilder, shape: PipelineShape = RIDES): string[] {
+  return judge(story.build(), shape, null)
+    .filter((violation) => violation.rule === rule)
+    .map(({ detail }) => detail)
+}
+
+const PHASE = 'charge_created'
+const ONCE = ridesWith('at_most_once')
+const QUERYABLE = ridesWith('queryable')
+
+const sentAgain = (story: HistoryBuilder) => story.reserve('retry').request('retry', PHASE)
+
+describe('I2: one effect', () => {
+  test('holds for a repetition that the provider knew, and for questions', () => {
+    expect(broken('I2', crashedRide())).toEqual([])
+    const asked = cleanRide().request('retry', PHASE, { method: 'GET', executed: false })
+    expect(broken('I2', asked, ONCE)).toEqual([])
+  })
+
+  test.each(['keyed', 'queryable', 'at_most_once'] as const)(
+    'a second effect of a %s phase is seen',
+    (guarantee) => {
+      const story = cleanRide().request('rival', PHASE, { idempotencyKey: null })
+      expect(broken('I2', story, ridesWith(guarantee)).length).toBeGreaterThan(0)
+    },
+  )
+
+  test('it says which requests they were', () => {
+    const story = cleanRide().request('rival', PHASE, { idempotencyKey: null })
+    expect(broken('I2', story)).toMatchInlineSnapshot(`
+      [
+        "The provider executed 2 requests of 'charge_created': POST /charges by client under key pawl_key_of_run_1; POST /charges by rival without a key.",
+      ]
+    `)
+  })
+
+  test('a second effect is seen even if nobody knows whose request it was', () => {
+    const { story } = begun()
+    story.call('client', PHASE).request('client', PHASE)
+    expect(broken('I2', story.request('?', PHASE, { phase: null, actor: null }))).toHaveLength(1)
+  })
+
+  test('a raised epoch allows a second attempt, and no second effect', () => {
+    const { story } = begun()
+    story.call('client', PHASE).request('client', PHASE, { executed: false })
+    story.release('client', { effect_epoch: 1 }).takeOver('retry')
+    story.call('retry', PHASE, { execution: 2, idempotencyKey: 'next' }).request('retry', PHASE)
+    expect(broken('I2', story, ONCE)).toEqual([])
+    expect(broken('I2', story.request('retry', PHASE), ONCE)).toHaveLength(2)
+  })
+
+  test('a second attempt of an at_most_once phase is seen, also one without an effect', () => {
+    const story = cleanRide().request('retry', PHASE, { executed: false })
+    expect(broken('I2', story, ONCE)).toMatchInlineSnapshot(`
+      [
+        "The provider got 2 requests of 'charge_created', which may not be repeated: POST /charges by client under key pawl_key_of_run_1; POST /charges by retry under key pawl_key_of_run_1.",
+      ]
+    `)
+    expect(broken('I2', story, QUERYABLE)).toEqual([])
+  })
+
+  test('a key that was rightly forgotten has another effect when it is sent again', () => {
+    expect(broken('I2', sentAgain(cleanRide().expire().reap()), ONCE)).toEqual([])
+    expect(broken('I2', sentAgain(cleanRide().reap()))).toHaveLength(1)
+  })
+
+  test('a call that is repeated within one execution is seen', () => {
+    const { story } = begun()
+    story.call('client', PHASE).call('client', PHASE)
+    expect(broken('I2', story)).toMatchInlineSnapshot(`
+      [
+        "client made the call of 'charge_created' a second time in one execution, without asking the provider in between.",
+      ]
+    `)
+  })
+
+  test('a call after the provider was asked is no repetition, nor is one of another execution or phase', () => {
+    const { story } = begun()
+    story.call('client', PHASE).call('client', PHASE, { kind: 'reconcile' }).call('client', PHASE)
+    story.call('retry', PHASE, { execution: 2 }).call('client', 'other_phase')
+    expect(broken('I2', story)).toEqual([])
+  })
+})
+
+describe('I8: provider keys', () => {
+  test('holds for one key over all attempts', () => {
+    expect(broken('I8', crashedRide())).toEqual([])
+  })
+
+  test('a key that changes between attempts is seen', () => {
+    const { story } = begun()
+    story.call('client', PHASE).call('retry', PHASE, { execution: 2, idempotencyKey: 'pawl_other' })
+    expect(broken('I8', story)).toMatchInlineSnapshot(`
+      [
+        "The calls of 'charge_created' carried 2 keys, and no epoch was raised: pawl_key_of_run_1 (client), pawl_other (retry).",
+      ]
+    `)
+  })
+
+  test('a raised epoch allows one more key, and only in its phase', () => {
+    const raised = (effect_epoch: number) => {
+      const { story } = begun()
+      story.call('client', PHASE).release('client', { effect_epoch }).takeOver('retry')
+      return story.call('retry', PHASE, { execution: 2, idempotencyKey: 'pawl_1' })
+    }
+    expect(broken('I8', raised(1))).toEqual([])
+    expect(broken('I8', raised(0))).toHaveLength(1)
+    expect(broken('I8', raised(1).call('retry', PHASE, { execution: 3, idempotencyKey: 'pawl_2' })))
+      .toMatchInlineSnapshot(`
+      [
+        "The calls of 'charge_created' carried 3 keys, and the epoch was raised once: pawl_key_of_run_1 (client), pawl_1 (retry), pawl_2 (retry).",
+      ]
+    `)
+    const elsewhere = begun().story.advance('client', PHASE).write('client', { effect_epoch: 1 })
+    elsewhere.call('client', PHASE).call('retry', PHASE, { execution: 2, idempotencyKey: 'pawl_1' })
+    expect(broken('I8', elsewhere)).toHaveLength(1)
+  })
+
+  test('a key that two phases share is seen', () => {
+    const { story } = begun()
+    story.call('client', PHASE).call('client', 'receipt_sent')
+    expect(broken('I8', story)).toMatchInlineSnapshot(`
+      [
+        "The calls of 'charge_created' and 'receipt_sent' carried the same key pawl_key_of_run_1.",
+      ]
+    `)
+  })
+})
+
+describe('lints', () => {
+  test('hold for one request per call, with its key, the same each time', () => {
+    expect(broken('lint', crashedRide())).toEqual([])
+    expect(
+      broken('lint', cleanRide().request('x', PHASE, { method: 'GET', phase: null, idempotencyKey: null })),
+    ).toEqual([])
+  })
+
+  test('a request inside a transaction is seen', () => {
+    expect(broken('lint', begun().story.request('client', 'ride_created', { inTransaction: true })))
+      .toMatchInlineSnapshot(`
+      [
+        "client sent POST /charges in 'ride_created' while the phase's transaction was open: a rollback does not take it back.",
+      ]
+    `)
+  })
+
+  test('a request outside of every call is seen', () => {
+    expect(broken('lint', begun().story.request('x', '', { phase: null, actor: null })))
+      .toMatchInlineSnapshot(`
+      [
+        "Somebody sent POST /charges outside of every call: nothing records it, and a resume may send it again.",
+      ]
+    `)
+  })
+
+  test('two requests in one call are seen', () => {
+    const { story } = begun()
+    story.call('client', PHASE).request('client', PHASE)
+    story.request('client', PHASE, { path: '/receipts', idempotencyKey: 'another' })
+    expect(broken('lint', story)).toMatchInlineSnapshot(`
+      [
+        "client sent POST /charges in 'charge_created', and in the same call POST /receipts: only one of them can be settled.",
+      ]
+    `)
+  })
+
+  test('a request in each of two calls, and one that only asks, are not', () => {
+    const { story } = begun()
+    story.call('client', PHASE).request('client', PHASE).request('client', PHASE, { method: 'GET' })
+    story.call('client', PHASE, { execution: 2 }).request('client', PHASE)
+    story.call('rival', PHASE, { execution: 3 }).request('rival', PHASE)
+    expect(broken('lint', story)).toEqual([])
+  })
+
+  test('a keyed phase that does not send its key is seen, and only a keyed one', () => {
+    const { story } = begun()
+    story.call('client', PHASE).request('client', PHASE, { idempotencyKey: null })
+    expect(broken('lint', story)).toMatchInlineSnapshot(`
+      [
+        "client sent POST /charges in 'charge_created' without the idempotencyKey that call was given: the provider key was not sent.",
+      ]
+    `)
+    expect(broken('lint', story, QUERYABLE)).toEqual([])
+  })
+
+  test.each([{ method: 'PUT' }, { path: '/refunds' }, { body: '{"amount":1900}' }])(
+    'a request that differs between attempts by %j is seen',
+    (other) => {
+      const { story } = begun()
+      story.call('client', PHASE).request('client', PHASE)
+      story.call('retry', PHASE, { execution: 2 }).request('retry', PHASE, { executed: false, ...other })
+      expect(broken('lint', story)).toHaveLength(1)
+    },
+  )
+
+  test('it says what differs', () => {
+    const { story } = begun()
+    story.call('client', PHASE).request('client', PHASE)
+    story.call('retry', PHASE, { execution: 2 }).request('retry', PHASE, { body: '{"amount":1900}' })
+    expect(broken('lint', story)).toMatchInlineSnapshot(`
+      [
+        "retry sent POST /charges in 'charge_created' under a provider key that had been sent before, and its body was "{\\"amount\\":1900}", where it had been "{\\"amount\\":1800}".",
+      ]
+    `)
+  })
+
+  test('a key that was forgotten and sent again may send something else', () => {
+    const story = cleanRide().expire().reap().reserve('retry')
+    story.call('retry', PHASE, { execution: 2 }).request('retry', PHASE, { body: '{"amount":1900}' })
+    expect(broken('lint', story)).toEqual([])
+  })
+})

@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest'
+import type { CaseResult } from '../../packages/crash-kit/src/case/run-case.js'
+import { Explorer } from '../../packages/crash-kit/src/explore/explorer.js'
+import { crash } from '../../packages/crash-kit/src/faults/crash.js'
+import { Coverage } from '../../packages/crash-kit/src/finding/coverage.js'
+import type { Change } from '../../packages/crash-kit/src/history.js'
+import { oddRide } from './fixtures/odd-rides.mjs'
+import { oddChild, openTrial, RIDE_CHILD, type Trial } from './process-trial.js'
+
+/** Explorers of the same cases: one that crashes engines in this process, one that kills processes. */
+function explorersOf({ theatre, discovery, childrenOf }: Trial, module: URL) {
+  const inProcess = new Explorer(theatre, discovery, [crash], new Coverage())
+  const children = childrenOf(module)
+  return {
+    inProcess,
+    ofProcesses: new Explorer({ ...theatre, children }, discovery, [crash], new Coverage()),
+  }
+}
+
+/** All that a case showed, without ids and times. */
+function seen({ leftBehind, fired, recovery, timeline, seen: violations, history }: CaseResult) {
+  return {
+    leftBehind,
+    fired,
+    violations,
+    recovery: recovery.map(({ attempt, position }) => `${attempt} ${position.text}`),
+    timeline: timeline.map(({ who, what }) => `${who}: ${what.replaceAll(/\d+ ms/g, 'N ms')}`),
+    commits: history.commits.map(({ actor, changes }) => ({ actor, changes: changes.map(changeSeen) })),
+    calls: history.calls.map(({ actor, execution, phase, kind }) => ({ actor, execution, phase, kind })),
+    told: history.told.map(({ actor, execution, outcome, disturbed }) => ({
+      actor,
+      execution,
+      disturbed,
+      type: outcome.type,
+    })),
+    requests: history.requests.map(({ idempotencyKey, tick: _tick, ...request }) => ({
+      ...request,
+      isKeyed: idempotencyKey !== null,
+    })),
+    deliveries: history.deliveries.map(({ name }) => name),
+    leftovers: history.leftovers,
+    completerRounds: history.completerRounds,
+  }
+}
+
+function changeSeen({ table, op, after }: Change): string {
+  const { recovery_point: point, status, fence, attempts } = after ?? {}
+  return table === 'idempotency_keys'
+    ? `${op} ${table} ${point} ${status} ${fence} ${attempts}`
+    : `${op} ${table}`
+}
+
+const ride = await openTrial()
+const { inProcess, ofProcesses } = explorersOf(ride, RIDE_CHILD)
+
+test('a process that nothing happens to shows what an engine in this process does', async () => {
+  const none = { plan: [], title: 'no fault at all' }
+  const here = await inProcess.run(none)
+  const there = await ofProcesses.run(none)
+  expect(seen(there)).toEqual(seen(here))
+  expect(there.history.told[0]?.outcome).toMatchObject({
+    type: 'completed',
+    response: { status: 201, body: expect.any(Buffer) as Buffer },
+    expiresAt: expect.any(Date) as Date,
+  })
+})
+
+describe('a process that SIGKILL ends leaves what an engine that dies in this process leaves, and is recovered alike', () => {
+  const cases = inProcess.firstCases().map((planned) => [planned.title, planned] as const)
+  test.each(cases)('%s', async (_title, planned) => {
+    const here = await inProcess.run(planned)
+    const there = await ofProcesses.run(planned)
+    expect(here.fired).toEqual([true])
+    expect(seen(there)).toEqual(seen(here))
+  })
+})
+
+test('so does a second one, which recovers what the first left', { timeout: 180_000 }, async () => {
+  // Late in the ride, so that there is little to recover.
+  const first = inProcess.named([{ attempt: 0, fault: 'crash', at: 'charge_created/commit#1:after' }])
+  const here = inProcess.secondCases(first, await inProcess.run(first))
+  const there = ofProcesses.secondCases(first, await ofProcesses.run(first))
+  expect(there).toEqual(here)
+  expect(here.length).toBeGreaterThan(8)
+  for (const planned of here) {
+    const result = await ofProcesses.run(planned)
+    expect(result.fired).toEqual([true, true])
+    expect(seen(result)).toEqual(seen(await inProcess.run(planned)))
+  }
+})
+
+test('a request without a key is known to be of the phase that the process was in', async () => {
+  const unkeyed = await openTrial((provider) => oddRide('unkeyed', provider))
+  const explorers = explorersOf(unkeyed, oddChild('unkeyed'))
+  const planned = explorers.inProcess.named([
+    { attempt: 0, fault: 'crash', at: 'charge_created/call#1:after' },
+  ])
+  const here = await explorers.inProcess.run(planned)
+  const there = await explorers.ofProcesses.run(planned)
+  expect(there.history.requests).toEqual([
+    expect.objectContaining({ actor: 'client', phase: 'charge_created', idempotencyKey: null }),
+  ])
+  expect(seen(there)).toEqual(seen(here))
+})

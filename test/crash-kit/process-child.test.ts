@@ -1,0 +1,219 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Finding, type KitError } from '@pawl/crash-kit'
+import pg from 'pg'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { Explorer } from '../../packages/crash-kit/src/explore/explorer.js'
+import { Coverage } from '../../packages/crash-kit/src/finding/coverage.js'
+import { checkChild } from '../../packages/crash-kit/src/process/check-child.js'
+import { childContext } from '../../packages/crash-kit/src/process/child-context.js'
+import { oddRide } from './fixtures/odd-rides.mjs'
+import { oddChild, openTrial, RIDE_CHILD, type Trial } from './process-trial.js'
+
+const ride = await openTrial()
+
+const dataUrl = (code: string): string => `data:text/javascript,${encodeURIComponent(code)}`
+
+const checked = ({ theatre, discovery, childrenOf }: Trial, module: URL | string): Promise<void> =>
+  checkChild(theatre, childrenOf(module), discovery)
+
+/** A `KitError` of a child, whose message has all of these. */
+async function expectRefusal(refused: Promise<unknown>, ...parts: string[]): Promise<void> {
+  const error = (await refused.then(
+    () => null,
+    (reason: unknown) => reason,
+  )) as KitError | null
+  expect(error).toMatchObject({ name: 'KitError', code: 'PAWL_KIT_CHILD' })
+  for (const part of parts) expect(error?.message).toContain(part)
+}
+
+describe('a module that a child cannot run is named, with what is wrong and what to do', () => {
+  test('it is not there', async () => {
+    const module = new URL('./fixtures/nowhere.mjs', import.meta.url)
+    const path = fileURLToPath(module)
+    await expectRefusal(
+      checked(ride, module),
+      `A child process cannot run ${module.href}: it ended with code 1 before it could begin.`,
+      'It printed:',
+      `Cannot find module '${path}'`,
+      `To see it alone: node ${path}`,
+    )
+  })
+
+  test.each([
+    [
+      'it is no JavaScript',
+      'export default {',
+      ['before it could begin', 'SyntaxError: Unexpected end of input'],
+    ],
+    ['it throws', `throw new Error('no settings')`, ['before it could begin', 'Error: no settings']],
+    ['it has no default export', 'export const ride = 1', ['has to be a pipeline', 'and there is none']],
+    ['its default export is something else', 'export default 3', ['has to be a pipeline', 'and it is none']],
+    ['its function gives nothing', 'export default () => {}', ['has to be a pipeline', 'and it gives none']],
+  ])('%s', async (_what, code, parts) => {
+    await expectRefusal(checked(ride, dataUrl(code)), ...parts)
+  })
+
+  test('Node does not know what kind of file it is', async () => {
+    const module = new URL('./ride-kit.ts', import.meta.url)
+    await expectRefusal(
+      checked(ride, module),
+      'ERR_UNKNOWN_FILE_EXTENSION',
+      `give crashKit child.execArgv, such as ['--import', 'tsx']`,
+    )
+  })
+
+  test('its pipeline is another one', async () => {
+    await expectRefusal(
+      checked(ride, oddChild('otherVersion')),
+      `its pipeline is 'create-ride', version 2, `,
+      `crashKit's is 'create-ride', version 1, `,
+    )
+  })
+
+  test('its pipeline takes another way', async () => {
+    await expectRefusal(
+      checked(ride, oddChild('detour')),
+      'step 7 is ride_created/query#2:before there, and ride_created/advance_key#1:before here',
+    )
+  })
+
+  test('it does not end', async () => {
+    const { theatre, discovery, childrenOf } = ride
+    const children = childrenOf(dataUrl(`console.error('thinking'); await new Promise(() => {})`), 2_000)
+    await expectRefusal(
+      checkChild(theatre, children, discovery),
+      'it did not end within 2000 ms, and was killed.',
+    )
+  })
+})
+
+test('a process that ends by itself in the middle of a request is a finding', async () => {
+  const ended = checked(ride, oddChild('exits'))
+  await expect(ended).rejects.toThrow('The process of client ended with code 3, which was not planned.')
+  await expect(ended).rejects.toThrow('cannot go on like this')
+  await expect(ended).rejects.toThrow(`await kit.replay('process: no faults')`)
+})
+
+test('a foreign request that a process sends inside of a transaction is a finding', async () => {
+  const failure = (await checked(ride, oddChild('inTransaction')).catch((error: unknown) => error)) as Finding
+  expect(failure).toBeInstanceOf(Finding)
+  expect(failure.violations).toContainEqual({
+    rule: 'lint',
+    title: 'no foreign request is made inside a transaction',
+    detail: expect.stringContaining(`client sent POST /rides in 'charge_created' while`) as string,
+  })
+})
+
+describe('what cannot be sent to another process, its module has', () => {
+  test('options of the pool', async () => {
+    const onConnect = (client: pg.ClientBase) => void client.query('SET search_path = pg_catalog')
+    const pool = new pg.Pool({ connectionString: inject('databaseUrl'), onConnect })
+    const trial = await openTrial(undefined, { pool })
+    await expectRefusal(
+      checked(trial, RIDE_CHILD),
+      'pool.onConnect cannot be sent to another process',
+      'export const pool = { onConnect }',
+    )
+    await expect(checked(trial, oddChild('hooked'))).resolves.toBeUndefined()
+  })
+
+  test('options of the engine', async () => {
+    const trial = await openTrial(undefined, { engine: { strict: { allow: () => true } } })
+    await expectRefusal(
+      checked(trial, RIDE_CHILD),
+      'engine.strict cannot be sent to another process',
+      'export const engine = { strict }',
+    )
+    await expect(checked(trial, oddChild('allowing'))).resolves.toBeUndefined()
+  })
+
+  test('not the input, which has to be plain data', async () => {
+    const { theatre, discovery, childrenOf } = ride
+    const request = { scope: 'rider-1', input: { amount: () => 1_200 } }
+    await expectRefusal(
+      checkChild({ ...theatre, request }, childrenOf(RIDE_CHILD), discovery),
+      'request.input cannot be sent to another process',
+    )
+  })
+})
+
+test('options that can be sent are those of the process, and a password that is asked for, too', async () => {
+  const { password } = new URL(inject('databaseUrl'))
+  const pool = new pg.Pool({ connectionString: inject('databaseUrl'), password: () => password })
+  const trial = await openTrial(undefined, {
+    pool,
+    engine: { namespace: 'rides', defaults: { leaseMs: 20_000 } },
+  })
+  await expect(checked(trial, RIDE_CHILD)).resolves.toBeUndefined()
+})
+
+test('nothing runs in a process after the position at which it dies: no catch, no finally, no handler of its end', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'pawl-witness-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const file = join(folder, 'witness')
+  const request = { scope: 'rider-1', input: { amount: 1_200, file } }
+  const { theatre, discovery, childrenOf } = await openTrial((provider) => oddRide('witnessed', provider), {
+    request,
+  })
+  const children = childrenOf(oddChild('witnessed'))
+  const explorer = new Explorer({ ...theatre, children }, discovery, [], new Coverage())
+  const written = async () => {
+    const lines = (await readFile(file, 'utf8')).trimEnd().split('\n')
+    await rm(file)
+    return lines.filter((line) => !line.startsWith(`${process.pid} `)).map((line) => line.split(' ')[1])
+  }
+  await rm(file)
+
+  await explorer.run(explorer.named([]))
+  expect(await written()).toEqual(['begun', 'inserted', 'finally', 'exit'])
+  await explorer.run(explorer.named([{ attempt: 0, fault: 'crash', at: 'ride_created/query#1:after' }]))
+  expect(await written()).toEqual(['begun'])
+})
+
+describe('no child outlives', () => {
+  const idle = dataUrl(`console.log('loaded'); await new Promise(() => {})`)
+  const busy = dataUrl(`console.log('loaded'); for (;;);`)
+
+  test('the kit', async () => {
+    const children = ride.childrenOf(idle)
+    const ended = children.run({ module: idle } as never, async () => {})
+    ended.catch(() => {})
+    await children.close()
+    await expectRefusal(ended, 'The kit was closed while a child process ran.')
+  })
+
+  test.each([
+    ['a process that exits', busy, 'exit'],
+    ['a process that is killed', idle, 'SIGKILL'],
+  ] as const)('%s', async (_whom, module, how) => {
+    const keeper = fork(fileURLToPath(new URL('./fixtures/child-keeper.mjs', import.meta.url)), [module], {
+      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    })
+    if (keeper.stdout === null) throw new TypeError('it has no standard output')
+    await once(keeper.stdout, 'data')
+    // The child has it open as well.
+    const bothEnded = once(keeper.stdout, 'close')
+    if (how === 'exit') keeper.send('exit')
+    else keeper.kill(how)
+    await bothEnded
+  })
+})
+
+test('without a provider, who asks for it is told so', () => {
+  const context = childContext(null)
+  expect(() => context.provider).toThrow('There is no provider: crashKit was given no provider.')
+  expect(() => context.providerUrl).toThrow('There is no providerUrl: crashKit was given no provider.')
+})
+
+test('with one, a client of the process finds what it has sent', async () => {
+  const { provider, providerUrl } = childContext(ride.provider.url)
+  const { id } = await provider.send({ amount: 7 }, { idempotencyKey: 'one' })
+  expect(await provider.find('one')).toEqual(expect.objectContaining({ id }))
+  expect([provider.url, providerUrl]).toEqual([ride.provider.url, ride.provider.url])
+  expect(ride.provider.ledger).toContainEqual(expect.objectContaining({ id }))
+})

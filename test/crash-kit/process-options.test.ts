@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest'
+import { readExhaustiveOptions } from '../../packages/crash-kit/src/explore/exhaustive-options.js'
+import { crash } from '../../packages/crash-kit/src/faults/crash.js'
+import { formatReplay, parseReplay } from '../../packages/crash-kit/src/finding/replay-line.js'
+import { checkChildOptions } from '../../packages/crash-kit/src/process/child-options.js'
+import { sendable } from '../../packages/crash-kit/src/process/travels.js'
+import { RIDE_CHILD } from './process-trial.js'
+import { rideKit } from './ride-kit.js'
+
+const child = { module: RIDE_CHILD }
+const both = { hasProvider: true, hasChild: true }
+
+test('in processes of their own, crash is what strikes', () => {
+  const wanted = { faults: [crash], depth: 1, mode: 'process' }
+  expect(readExhaustiveOptions({ mode: 'process' }, both)).toEqual(wanted)
+  expect(readExhaustiveOptions({ mode: 'process', faults: ['crash'] }, both)).toEqual(wanted)
+  expect(readExhaustiveOptions({ mode: 'process', depth: 2 }, both)).toEqual({ ...wanted, depth: 2 })
+})
+
+test('other faults are refused there, and so are processes without a child', async () => {
+  const kit = rideKit({ child })
+  await expect(kit.exhaustive({ mode: 'process', faults: ['crash', 'freeze'] })).rejects.toThrow(
+    "exhaustive: faults is 'freeze'; it takes only 'crash' in mode 'process'; give the others in a call of their own.",
+  )
+  await expect(kit.exhaustive({ mode: 'threads' as never })).rejects.toThrow(
+    "exhaustive: mode is 'threads'; it takes one of 'in-process', 'process'.",
+  )
+  await expect(rideKit().exhaustive({ mode: 'process' })).rejects.toThrow(
+    "exhaustive: mode is 'process'; it takes 'in-process', unless crashKit has a child.",
+  )
+})
+
+test.each([
+  [{ module: './child.mjs' }, 'module'],
+  [{ module: undefined }, 'module'],
+  [{ module: new URL('https://example.test/child.mjs') }, 'module'],
+  [{ ...child, execArgv: '--import tsx' }, 'execArgv'],
+  [{ ...child, args: [] }, 'args'],
+])('crashKit refuses the child %o', (wrong, option) => {
+  expect(() => rideKit({ child: wrong as never })).toThrow(new RegExp(`crashKit: child: .*${option}`))
+})
+
+test('a module is named by its address, or by an absolute path', () => {
+  const { href } = new URL('file:///rides/my%20child.mjs')
+  const module = (given: URL | string) => checkChildOptions({ module: given }).module
+  expect(module(new URL(href))).toBe(href)
+  expect(module(href)).toBe(href)
+  expect(module('/rides/my child.mjs')).toBe(href)
+  expect(checkChildOptions(child).execArgv).toEqual([])
+})
+
+test('plain data and bytes can be sent; what holds a function, or is of a class, cannot', () => {
+  const bytes = Buffer.from('certificate')
+  const options = {
+    host: 'db',
+    port: 5432,
+    ssl: { ca: [bytes] },
+    nothing: undefined,
+    not: null,
+    over: { a: [() => 1] },
+  }
+  expect(sendable({ ...options, at: new URL('file:///'), hook: () => {} })).toEqual({
+    options: { host: 'db', port: 5432, ssl: { ca: [bytes] }, not: null },
+    leftOut: ['over', 'at', 'hook'],
+  })
+})
+
+test('a replay line says that its crashes are those of processes', () => {
+  const plan = [{ attempt: 0, fault: 'crash', at: 'charge_created/call#1:after' }]
+  const line = 'process: crash@charge_created/call#1:after'
+  expect(formatReplay({ kind: 'plan', plan, mode: 'process' })).toBe(line)
+  expect(parseReplay(line)).toEqual({ kind: 'plan', plan, mode: 'process' })
+  expect(parseReplay('process: no faults')).toEqual({ kind: 'plan', plan: [], mode: 'process' })
+  expect(formatReplay({ kind: 'plan', plan: [], mode: 'process' })).toBe('process: no faults')
+})
+
+test('the kit replays it in processes, where it can', async () => {
+  const kit = rideKit({ child })
+  await kit.replay('process: crash@charge_created/call#1:after; recovery 1: crash@finished/commit#1:before')
+  await expect(kit.replay('process: throw@charge_created/call#1:after')).rejects.toThrow(
+    "'throw' cannot strike in a process of its own: only 'crash' can.",
+  )
+  await expect(kit.replay('process: crash@charge_created/call#7:after')).rejects.toThrow('never fired')
+  await kit.close()
+  await expect(rideKit().replay('process: no faults')).rejects.toThrow('needs `child` of crashKit')
+})

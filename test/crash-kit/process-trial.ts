@@ -1,0 +1,53 @@
+import { type CrashKitOptions, type FakeProvider, fakeProvider } from '@pawl/crash-kit'
+import { afterAll } from 'vitest'
+import { discover, type Discovery } from '../../packages/crash-kit/src/explore/discover.js'
+import { type OpenTheatre, openTheatre } from '../../packages/crash-kit/src/open-theatre.js'
+import { Children } from '../../packages/crash-kit/src/process/children.js'
+import type { Database, RideInput } from '../support/rides.js'
+import type { OddKind } from './fixtures/odd-rides.mjs'
+import { prepareRides, rideAt, whereabouts } from './ride-kit.js'
+
+export const RIDE_CHILD = new URL('./fixtures/ride-child.mjs', import.meta.url)
+
+/** The module of a child that runs an odd ride. */
+export function oddChild(kind: OddKind): URL {
+  return new URL(`./fixtures/odd-child.mjs?kind=${kind}`, import.meta.url)
+}
+
+/** A kit taken apart: what its cases share, and what a run without faults showed. */
+export interface Trial {
+  readonly theatre: OpenTheatre['theatre']
+  readonly discovery: Discovery
+  readonly provider: FakeProvider
+  /** Processes that run another module than the kit's own. */
+  childrenOf(module: URL | string, timeoutMs?: number): Children
+}
+
+/** Opens it until the end of the file. */
+export async function openTrial(
+  pipeline: (provider: FakeProvider) => ReturnType<typeof rideAt> = rideAt,
+  more: Partial<CrashKitOptions<Database, RideInput>> = {},
+): Promise<Trial> {
+  const provider = fakeProvider()
+  const options: CrashKitOptions<Database, RideInput> = {
+    pipeline: () => pipeline(provider),
+    pool: whereabouts(),
+    provider,
+    prepare: prepareRides,
+    request: { scope: 'rider-1', input: { amount: 1_200 } },
+    ...more,
+  }
+  const open = await openTheatre(options as unknown as CrashKitOptions<never, never>)
+  afterAll(() => open.close())
+  const { theatre } = open
+  return {
+    theatre,
+    discovery: await discover(theatre, []),
+    provider,
+    childrenOf(module, timeoutMs) {
+      const children = new Children({ module: String(module), execArgv: [] }, provider.url, timeoutMs)
+      afterAll(() => children.close())
+      return children
+    },
+  }
+}

@@ -1,0 +1,189 @@
+import { describe, expect, test } from 'vitest'
+import { controlsOf } from '../../packages/crash-kit/src/provider/fake-provider.js'
+import type { ReceivedRequest } from '../../packages/crash-kit/src/provider/received-request.js'
+import { gate } from '../support/signals.js'
+import { keptConnection, openProvider, post, underKey } from './provider-trial.js'
+
+const sent = { amount: 20 }
+
+test('the kit takes nothing but what fakeProvider gives', () => {
+  expect(() => controlsOf({} as never)).toThrow(
+    expect.objectContaining({
+      name: 'KitError',
+      code: 'PAWL_KIT_INVALID_OPTION',
+      message: 'crashKit: provider is an object; it takes what fakeProvider() gives.',
+    }),
+  )
+})
+
+test('arrived says that so many have come, executed or not', async () => {
+  const { provider, controls, url } = await openProvider()
+  const second = controls.arrived(2)
+  await post(url, sent)
+  await controls.arrived(1)
+  const armed = controls.arm('timeoutBefore')
+  const answered = post(url, sent)
+  await second
+  expect(provider.requests).toHaveLength(2)
+  await armed.struck
+  await provider.close()
+  await expect(answered).rejects.toThrow('fetch failed')
+})
+
+describe('the listener', () => {
+  test('hears of a request before it is executed, and says whose it is', async () => {
+    const { provider, controls, url } = await openProvider()
+    const seen: unknown[] = []
+    controls.onRequest((request) => {
+      seen.push({ body: request.body, key: request.idempotencyKey, effects: provider.ledger.length })
+      return { tick: 41, phase: 'charge_created', actor: 'client', inTransaction: true }
+    })
+    await post(`${url}/charges?now=1`, sent, underKey('k1'))
+    expect(seen).toEqual([{ body: '{"amount":20}', key: 'k1', effects: 0 }])
+    expect(provider.ledger).toMatchObject([{ tick: 41 }])
+    expect(controls.history()).toEqual([
+      {
+        tick: 41,
+        phase: 'charge_created',
+        actor: 'client',
+        inTransaction: true,
+        method: 'POST',
+        path: '/charges?now=1',
+        body: '{"amount":20}',
+        idempotencyKey: 'k1',
+        executed: true,
+      },
+    ])
+  })
+
+  test('may arm a fault for the request that it hears of', async () => {
+    const { controls, url } = await openProvider()
+    controls.onRequest(({ idempotencyKey }) => {
+      if (idempotencyKey === 'k2') controls.arm('tooMany')
+      return null
+    })
+    expect((await post(url, sent, underKey('k1'))).status).toBe(200)
+    expect((await post(url, sent, underKey('k2'))).status).toBe(429)
+  })
+
+  test('is told the port that the request came from', async () => {
+    const { controls, url } = await openProvider()
+    const ports: (number | null)[] = []
+    controls.onRequest((_request, { clientPort }) => {
+      ports.push(clientPort)
+      return null
+    })
+    const [ann, bob] = [keptConnection(), keptConnection()]
+    for (const client of [ann, bob, ann]) await client(url, sent)
+    expect(ports[0]).toBeGreaterThan(0)
+    expect(ports[1]).not.toBe(ports[0])
+    expect(ports[2]).toBe(ports[0])
+  })
+
+  test('is one at a time, and can be taken away', async () => {
+    const { controls, url } = await openProvider()
+    const heard: string[] = []
+    const listener = (name: string) => (request: ReceivedRequest) => {
+      heard.push(`${name} ${request.method}`)
+      return null
+    }
+    const silenceFirst = controls.onRequest(listener('first'))
+    const silenceSecond = controls.onRequest(listener('second'))
+    silenceFirst()
+    await post(url, sent)
+    silenceSecond()
+    await post(url, sent)
+    expect(heard).toEqual(['second POST'])
+  })
+
+  test('where it knows nothing or throws, the order counts and nobody is named', async () => {
+    const { controls, url } = await openProvider()
+    const error = new Error('a mistake of the kit')
+    controls.onRequest(({ idempotencyKey }) => {
+      if (idempotencyKey === 'k2') throw error
+      return null
+    })
+    expect((await post(url, sent, underKey('k1'))).status).toBe(200)
+    expect((await post(url, sent, underKey('k2'))).status).toBe(200)
+    const nobody = { phase: null, actor: null, inTransaction: false }
+    expect(controls.history()).toMatchObject([
+      { tick: 1, ...nobody },
+      { tick: 2, ...nobody },
+    ])
+    expect(controls.failures()).toEqual([{ where: 'onRequest', error }])
+  })
+})
+
+describe('reset', () => {
+  test('forgets requests, effects, answers and mistakes, and starts counting anew', async () => {
+    const { provider, controls, url } = await openProvider({
+      answer: ({ id, json }) => (json === null ? (undefined as never) : { body: { id } }),
+    })
+    const { body } = await post(url, sent, underKey('k1'))
+    await post(url, null)
+    controls.reset()
+    expect([provider.ledger, provider.requests, controls.history(), controls.failures()]).toEqual([
+      [],
+      [],
+      [],
+      [],
+    ])
+    const again = await post(url, { amount: 21 }, underKey('k1'))
+    expect(again.status).toBe(200)
+    expect(again.body).not.toBe(body)
+    expect(controls.history()).toMatchObject([{ tick: 1, executed: true }])
+  })
+
+  test('disarms', async () => {
+    const { controls, url } = await openProvider()
+    controls.arm('tooMany')
+    controls.reset()
+    expect((await post(url, sent)).status).toBe(200)
+  })
+
+  test('breaks what is held, which is then never executed', async () => {
+    const { provider, controls, url } = await openProvider()
+    const armed = [controls.arm('hold'), controls.arm('holdBefore')]
+    const both = [post(url, sent, underKey('k1')), post(url, sent, underKey('k2'))]
+    const broken = both.map((answered) => expect(answered).rejects.toThrow('fetch failed'))
+    await Promise.all(armed.map(({ struck }) => struck))
+    controls.reset()
+    controls.letGo()
+    await Promise.all(broken)
+    await post(url, sent, underKey('k2'))
+    expect(provider.ledger).toHaveLength(1)
+    expect(provider.requests).toMatchObject([{ idempotencyKey: 'k2', executed: true }])
+  })
+
+  test('keeps what is under way out of the next books', async () => {
+    const [begun, goOn, ended] = [gate(), gate(), gate()]
+    const { provider, controls, url } = await openProvider({
+      answer: async ({ id }) => {
+        begun.open()
+        await goOn.opened
+        // After every promise that waits for this answer.
+        setImmediate(ended.open)
+        return { body: { id } }
+      },
+    })
+    const answered = post(url, sent, underKey('k1'))
+    await begun.opened
+    controls.reset()
+    await expect(answered).rejects.toThrow('fetch failed')
+    goOn.open()
+    await ended.opened
+    expect([provider.ledger, provider.requests]).toEqual([[], []])
+  })
+
+  test('leaves answers alone that have been sent, and connections that are idle', async () => {
+    const { controls, url } = await openProvider()
+    const client = keptConnection()
+    const armed = controls.arm('tooMany')
+    const answered = client(url, sent)
+    await armed.struck
+    controls.reset()
+    expect(await answered).toEqual({ status: 429, reused: false })
+    controls.reset()
+    expect(await client(url, sent)).toEqual({ status: 200, reused: true })
+  })
+})

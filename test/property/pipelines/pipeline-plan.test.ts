@@ -1,0 +1,106 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { SEED } from '../settings.js'
+import { BUSY_ANSWERS, type Mishap, type PhasePlan, SQL_STATES, type Trouble } from './phase-plan.js'
+import { type PipelinePlan, pipelinePlan } from './pipeline-plan.js'
+import { referenceModel } from './reference-model.js'
+
+/** Enough for the rarest kind, and a second's work. */
+const SAMPLES = 1_500
+
+const GUARANTEES = ['keyed', 'queryable', 'at_most_once']
+
+function nameOf(mishap: Mishap): string {
+  return mishap.kind === 'sql_error' ? `${mishap.error}${mishap.swallowed ? ' swallowed' : ''}` : mishap.kind
+}
+
+const troubleIn = (where: string, trouble: Trouble | null) =>
+  trouble === null ? [] : [`${where}: ${nameOf(trouble.mishap)}`]
+
+/** What a phase has in it, in words. */
+function kindsOf(phase: PhasePlan): string[] {
+  const { isolation, when } = phase
+  const kinds = [
+    `isolation: ${isolation}`,
+    `when: ${when !== null && typeof when === 'object' ? 'state' : when}`,
+  ]
+  if (phase.kind === 'local') return [...kinds, ...troubleIn('local', phase.run.trouble)]
+  const { guarantee, refusal, settle } = phase
+  const how = refusal?.kind === 'busy' ? refusal.onError : (refusal?.kind ?? 'executed')
+  return [...kinds, `${guarantee}: ${how}`, ...troubleIn('settle', settle.trouble)]
+}
+
+/** The same of a pipeline, as far as it is run, and of what it comes to. */
+function kindsIn(plan: PipelinePlan): string[] {
+  const { snapshots, end, setbacks } = referenceModel(plan, null)
+  const points = snapshots.map(({ point }) => point)
+  const last = plan.phases[points.filter((point) => point !== 'finished').length - 1]
+  const run = plan.phases.filter(
+    (phase) => phase === last || snapshots.some(({ point, skipped }) => point === phase.name && !skipped),
+  )
+  return [
+    `phases: ${plan.phases.length}`,
+    end.status === 'stuck' ? 'stuck' : last === undefined ? 'answered at the end' : 'answered early',
+    ...(snapshots.some(({ skipped }) => skipped) ? ['skipped'] : []),
+    ...setbacks,
+    ...run.flatMap(kindsOf),
+    ...(last === undefined ? troubleIn('finish', plan.finish.run.trouble) : []),
+  ]
+}
+
+const sampled = fc.sample(pipelinePlan, { numRuns: SAMPLES, seed: SEED }).map(kindsIn)
+
+test('plans have everything in them that a pipeline can have, and get there', () => {
+  const met = new Set(sampled.flat())
+  const sqlErrors = Object.keys(SQL_STATES).flatMap((error) => [error, `${error} swallowed`])
+  const mishaps = ['throws', 'retry_later', 'answers', ...sqlErrors]
+  const wanted = [
+    ...[1, 2, 3, 4, 5, 6, 7, 8].map((count) => `phases: ${count}`),
+    'stuck',
+    'answered at the end',
+    'answered early',
+    'skipped',
+    'asked_by_phase',
+    'transient_error',
+    'unknown_error',
+    'outcome_pending',
+    ...['null', 'read committed', 'repeatable read', 'serializable'].map((level) => `isolation: ${level}`),
+    ...['null', 'always', 'state'].map((when) => `when: ${when}`),
+    ...['local', 'settle', 'finish'].flatMap((where) => mishaps.map((mishap) => `${where}: ${mishap}`)),
+    ...GUARANTEES.flatMap((guarantee) =>
+      ['executed', 'declined', ...BUSY_ANSWERS].map((how) => `${guarantee}: ${how}`),
+    ),
+  ]
+  expect(wanted.filter((kind) => !met.has(kind))).toEqual([])
+})
+
+test('most plans come to their end: early answers and stuck calls leave the later phases something to do', () => {
+  const ended = sampled.filter((all) => all.includes('answered at the end'))
+  expect(ended.length).toBeGreaterThan(SAMPLES / 2)
+})
+
+/** The smallest plan that has this in one of its phases. */
+function smallestWith(has: (phase: PhasePlan) => boolean): PipelinePlan {
+  const without = fc.property(pipelinePlan, ({ phases }) => !phases.some(has))
+  const { counterexample } = fc.check(without, { numRuns: SAMPLES, seed: SEED })
+  if (counterexample === null) throw new Error('no plan has it')
+  return counterexample[0]
+}
+
+test('a plan shrinks to the one phase that counts, with nothing in it but what counts', () => {
+  const nothing = { facts: [], totals: [], jobs: [] }
+  const plain = { work: nothing, trouble: null, ending: { kind: 'advance', patch: null } }
+  const response = { status: 200, body: { kind: 'none' }, headers: {} }
+  const finish = {
+    isolation: null,
+    run: { work: nothing, trouble: null, ending: { kind: 'respond', response } },
+  }
+  const queryable = smallestWith((phase) => phase.kind === 'foreign' && phase.guarantee === 'queryable')
+  const foreign = { kind: 'foreign', guarantee: 'queryable', refusal: null, settle: plain }
+  expect(queryable).toEqual({ phases: [{ name: 'p1', isolation: null, when: null, ...foreign }], finish })
+
+  const troubled = smallestWith((phase) => phase.kind === 'local' && phase.run.trouble !== null)
+  const run = { ...plain, trouble: { mishap: { kind: 'throws' }, times: 1 } }
+  const local = { kind: 'local', run }
+  expect(troubled).toEqual({ phases: [{ name: 'p1', isolation: null, when: null, ...local }], finish })
+})

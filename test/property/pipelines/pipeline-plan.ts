@@ -1,0 +1,194 @@
+import type { IsolationLevel, JsonObject } from '@pawl/core'
+import fc from 'fast-check'
+import { jsonValue } from '../support/json.js'
+import {
+  type Answer,
+  BUSY_ANSWERS,
+  type BusyError,
+  type Ending,
+  type FinishPlan,
+  type ForeignPlan,
+  type LocalPlan,
+  type Mishap,
+  type PhasePlan,
+  type Refusal,
+  type ResponsePlan,
+  type Source,
+  SQL_STATES,
+  type SqlError,
+  TRANSIENT_STATUSES,
+  type TransactionPlan,
+  type Trouble,
+  type When,
+  type Work,
+} from './phase-plan.js'
+
+/** A pipeline as plain data. */
+export interface PipelinePlan {
+  /** 1 to 8, named `p1`, `p2` and so on by their place. */
+  readonly phases: readonly PhasePlan[]
+  readonly finish: FinishPlan
+}
+
+const MAX_PHASES = 8
+
+/** Well under the cap of attempts at one point, crashes and a call's trouble and that of its settling together. */
+const MAX_TIMES = 2
+
+/** Few, so that phases overwrite each other's members, and ask for them. Some mean something to JavaScript. */
+const memberName = fc.constantFrom('a', 'b', 'c', '', '__proto__', 'toJSON', 'é', '10', '\0', '\ud800')
+
+/** The first is what a counterexample shrinks to, and the others become rare in its proportion. */
+function mostly<T>(usual: fc.Arbitrary<T>, weight: number, ...others: fc.Arbitrary<T>[]): fc.Arbitrary<T> {
+  return fc.oneof(
+    { withCrossShrink: true },
+    { arbitrary: usual, weight },
+    ...others.map((arbitrary) => ({ arbitrary, weight: 1 })),
+  )
+}
+
+const source: fc.Arbitrary<Source> = mostly<Source>(
+  jsonValue.map((value) => ({ from: 'plan', value })),
+  2,
+  fc.constant({ from: 'input' }),
+  fc.constant({ from: 'state' }),
+)
+
+const work: fc.Arbitrary<Work> = fc.record({
+  facts: fc.array(source, { maxLength: 2 }),
+  totals: fc.array(
+    fc.record({ name: fc.constantFrom('x', 'y', 'z'), amount: fc.integer({ min: -9, max: 9 }) }),
+    {
+      maxLength: 2,
+    },
+  ),
+  jobs: fc.array(fc.record({ name: fc.constantFrom('mail', 'audit', 'é'), payload: source }), {
+    maxLength: 2,
+  }),
+})
+
+const mishap: fc.Arbitrary<Mishap> = mostly<Mishap>(
+  fc.constant({ kind: 'throws' }),
+  1,
+  fc.constant({ kind: 'retry_later' }),
+  fc.record({ kind: fc.constant('answers'), status: fc.constantFrom(...TRANSIENT_STATUSES) }),
+  fc.record({
+    kind: fc.constant('sql_error'),
+    error: fc.constantFrom(...(Object.keys(SQL_STATES) as SqlError[])),
+    swallowed: fc.boolean(),
+  }),
+)
+
+const times = fc.integer({ min: 1, max: MAX_TIMES })
+
+const trouble: fc.Arbitrary<Trouble | null> = mostly<Trouble | null>(
+  fc.constant(null),
+  3,
+  fc.record({ mishap, times }),
+)
+
+/** What HTTP can carry, beyond ASCII as well. */
+const headerText = fc.string({
+  unit: fc.constantFrom('a', 'Z', '0', ' ', '\t', '"', ',', ';', '\x80', 'é', '\xff'),
+  maxLength: 6,
+})
+
+const headers = fc
+  .uniqueArray(fc.tuple(fc.constantFrom('location', 'X-Trace', 'ETag', 'Content-Type'), headerText), {
+    selector: ([name]) => name,
+    maxLength: 3,
+  })
+  .map((members) => Object.fromEntries(members))
+
+const finalStatus = fc
+  .integer({ min: 200, max: 499 })
+  .filter((status) => !(TRANSIENT_STATUSES as readonly number[]).includes(status))
+
+const response: fc.Arbitrary<ResponsePlan> = fc.record({
+  status: finalStatus,
+  body: mostly<ResponsePlan['body']>(
+    fc.constant({ kind: 'none' }),
+    1,
+    source.map((from) => ({ kind: 'json', source: from })),
+    fc.string({ unit: 'binary', maxLength: 8 }).map((text) => ({ kind: 'text', text })),
+  ),
+  headers,
+})
+
+const answer: fc.Arbitrary<Answer> = fc.record({ kind: fc.constant('respond'), response })
+
+const patch: fc.Arbitrary<JsonObject | null> = fc.option(
+  fc
+    .array(fc.tuple(memberName, jsonValue), { maxLength: 3 })
+    .map((members) => Object.fromEntries(members) as JsonObject),
+  { nil: null },
+)
+
+/** Rare enough that most pipelines of eight phases come to their end. */
+const ending: fc.Arbitrary<Ending> = mostly<Ending>(
+  patch.map((value) => ({ kind: 'advance', patch: value })),
+  14,
+  answer,
+)
+
+const transaction: fc.Arbitrary<TransactionPlan> = fc.record({ work, trouble, ending })
+const lastTransaction: fc.Arbitrary<TransactionPlan<Answer>> = fc.record({ work, trouble, ending: answer })
+
+const isolation: fc.Arbitrary<IsolationLevel | null> = fc.constantFrom(
+  null,
+  'read committed',
+  'repeatable read',
+  'serializable',
+)
+
+const when: fc.Arbitrary<When> = mostly<When>(
+  fc.constant(null),
+  6,
+  fc.constant('always'),
+  fc.constant('never'),
+  memberName.map((stateHas) => ({ stateHas })),
+)
+
+const busyError = fc.constantFrom<BusyError[]>(...TRANSIENT_STATUSES, 'broken_answer')
+
+const refusal: fc.Arbitrary<Refusal | null> = mostly<Refusal | null>(
+  fc.constant(null),
+  6,
+  fc.record({
+    kind: fc.constant('busy'),
+    error: busyError,
+    times,
+    onError: fc.constantFrom(...BUSY_ANSWERS),
+  }),
+  // One that is over after a while, whatever the guarantee.
+  fc.record({ kind: fc.constant('busy'), error: busyError, times, onError: fc.constant('not_executed') }),
+  fc.record({ kind: fc.constant('declined'), onError: lastTransaction }),
+)
+
+const local: fc.Arbitrary<Omit<LocalPlan, 'name'>> = fc.record({
+  kind: fc.constant('local'),
+  isolation,
+  when,
+  run: transaction,
+})
+
+const foreign: fc.Arbitrary<Omit<ForeignPlan, 'name'>> = fc.record({
+  kind: fc.constant('foreign'),
+  isolation,
+  when,
+  guarantee: fc.constantFrom('keyed', 'queryable', 'at_most_once'),
+  refusal,
+  settle: transaction,
+})
+
+const phase = mostly<Omit<LocalPlan, 'name'> | Omit<ForeignPlan, 'name'>>(local, 1, foreign)
+
+/** Any pipeline. It shrinks to fewer phases, then to phases that do less. */
+export const pipelinePlan: fc.Arbitrary<PipelinePlan> = fc.record({
+  phases: fc
+    .array(phase, { maxLength: MAX_PHASES })
+    // Not as the array's minimum: that would keep it from dropping the last phases as well as the first.
+    .filter((phases) => phases.length > 0)
+    .map((phases) => phases.map((plan, index) => ({ name: `p${index + 1}`, ...plan }))),
+  finish: fc.record({ isolation, run: lastTransaction }),
+})
