@@ -2,8 +2,8 @@ import { LOADED_KEY, type LoadedPatch } from './patch-source.js'
 import { type VariantName, variantOf } from './variants.js'
 
 export type Core = typeof import('@pawl/core')
-export type CoreInternal = typeof import('@pawl/core/internal')
-export type CrashKit = typeof import('@pawl/crash-kit')
+type CoreInternal = typeof import('@pawl/core/internal')
+type CrashKit = typeof import('@pawl/crash-kit')
 
 /** An engine with all that has to come from the same sources as itself. */
 export interface EngineUnderTest {

@@ -76,7 +76,7 @@ export function answerTo({ respond, retryLater }: Core, error: unknown) {
 }
 
 /** The ride of the design: create, charge, answer. The provider deduplicates. */
-export const rideOf: RideOf = (core, charge) =>
+const rideOf: RideOf = (core, charge) =>
   beginRide(core, 'ride')
     .foreign('charge_created', {
       call: ({ input, idempotencyKey, signal }) =>
@@ -94,7 +94,7 @@ export const rideOf: RideOf = (core, charge) =>
     })
 
 /** The same with a provider that neither deduplicates nor can be asked. */
-export const atMostOnceRideOf: RideOf = (core, charge) =>
+const atMostOnceRideOf: RideOf = (core, charge) =>
   beginRide(core, 'at-most-once-ride')
     .foreign('charge_created', {
       guarantee: 'at_most_once',
@@ -112,7 +112,7 @@ export const atMostOnceRideOf: RideOf = (core, charge) =>
     })
 
 /** There and back: two charges that look the same and are not. */
-export const returnRideOf: RideOf = (core, charge) =>
+const returnRideOf: RideOf = (core, charge) =>
   beginRide(core, 'return-ride')
     .foreign('charge_created', {
       call: ({ input, idempotencyKey, signal }) =>

@@ -1,7 +1,7 @@
 import type { FaultName, Role } from '@pawl/crash-kit'
 
 /** A text of core's source that is exchanged before it is compiled. */
-export interface Replacement {
+interface Replacement {
   /** Below packages/core/src. */
   readonly file: string
   /** Occurs there exactly once. */

@@ -36,7 +36,8 @@ test('takes back inserts, updates and deletes, the last one first', async () => 
   // Names are unique: undone in another order, they would be in each other's way.
   await client.query(`UPDATE riders SET name = 'x' WHERE id = 1`)
   await client.query(`UPDATE riders SET name = 'ada' WHERE id = 2`)
-  // No primary key, and two rows that are equal: one of them goes.
+  // No primary key, and rows that are equal: one more comes, and goes again when it is taken back.
+  await client.query(`INSERT INTO log VALUES ('same', 0.1)`)
   await client.query(`DELETE FROM log WHERE ctid = (SELECT min(ctid) FROM log)`)
   await client.query(`UPDATE log SET weight = 0.30000000000000004`)
   await client.query(`INSERT INTO log VALUES (NULL, 'NaN')`)
@@ -77,7 +78,9 @@ test("the application's triggers do not see it, and are on afterwards", async ()
     CREATE FUNCTION count_change() RETURNS trigger LANGUAGE plpgsql AS
       $$ BEGIN NEW.changes = OLD.changes + 1; RETURN NEW; END $$;
     CREATE TRIGGER counted BEFORE UPDATE ON notes FOR EACH ROW EXECUTE FUNCTION count_change();
-    CREATE TRIGGER off BEFORE UPDATE ON notes FOR EACH ROW EXECUTE FUNCTION count_change();
+    CREATE FUNCTION count_ten() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN NEW.changes = NEW.changes + 10; RETURN NEW; END $$;
+    CREATE TRIGGER off BEFORE UPDATE ON notes FOR EACH ROW EXECUTE FUNCTION count_ten();
     ALTER TABLE notes DISABLE TRIGGER off;
     INSERT INTO notes VALUES (1)`)
   const client = await connect(kit, 'client')

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { CaseResult } from '../../packages/crash-kit/src/case/run-case.js'
 import { Explorer } from '../../packages/crash-kit/src/explore/explorer.js'
 import { crash } from '../../packages/crash-kit/src/faults/crash.js'
@@ -13,6 +13,7 @@ function explorersOf({ theatre, discovery, childrenOf }: Trial, module: URL) {
   const children = childrenOf(module)
   return {
     inProcess,
+    started: vi.spyOn(children, 'run'),
     ofProcesses: new Explorer({ ...theatre, children }, discovery, [crash], new Coverage()),
   }
 }
@@ -43,15 +44,15 @@ function seen({ leftBehind, fired, recovery, timeline, seen: violations, history
   }
 }
 
-function changeSeen({ table, op, after }: Change): string {
+function changeSeen({ table, op, after }: Change) {
   const { recovery_point: point, status, fence, attempts } = after ?? {}
-  return table === 'idempotency_keys'
-    ? `${op} ${table} ${point} ${status} ${fence} ${attempts}`
-    : `${op} ${table}`
+  return table === 'idempotency_keys' ? { table, op, point, status, fence, attempts } : { table, op }
 }
 
 const ride = await openTrial()
-const { inProcess, ofProcesses } = explorersOf(ride, RIDE_CHILD)
+const { inProcess, ofProcesses, started } = explorersOf(ride, RIDE_CHILD)
+
+beforeEach(() => void started.mockClear())
 
 test('a process that nothing happens to shows what an engine in this process does', async () => {
   const none = { plan: [], title: 'no fault at all' }
@@ -72,6 +73,7 @@ describe('a process that SIGKILL ends leaves what an engine that dies in this pr
     const there = await ofProcesses.run(planned)
     expect(here.fired).toEqual([true])
     expect(seen(there)).toEqual(seen(here))
+    expect(started).toHaveBeenCalledOnce()
   })
 })
 
@@ -83,8 +85,10 @@ test('so does a second one, which recovers what the first left', { timeout: 180_
   expect(there).toEqual(here)
   expect(here.length).toBeGreaterThan(8)
   for (const planned of here) {
+    started.mockClear()
     const result = await ofProcesses.run(planned)
     expect(result.fired).toEqual([true, true])
+    expect(started).toHaveBeenCalledTimes(2)
     expect(seen(result)).toEqual(seen(await inProcess.run(planned)))
   }
 })

@@ -5,8 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Finding, type KitError } from '@pawl/crash-kit'
+import { CamelCasePlugin } from 'kysely'
 import pg from 'pg'
-import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { describe, expect, inject, onTestFailed, onTestFinished, test } from 'vitest'
 import { Explorer } from '../../packages/crash-kit/src/explore/explorer.js'
 import { Coverage } from '../../packages/crash-kit/src/finding/coverage.js'
 import { checkChild } from '../../packages/crash-kit/src/process/check-child.js'
@@ -99,6 +100,13 @@ test('a process that ends by itself in the middle of a request is a finding', as
   await expect(ended).rejects.toThrow(`await kit.replay('process: no faults')`)
 })
 
+test('an outcome with an error that cannot be sent arrives all the same', async () => {
+  await expectRefusal(
+    checked(ride, oddChild('failing')),
+    'without any fault, its request was told retry_later (the card was declined).',
+  )
+})
+
 test('a foreign request that a process sends inside of a transaction is a finding', async () => {
   const failure = (await checked(ride, oddChild('inTransaction')).catch((error: unknown) => error)) as Finding
   expect(failure).toBeInstanceOf(Finding)
@@ -109,11 +117,12 @@ test('a foreign request that a process sends inside of a transaction is a findin
   })
 })
 
+const hook: (client: pg.ClientBase) => unknown = (client) => client.query(`SET rides.hooked = 'yes'`)
+
 describe('what cannot be sent to another process, its module has', () => {
   test('options of the pool', async () => {
-    const onConnect = (client: pg.ClientBase) => void client.query('SET search_path = pg_catalog')
-    const pool = new pg.Pool({ connectionString: inject('databaseUrl'), onConnect })
-    const trial = await openTrial(undefined, { pool })
+    const pool = new pg.Pool({ connectionString: inject('databaseUrl'), onConnect: hook })
+    const trial = await openTrial((provider) => oddRide('hooked', provider), { pool })
     await expectRefusal(
       checked(trial, RIDE_CHILD),
       'pool.onConnect cannot be sent to another process',
@@ -123,13 +132,14 @@ describe('what cannot be sent to another process, its module has', () => {
   })
 
   test('options of the engine', async () => {
-    const trial = await openTrial(undefined, { engine: { strict: { allow: () => true } } })
+    const engine = { plugins: [new CamelCasePlugin()] }
+    const trial = await openTrial((provider) => oddRide('camel', provider), { engine })
     await expectRefusal(
       checked(trial, RIDE_CHILD),
-      'engine.strict cannot be sent to another process',
-      'export const engine = { strict }',
+      'engine.plugins cannot be sent to another process',
+      'export const engine = { plugins }',
     )
-    await expect(checked(trial, oddChild('allowing'))).resolves.toBeUndefined()
+    await expect(checked(trial, oddChild('camel'))).resolves.toBeUndefined()
   })
 
   test('not the input, which has to be plain data', async () => {
@@ -145,11 +155,15 @@ describe('what cannot be sent to another process, its module has', () => {
 test('options that can be sent are those of the process, and a password that is asked for, too', async () => {
   const { password } = new URL(inject('databaseUrl'))
   const pool = new pg.Pool({ connectionString: inject('databaseUrl'), password: () => password })
-  const trial = await openTrial(undefined, {
+  const { theatre, discovery, childrenOf } = await openTrial(undefined, {
     pool,
-    engine: { namespace: 'rides', defaults: { leaseMs: 20_000 } },
+    engine: { namespace: 'rides' },
   })
-  await expect(checked(trial, RIDE_CHILD)).resolves.toBeUndefined()
+  const children = childrenOf(RIDE_CHILD)
+  const explorer = new Explorer({ ...theatre, children }, discovery, [], new Coverage())
+  // Under another namespace, it would charge a second time.
+  const planned = explorer.named([{ attempt: 0, fault: 'crash', at: 'charge_created/call#1:after' }])
+  expect((await explorer.run(planned)).fired).toEqual([true])
 })
 
 test('nothing runs in a process after the position at which it dies: no catch, no finally, no handler of its end', async () => {
@@ -176,8 +190,8 @@ test('nothing runs in a process after the position at which it dies: no catch, n
 })
 
 describe('no child outlives', () => {
-  const idle = dataUrl(`console.log('loaded'); await new Promise(() => {})`)
-  const busy = dataUrl(`console.log('loaded'); for (;;);`)
+  const idle = dataUrl(`console.log(process.pid); await new Promise(() => {})`)
+  const busy = dataUrl(`console.log(process.pid); for (;;);`)
 
   test('the kit', async () => {
     const children = ride.childrenOf(idle)
@@ -195,7 +209,8 @@ describe('no child outlives', () => {
       stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     })
     if (keeper.stdout === null) throw new TypeError('it has no standard output')
-    await once(keeper.stdout, 'data')
+    const [pid] = (await once(keeper.stdout, 'data')) as [Buffer]
+    onTestFailed(() => void process.kill(Number(pid), 'SIGKILL'))
     // The child has it open as well.
     const bothEnded = once(keeper.stdout, 'close')
     if (how === 'exit') keeper.send('exit')

@@ -42,11 +42,9 @@ test.each([
 
 test('a module is named by its address, or by an absolute path', () => {
   const { href } = new URL('file:///rides/my%20child.mjs')
-  const module = (given: URL | string) => checkChildOptions({ module: given }).module
-  expect(module(new URL(href))).toBe(href)
-  expect(module(href)).toBe(href)
-  expect(module('/rides/my child.mjs')).toBe(href)
-  expect(checkChildOptions(child).execArgv).toEqual([])
+  for (const module of [new URL(href), href, '/rides/my child.mjs']) {
+    expect(checkChildOptions({ module })).toEqual({ module: href, execArgv: [] })
+  }
 })
 
 test('plain data and bytes can be sent; what holds a function, or is of a class, cannot', () => {

@@ -20,7 +20,7 @@ export interface Trial {
   readonly discovery: Discovery
   readonly provider: FakeProvider
   /** Processes that run another module than the kit's own. */
-  childrenOf(module: URL | string, timeoutMs?: number): Children
+  readonly childrenOf: (module: URL | string, timeoutMs?: number) => Children
 }
 
 /** Opens it until the end of the file. */

@@ -59,8 +59,14 @@ describe('send', () => {
     const { provider, controls } = await openProvider()
     controls.arm('cutAfter')
     await expect(provider.send({})).rejects.toMatchObject({ code: 'ECONNRESET' })
-    // Over a connection of its own, whatever became of the last.
     expect(await provider.send({ amount: 20 })).toMatchObject({ amount: 20 })
+  })
+
+  test('takes a connection of its own each time, whatever becomes of the last', async () => {
+    const { provider } = await openProvider()
+    await provider.send({}, { idempotencyKey: 'k1' })
+    await provider.find('k1')
+    expect(provider.requests.map(({ headers }) => headers.connection)).toEqual(['close', 'close'])
   })
 
   test('ends with its signal, whatever the provider did', async () => {

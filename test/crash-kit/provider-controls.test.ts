@@ -1,6 +1,8 @@
+import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { controlsOf } from '../../packages/crash-kit/src/provider/fake-provider.js'
 import type { ReceivedRequest } from '../../packages/crash-kit/src/provider/received-request.js'
+import { openSocket } from '../support/http-client.js'
 import { gate } from '../support/signals.js'
 import { keptConnection, openProvider, post, underKey } from './provider-trial.js'
 
@@ -141,18 +143,46 @@ describe('reset', () => {
     expect((await post(url, sent)).status).toBe(200)
   })
 
-  test('breaks what is held, which is then never executed', async () => {
-    const { provider, controls, url } = await openProvider()
-    const armed = [controls.arm('hold'), controls.arm('holdBefore')]
-    const both = [post(url, sent, underKey('k1')), post(url, sent, underKey('k2'))]
-    const broken = both.map((answered) => expect(answered).rejects.toThrow('fetch failed'))
+  test('answers what still waits with a refusal, which no SDK sends again', async () => {
+    const executed: unknown[] = []
+    const { provider, controls, url } = await openProvider({
+      answer: ({ id, json }) => {
+        executed.push(json)
+        return { body: { id } }
+      },
+    })
+    const armed = (['timeoutBefore', 'hold', 'holdBefore'] as const).map((fault) => controls.arm(fault))
+    const waiting = [post(url, 'first'), post(url, 'second'), post(url, 'third')]
     await Promise.all(armed.map(({ struck }) => struck))
     controls.reset()
     controls.letGo()
-    await Promise.all(broken)
-    await post(url, sent, underKey('k2'))
-    expect(provider.ledger).toHaveLength(1)
-    expect(provider.requests).toMatchObject([{ idempotencyKey: 'k2', executed: true }])
+    for (const { status, body } of await Promise.all(waiting)) {
+      expect({ status, body }).toEqual({ status: 400, body: expect.stringContaining('case_over') as string })
+    }
+    await post(url, 'fourth')
+    // The one that was held after it was executed, and none that was held before.
+    expect(executed).toHaveLength(2)
+    expect(executed.at(-1)).toBe('fourth')
+    expect(provider.requests).toMatchObject([{ json: 'fourth', executed: true }])
+  })
+
+  test('refuses a request that is still on its way, and what comes of it later is no request', async () => {
+    const { provider, controls, url } = await openProvider()
+    const socket = await openSocket(url)
+    // It is known to have begun as soon as the provider wants its body.
+    socket.write('POST /first HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\nexpect: 100-continue\r\n\r\n')
+    const [goOn] = (await once(socket, 'data')) as [Buffer]
+    expect(goOn.toString()).toMatch(/^HTTP\/1.1 100/)
+    controls.reset()
+    const [refused] = (await once(socket, 'data')) as [Buffer]
+    expect(refused.toString()).toMatch(/^HTTP\/1.1 400/)
+    socket.write('0123456789')
+    socket.write('POST /second HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')
+    // Over the same connection, so that it comes after the rest of the first.
+    socket.resume()
+    await once(socket, 'close')
+    expect(provider.requests.map(({ path }) => path)).toEqual(['/second'])
+    expect(provider.ledger.map(({ path }) => path)).toEqual(['/second'])
   })
 
   test('keeps what is under way out of the next books', async () => {
@@ -169,7 +199,7 @@ describe('reset', () => {
     const answered = post(url, sent, underKey('k1'))
     await begun.opened
     controls.reset()
-    await expect(answered).rejects.toThrow('fetch failed')
+    expect((await answered).status).toBe(400)
     goOn.open()
     await ended.opened
     expect([provider.ledger, provider.requests]).toEqual([[], []])

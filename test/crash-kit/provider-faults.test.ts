@@ -23,7 +23,7 @@ describe('a request that is never answered', () => {
   test.each<[ProviderFault, boolean]>([
     ['timeoutBefore', false],
     ['timeoutAfter', true],
-  ])('%s: executed is %s, and its client waits until the provider forgets it', async (fault, executed) => {
+  ])('%s: executed is %s, and its client waits until the connection ends', async (fault, executed) => {
     const { provider, controls, url } = trial
     const armed = controls.arm(fault)
     const answered = post(url, sent, underKey('k1'))
@@ -31,7 +31,7 @@ describe('a request that is never answered', () => {
     expect(provider.ledger).toHaveLength(executed ? 1 : 0)
     expect(provider.requests).toMatchObject([{ executed, status: null }])
     await expectOneEffectAfterRetry()
-    controls.reset()
+    await provider.close()
     await expect(answered).rejects.toThrow('fetch failed')
   })
 

@@ -7,6 +7,7 @@ import { assertProperty } from './support/assert-property.js'
 import { canBeBare, quotedKey, sendableKey } from './support/http-keys.js'
 import { knownPreference, type Preference, unknownPreference } from './support/preferences.js'
 import { identityOf, lengthened, pathOf, renamed, type Route, route } from './support/routes.js'
+import { character as anyCharacter } from './support/text.js'
 
 const HEADER = 'idempotency-key'
 
@@ -190,7 +191,7 @@ const anyText = fc.oneof(
     unit: fc.constantFrom('"', '\\', ',', ';', '=', ' ', '\t', 'wait', '1', 'respond-async'),
     maxLength: 12,
   }),
-  fc.string({ unit: 'binary' }),
+  fc.string({ unit: anyCharacter }),
 )
 
 const anyHeader = fc.oneof(anyText, fc.array(anyText, { maxLength: 3 }), fc.constant(undefined))

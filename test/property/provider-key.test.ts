@@ -2,6 +2,7 @@ import { providerKeyOf } from '@pawl/core/internal'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { assertProperty } from './support/assert-property.js'
+import { character } from './support/text.js'
 
 interface Parts {
   readonly texts: readonly string[]
@@ -17,7 +18,7 @@ const text = fc.oneof(
     unit: fc.constantFrom('0', '1', '2', ':', '|', '/', ',', '\n', 'a', 'é', '\u{1f6b2}'),
     maxLength: 8,
   }),
-  fc.string({ unit: 'binary', maxLength: 8 }),
+  fc.string({ unit: character, maxLength: 8 }),
   fc.string({ maxLength: 255 }),
 )
 

@@ -46,7 +46,5 @@ export async function migrate(pool: Pool): Promise<void> {
 
 /** The application's own tables, with the riders. Rides refer to the keys of `pawlSchema`. */
 export async function createTables(pool: Pool, pawlSchema = 'pawl'): Promise<void> {
-  await pool.query(
-    `BEGIN; SELECT pg_advisory_xact_lock(${LOCK}); ${tablesWith(pawlSchema)}; COMMIT`,
-  )
+  await pool.query(`BEGIN; SELECT pg_advisory_xact_lock(${LOCK}); ${tablesWith(pawlSchema)}; COMMIT`)
 }

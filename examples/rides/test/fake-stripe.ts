@@ -7,7 +7,9 @@ export function fakeStripe(): FakeProvider {
     // The one query that the service asks.
     find: ({ query }, ledger) => {
       const data = ledger.map(({ answer }) => answer as ReturnType<typeof intentOf>)
-      const found = data.filter(({ metadata }) => query.get('query') === `metadata['ride_id']:'${metadata.ride_id}'`)
+      const found = data.filter(
+        ({ metadata }) => query.get('query') === `metadata['ride_id']:'${metadata.ride_id}'`,
+      )
       return { body: { object: 'search_result', data: found, has_more: false } }
     },
   })

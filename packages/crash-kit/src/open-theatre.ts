@@ -31,8 +31,7 @@ export async function openTheatre(options: CrashKitOptions<never, never>): Promi
   const rejections: unknown[] = []
   const onRejection = (reason: unknown): void => void rejections.push(reason)
   process.on('unhandledRejection', onRejection)
-  const pipeline = () =>
-    typeof options.pipeline === 'function' ? options.pipeline() : (options.pipeline as Pipeline<never, never>)
+  const pipeline = () => (typeof options.pipeline === 'function' ? options.pipeline() : options.pipeline)
   const engine = (options.engine ?? {}) as Partial<EngineOptions<never>>
   return {
     theatre: {

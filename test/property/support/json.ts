@@ -1,5 +1,6 @@
 import type { JsonValue } from '@pawl/core'
 import fc from 'fast-check'
+import { character } from './text.js'
 
 /** Names that mean something to JavaScript, or that sort differently by number, code unit, code point or locale. */
 const AWKWARD_NAMES = [
@@ -49,7 +50,7 @@ const codeUnits = fc
 
 const text = fc.oneof(
   fc.string({ maxLength: 8 }),
-  fc.string({ unit: 'binary', maxLength: 6 }),
+  fc.string({ unit: character, maxLength: 6 }),
   codeUnits,
   fc.constantFrom('1', 'null', '{}', '\0', '\u2028', '\u007f', '"\\/'),
 )

@@ -24,10 +24,16 @@ export interface StrictOptions {
 }
 
 interface Watched {
+  readonly by: StrictMode
+  /** The phase of another engine, in which this one's runs. */
+  readonly outer: Watched | undefined
   readonly phase: string
   readonly kind: 'transaction' | 'call'
   readonly requests: ForeignRequest[]
 }
+
+/** One for all engines: Node carries each of them along with every promise, for as long as the process lives. */
+const watchedPhase = new AsyncLocalStorage<Watched>()
 
 const STATE_CHANGING = new Set(['POST', 'PUT', 'PATCH', 'DELETE'])
 
@@ -36,7 +42,7 @@ const STATE_CHANGING = new Set(['POST', 'PUT', 'PATCH', 'DELETE'])
  * process, and the request would go out all the same. The phase fails when it returns.
  */
 export class StrictMode {
-  readonly #watched: AsyncLocalStorage<Watched> | null
+  readonly #isOn: boolean
   readonly #allow: (request: ForeignRequest) => boolean
   readonly #onHttp = (message: unknown): void => this.#record(() => fromHttp(message))
   readonly #onUndici = (message: unknown): void => this.#record(() => fromUndici(message))
@@ -44,8 +50,8 @@ export class StrictMode {
   /** Off costs nothing: no subscription, and no context to carry along. */
   constructor(options: StrictOptions | null) {
     this.#allow = options?.allow ?? (() => false)
-    this.#watched = options === null ? null : new AsyncLocalStorage()
-    if (options === null) return
+    this.#isOn = options !== null
+    if (!this.#isOn) return
     subscribe('http.client.request.start', this.#onHttp)
     subscribe('undici:request:create', this.#onUndici)
   }
@@ -56,16 +62,16 @@ export class StrictMode {
   }
 
   async inTransaction<T>(phase: string, work: () => Promise<T>): Promise<T> {
-    return this.#watch({ phase, kind: 'transaction', requests: [] }, work)
+    return this.#watch(phase, 'transaction', work)
   }
 
   async inCall<T>(phase: string, work: () => Promise<T>): Promise<T> {
-    return this.#watch({ phase, kind: 'call', requests: [] }, work)
+    return this.#watch(phase, 'call', work)
   }
 
   /** A second connection, asked for while the phase holds one, waits for ever once the pool is exhausted. */
   readonly refuseNestedCheckout = (): void => {
-    const watched = this.#watched?.getStore()
+    const watched = this.#innermost()
     if (watched?.kind !== 'transaction') return
     throw new PawlError(
       'PAWL_NESTED_CHECKOUT',
@@ -73,9 +79,11 @@ export class StrictMode {
     )
   }
 
-  async #watch<T>(watched: Watched, work: () => Promise<T>): Promise<T> {
-    if (this.#watched === null) return work()
-    const value = await this.#watched.run(watched, work)
+  async #watch<T>(phase: string, kind: Watched['kind'], work: () => Promise<T>): Promise<T> {
+    if (!this.#isOn) return work()
+    const outer = watchedPhase.getStore()
+    const watched: Watched = { by: this, outer, phase, kind, requests: [] }
+    const value = await watchedPhase.run(watched, work)
     const [first, second] = watched.requests
     if (watched.kind === 'transaction' && first !== undefined) {
       throw new PawlError(
@@ -95,7 +103,7 @@ export class StrictMode {
   }
 
   #record(read: () => ForeignRequest): void {
-    const watched = this.#watched?.getStore()
+    const watched = this.#innermost()
     if (watched === undefined) return
     try {
       const request = read()
@@ -103,6 +111,13 @@ export class StrictMode {
     } catch (error) {
       process.emitWarning(`strict mode: a request could not be read: ${String(error)}`)
     }
+  }
+
+  /** The phase of this engine that the caller runs in, if it does. */
+  #innermost(): Watched | undefined {
+    let watched = watchedPhase.getStore()
+    while (watched !== undefined && watched.by !== this) watched = watched.outer
+    return watched
   }
 
   #isAllowed(request: ForeignRequest): boolean {

@@ -4,10 +4,11 @@ import type { Scene } from '../cast/scene.js'
 import type { Fault, Strike } from '../faults/fault.js'
 import { type NamedPosition, parsePosition } from '../finding/position-namer.js'
 
-/** A fault that is to strike in this attempt. */
+/** A fault that is to strike. */
 export interface PendingFault {
   readonly fault: Fault
-  readonly at: string
+  /** The position; a number: so many places of an attempt where it could strike are passed before. */
+  readonly at: string | number
   struck: boolean
   fired: boolean
 }
@@ -25,6 +26,7 @@ export class Attempt {
   readonly #meanwhile: Promise<void>[] = []
   readonly #cleanUps: (() => Promise<void> | void)[] = []
   readonly #ended: Promise<never>
+  #passed = 0
   #end: () => void = () => {}
 
   /** `pending` strike in their order: the second not before the first has. */
@@ -38,9 +40,11 @@ export class Attempt {
     const lock = pending.find(({ fault }) => fault.lock !== undefined)
     this.actor = new Actor(scene, name, {
       at: (position) => this.#at(position),
-      settings: settingsFor(pending),
+      settings: settingsFor(pending, scene.theatre.shape.points),
       lock:
-        lock?.fault.lock === undefined ? null : { phase: parsePosition(lock.at).phase, id: lock.fault.lock },
+        typeof lock?.at === 'string' && lock.fault.lock !== undefined
+          ? { phase: parsePosition(lock.at).phase, id: lock.fault.lock }
+          : null,
       // Who recovers may find things as the fault left them.
       disturbed: recovers || pending.length > 0,
     })
@@ -56,13 +60,19 @@ export class Attempt {
 
   async #at(position: NamedPosition): Promise<void> {
     const next = this.#pending.find(({ struck }) => !struck)
-    if (next?.at !== position.text) {
+    if (next === undefined || !this.#isAt(next, position)) {
       this.since.push(position)
       return
     }
     next.struck = true
     this.since.length = 0
+    this.#passed = 0
     await next.fault.strike(this.#strike(next, position))
+  }
+
+  #isAt({ fault, at }: PendingFault, position: NamedPosition): boolean {
+    if (typeof at === 'string') return at === position.text
+    return fault.appliesTo(position, this.#scene.theatre.shape) && this.#passed++ === at
   }
 
   #strike(pending: PendingFault, position: NamedPosition): Strike {
@@ -88,12 +98,15 @@ export class Attempt {
   }
 }
 
-function settingsFor(pending: readonly PendingFault[]): Record<string, PhaseSettings> {
+/** For the phase a fault is to strike in; for each of them where that is not known. */
+function settingsFor(
+  pending: readonly PendingFault[],
+  points: readonly string[],
+): Record<string, PhaseSettings> {
   const settings: Record<string, PhaseSettings> = {}
   for (const { fault, at } of pending) {
-    const position = parsePosition(at)
-    const wanted = fault.settings?.(position)
-    if (wanted !== undefined) settings[position.phase] = { ...settings[position.phase], ...wanted }
+    const phases = typeof at === 'string' ? [parsePosition(at).phase] : points
+    for (const phase of phases) settings[phase] = { ...settings[phase], ...fault.settings?.() }
   }
   return settings
 }

@@ -32,7 +32,6 @@ export async function runCase(
   faultOf: (id: string) => Fault,
   verbose = false,
 ): Promise<CaseResult> {
-  const scene = await Scene.open(theatre, verbose)
   const pending = plan.map(({ attempt, fault, at }) => ({
     attempt,
     fault: faultOf(fault),
@@ -40,13 +39,22 @@ export async function runCase(
     struck: false,
     fired: false,
   }))
+  return runPending(await Scene.open(theatre, verbose), pending)
+}
+
+/** The same with faults whose attempt, where it is null, and position show only as it runs. */
+export async function runPending(
+  scene: Scene,
+  pending: readonly (PendingFault & { readonly attempt: number | null })[],
+): Promise<CaseResult> {
+  const { theatre } = scene
   const recovery: { attempt: number; position: NamedPosition }[] = []
   let leftBehind = ''
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const passed = await runAttempt(
       scene,
       attempt,
-      pending.filter((each) => each.attempt === attempt),
+      pending.filter((each) => each.attempt === attempt || (each.attempt === null && !each.struck)),
     )
     // What was passed before the last fault struck is no recovery from it.
     if (pending.some((each) => each.struck && each.attempt === attempt)) recovery.length = 0

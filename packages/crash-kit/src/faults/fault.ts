@@ -28,7 +28,7 @@ export interface Fault {
   /** Whether it can strike there. */
   appliesTo(position: NamedPosition, shape: PipelineShape): boolean
   /** Settings for the phase it is to strike in, where the usual ones would make it slow or impossible. */
-  settings?(position: NamedPosition): PhaseSettings
+  settings?(): PhaseSettings
   /** It strikes at the fake provider: without one it cannot. */
   readonly needsProvider?: true
   /** An advisory lock that the phase's transaction is to hold when it strikes. */

@@ -1,3 +1,4 @@
+import { isOver } from '../case/is-over.js'
 import { Actor } from '../cast/actor.js'
 import { wasRenewed } from '../cast/watch.js'
 import { LONG_TIME_MS, RENEWED_LEASE_MS, SKEW_MS } from '../limits.js'
@@ -101,12 +102,14 @@ export const clockSkew: Fault = {
   },
 }
 
-/** The reaper comes by when the key is old by any measure, and not finished. */
+/** The reaper comes by when the key is old by any measure, and not finished: one that has finished it may delete. */
 export const reaper: Fault = {
   id: 'reaper',
   title: 'reaper a year later',
-  appliesTo: (position) => isBoundary(position),
+  appliesTo: (position) => isBoundary(position) && position.phase !== 'finished',
   async strike({ scene, fired }) {
+    // A phase that responds ends the request early.
+    if (isOver(await scene.theatre.database.keyRow(scene.scope, scene.key))) return fired()
     await scene.passTime(LONG_TIME_MS, 'a year and more passes')
     const reaping = new Actor(scene, 'reaper')
     await reaping.reap()

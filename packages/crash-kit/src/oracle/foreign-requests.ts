@@ -32,7 +32,10 @@ function inCalls(history: History): Violation[] {
   })
 }
 
-/** A request belongs to the last call that its actor began before. */
+/**
+ * A request belongs to the last call that its actor began before. The same request once more, under its key, is no
+ * second one: there are SDKs that repeat what a broken connection has lost.
+ */
 function onePerCall(history: History): Violation[] {
   const groups = new Map<string, ProviderRequest[]>()
   for (const request of changing(history)) {
@@ -44,12 +47,21 @@ function onePerCall(history: History): Violation[] {
     const call = JSON.stringify([actor, phase, begun.length])
     groups.set(call, [...(groups.get(call) ?? []), request])
   }
-  return [...groups.values()].flatMap(([first, ...more]) => {
+  return [...groups.values()].flatMap(([first, ...others]) => {
+    const more = others.filter((request) => first !== undefined && !isRepetition(first, request))
     if (first === undefined || more.length === 0) return []
-    const others = more.map(({ method, path }) => `${method} ${path}`).join(', ')
-    const detail = `${saying(first)}, and in the same call ${others}: only one of them can be settled.`
+    const besides = more.map(({ method, path }) => `${method} ${path}`).join(', ')
+    const detail = `${saying(first)}, and in the same call ${besides}: only one of them can be settled.`
     return [lint('no two foreign requests are made in one call', detail)]
   })
+}
+
+function isRepetition(first: ProviderRequest, then: ProviderRequest): boolean {
+  return (
+    first.idempotencyKey !== null &&
+    first.idempotencyKey === then.idempotencyKey &&
+    differenceOf(first, then) === null
+  )
 }
 
 function withTheirKey(history: History, { foreign }: PipelineShape): Violation[] {

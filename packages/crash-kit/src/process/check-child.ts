@@ -11,7 +11,19 @@ import type { Children } from './children.js'
  */
 export async function checkChild(theatre: Theatre, children: Children, discovery: Discovery): Promise<void> {
   const explorer = new Explorer({ ...theatre, children }, discovery, [], new Coverage())
-  const { recovery } = await explorer.run({ plan: [], title: 'no fault at all, in a process of its own' })
+  const { recovery, history } = await explorer.run({
+    plan: [],
+    title: 'no fault at all, in a process of its own',
+  })
+  const outcome = history.told[0]?.outcome
+  if (outcome?.type !== 'completed') {
+    const { error } = (outcome ?? {}) as { error?: unknown }
+    const why = error instanceof Error ? ` (${error.message})` : ''
+    throw childError(
+      children.options,
+      `without any fault, its request was told ${outcome?.type ?? 'nothing'}${why}.`,
+    )
+  }
   const here = discovery.positions.map(({ text }) => text)
   const there = recovery.filter(({ attempt }) => attempt === 0).map(({ position }) => position.text)
   const steps = Array.from({ length: Math.max(here.length, there.length) }, (_, at) => at)

@@ -58,15 +58,13 @@ function together<Options extends object>(
 
 /** The kit's schemas come first, whatever a hook of the application says to that: as for the kit's own connections. */
 function keepSearchPath(pool: PoolConfig): PoolConfig {
-  // What it returns is awaited, whatever its type says.
-  const hook = pool.onConnect as ((client: ClientBase) => unknown) | undefined
-  if (hook === undefined) return pool
-  return {
-    ...pool,
-    async onConnect(client: ClientBase) {
-      const { rows } = await client.query<{ search_path: string }>('SHOW search_path')
-      await hook(client)
-      await client.query(`SELECT set_config('search_path', $1, false)`, [rows[0]?.search_path])
-    },
+  // The pool awaits what it returns, though its type does not say so.
+  const onConnect: ((client: ClientBase) => unknown) | undefined = pool.onConnect
+  if (onConnect === undefined) return pool
+  const hook: (client: ClientBase) => unknown = async (client) => {
+    const { rows } = await client.query<{ search_path: string }>('SHOW search_path')
+    await onConnect(client)
+    await client.query(`SELECT set_config('search_path', $1, false)`, [rows[0]?.search_path])
   }
+  return { ...pool, onConnect: hook }
 }

@@ -19,6 +19,7 @@ export class ProcessAttempt {
   readonly #children: Children
   readonly #name: string
   readonly #pending: PendingFault | null
+  readonly #dieAt: string | null
   readonly #disturbed: boolean
   readonly #execution: number
   readonly #leave = new Map<number, () => void>()
@@ -39,10 +40,14 @@ export class ProcessAttempt {
         `'${other.fault.id}' cannot strike in a process of its own: only '${crash.id}' can.`,
       )
     }
+    const [first = null] = pending
+    // A position that shows only as the case runs would have to be known in the child.
+    if (typeof first?.at === 'number') throw new TypeError('a process dies at a position that has a name')
     this.#scene = scene
     this.#children = children
     this.#name = name
-    this.#pending = pending[0] ?? null
+    this.#pending = first
+    this.#dieAt = first?.at ?? null
     this.#disturbed = recovers || pending.length > 0
     this.#execution = scene.nextExecution()
   }
@@ -51,7 +56,7 @@ export class ProcessAttempt {
     const { theatre } = this.#scene
     // Those of an actor of the same name in this process would be taken for the child's.
     theatre.pools.abandon(this.#name)
-    const start = await childStart(this.#scene, this.#name, this.#children, this.#pending?.at ?? null)
+    const start = await childStart(this.#scene, this.#name, this.#children, this.#dieAt)
     const end = await this.#children.run(start, (says) => this.#hear(says))
     this.#scene.leaveAll(this.#name)
     await theatre.database.backendsGone(this.#name)
@@ -96,8 +101,6 @@ export class ProcessAttempt {
   /** Another definition would be refused by whoever recovers the request, and rightly so. */
   #check(theirs: DefinitionName, ours: DefinitionName): void {
     if (theirs.name === ours.name && theirs.version === ours.version && theirs.hash === ours.hash) return
-    const saying = ({ name, version, hash }: DefinitionName) =>
-      `'${name}', version ${version}, definition ${hash}`
     throw childError(
       this.#children.options,
       `its pipeline is ${saying(theirs)}, and crashKit's is ${saying(ours)}. Both have to be the same.`,
@@ -106,7 +109,7 @@ export class ProcessAttempt {
 
   async #record({ lastWords, code, signal, stderr }: ChildEnd): Promise<void> {
     const pending = this.#pending
-    if (pending !== null && lastWords === pending.at && signal === 'SIGKILL') {
+    if (pending !== null && lastWords === this.#dieAt && signal === 'SIGKILL') {
       pending.struck = true
       pending.fired = true
       this.since.length = 0
@@ -127,4 +130,8 @@ export class ProcessAttempt {
       ].join('\n'),
     })
   }
+}
+
+function saying({ name, version, hash }: DefinitionName): string {
+  return `'${name}', version ${version}, definition ${hash}`
 }

@@ -28,8 +28,8 @@ export interface ProviderControls {
   /** Mistakes in the user's functions since the last reset. */
   failures(): readonly ProviderFailure[]
   /**
-   * New books: requests, effects, answers, armed faults and what is held are forgotten, and connections that still wait
-   * for an answer are broken. What is under way may end, and is recorded nowhere.
+   * New books: requests, effects, answers, armed faults and what is held are forgotten, and requests that still wait for
+   * an answer get 400. What is under way may end, and is recorded nowhere.
    */
   reset(): void
 }

@@ -11,6 +11,7 @@ import type { ProviderRules } from './provider-options.js'
 import { providerRequestOf, receivedRequestOf, recordOf, type RequestRecord } from './received-request.js'
 
 const TOO_LARGE = refusal(413, 'too_large', `A body may have ${MAX_PROVIDER_BODY_BYTES} bytes.`)
+const CASE_OVER = refusal(400, 'case_over', 'The case that this request belongs to is over.')
 
 /** Where requests arrive: each is written down, told to the kit, and served, well or badly. */
 export class ProviderDesk implements ProviderControls {
@@ -34,8 +35,10 @@ export class ProviderDesk implements ProviderControls {
   receive(incoming: IncomingMessage, response: ServerResponse): void {
     this.#open.add(response)
     response.on('close', () => this.#open.delete(response))
+    const books = this.#books
     whenReceived(incoming, (bytes, isTooLarge) => {
-      const books = this.#books
+      // It began in a case that is over, and has its answer.
+      if (books !== this.#books) return
       const record = recordOf(fakeRequestOf(incoming, bytes), books.requests.length + 1)
       const refused = isTooLarge ? TOO_LARGE : books.readKey(record)
       this.#tell(record, incoming)
@@ -79,7 +82,8 @@ export class ProviderDesk implements ProviderControls {
     this.#books = new Books(this.#rules)
     this.#faults.clear()
     this.#held = []
-    for (const response of this.#open) response.destroy()
+    // Not broken: there are SDKs that send a request again whose connection broke, and it would come into the next case.
+    for (const response of this.#open) write(response, CASE_OVER)
   }
 
   #tell(record: RequestRecord, { socket }: IncomingMessage): void {
@@ -96,8 +100,6 @@ export class ProviderDesk implements ProviderControls {
       process: () => books.process(record),
       send: (answer) => {
         record.status = answer.status
-        // The client may use the connection again as soon as it has read the answer: from now on it is not ours to break.
-        this.#open.delete(response)
         write(response, answer)
       },
       cut: () => response.destroy(),
@@ -107,6 +109,8 @@ export class ProviderDesk implements ProviderControls {
 }
 
 function write(response: ServerResponse, { status, headers, bytes }: WireAnswer): void {
+  // By the end of a case, perhaps: the first answer counts.
+  if (response.headersSent) return
   response.statusCode = status
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
   response.end(bytes)

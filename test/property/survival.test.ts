@@ -1,0 +1,64 @@
+import fc from 'fast-check'
+import { afterAll, expect, test, vi } from 'vitest'
+import { RUNS } from './settings.js'
+import { assertProperty } from './support/assert-property.js'
+import { type SurvivalCase, survivalCase } from './survival/survival-case.js'
+import { type Survival, SurvivalTrial } from './survival/survival-trial.js'
+
+/** A case is some requests, crashes and recoveries; one that fails is run hundreds of times, to be made smaller. */
+const TIMEOUT_PER_RUN_MS = 3_000
+vi.setConfig({ testTimeout: 600_000 + RUNS * TIMEOUT_PER_RUN_MS })
+
+const trial = await SurvivalTrial.open()
+afterAll(async () => {
+  console.log(`${trial.cases} random pipelines, ${trial.fired} faults struck`)
+  await trial.close()
+})
+
+/** The same seed gives every property the same cases: each is run once, and looked at by all of them. */
+const survivals = new Map<string, Promise<Survival>>()
+
+function survivalOf(each: SurvivalCase): Promise<Survival> {
+  const name = fc.stringify(each)
+  const known = survivals.get(name) ?? trial.run(each)
+  survivals.set(name, known)
+  return known
+}
+
+const RULES = [
+  ['I1', 'one row per key, and one holder'],
+  ['I2', 'one effect per phase, one attempt where it must not be repeated'],
+  ['I3', 'every final response is the same bytes'],
+  ['I4', "a phase's rows exist exactly when its recovery point does"],
+  ['I5', 'fences grow, and nobody writes under an older one'],
+  ['I6', 'recovery points move forward'],
+  ['I7', 'what is ambiguous or passing never becomes final'],
+  ['I8', 'provider keys are stable, and distinct per effect'],
+  ['I9', 'the reaper removes no unfinished key'],
+  ['I10', 'a key goes on under its own version, or is refused'],
+  ['I12', 'another request under the same key is a mismatch, and has no effect'],
+  ['I13', 'jobs exist exactly when their phase committed, and are delivered'],
+  ['I14', 'no connection, transaction or promise is left behind'],
+  ['L1', 'every key ends'],
+  ['oracle', 'the final state is that of the reference model'],
+  ['told', 'what is told is true'],
+] as const
+
+test.each(RULES)('%s: %s', async (rule) => {
+  await assertProperty(
+    fc.asyncProperty(survivalCase, async (each) => {
+      const { violations, timeline } = await survivalOf(each)
+      const broken = violations.filter((violation) => violation.rule === rule)
+      expect(broken.map(({ detail }) => detail).join('\n') + (broken.length > 0 ? `\n${timeline}` : '')).toBe(
+        '',
+      )
+    }),
+  )
+})
+
+test('no rule is broken that has no property here', async () => {
+  const rules = new Set<string>(RULES.map(([rule]) => rule))
+  for (const survival of survivals.values()) {
+    expect((await survival).violations.filter(({ rule }) => !rules.has(rule))).toEqual([])
+  }
+})

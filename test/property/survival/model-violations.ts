@@ -1,0 +1,59 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { History, Violation } from '../../../packages/crash-kit/src/history.js'
+import type { Expected } from '../pipelines/reference-model.js'
+import { observeHistory, type ObservedEnd } from './observe-history.js'
+
+/** Where a history ended otherwise than the reference model has it. */
+export function modelViolations(history: History, expected: Expected): Violation[] {
+  const observed = observeHistory(history)
+  const { point } = observed.snapshot
+  const at = expected.snapshots.findIndex((snapshot) => snapshot.point === point)
+  const trail = expected.snapshots
+    .slice(1, at + 1)
+    .map((each) => ({ point: each.point, skipped: each.skipped }))
+  return [
+    ...differs(`what is committed at '${point}'`, observed.snapshot, expected.snapshots[at]),
+    ...differs('the trail', observed.trail, trail),
+    ...endViolations(observed, expected),
+  ]
+}
+
+function endViolations(observed: ObservedEnd, expected: Expected): Violation[] {
+  const { status, snapshot, charges } = observed
+  const next = nextPhase(observed, expected)
+  const mayStick =
+    expected.mayStickAt.includes(next) || (expected.end.status === 'stuck' && expected.end.phase === next)
+  if (status === 'stuck') {
+    return mayStick && observed.stuckReason === 'unknown_outcome'
+      ? differs(
+          'effects',
+          charges.filter((phase) => phase !== next),
+          snapshot.effects,
+        )
+      : [
+          violation(
+            `It is stuck before '${next}' (${observed.stuckReason}), where the model has ${expected.end.status}.`,
+          ),
+        ]
+  }
+  if (expected.end.status === 'stuck') return [violation(`It is ${status}, where the model has stuck.`)]
+  return [
+    ...differs('the response', observed.response, expected.end.response),
+    ...differs('effects', charges, snapshot.effects),
+  ]
+}
+
+/** The phase that the key stands before: the trail's next, as the model knows them; one that never commits is last. */
+function nextPhase({ snapshot }: ObservedEnd, { snapshots, end }: Expected): string {
+  const at = snapshots.findIndex(({ point }) => point === snapshot.point)
+  return snapshots[at + 1]?.point ?? (end.status === 'stuck' ? end.phase : 'finished')
+}
+
+function differs(what: string, seen: unknown, wanted: unknown): Violation[] {
+  if (isDeepStrictEqual(seen, wanted)) return []
+  return [violation(`${what}: ${JSON.stringify(seen)} instead of ${JSON.stringify(wanted)}`)]
+}
+
+function violation(detail: string): Violation {
+  return { rule: 'oracle', title: 'the final state is that of the reference model', detail }
+}

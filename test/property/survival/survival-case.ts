@@ -1,0 +1,109 @@
+import type { JsonValue } from '@pawl/core'
+import fc from 'fast-check'
+import { type FaultName, FAULTS } from '../../../packages/crash-kit/src/faults/all.js'
+import type { Fault } from '../../../packages/crash-kit/src/faults/fault.js'
+import type { Role } from '../../../packages/crash-kit/src/races/player.js'
+import { type Schedule, schedules } from '../../../packages/crash-kit/src/races/schedule.js'
+import { type PipelinePlan, pipelinePlan } from '../pipelines/pipeline-plan.js'
+import { jsonValue } from '../support/json.js'
+
+/** A fault that strikes where it can for the nth time. */
+export interface PlannedStrike {
+  readonly fault: string
+  readonly after: number
+}
+
+/** What happens to the request: faults, one after the other, or a race of several actors for its key. */
+export type Disturbance =
+  | { readonly by: 'faults'; readonly strikes: readonly PlannedStrike[] }
+  | { readonly by: 'race'; readonly roles: readonly Role[]; readonly schedule: Schedule }
+
+/** A random pipeline, a request for it, and what happens to it. */
+export interface SurvivalCase {
+  readonly plan: PipelinePlan
+  readonly input: JsonValue
+  readonly disturbance: Disturbance
+}
+
+/** A pipeline of eight phases passes some hundred positions; most have fewer phases. */
+const MOST_PASSED = 80
+const MOSTLY_PASSED = 15
+
+/** Faults that strike at calls, boundaries or advances only, of which there are few. */
+const MOST_PASSED_OF_FEW = 3
+
+/** Wherever a fault can strike there are many places. */
+const MANY: readonly FaultName[] = [
+  'crash',
+  'throw',
+  'connectionKilled',
+  'readOnlyFailover',
+  'freeze',
+  'disconnect',
+]
+const FEW: readonly FaultName[] = [
+  'lostCommitAck',
+  'lostCommit',
+  'serializationFailure',
+  'provider429',
+  'provider5xx',
+  'providerMalformed',
+  'providerDisconnect',
+  'leaseExpiry',
+  'clockSkew',
+  'dataLoss',
+  'reaper',
+  'otherVersion',
+]
+
+/** They wait for a time-out of a third of a second, or for PostgreSQL's second before it looks for deadlocks. */
+const SLOW: readonly FaultName[] = ['statementTimeout', 'providerTimeout']
+
+const ids = (names: readonly FaultName[]) =>
+  names.flatMap((name) => (FAULTS[name] as readonly Fault[]).map(({ id }) => id))
+
+const many = fc.oneof({ weight: 3, arbitrary: fc.nat({ max: MOSTLY_PASSED }) }, fc.nat({ max: MOST_PASSED }))
+
+const strike: fc.Arbitrary<PlannedStrike> = fc.oneof(
+  {
+    weight: 20,
+    arbitrary: fc.record({ fault: fc.constantFrom(...ids(MANY)), after: many }),
+  },
+  {
+    weight: 20,
+    arbitrary: fc.record({ fault: fc.constantFrom(...ids(FEW)), after: fc.nat({ max: MOST_PASSED_OF_FEW }) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      fault: fc.constantFrom(...ids(SLOW)),
+      after: fc.nat({ max: MOST_PASSED_OF_FEW }),
+    }),
+  },
+)
+
+const ROLES: readonly Role[] = ['client', 'duplicate', 'completer', 'zombie']
+
+const disturbance: fc.Arbitrary<Disturbance> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      by: fc.constant('faults' as const),
+      strikes: fc.array(strike, { minLength: 1, maxLength: 3 }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      by: fc.constant('race' as const),
+      roles: fc.constant(ROLES),
+      schedule: schedules(ROLES.length),
+    }),
+  },
+)
+
+export const survivalCase: fc.Arbitrary<SurvivalCase> = fc.record({
+  plan: pipelinePlan,
+  input: jsonValue,
+  disturbance,
+})

@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto'
+import { type FakeProvider, fakeProvider } from '@pawl/crash-kit'
+import pg from 'pg'
+import { inject } from 'vitest'
+import { runPending } from '../../../packages/crash-kit/src/case/run-case.js'
+import { Scene, type Theatre } from '../../../packages/crash-kit/src/cast/scene.js'
+import { FAULTS } from '../../../packages/crash-kit/src/faults/all.js'
+import { renderTimeline } from '../../../packages/crash-kit/src/finding/render-timeline.js'
+import type { History, Violation } from '../../../packages/crash-kit/src/history.js'
+import { type OpenTheatre, openTheatre } from '../../../packages/crash-kit/src/open-theatre.js'
+import { judge } from '../../../packages/crash-kit/src/oracle/judge.js'
+import { runRace } from '../../../packages/crash-kit/src/races/run-race.js'
+import { buildPipeline } from '../pipelines/build-pipeline.js'
+import { Chances } from '../pipelines/chances.js'
+import { createFactTables } from '../pipelines/fact-tables.js'
+import { referenceModel } from '../pipelines/reference-model.js'
+import { modelViolations } from './model-violations.js'
+import type { Disturbance, SurvivalCase } from './survival-case.js'
+
+const FAULT_BY_ID = new Map(
+  Object.values(FAULTS).flatMap((faults) => faults.map((fault) => [fault.id, fault])),
+)
+
+/** What one case showed. */
+export interface Survival {
+  readonly violations: readonly Violation[]
+  readonly timeline: string
+  /** Faults that struck. */
+  readonly fired: number
+}
+
+/** Runs cases on one database, with a provider that all of them share one after the other. */
+export class SurvivalTrial {
+  readonly #opened: OpenTheatre
+  readonly #provider: FakeProvider
+  fired = 0
+  cases = 0
+
+  private constructor(opened: OpenTheatre, provider: FakeProvider) {
+    this.#opened = opened
+    this.#provider = provider
+  }
+
+  static async open(): Promise<SurvivalTrial> {
+    const provider = fakeProvider()
+    const where = new pg.Pool({ connectionString: inject('databaseUrl') })
+    const plan = { phases: [], finish: NOTHING }
+    const opened = await openTheatre({
+      pipeline: () => buildPipeline(plan, { provider: chargesAt(provider), chances: new Chances() }),
+      pool: where,
+      provider,
+      prepare: ({ pool, schema }) => createFactTables(pool, schema),
+      request: { scope: 'any', input: null as never },
+    })
+    return new SurvivalTrial(opened, provider)
+  }
+
+  close(): Promise<void> {
+    return this.#opened.close()
+  }
+
+  async run({ plan, input, disturbance }: SurvivalCase): Promise<Survival> {
+    const chances = new Chances()
+    const pipeline = () => buildPipeline(plan, { provider: chargesAt(this.#provider), chances })
+    const theatre: Theatre = {
+      ...this.#opened.theatre,
+      pipeline,
+      shape: {
+        name: 'random-pipeline',
+        version: 1,
+        points: ['started', ...plan.phases.map(({ name }) => name), 'finished'],
+        foreign: plan.phases.flatMap((phase) =>
+          phase.kind === 'foreign' ? [{ phase: phase.name, guarantee: phase.guarantee }] : [],
+        ),
+        maxAttempts: 10,
+      },
+      request: { scope: `scope-${randomUUID()}`, input },
+    }
+    const { history, seen, timeline, fired } = await disturb(theatre, disturbance)
+    this.fired += fired
+    this.cases++
+    const violations = [
+      ...seen,
+      // A pipeline that fails by itself disturbs whoever runs it.
+      ...judge(disturbed(history), theatre.shape, null),
+      ...modelViolations(history, referenceModel(plan, input)),
+    ]
+    return { violations, timeline: violations.length === 0 ? '' : renderTimeline(timeline), fired }
+  }
+}
+
+const NOTHING = {
+  isolation: null,
+  run: {
+    work: { facts: [], totals: [], jobs: [] },
+    trouble: null,
+    ending: { kind: 'respond', response: { status: 200, body: { kind: 'none' }, headers: {} } },
+  },
+} as const
+
+function disturbed(history: History): History {
+  return { ...history, told: history.told.map((told) => ({ ...told, disturbed: true })) }
+}
+
+async function disturb(theatre: Theatre, disturbance: Disturbance) {
+  if (disturbance.by === 'race') {
+    const { roles, schedule } = disturbance
+    const killed = schedule.turns.filter(
+      ({ turn }) => turn === 'kill' || turn === 'throw' || turn === 'expire',
+    ).length
+    return { ...(await runRace(theatre, roles, schedule)), fired: killed }
+  }
+  const pending = disturbance.strikes.flatMap(({ fault: id, after }) => {
+    const fault = FAULT_BY_ID.get(id)
+    return fault === undefined ? [] : [{ fault, at: after, attempt: null, struck: false, fired: false }]
+  })
+  const result = await runPending(await Scene.open(theatre), pending)
+  return { ...result, fired: result.fired.filter(Boolean).length }
+}
+
+function chargesAt(provider: FakeProvider) {
+  return {
+    charge: (
+      body: { readonly keyId: string; readonly phase: string; readonly number: number },
+      options: { readonly idempotencyKey?: string; readonly signal: AbortSignal },
+    ) => provider.send({ phase: body.phase, number: body.number }, options),
+    find: (idempotencyKey: string) => provider.find(idempotencyKey),
+  }
+}
