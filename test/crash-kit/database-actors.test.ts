@@ -144,6 +144,22 @@ test('terminate ends the connections of one actor, all of them, and resolves whe
   expect(await kit.terminate('client')).toBe(0)
 })
 
+test('terminate waits for a connection that takes its time to end', async () => {
+  // A server of its own, whose processes are on this machine.
+  const kit = await kitWith('', null)
+  await connect(kit, 'client')
+  const [backend] = await kit.backends('client')
+  const pid = backend?.pid ?? 0
+  process.kill(pid, 'SIGSTOP')
+  const order: string[] = []
+  const terminated = kit.terminate('client').then(() => order.push('terminated'))
+  for (let looks = 0; looks < 10; looks++) await values(kit, 'SELECT pg_sleep(0.01)')
+  order.push('goes on')
+  process.kill(pid, 'SIGCONT')
+  await terminated
+  expect(order).toEqual(['goes on', 'terminated'])
+})
+
 test('backendsGone resolves when the last connection of the actor has ended, and not before', async () => {
   const kit = await kitWith()
   const [client, other] = [await connect(kit, 'client'), await connect(kit, 'other')]

@@ -76,6 +76,7 @@ test('serials and sequences of the copy are its own, and go on after the rows', 
   await database.rows(`
     CREATE SEQUENCE numbers START 100 INCREMENT 10;
     CREATE SEQUENCE backwards INCREMENT -1;
+    CREATE SEQUENCE tickets START 7;
     SELECT nextval('numbers');
     CREATE TABLE rides (id serial PRIMARY KEY, number text DEFAULT 'R-' || nextval('numbers'));
     CREATE TABLE returns (id bigint DEFAULT nextval('rides_id_seq'), number bigint DEFAULT nextval('backwards'));
@@ -90,12 +91,14 @@ test('serials and sequences of the copy are its own, and go on after the rows', 
   const { rows: rides } = await client.query('INSERT INTO rides DEFAULT VALUES RETURNING id, number')
   const { rows: returns } = await client.query('INSERT INTO returns DEFAULT VALUES RETURNING id, number')
   const { rows: imported } = await client.query('INSERT INTO imported DEFAULT VALUES RETURNING id')
-  const { rows: drawn } = await client.query(`SELECT nextval('numbers') AS number`)
+  const { rows: drawn } = await client.query(
+    `SELECT nextval('numbers') AS number, nextval('tickets') AS ticket`,
+  )
   expect({ rides, returns, imported, drawn }).toEqual({
     rides: [{ id: 3, number: 'R-120' }],
     returns: [{ id: '4', number: '-2' }],
     imported: [{ id: 42 }],
-    drawn: [{ number: '130' }],
+    drawn: [{ number: '130', ticket: '7' }],
   })
   expect(await values(kit, `SELECT pg_get_serial_sequence('${kit.schema}.rides', 'id')`)).toEqual([
     `${kit.schema}.rides_id_seq`,

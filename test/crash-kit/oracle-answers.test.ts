@@ -166,8 +166,8 @@ describe('I12: another request under the same key', () => {
   })
 
   test('what it wrote when it sent the right request is its own', () => {
-    const { story } = begun()
-    story.tell('client', MISMATCH, IMPOSTOR).tell('client', story.retryLater())
+    const story = begun().story.expireLease().takeOver('retry')
+    story.tell('retry', MISMATCH, IMPOSTOR).tell('retry', story.retryLater())
     expect(broken('I12', story)).toEqual([])
   })
 
@@ -239,7 +239,7 @@ describe('told: what is told agrees with the row', () => {
     story.expireLease().takeOver('retry').finish('retry', OK).tell('client', outcome, disturbed)
     expect(broken('told', story)).toEqual([])
     const again = answered()
-    const [before, stuck] = [again.retryLater({ recoveryPoint: 'started' }), again.stuck()]
+    const [before, stuck] = [again.retryLater({ recoveryPoint: 'ride_created' }), again.stuck()]
     const completed = again.completed(OK)
     again.expire().reap().reserve('client')
     again.tell('client', before, disturbed).tell('client', stuck, disturbed).tell('client', completed)

@@ -350,6 +350,9 @@ describe('values that are new in each run', () => {
     const chance = cleanRunOf(byChance(1, 7, 7), byChance(2, 8, 9), [])
     expect(differences(byChance(3, 4, 4), chance)).toEqual([])
     expect(differences(byChance(3, 4, 5), chance)).toEqual([])
+    const once = cleanRunOf(withIds(1, 'a', 'a'), withIds(2, 'a', 'b'), [])
+    expect(differences(withIds(3, 'x', 'x'), once)).toEqual([])
+    expect(differences(withIds(3, 'x', 'y'), once)).toEqual([])
   })
 
   test('inside a longer text are the same ids there', () => {
@@ -412,6 +415,8 @@ describe('times', () => {
   test('a text that only begins like a time is none', () => {
     const of = cleanRunOf(withTime(1, '2026-03-01 was the day'), withTime(2, '2026-03-01 was the day'), [])
     expect(differences(withTime(3, '2026-03-02 was the day'), of)).toHaveLength(2)
+    const never = cleanRunOf(withTime(1, '2026-99-01'), withTime(2, '2026-99-02'), [])
+    expect(differences(withTime(3, 'any other'), never)).toEqual([])
     const wrong = cleanRunOf(withTime(1, '2026-99-01'), withTime(2, '2026-99-01'), [])
     expect(differences(withTime(3, '2026-98-01'), wrong)).toHaveLength(2)
   })

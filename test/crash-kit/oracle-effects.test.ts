@@ -133,6 +133,12 @@ describe('I8: provider keys', () => {
   })
 })
 
+const repeated = (idempotencyKey: string | null, path = '/charges') => {
+  const { story } = begun()
+  story.call('client', PHASE).request('client', PHASE, { idempotencyKey })
+  return broken('lint', story.request('client', PHASE, { idempotencyKey, path, executed: false }), QUERYABLE)
+}
+
 describe('lints', () => {
   test('hold for one request per call, with its key, the same each time', () => {
     expect(broken('lint', crashedRide())).toEqual([])
@@ -170,10 +176,22 @@ describe('lints', () => {
     `)
   })
 
+  test('the same request once more, under its key, is not', () => {
+    expect(repeated('pawl_1')).toEqual([])
+    const { story } = begun()
+    story
+      .call('client', PHASE)
+      .request('client', PHASE)
+      .request('client', PHASE, { idempotencyKey: 'pawl_2' })
+    expect(broken('lint', story)).toHaveLength(1)
+    expect(repeated(null)).toHaveLength(1)
+    expect(repeated('pawl_1', '/refunds')).toHaveLength(2)
+  })
+
   test('a request in each of two calls, and one that only asks, are not', () => {
     const { story } = begun()
     story.call('client', PHASE).request('client', PHASE).request('client', PHASE, { method: 'GET' })
-    story.call('client', PHASE, { execution: 2 }).request('client', PHASE)
+    story.call('client', PHASE, { execution: 2 }).request('client', PHASE, { idempotencyKey: 'pawl_2' })
     story.call('rival', PHASE, { execution: 3 }).request('rival', PHASE)
     expect(broken('lint', story)).toEqual([])
   })

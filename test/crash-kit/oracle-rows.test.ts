@@ -103,6 +103,7 @@ describe('I4: rows and recovery point together', () => {
     story.advance('client', 'charge_created', update('rides', row, {}), update('rides', row, {}))
     expect(broken('I4', story, clean)).toHaveLength(1)
     expect(broken('I4', story, learn(['tables.rides']))).toEqual([])
+    expect(broken('I4', story, learn(['tables']))).toEqual([])
   })
 
   test('a phase in which clean runs differ is not counted', () => {
@@ -115,6 +116,9 @@ describe('I4: rows and recovery point together', () => {
     expect(complaintsOfReaping((story) => remove('rides', referringRow(story)))).toEqual([])
     expect(
       complaintsOfReaping((story) => update('rides', referringRow(story), { key_id: null, status: 'lost' })),
+    ).toHaveLength(1)
+    expect(
+      complaintsOfReaping((story) => update('rides', referringRow(story), { key_id: null, status: null })),
     ).toHaveLength(1)
     expect(
       complaintsOfReaping((story) => update('rides', referringRow(story), { key_id: 'another' })),

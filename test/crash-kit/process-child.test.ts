@@ -8,10 +8,14 @@ import { Finding, type KitError } from '@pawl/crash-kit'
 import { CamelCasePlugin } from 'kysely'
 import pg from 'pg'
 import { describe, expect, inject, onTestFailed, onTestFinished, test } from 'vitest'
+import { Scene } from '../../packages/crash-kit/src/cast/scene.js'
 import { Explorer } from '../../packages/crash-kit/src/explore/explorer.js'
+import { crash } from '../../packages/crash-kit/src/faults/crash.js'
 import { Coverage } from '../../packages/crash-kit/src/finding/coverage.js'
 import { checkChild } from '../../packages/crash-kit/src/process/check-child.js'
 import { childContext } from '../../packages/crash-kit/src/process/child-context.js'
+import { childStart } from '../../packages/crash-kit/src/process/child-start.js'
+import { ProcessAttempt } from '../../packages/crash-kit/src/process/process-attempt.js'
 import { oddRide } from './fixtures/odd-rides.mjs'
 import { oddChild, openTrial, RIDE_CHILD, type Trial } from './process-trial.js'
 
@@ -153,8 +157,10 @@ describe('what cannot be sent to another process, its module has', () => {
 })
 
 test('options that can be sent are those of the process, and a password that is asked for, too', async () => {
-  const { password } = new URL(inject('databaseUrl'))
-  const pool = new pg.Pool({ connectionString: inject('databaseUrl'), password: () => password })
+  const { host, port, user, database, password } = new pg.Client({ connectionString: inject('databaseUrl') })
+  // Connections of the kit's own that nobody uses stay, and are not taken for those of the process.
+  const where = { host, port, idleTimeoutMillis: 0 }
+  const pool = new pg.Pool({ ...where, user, database, password: () => password ?? '' })
   const { theatre, discovery, childrenOf } = await openTrial(undefined, {
     pool,
     engine: { namespace: 'rides' },
@@ -189,8 +195,46 @@ test('nothing runs in a process after the position at which it dies: no catch, n
   expect(await written()).toEqual(['begun'])
 })
 
+test('a process says what it does, and goes on when that was heard', async () => {
+  const { theatre, provider, childrenOf } = await openTrial()
+  const children = childrenOf(RIDE_CHILD)
+  const scene = await Scene.open(theatre)
+  const said: string[] = []
+  await children.run(await childStart(scene, 'client', children, null), async (says) => {
+    if (says.type === 'enter') said.push(`enter ${says.id}: ${says.window.phase} ${says.window.kind}`)
+    if (says.type === 'leave') said.push(`leave ${says.id}`)
+    if (says.type !== 'enter' || says.window.kind !== 'call') return
+    // Whoever sent before it was heard would have got there by now.
+    for (let round = 0; round < 20; round++) await provider.find('nothing')
+    expect(provider.requests.filter(({ method }) => method === 'POST')).toEqual([])
+  })
+  expect(said).toEqual([
+    'enter 1: ride_created transaction',
+    'leave 1',
+    'enter 2: charge_created call',
+    'leave 2',
+    'enter 3: charge_created transaction',
+    'leave 3',
+    'enter 4: finished transaction',
+    'leave 4',
+  ])
+})
+
+test('a process that has died is gone: from the server, and from what requests can belong to', async () => {
+  const { theatre, provider, childrenOf } = await openTrial()
+  const scene = await Scene.open(theatre)
+  const pending = { fault: crash, at: 'ride_created/query#1:after', struck: false, fired: false }
+  await new ProcessAttempt(scene, childrenOf(RIDE_CHILD), 'client', [pending], false).run()
+  expect(await theatre.database.backends('client')).toEqual([])
+  await provider.send({ amount: 7 })
+  expect(theatre.provider?.history()).toEqual([
+    expect.objectContaining({ actor: null, phase: null, inTransaction: false }),
+  ])
+  expect(pending).toMatchObject({ struck: true, fired: true })
+})
+
 describe('no child outlives', () => {
-  const idle = dataUrl(`console.log(process.pid); await new Promise(() => {})`)
+  const idle = dataUrl(`console.log(process.pid); setInterval(() => {}, 60_000); await new Promise(() => {})`)
   const busy = dataUrl(`console.log(process.pid); for (;;);`)
 
   test('the kit', async () => {

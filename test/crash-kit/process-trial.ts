@@ -1,5 +1,5 @@
 import { type CrashKitOptions, type FakeProvider, fakeProvider } from '@pawl/crash-kit'
-import { afterAll } from 'vitest'
+import { afterAll, expect, onTestFinished } from 'vitest'
 import { discover, type Discovery } from '../../packages/crash-kit/src/explore/discover.js'
 import { type OpenTheatre, openTheatre } from '../../packages/crash-kit/src/open-theatre.js'
 import { Children } from '../../packages/crash-kit/src/process/children.js'
@@ -23,7 +23,13 @@ export interface Trial {
   readonly childrenOf: (module: URL | string, timeoutMs?: number) => Children
 }
 
-/** Opens it until the end of the file. */
+/** At the end of the test, or outside of tests at that of the file. */
+function atEnd(work: () => Promise<void>): void {
+  if (expect.getState().currentTestName === undefined) afterAll(work)
+  else onTestFinished(work)
+}
+
+/** Opens it until the end of the test, or of the file. */
 export async function openTrial(
   pipeline: (provider: FakeProvider) => ReturnType<typeof rideAt> = rideAt,
   more: Partial<CrashKitOptions<Database, RideInput>> = {},
@@ -38,7 +44,7 @@ export async function openTrial(
     ...more,
   }
   const open = await openTheatre(options as unknown as CrashKitOptions<never, never>)
-  afterAll(() => open.close())
+  atEnd(() => open.close())
   const { theatre } = open
   return {
     theatre,
@@ -46,7 +52,7 @@ export async function openTrial(
     provider,
     childrenOf(module, timeoutMs) {
       const children = new Children({ module: String(module), execArgv: [] }, provider.url, timeoutMs)
-      afterAll(() => children.close())
+      atEnd(() => children.close())
       return children
     },
   }

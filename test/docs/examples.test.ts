@@ -77,6 +77,8 @@ beforeAll(async () => {
     'packages/fastify-adapter/README.md',
     'packages/graphile-worker/README.md',
     'packages/cli/README.md',
+    'packages/crash-kit/README.md',
+    'packages/dev-postgres/README.md',
     ...(await readdir(join(ROOT, 'docs'))).map((name) => `docs/${name}`),
   ]
   const blocks = await Promise.all(

@@ -92,7 +92,16 @@ test('the type of a problem leads to its heading', async () => {
 })
 
 test('every link between the pages leads to a heading', async () => {
-  const names = ['http.md', 'fastify.md', 'guide.md', 'errors.md', 'operations.md', 'partitioning.md']
+  const names = [
+    'http.md',
+    'fastify.md',
+    'guide.md',
+    'guarantees.md',
+    'errors.md',
+    'operations.md',
+    'partitioning.md',
+    'crash-testing.md',
+  ]
   const pages = new Map(
     await Promise.all(
       names.map(async (name) => [name, await readFile(new URL(name, PAGE), 'utf8')] as const),

@@ -32,9 +32,12 @@ test("the diagram is the pipeline's", async () => {
 })
 
 test('every file has its line', async () => {
-  const source = new URL('src/', RIDES)
-  const files = (await readdir(source, { recursive: true })).filter((name) => name.endsWith('.ts'))
-  const listed = [...section('Files').matchAll(/^ {2}(\S+\.ts) {2,}\S/gm)].map(([, name = '']) => name)
+  const inSource = await readdir(new URL('src/', RIDES), { recursive: true })
+  const inTest = await readdir(new URL('test/', RIDES))
+  const files = [...inSource, ...inTest].filter((name) => /\.(ts|mjs)$/.test(name))
+  const listed = [...section('Files').matchAll(/^ {2}(\S+\.(?:ts|mjs)) {2,}\S/gm)].map(
+    ([, name = '']) => name,
+  )
   expect(listed.toSorted()).toEqual(files.toSorted())
 })
 

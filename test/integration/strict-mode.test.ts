@@ -249,3 +249,21 @@ test('closing ends the subscriptions, each engine its own', async () => {
   await other.close()
   expect(watched()).toEqual([false, false])
 })
+
+test('a phase of another engine inside of a call is watched by both: each sees its own, and what it is inside of', async () => {
+  const inner = pipeline<null>({ name: 'inner', version: 1 })
+    .foreign('charged', { call: ({ idempotencyKey }) => provider.charge(1, { idempotencyKey }) })
+    .finish(() => respond(200))
+  const innerEngine = open(inner)
+  const told: Outcome[] = []
+  const outer = pipeline<null>({ name: 'outer', version: 1 })
+    .foreign('called', {
+      call: async ({ idempotencyKey }) => {
+        told.push(await innerEngine.execute(inner, anyRequest()))
+        return provider.charge(2, { idempotencyKey })
+      },
+    })
+    .finish(() => respond(200))
+  expect(await execute(outer)).toMatchObject(failed('PAWL_SECOND_FOREIGN_REQUEST', "phase 'called'"))
+  expect(told).toMatchObject([{ type: 'completed' }])
+})

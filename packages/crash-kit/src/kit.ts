@@ -2,6 +2,7 @@ import type { Theatre } from './cast/scene.js'
 import { discover, type Discovery } from './explore/discover.js'
 import { type ExhaustiveOptions, type Mode, readExhaustiveOptions } from './explore/exhaustive-options.js'
 import { Explorer, type PlannedCase } from './explore/explorer.js'
+import type { Fault } from './faults/fault.js'
 import { Coverage } from './finding/coverage.js'
 import { parseReplay, type Replay } from './finding/replay-line.js'
 import { type CrashKitOptions, checkKitOptions } from './kit-options.js'
@@ -9,6 +10,7 @@ import { KitError } from './kit-error.js'
 import { CASE_TIMEOUT_MS } from './limits.js'
 import { type OpenTheatre, openTheatre } from './open-theatre.js'
 import { checkChild } from './process/check-child.js'
+import { checkOptions } from './provider/provider-options.js'
 import { race } from './races/race.js'
 import { type RaceOptions, readRaceOptions } from './races/race-options.js'
 import { type Runner, currentRunner } from './runner.js'
@@ -37,12 +39,15 @@ export interface CrashKit {
    */
   races(options?: RaceOptions): Promise<void>
   /**
-   * Runs one case again: the line that a finding ends with.
+   * Runs one case again: the line that a finding ends with. `faults` are those of your own that it names.
    *
    * @example
    * await kit.replay('crash@charge_created/call#1:after')
+   *
+   * @example
+   * await kit.replay('ridesLocked@ride_created/begin#1:before', [ridesLocked])
    */
-  replay(line: string): Promise<void>
+  replay(line: string, faults?: readonly Fault[]): Promise<void>
   /** Cases and races run so far. */
   readonly casesRun: number
   /** What was planned and what fired, as a table. */
@@ -60,7 +65,7 @@ export interface CrashKit {
  * await kit.races({ actors: ['client', 'duplicate', 'completer', 'reaper', 'zombie'], runs: 200 })
  */
 export function crashKit<DB, Input>(options: CrashKitOptions<DB, Input>): CrashKit {
-  checkKitOptions(options as unknown as CrashKitOptions<never, never>)
+  checkOptions('crashKit', () => checkKitOptions(options as unknown as CrashKitOptions<never, never>))
   return new RunningKit(options as unknown as CrashKitOptions<never, never>)
 }
 
@@ -87,7 +92,7 @@ class RunningKit implements CrashKit {
   async exhaustive(options: ExhaustiveOptions = {}): Promise<void> {
     const { provider, child } = this.#options
     const has = { hasProvider: provider !== undefined, hasChild: child !== undefined }
-    const { faults, depth, mode } = readExhaustiveOptions(options, has)
+    const { faults, depth, mode } = checkOptions('exhaustive', () => readExhaustiveOptions(options, has))
     const runner = await this.#runner()
     const { theatre, discovery } = await this.#prepared(mode)
     const explorer = new Explorer(theatre, discovery, faults, this.#coverage)
@@ -112,7 +117,7 @@ class RunningKit implements CrashKit {
   }
 
   async races(options: RaceOptions = {}): Promise<void> {
-    const wanted = readRaceOptions(options)
+    const wanted = checkOptions('races', () => readRaceOptions(options))
     const runner = await this.#runner()
     const title = `races of ${wanted.actors.join(', ')} (${wanted.runs} runs, seed ${wanted.seed})`
     await runner.test(title, CASE_TIMEOUT_MS + wanted.runs * CASE_TIMEOUT_MS, async () => {
@@ -121,14 +126,14 @@ class RunningKit implements CrashKit {
     })
   }
 
-  async replay(line: string): Promise<void> {
+  async replay(line: string, faults: readonly Fault[] = []): Promise<void> {
     const replay = parseReplay(line)
     const runner = await this.#runner()
     await runner.test(`replay of ${line}`, CASE_TIMEOUT_MS * 5, async () => {
       const { theatre, discovery } = await this.#prepared(modeOf(replay))
       switch (replay.kind) {
         case 'plan': {
-          const explorer = new Explorer(theatre, discovery, [], new Coverage())
+          const explorer = new Explorer(theatre, discovery, faults, new Coverage())
           await this.#run(explorer, explorer.named(replay.plan))
           return
         }

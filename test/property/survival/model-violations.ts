@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { History, Violation } from '../../../packages/crash-kit/src/history.js'
+import type { PipelinePlan } from '../pipelines/pipeline-plan.js'
 import type { Expected } from '../pipelines/reference-model.js'
 import { observeHistory, type ObservedEnd } from './observe-history.js'
 
 /** Where a history ended otherwise than the reference model has it. */
-export function modelViolations(history: History, expected: Expected): Violation[] {
+export function modelViolations(history: History, expected: Expected, plan: PipelinePlan): Violation[] {
   const observed = observeHistory(history)
   const { point } = observed.snapshot
   const at = expected.snapshots.findIndex((snapshot) => snapshot.point === point)
@@ -14,13 +15,12 @@ export function modelViolations(history: History, expected: Expected): Violation
   return [
     ...differs(`what is committed at '${point}'`, observed.snapshot, expected.snapshots[at]),
     ...differs('the trail', observed.trail, trail),
-    ...endViolations(observed, expected),
+    ...endViolations(observed, expected, nextPhase(observed, plan)),
   ]
 }
 
-function endViolations(observed: ObservedEnd, expected: Expected): Violation[] {
+function endViolations(observed: ObservedEnd, expected: Expected, next: string): Violation[] {
   const { status, snapshot, charges } = observed
-  const next = nextPhase(observed, expected)
   const mayStick =
     expected.mayStickAt.includes(next) || (expected.end.status === 'stuck' && expected.end.phase === next)
   if (status === 'stuck') {
@@ -43,10 +43,9 @@ function endViolations(observed: ObservedEnd, expected: Expected): Violation[] {
   ]
 }
 
-/** The phase that the key stands before: the trail's next, as the model knows them; one that never commits is last. */
-function nextPhase({ snapshot }: ObservedEnd, { snapshots, end }: Expected): string {
-  const at = snapshots.findIndex(({ point }) => point === snapshot.point)
-  return snapshots[at + 1]?.point ?? (end.status === 'stuck' ? end.phase : 'finished')
+/** The phase that the key stands before. */
+function nextPhase({ snapshot }: ObservedEnd, { phases }: PipelinePlan): string {
+  return phases[phases.findIndex(({ name }) => name === snapshot.point) + 1]?.name ?? 'finished'
 }
 
 function differs(what: string, seen: unknown, wanted: unknown): Violation[] {

@@ -89,7 +89,7 @@ const disturbance: fc.Arbitrary<Disturbance> = fc.oneof(
     weight: 4,
     arbitrary: fc.record({
       by: fc.constant('faults' as const),
-      strikes: fc.array(strike, { minLength: 1, maxLength: 3 }),
+      strikes: fc.array(strike, { minLength: 1, maxLength: 4, size: 'max' }),
     }),
   },
   {

@@ -83,7 +83,7 @@ export class SurvivalTrial {
       ...seen,
       // A pipeline that fails by itself disturbs whoever runs it.
       ...judge(disturbed(history), theatre.shape, null),
-      ...modelViolations(history, referenceModel(plan, input)),
+      ...modelViolations(history, referenceModel(plan, input), plan),
     ]
     return { violations, timeline: violations.length === 0 ? '' : renderTimeline(timeline), fired }
   }

@@ -26,7 +26,7 @@ export class Attempt {
   readonly #meanwhile: Promise<void>[] = []
   readonly #cleanUps: (() => Promise<void> | void)[] = []
   readonly #ended: Promise<never>
-  #passed = 0
+  readonly #passed = new Map<PendingFault, number>()
   #end: () => void = () => {}
 
   /** `pending` strike in their order: the second not before the first has. */
@@ -59,20 +59,28 @@ export class Attempt {
   }
 
   async #at(position: NamedPosition): Promise<void> {
-    const next = this.#pending.find(({ struck }) => !struck)
-    if (next === undefined || !this.#isAt(next, position)) {
+    const next = this.#dueAt(position)
+    if (next === null) {
       this.since.push(position)
       return
     }
     next.struck = true
     this.since.length = 0
-    this.#passed = 0
     await next.fault.strike(this.#strike(next, position))
   }
 
-  #isAt({ fault, at }: PendingFault, position: NamedPosition): boolean {
-    if (typeof at === 'string') return at === position.text
-    return fault.appliesTo(position, this.#scene.theatre.shape) && this.#passed++ === at
+  /** Planned positions come in their order; those that are counted strike where they come to. */
+  #dueAt(position: NamedPosition): PendingFault | null {
+    const { shape } = this.#scene.theatre
+    for (const pending of this.#pending) {
+      if (pending.struck) continue
+      if (typeof pending.at === 'string') return pending.at === position.text ? pending : null
+      if (!pending.fault.appliesTo(position, shape)) continue
+      const passed = this.#passed.get(pending) ?? 0
+      if (passed === pending.at) return pending
+      this.#passed.set(pending, passed + 1)
+    }
+    return null
   }
 
   #strike(pending: PendingFault, position: NamedPosition): Strike {

@@ -21,6 +21,7 @@ function noFault(id: string): never {
 /** Runs the request twice with no fault: what differs between the two is no difference later. */
 export async function discover(theatre: Theatre, ignore: readonly string[]): Promise<Discovery> {
   const first = await runCase(theatre, [], noFault)
+  checkProvider(theatre)
   const violations = judgeCase(first, theatre.shape, null, 0)
   if (violations.length > 0) {
     const again = await runCase(theatre, [], noFault, true)
@@ -41,6 +42,16 @@ export async function discover(theatre: Theatre, ignore: readonly string[]): Pro
     positions: first.recovery.map(({ position }) => position),
     clean: cleanRunOf(first.history, second.history, ignore),
   }
+}
+
+/** What the user's own functions of the fake provider did wrong would otherwise look like a fault of the pipeline. */
+function checkProvider({ provider }: Theatre): void {
+  const [failure] = provider?.failures() ?? []
+  if (failure === undefined) return
+  const { where, error } = failure
+  throw new KitError('PAWL_KIT_NOT_CLEAN', `fakeProvider: ${where} failed${whyOf({ error })}.`, {
+    cause: error,
+  })
 }
 
 function whyOf(outcome: unknown): string {

@@ -75,7 +75,9 @@ function faultsOfProcesses(wanted: ExhaustiveOptions['faults'], hasChild: boolea
 }
 
 function faultsOf(wanted: FaultName | Fault): readonly Fault[] {
-  if (typeof wanted === 'string' && NAMES.includes(wanted)) return FAULTS[wanted]
-  if (typeof (wanted as Partial<Fault> | null)?.strike === 'function') return [wanted as Fault]
+  // Not by its members alone: every string has a method `strike`, from the HTML of old.
+  if (typeof wanted === 'object' && typeof (wanted as Partial<Fault> | null)?.strike === 'function')
+    return [wanted]
+  if (NAMES.includes(wanted as FaultName)) return FAULTS[wanted as FaultName]
   throw invalidOption(OWNER, 'faults', wanted, `one of ${NAMES.join(', ')}, or a fault of your own`)
 }

@@ -97,7 +97,8 @@ export class Explorer {
     if (fault !== undefined) return fault
     throw new KitError(
       'PAWL_KIT_INVALID_REPLAY',
-      `There is no fault '${id}'. There are ${[...this.#known.keys()].join(', ')}.`,
+      `There is no fault '${id}'. There are ${[...this.#known.keys()].join(', ')}. One of your own has to be given, too: ` +
+        'kit.replay(line, [fault]).',
     )
   }
 

@@ -14,7 +14,8 @@ function atProvider(id: string, title: string, fault: ProviderFault, more: Parti
       const armed = provider.arm(fault)
       void armed.struck.then(() => {
         fired()
-        scene.jot('provider', title)
+        // The comma of a title is for what follows it in the name of a case.
+        scene.jot('provider', title.replace(/,$/, ''))
       })
       cleanUp(() => armed.disarm())
     },

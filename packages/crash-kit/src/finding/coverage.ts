@@ -33,6 +33,8 @@ export class Coverage {
   /** A fault of a case's plan struck. */
   addFired(plan: readonly PlannedFault[], fault: PlannedFault): void {
     this.#caseOf(plan).fired.add(textOf(fault))
+    // It was there: positions of a recovery are in no run without faults.
+    this.#reached.add(fault.at)
   }
 
   /** A run came by a position, given as `phase/step#occurrence:when`. */

@@ -52,10 +52,8 @@ export function snapshotOf(history: Pick<History, 'commits' | 'requests'>): Snap
   const row = lastRow(commits)
   return {
     tables: businessRows(commits),
-    jobs: inserted(commits, 'staged_jobs', keyId).map((job) =>
-      pick(job, ['id', 'name', 'payload', 'key_id']),
-    ),
-    effects: inserted(commits, 'effects', keyId).map((effect) =>
+    jobs: inserted(commits, 'staged_jobs').map((job) => pick(job, ['id', 'name', 'payload', 'key_id'])),
+    effects: inserted(commits, 'effects').map((effect) =>
       pick(effect, [
         'key_id',
         'scope',
@@ -94,7 +92,7 @@ function lastRow(commits: readonly Commit[]): Row | null {
   return (last?.after ?? last?.before)?.row ?? null
 }
 
-function inserted(commits: readonly Commit[], table: string, keyId: string | null): Row[] {
+function inserted(commits: readonly Commit[], table: string): Row[] {
   return commits
     .filter(({ actor }) => actor !== KIT)
     .flatMap(({ changes }) => changes)
@@ -102,7 +100,6 @@ function inserted(commits: readonly Commit[], table: string, keyId: string | nul
       change.framework && change.table === table && change.op === 'INSERT' ? [change.after] : [],
     )
     .filter((row) => row !== null)
-    .filter((row) => row['key_id'] === keyId)
 }
 
 function pick(row: Row, columns: readonly string[]): Row {

@@ -92,7 +92,6 @@ function textsOf(ids: readonly Id[], run: 'one' | 'other'): (readonly [place: st
 /** The text with the name of its place for each id. The longest first: it may hold a shorter one. */
 export function withoutIds(text: string, ids: readonly (readonly [place: string, text: string])[]): string {
   return ids
-    .filter(([, id]) => id.length >= MIN_ID_LENGTH)
     .toSorted(([, a], [, b]) => b.length - a.length)
     .reduce((left, [place, id]) => left.replaceAll(id, () => `⟨${place}⟩`), text)
 }

@@ -48,9 +48,9 @@ export function checkedRules(options: FakeProviderOptions): ProviderRules {
 }
 
 /** Runs checks of the engine's kind; what they find is told as an error of the kit. */
-export function checkOptions(where: string, check: (owner: OptionOwner) => void): void {
+export function checkOptions<T>(where: string, check: (owner: OptionOwner) => T): T {
   try {
-    check({ code: 'PAWL_INVALID_OPTION', where })
+    return check({ code: 'PAWL_INVALID_OPTION', where })
   } catch (error) {
     throw new KitError('PAWL_KIT_INVALID_OPTION', (error as Error).message)
   }
