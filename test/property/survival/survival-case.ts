@@ -25,6 +25,9 @@ export interface SurvivalCase {
   readonly disturbance: Disturbance
 }
 
+/** With the troubles that a plan has by itself, fewer than the attempts after which a key is stuck. */
+const MOST_STRIKES = 5
+
 /** A pipeline of eight phases passes some hundred positions; most have fewer phases. */
 const MOST_PASSED = 80
 const MOSTLY_PASSED = 15
@@ -89,7 +92,7 @@ const disturbance: fc.Arbitrary<Disturbance> = fc.oneof(
     weight: 4,
     arbitrary: fc.record({
       by: fc.constant('faults' as const),
-      strikes: fc.array(strike, { minLength: 1, maxLength: 4, size: 'max' }),
+      strikes: fc.array(strike, { minLength: 1, maxLength: MOST_STRIKES, size: 'max' }),
     }),
   },
   {
