@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { Finding, type KitError } from '@pawl/crash-kit'
 import { CamelCasePlugin } from 'kysely'
 import pg from 'pg'
-import { describe, expect, inject, onTestFailed, onTestFinished, test } from 'vitest'
+import { describe, expect, inject, onTestFailed, onTestFinished, test, vi } from 'vitest'
 import { Scene } from '../../packages/crash-kit/src/cast/scene.js'
 import { Explorer } from '../../packages/crash-kit/src/explore/explorer.js'
 import { crash } from '../../packages/crash-kit/src/faults/crash.js'
@@ -224,7 +224,18 @@ test('a process that has died is gone: from the server, and from what requests c
   const { theatre, provider, childrenOf } = await openTrial()
   const scene = await Scene.open(theatre)
   const pending = { fault: crash, at: 'ride_created/query#1:after', struck: false, fired: false }
-  await new ProcessAttempt(scene, childrenOf(RIDE_CHILD), 'client', [pending], false).run()
+  const children = childrenOf(RIDE_CHILD)
+  const started = vi.spyOn(children, 'run')
+  // As if the server still ran a statement of it.
+  const straggler = new pg.Client(theatre.database.poolConfig('client'))
+  await straggler.connect()
+  const attempted = new ProcessAttempt(scene, children, 'client', [pending], false).run()
+  await vi.waitUntil(() => started.mock.results.length > 0)
+  await started.mock.results[0]?.value
+  expect(await theatre.database.backends('client')).toHaveLength(1)
+  expect(pending.fired).toBe(false)
+  await straggler.end()
+  await attempted
   expect(await theatre.database.backends('client')).toEqual([])
   await provider.send({ amount: 7 })
   expect(theatre.provider?.history()).toEqual([

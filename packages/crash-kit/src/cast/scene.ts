@@ -11,6 +11,7 @@ import {
   type Told,
   type Violation,
 } from '../history.js'
+import { KitError } from '../kit-error.js'
 import type { ProviderControls } from '../provider/provider-controls.js'
 import type { Children } from '../process/children.js'
 import type { Pools } from './pools.js'
@@ -149,8 +150,12 @@ export class Scene {
 
   /** Leases are over, and back-offs too: time has passed. */
   async expireLease(): Promise<void> {
-    await this.theatre.database.expireLease(this.scope, this.key)
-    await this.note(KIT, 'the lease runs out')
+    const passed = await this.theatre.database.expireLease(this.scope, this.key)
+    // Whoever stands still in the middle of writing the row cannot be robbed of it: others pass it over.
+    await this.note(
+      KIT,
+      passed === 'locked' ? 'the lease stays, since its row is locked' : 'the lease runs out',
+    )
   }
 
   /**
@@ -169,7 +174,12 @@ export class Scene {
   }
 
   async passTime(ms: number, what: string): Promise<void> {
-    await this.theatre.database.passTime(this.scope, this.key, ms)
+    const passed = await this.theatre.database.passTime(this.scope, this.key, ms)
+    if (passed === 'locked')
+      throw new KitError(
+        'PAWL_KIT_LOCKED',
+        `Time could not pass (${what}): somebody has the key's row locked.`,
+      )
     await this.note(KIT, what)
   }
 

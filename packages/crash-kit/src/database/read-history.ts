@@ -58,7 +58,7 @@ export function readRow(json: string | null | undefined): Row | null {
 }
 
 /** Puts the changes of each transaction together, and the transactions in the order of their commits. */
-export function inCommitOrder(written: readonly Written[]): Commit[] {
+function inCommitOrder(written: readonly Written[]): Commit[] {
   const commits = new Map<string, { transaction: string; actor: string; changes: Change[] }>()
   for (const { transaction, actor, change } of written) {
     const commit = commits.get(transaction)
