@@ -15,6 +15,7 @@ import { Coverage } from '../../packages/crash-kit/src/finding/coverage.js'
 import { checkChild } from '../../packages/crash-kit/src/process/check-child.js'
 import { childContext } from '../../packages/crash-kit/src/process/child-context.js'
 import { childStart } from '../../packages/crash-kit/src/process/child-start.js'
+import { Children } from '../../packages/crash-kit/src/process/children.js'
 import { ProcessAttempt } from '../../packages/crash-kit/src/process/process-attempt.js'
 import { oddRide } from './fixtures/odd-rides.mjs'
 import { oddChild, openTrial, RIDE_CHILD, type Trial } from './process-trial.js'
@@ -95,6 +96,20 @@ describe('a module that a child cannot run is named, with what is wrong and what
       'it did not end within 2000 ms, and was killed.',
     )
   })
+})
+
+test('a process has the options of Node that it was given', async () => {
+  const { theatre, discovery } = ride
+  const module = dataUrl('throw new Error(`the loader says ${globalThis.said}`)')
+  const children = new Children(
+    { module, execArgv: ['--import', dataUrl(`globalThis.said = 'hello'`)] },
+    null,
+  )
+  await expectRefusal(
+    checkChild(theatre, children, discovery),
+    'the loader says hello',
+    'node --import data:',
+  )
 })
 
 test('a process that ends by itself in the middle of a request is a finding', async () => {

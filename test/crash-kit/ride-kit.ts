@@ -5,36 +5,19 @@ import {
   type FakeProvider,
   fakeProvider,
 } from '@pawl/crash-kit'
-import { type Pipeline, respond, retryLater } from '@pawl/core'
+import type { Pipeline } from '@pawl/core'
 import pg from 'pg'
 import { inject } from 'vitest'
-import { type Database, pipeline, type RideInput } from '../support/rides.js'
+import { createRideOf, type Database, type RideInput } from '../support/rides.js'
 
 /** The three-phase ride of the design, against a fake provider. */
 export function rideAt(provider: FakeProvider): Pipeline<Database, RideInput> {
-  return pipeline<RideInput>({ name: 'create-ride', version: 1 })
-    .local('ride_created', async ({ tx, input, scope, keyId }) => {
-      const ride = await tx
-        .insertInto('rides')
-        .values({ rider: scope, amount: input.amount, key_id: keyId })
-        .returning('id')
-        .executeTakeFirstOrThrow()
-      return { rideId: ride.id }
-    })
-    .foreign('charge_created', {
-      call: ({ input, idempotencyKey, signal }) =>
-        provider.send({ amount: input.amount }, { idempotencyKey, signal }),
-      settle: async ({ tx, state, result }) => {
-        await tx.updateTable('rides').set({ charge_id: result.id }).where('id', '=', state.rideId).execute()
-        return { chargeId: result.id }
-      },
-      reference: (result) => result.id,
-      onError: ({ error }) => retryLater(error),
-    })
-    .finish(async ({ state, stage }) => {
-      await stage('send_receipt', { rideId: state.rideId })
-      return respond(201, { id: state.rideId, charge: state.chargeId })
-    })
+  return createRideOf({
+    charge: async (amount, options) => {
+      const { id } = await provider.send({ amount }, options)
+      return { id, amount }
+    },
+  })
 }
 
 /** Tables of a ride, in the schema that the kit prepares. */

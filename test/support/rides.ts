@@ -29,7 +29,7 @@ export async function createRideTables(database: TestDatabase): Promise<void> {
 }
 
 /** The three-phase ride of the design: create, charge, answer. */
-export function createRideOf(provider: Provider): Pipeline<Database, RideInput> {
+export function createRideOf(provider: Pick<Provider, 'charge'>): Pipeline<Database, RideInput> {
   return pipeline<RideInput>({ name: 'create-ride', version: 1 })
     .local('ride_created', async ({ tx, input, scope, keyId }) => {
       const ride = await tx

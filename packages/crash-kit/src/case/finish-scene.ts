@@ -1,5 +1,6 @@
 import { Actor } from '../cast/actor.js'
 import type { Scene } from '../cast/scene.js'
+import { visit } from '../cast/visit.js'
 import { MAX_COMPLETER_ROUNDS } from '../limits.js'
 import { isOver } from './is-over.js'
 
@@ -13,8 +14,8 @@ export async function finishScene(scene: Scene): Promise<number | null> {
   const row = await scene.theatre.database.keyRow(scene.scope, scene.key)
   // A person's key is nobody's fault here: the oracle asks why it is.
   const disturbed = row?.['status'] === 'stuck' || rounds === null
-  if (!scene.reaped) await sendAgain(new Actor(scene, 'late client', { disturbed }))
-  if (row !== null) await sendAgain(new Actor(scene, 'impostor', { impostor: true, disturbed }))
+  if (!scene.reaped) await visit(scene, 'late client', { disturbed })
+  if (row !== null) await visit(scene, 'impostor', { impostor: true, disturbed })
   await relayJobs(scene)
   return rounds
 }
@@ -34,11 +35,6 @@ async function complete(scene: Scene): Promise<number | null> {
   } finally {
     await completer.leave()
   }
-}
-
-async function sendAgain(actor: Actor): Promise<void> {
-  await actor.execute()
-  await actor.leave()
 }
 
 async function relayJobs(scene: Scene): Promise<void> {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { reviseDefinition } from '@pawl/core/internal'
-import { Actor } from '../cast/actor.js'
 import { isOver } from '../case/is-over.js'
+import { visit } from '../cast/visit.js'
 import { type Fault, isBoundary, isInPhase } from './fault.js'
 
 /** The client goes away, comes back with a retry while the first one still runs, and never again. */
@@ -12,9 +12,7 @@ export const disconnect: Fault = {
   async strike({ scene, fired }) {
     scene.clientIsGone = true
     await scene.note('client', 'disconnects, and tries once more')
-    const again = new Actor(scene, 'reconnected client', { disturbed: true })
-    await again.execute()
-    await again.leave()
+    await visit(scene, 'reconnected client')
     fired()
   },
 }
@@ -53,9 +51,7 @@ export const memory: Fault = {
   appliesTo: (position, shape) =>
     isBoundary(position) && isInPhase(position, shape) && position.phase !== 'finished',
   async strike({ scene, fired }) {
-    const bystander = new Actor(scene, 'bystander', { key: randomUUID() })
-    await bystander.execute()
-    await bystander.leave()
+    await visit(scene, 'bystander', { key: randomUUID() })
     fired()
   },
 }
@@ -67,8 +63,10 @@ export const otherVersion: Fault = {
   appliesTo: (position, shape) =>
     isBoundary(position) && isInPhase(position, shape) && position.phase !== 'finished',
   async strike({ scene, fired }) {
-    const other = new Actor(scene, 'other version', {
-      disturbed: true,
+    // A phase that responds ends the request early; what is stored is every version's to replay.
+    const row = await scene.theatre.database.keyRow(scene.scope, scene.key)
+    const wanted = isOver(row) ? 'replayed' : 'refused'
+    const outcome = await visit(scene, 'other version', {
       pipeline: (pipeline) =>
         reviseDefinition(pipeline, (definition) => ({
           ...definition,
@@ -76,10 +74,6 @@ export const otherVersion: Fault = {
           hash: definition.hash.split('').toReversed().join(''),
         })),
     })
-    // A phase that responds ends the request early; what is stored is every version's to replay.
-    const row = await scene.theatre.database.keyRow(scene.scope, scene.key)
-    const wanted = isOver(row) ? 'replayed' : 'refused'
-    const outcome = await other.execute()
     if (outcome === 'died' || outcome.type !== wanted) {
       scene.violations.push({
         rule: 'I10',
@@ -87,7 +81,6 @@ export const otherVersion: Fault = {
         detail: `A process with another version was told ${outcome === 'died' ? 'nothing' : outcome.type} instead of ${wanted}.`,
       })
     }
-    await other.leave()
     fired()
   },
 }

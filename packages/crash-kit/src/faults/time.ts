@@ -1,8 +1,9 @@
 import { isOver } from '../case/is-over.js'
 import { Actor } from '../cast/actor.js'
+import { visit } from '../cast/visit.js'
 import { wasRenewed } from '../cast/watch.js'
 import { LONG_TIME_MS, RENEWED_LEASE_MS, SKEW_MS } from '../limits.js'
-import { type Fault, isBoundary, isCall } from './fault.js'
+import { type Fault, isBoundary, isCall, type Strike } from './fault.js'
 
 /** The process stands still until its lease is over and another has had the key, then goes on as if nothing had been. */
 export const freeze: Fault = {
@@ -13,37 +14,44 @@ export const freeze: Fault = {
     actor.disturbed = true
     await scene.note(actor.name, 'freezes')
     await scene.expireLease()
-    const rival = new Actor(scene, 'rival', { disturbed: true })
-    await rival.execute()
-    await rival.leave()
+    await visit(scene, 'rival')
     fired()
     await scene.note(actor.name, 'wakes')
   },
 }
 
-/** The provider executes and does not answer before the lease is over and another has had the key. */
+/** The provider executes, and answers only when this has happened. */
+function whileAnswerWaits(
+  { scene, fired, meanwhile, until, cleanUp }: Strike,
+  happen: () => Promise<unknown>,
+): void {
+  const { provider } = scene.theatre
+  if (provider === null) return
+  const armed = provider.arm('hold')
+  cleanUp(() => {
+    armed.disarm()
+    provider.letGo()
+  })
+  meanwhile(async () => {
+    await until(armed.struck)
+    await happen()
+    fired()
+    provider.letGo()
+  })
+}
+
+/** The provider does not answer before the lease is over and another has had the key. */
 export const leaseExpiry: Fault = {
   id: 'leaseExpiry',
   title: 'lease over during the call',
   appliesTo: isCall,
   needsProvider: true,
-  strike({ scene, actor, fired, meanwhile, until, cleanUp }) {
-    const { provider } = scene.theatre
-    if (provider === null) return
+  strike(strike) {
+    const { scene, actor } = strike
     actor.disturbed = true
-    const armed = provider.arm('hold')
-    cleanUp(() => {
-      armed.disarm()
-      provider.letGo()
-    })
-    meanwhile(async () => {
-      await until(armed.struck)
+    whileAnswerWaits(strike, async () => {
       await scene.expireLease()
-      const rival = new Actor(scene, 'rival', { disturbed: true })
-      await rival.execute()
-      await rival.leave()
-      fired()
-      provider.letGo()
+      await visit(scene, 'rival')
     })
   },
 }
@@ -55,30 +63,17 @@ export const slowProvider: Fault = {
   appliesTo: isCall,
   needsProvider: true,
   settings: () => ({ leaseMs: RENEWED_LEASE_MS }),
-  strike({ scene, actor, fired, meanwhile, until, cleanUp }) {
-    const { provider } = scene.theatre
-    if (provider === null) return
-    const armed = provider.arm('hold')
-    cleanUp(() => {
-      armed.disarm()
-      provider.letGo()
-    })
-    meanwhile(async () => {
-      await until(armed.struck)
-      if (await wasRenewed(scene)) {
-        await scene.note(actor.name, 'renewed its lease')
-      } else {
+  strike(strike) {
+    const { scene, actor } = strike
+    whileAnswerWaits(strike, async () => {
+      if (!(await wasRenewed(scene))) {
         scene.violations.push({
           rule: 'I1',
           title: 'a lease is renewed for as long as its call runs',
           detail: `The lease of ${actor.name} ran out while its call was under way: nothing renewed it.`,
         })
       }
-      const duplicate = new Actor(scene, 'duplicate', { disturbed: true })
-      await duplicate.execute()
-      await duplicate.leave()
-      fired()
-      provider.letGo()
+      await visit(scene, 'duplicate')
     })
   },
 }
@@ -90,13 +85,8 @@ export const clockSkew: Fault = {
   appliesTo: ({ step, when }) => when === 'before' && (step === 'begin' || step === 'call'),
   async strike({ scene, fired }) {
     for (const skewMs of [SKEW_MS, -SKEW_MS]) {
-      const duplicate = new Actor(
-        scene,
-        skewMs > 0 ? 'duplicate (an hour ahead)' : 'duplicate (an hour behind)',
-        { skewMs },
-      )
-      await duplicate.execute()
-      await duplicate.leave()
+      const name = skewMs > 0 ? 'duplicate (an hour ahead)' : 'duplicate (an hour behind)'
+      await visit(scene, name, { skewMs, disturbed: false })
     }
     fired()
   },
