@@ -19,6 +19,9 @@ export const LONG_LOCK_TIMEOUT_MS = 8_000
 /** The lease that goes with it: time-outs have to be shorter. */
 export const LONG_LEASE_MS = 30_000
 
+/** How long a rival waits for a lock of an actor that stands still: shorter than the shortest lease that can be set. */
+export const RIVAL_LOCK_TIMEOUT_MS = 50
+
 /** A lease whose renewal is waited for: its first one is due after a third of it. */
 export const RENEWED_LEASE_MS = 3_000
 

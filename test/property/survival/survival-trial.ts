@@ -21,6 +21,9 @@ const FAULT_BY_ID = new Map(
   Object.values(FAULTS).flatMap((faults) => faults.map((fault) => [fault.id, fault])),
 )
 
+/** Actors of a race wait for rows that another has locked, such as the totals of their scope; not for long. */
+const SETTINGS = { lockTimeoutMs: 250, transactionRetries: 2 }
+
 /** What one case showed. */
 export interface Survival {
   readonly violations: readonly Violation[]
@@ -61,7 +64,8 @@ export class SurvivalTrial {
 
   async run({ plan, input, disturbance }: SurvivalCase): Promise<Survival> {
     const chances = new Chances()
-    const pipeline = () => buildPipeline(plan, { provider: chargesAt(this.#provider), chances })
+    const pipeline = () =>
+      buildPipeline(plan, { provider: chargesAt(this.#provider), chances, settings: SETTINGS })
     const theatre: Theatre = {
       ...this.#opened.theatre,
       pipeline,

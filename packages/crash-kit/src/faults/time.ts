@@ -1,9 +1,17 @@
 import { isOver } from '../case/is-over.js'
 import { Actor } from '../cast/actor.js'
+import type { Scene } from '../cast/scene.js'
 import { visit } from '../cast/visit.js'
 import { wasRenewed } from '../cast/watch.js'
-import { LONG_TIME_MS, RENEWED_LEASE_MS, SKEW_MS } from '../limits.js'
+import { LONG_TIME_MS, RENEWED_LEASE_MS, RIVAL_LOCK_TIMEOUT_MS, SKEW_MS } from '../limits.js'
 import { type Fault, isBoundary, isCall, type Strike } from './fault.js'
+
+/** A rival that does not wait for what the other has locked: it would, and try again, for as long as that stands still. */
+async function visitInPassing(scene: Scene): Promise<void> {
+  const impatient = { lockTimeoutMs: RIVAL_LOCK_TIMEOUT_MS, transactionRetries: 0 }
+  const settings = Object.fromEntries(scene.theatre.shape.points.map((point) => [point, impatient]))
+  await visit(scene, 'rival', { settings })
+}
 
 /** The process stands still until its lease is over and another has had the key, then goes on as if nothing had been. */
 export const freeze: Fault = {
@@ -14,7 +22,7 @@ export const freeze: Fault = {
     actor.disturbed = true
     await scene.note(actor.name, 'freezes')
     await scene.expireLease()
-    await visit(scene, 'rival')
+    await visitInPassing(scene)
     fired()
     await scene.note(actor.name, 'wakes')
   },
@@ -51,7 +59,7 @@ export const leaseExpiry: Fault = {
     actor.disturbed = true
     whileAnswerWaits(strike, async () => {
       await scene.expireLease()
-      await visit(scene, 'rival')
+      await visitInPassing(scene)
     })
   },
 }
