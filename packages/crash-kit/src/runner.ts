@@ -1,5 +1,5 @@
 /** What declares a test, or runs it at once. */
-export type DeclareTest = (title: string, timeoutMs: number, run: () => Promise<void>) => Promise<void>
+type DeclareTest = (title: string, timeoutMs: number, run: () => Promise<void>) => Promise<void>
 
 /** Where cases run: as tests of vitest that are being declared, or right here. */
 export interface Runner {

@@ -17,7 +17,7 @@ import { type FinishPlan, type ForeignPlan, isWanted, type LocalPlan, type Work 
 import type { PipelinePlan } from './pipeline-plan.js'
 
 /** What a call sends: the same at every attempt. */
-export interface ChargeBody {
+interface ChargeBody {
   readonly keyId: string
   readonly phase: string
   /** The phase's place in the pipeline, from 1. */

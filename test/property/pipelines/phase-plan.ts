@@ -26,7 +26,7 @@ export const SQL_STATES = {
 export type SqlError = keyof typeof SQL_STATES
 
 export const TRANSIENT_STATUSES = [408, 425, 429, 500, 503] as const
-export type TransientStatus = (typeof TRANSIENT_STATUSES)[number]
+type TransientStatus = (typeof TRANSIENT_STATUSES)[number]
 
 /** What goes wrong at the end of a transaction, all of its work done. */
 export type Mishap =

@@ -11,7 +11,7 @@ import type { PipelinePlan } from './pipeline-plan.js'
 import { callsInVain, isKnownUnmade, rollbacks } from './setbacks.js'
 
 /** A row of `facts`. Values are JSON text here, since they are stored to the byte. */
-export interface Fact {
+interface Fact {
   readonly phase: string
   readonly n: number
   readonly json: string
@@ -31,7 +31,7 @@ export interface Snapshot {
   readonly effects: readonly string[]
 }
 
-export interface ExpectedResponse {
+interface ExpectedResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string

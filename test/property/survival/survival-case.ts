@@ -8,7 +8,7 @@ import { type PipelinePlan, pipelinePlan } from '../pipelines/pipeline-plan.js'
 import { jsonValue } from '../support/json.js'
 
 /** A fault that strikes where it can for the nth time. */
-export interface PlannedStrike {
+interface PlannedStrike {
   readonly fault: string
   readonly after: number
 }

@@ -33,7 +33,7 @@ export interface Theatre {
 }
 
 /** The request that every case sends, under a key of its own. */
-export interface KitRequest {
+interface KitRequest {
   readonly scope: string
   readonly input: unknown
   readonly fingerprint?: JsonValue | Uint8Array

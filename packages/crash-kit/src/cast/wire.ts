@@ -81,7 +81,7 @@ export function clientOn(wire: Wire): typeof pg.Client {
 }
 
 /** Cuts a connection as the end of a process would: no Terminate message, no ROLLBACK. */
-export function cut(client: pg.Client): void {
+function cut(client: pg.Client): void {
   ;(client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy()
 }
 

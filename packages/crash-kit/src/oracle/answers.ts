@@ -11,7 +11,7 @@ export interface Answer {
   readonly hex: string
 }
 
-export type FinalOutcome = Extract<Outcome | ResumeOutcome, { type: 'completed' | 'replayed' }>
+type FinalOutcome = Extract<Outcome | ResumeOutcome, { type: 'completed' | 'replayed' }>
 export type ToldFinally = Told & { readonly outcome: FinalOutcome }
 
 /** Those who were told that it is over. */

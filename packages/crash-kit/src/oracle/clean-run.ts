@@ -10,7 +10,6 @@ import type { RunTimes } from './volatile-values.js'
 import { differencesFrom, type Yardstick, yardstickOf } from './yardstick.js'
 
 export { snapshotOf } from './snapshot.js'
-export type { Snapshot } from './snapshot.js'
 
 /** What the request comes to without faults, and what of that is new each time. */
 export interface CleanRun {

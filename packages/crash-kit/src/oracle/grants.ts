@@ -2,7 +2,7 @@ import { type History, KIT } from '../history.js'
 import { isSteered, type KeyInsert, type KeyUpdate, keyWrites } from './key-writes.js'
 
 /** How somebody came by a fence. */
-export type Granting =
+type Granting =
   /** With the row itself. */
   | { readonly how: 'reserved'; readonly write: KeyInsert }
   /** From a holder that is no more, to run the key or to give it up. */

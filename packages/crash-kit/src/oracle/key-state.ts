@@ -2,7 +2,7 @@ import type { Row } from '../history.js'
 import { isSameJson } from './same-json.js'
 
 /** One recovery point reached: which, under which fence. */
-export interface TrailEntry {
+interface TrailEntry {
   readonly p: string
   readonly f: number
 }

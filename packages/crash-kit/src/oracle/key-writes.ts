@@ -58,7 +58,7 @@ export function advancesIn(commit: Commit): KeyUpdate[] {
   return keyWritesIn(commit).filter((write): write is KeyUpdate => write.op === 'UPDATE' && isAdvance(write))
 }
 
-export function isAdvance({ before, after }: KeyUpdate): boolean {
+function isAdvance({ before, after }: KeyUpdate): boolean {
   return (
     before.recoveryPoint !== after.recoveryPoint ||
     (before.status !== 'finished' && after.status === 'finished')

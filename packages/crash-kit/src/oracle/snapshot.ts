@@ -30,14 +30,14 @@ export type KeySnapshot = {
   readonly points: readonly string[]
 }
 
-export type ResponseSnapshot = {
+type ResponseSnapshot = {
   readonly status: number
   readonly headers: JsonValue
   /** Parsed, if it is JSON; else its text; else base64. */
   readonly body: JsonValue
 }
 
-export type EffectSnapshot = {
+type EffectSnapshot = {
   readonly phase: string | null
   readonly method: string
   readonly path: string

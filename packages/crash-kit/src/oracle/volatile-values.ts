@@ -14,7 +14,7 @@ export interface Leaf {
 }
 
 /** What has to hold of a value in another run. */
-export type Expectation =
+type Expectation =
   /** It is the same. */
   | { readonly kind: 'same' }
   /** It is a moment, whichever. */
@@ -25,7 +25,7 @@ export type Expectation =
   | { readonly kind: 'identity' }
 
 /** An id of the run: a text that both runs had in the same places, each its own. */
-export interface Id {
+interface Id {
   /** Where it is first. */
   readonly place: string
   readonly one: string

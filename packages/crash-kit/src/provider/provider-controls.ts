@@ -8,7 +8,7 @@ import type { Attribution, ReceivedRequest } from './received-request.js'
 export type RequestListener = (request: ReceivedRequest, from: RequestOrigin) => Attribution | null
 
 /** Where a request comes from. */
-export interface RequestOrigin {
+interface RequestOrigin {
   /** The client's port: that of one socket in this process, or in another. Null where the client is gone already. */
   readonly clientPort: number | null
 }
