@@ -10,8 +10,15 @@ import { isOver } from './is-over.js'
  * could not end the key.
  */
 export async function finishScene(scene: Scene): Promise<number | null> {
-  const rounds = await complete(scene)
-  const row = await scene.theatre.database.keyRow(scene.scope, scene.key)
+  const { database } = scene.theatre
+  const rowNow = () => database.keyRow(scene.scope, scene.key)
+  let rounds = await complete(scene)
+  if ((await rowNow()) === null && !scene.reaped) {
+    // Nobody had come as far as to reserve it: the late client is the first, and it may need the completer as well.
+    await visit(scene, 'first client')
+    rounds = await complete(scene)
+  }
+  const row = await rowNow()
   // A person's key is nobody's fault here: the oracle asks why it is.
   const disturbed = row?.['status'] === 'stuck' || rounds === null
   if (!scene.reaped) await visit(scene, 'late client', { disturbed })
