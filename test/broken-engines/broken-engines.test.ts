@@ -2,9 +2,12 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { findWeakness } from './find-weakness.js'
 import { loadUnbroken, loadVariant } from './load-variant.js'
 import { RIDES } from './rides.js'
-import type { NeededRide, Search } from './variant.js'
+import type { Search } from './variant.js'
 import { VARIANTS } from './variants.js'
 import { WRONG_RIDES } from './wrong-rides.js'
+
+/** Fewer than the broken ones get: there is nothing to be found. */
+const CONTROL_RACES = 25
 
 const found: string[] = []
 afterAll(() => console.log(found.join('\n')))
@@ -33,12 +36,11 @@ describe('and every wrong ride', () => {
   })
 })
 
+// With faults at every position, the right engine is searched in crash-kit/ride.test.ts.
 describe('and nothing where nothing is wrong', () => {
-  const searches = new Map<string, { readonly ride: NeededRide; readonly search: Search }>(
-    VARIANTS.map(({ ride, search }) => [JSON.stringify([ride, search]), { ride, search }]),
-  )
-  test.each([...searches])('%s', async (_, { ride, search }) => {
-    const { finding } = await findWeakness(await loadUnbroken(), RIDES[ride], search)
+  test.each(Object.entries(RIDES))('%s', async (_, rideOf) => {
+    const search: Search = { by: 'races', actors: ['zombie', 'client', 'duplicate', 'completer'] }
+    const { finding } = await findWeakness(await loadUnbroken(), rideOf, search, CONTROL_RACES)
     expect(finding?.message).toBeUndefined()
   })
 })

@@ -19,6 +19,7 @@ export async function findWeakness(
   { core, kit }: EngineUnderTest,
   rideOf: RideOf,
   search: Search,
+  races = RACES,
 ): Promise<Searched> {
   const { crashKit, fakeProvider } = await kit()
   const provider = fakeProvider()
@@ -33,7 +34,7 @@ export async function findWeakness(
     engine: { strict: false },
   })
   try {
-    await run(running, search)
+    await run(running, search, races)
     return { finding: null, cases: running.casesRun }
   } catch (error) {
     if (!isFinding(error)) throw error
@@ -43,14 +44,14 @@ export async function findWeakness(
   }
 }
 
-async function run(kit: CrashKit, search: Search): Promise<void> {
+async function run(kit: CrashKit, search: Search, races: number): Promise<void> {
   switch (search.by) {
     case 'clean run':
       return kit.replay('no faults')
     case 'faults':
       return kit.exhaustive({ faults: search.faults, depth: search.depth })
     case 'races':
-      return kit.races({ actors: search.actors, runs: RACES })
+      return kit.races({ actors: search.actors, runs: races })
   }
 }
 

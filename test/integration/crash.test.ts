@@ -13,16 +13,6 @@ const pool = database.pool()
 const positions = await new RideTrial(database).positions()
 const oracle = await tracesWithoutCrash(new RideTrial(database), pool)
 
-/** Positions in a recovery: at the grant, around the charge, in the last transaction before it commits. */
-const RECOVERY_POSITIONS = [
-  'reserve/take_over_key#1:before',
-  'reserve/take_over_key#1:after',
-  'charge_created/call#1:after',
-  'charge_created/advance_key#1:after',
-  'charge_created/commit#1:after',
-  'finished/commit#1:before',
-]
-
 test('the positions of a ride are every statement and the call, before and after', () => {
   const before = positions.filter((position) => position.endsWith(':before'))
   expect(before.map((position) => position.replace('#1:before', ''))).toEqual([
@@ -51,20 +41,6 @@ describe('an engine that dies leaves a ride that another ends as if nothing had 
     // Nothing is there before the INSERT, and nothing is left to do after the last COMMIT.
     const left = at === positions[0] ? undefined : at === positions.at(-1) ? 'finished' : 'running'
     expect((await trial.row())?.status).toBe(left)
-    await expectRecovered(trial, pool, oracle)
-  })
-})
-
-describe('so does one that dies while it recovers the ride', () => {
-  const pairs = positions.flatMap((first) => RECOVERY_POSITIONS.map((second) => [first, second] as const))
-  test.each(pairs)('%s, then %s', async (first, second) => {
-    const trial = new RideTrial(database)
-    expect(await trial.dieAt(first)).toBe('died')
-    const before = await trial.row()
-    await database.expireLeases()
-    const end = await trial.dieAt(second)
-    // The request may be past that position, or need no take-over.
-    if (end !== 'died') expect(end.type).toBe(before?.status === 'finished' ? 'replayed' : 'completed')
     await expectRecovered(trial, pool, oracle)
   })
 })

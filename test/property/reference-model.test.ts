@@ -19,8 +19,8 @@ import { jsonValue } from './support/json.js'
 /** Each case is a whole request of up to eight phases, with calls on sockets of their own. */
 const PIPELINE_RUNS = Math.ceil(RUNS / 5)
 
-/** Each case is two of them, a crash, and a recovery. */
-const CRASH_RUNS = Math.ceil(RUNS / 8)
+/** Each case is two of them, a crash, and a recovery; survival.test.ts has many more, with other faults. */
+const CRASH_RUNS = Math.ceil(RUNS / 20)
 
 /** A case that fails is run hundreds of times more, to be made smaller. */
 const TIMEOUT_MS = 600_000 + RUNS * 100

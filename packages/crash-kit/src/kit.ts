@@ -7,7 +7,7 @@ import { Coverage } from './finding/coverage.js'
 import { parseReplay, type Replay } from './finding/replay-line.js'
 import { type CrashKitOptions, checkKitOptions } from './kit-options.js'
 import { KitError } from './kit-error.js'
-import { CASE_TIMEOUT_MS } from './limits.js'
+import { CASE_TIMEOUT_MS, RECOVERY_TIMEOUT_MS } from './limits.js'
 import { type OpenTheatre, openTheatre } from './open-theatre.js'
 import { checkChild } from './process/check-child.js'
 import { checkOptions } from './provider/provider-options.js'
@@ -103,7 +103,7 @@ class RunningKit implements CrashKit {
         for (const first of explorer.firstCases()) {
           await test(first.title, CASE_TIMEOUT_MS, async () => void (await this.#run(explorer, first)))
           if (depth === 1) continue
-          await test(`${first.title}, then any fault in its recovery`, CASE_TIMEOUT_MS * 5, async () => {
+          await test(`${first.title}, then any fault in its recovery`, RECOVERY_TIMEOUT_MS, async () => {
             const result = await this.#run(explorer, first)
             for (const second of explorer.secondCases(first, result)) await this.#run(explorer, second)
           })
@@ -129,7 +129,7 @@ class RunningKit implements CrashKit {
   async replay(line: string, faults: readonly Fault[] = []): Promise<void> {
     const replay = parseReplay(line)
     const runner = await this.#runner()
-    await runner.test(`replay of ${line}`, CASE_TIMEOUT_MS * 5, async () => {
+    await runner.test(`replay of ${line}`, RECOVERY_TIMEOUT_MS, async () => {
       const { theatre, discovery } = await this.#prepared(modeOf(replay))
       switch (replay.kind) {
         case 'plan': {

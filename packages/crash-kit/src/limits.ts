@@ -49,6 +49,9 @@ export const DEFAULT_SEED = 20_170_927
 /** Time for one case on a machine with much else to do: several times what the slowest takes. */
 export const CASE_TIMEOUT_MS = 60_000
 
+/** Time for all second faults in the recovery from one: a long pipeline has hundreds of them. */
+export const RECOVERY_TIMEOUT_MS = 30 * CASE_TIMEOUT_MS
+
 /** What a request to the fake provider may weigh: more than any API call, and a runaway body does not fill the memory. */
 export const MAX_PROVIDER_BODY_BYTES = 1024 * 1024
 

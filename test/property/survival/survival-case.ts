@@ -30,10 +30,10 @@ const MOST_STRIKES = 5
 
 /** A pipeline of eight phases passes some hundred positions; most have fewer phases. */
 const MOST_PASSED = 80
-const MOSTLY_PASSED = 15
+const MOSTLY_PASSED = 8
 
 /** Faults that strike at calls, boundaries or advances only, of which there are few. */
-const MOST_PASSED_OF_FEW = 3
+const MOST_PASSED_OF_FEW = 2
 
 /** Wherever a fault can strike there are many places. */
 const MANY: readonly FaultName[] = [
