@@ -83,4 +83,22 @@ export const CALL_VARIANTS = [
       'again, where it has to settle the result that was kept.',
     expected: ['I2'],
   },
+  {
+    name: 'stuck-without-a-call',
+    broken: 'A call that must not be made twice counts as made as soon as its key was taken over.',
+    endangers: 'Requests wait for a person of which nothing was ever sent.',
+    replacements: [
+      {
+        file: 'runner/next-step.ts',
+        from: `  switch (phase.guarantee) {`,
+        to: `  if (phase.guarantee === 'at_most_once' && (row as { fence?: number }).fence !== 1)
+    return { do: 'stick', phase, reason: 'unknown_outcome' }
+  switch (phase.guarantee) {`,
+      },
+    ],
+    ride: 'at_most_once',
+    search: { by: 'faults', faults: ['crash'], depth: 1 },
+    foundBy: 'A crash before the call: the key is stuck, and nothing was sent.',
+    expected: ['oracle'],
+  },
 ] as const satisfies readonly Variant[]

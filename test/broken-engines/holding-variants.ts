@@ -187,4 +187,36 @@ export const HOLDING_VARIANTS = [
       'jobs; one charge, since the provider key does not follow from the row.',
     expected: ['I1'],
   },
+  {
+    name: 'completer-finds-nothing',
+    broken: 'The completer never finds a key.',
+    endangers: 'A request whose client never comes back is never finished.',
+    replacements: [
+      {
+        file: 'background/completer.ts',
+        from: 'return findAbandonedKeys(store, runnableVersions(env.registry), except, this.#batchSize)',
+        to: 'return (await findAbandonedKeys(store, runnableVersions(env.registry), except, this.#batchSize)).slice(0, 0)',
+      },
+    ],
+    ride: 'keyed',
+    search: { by: 'faults', faults: ['disconnect'], depth: 1 },
+    foundBy: 'A crash after which no client comes back.',
+    expected: ['L1'],
+  },
+  {
+    name: 'retry-never-takes-over',
+    broken: 'A client that retries a key whose lease is over is told to wait, each time.',
+    endangers: 'Only the completer, where there is one, finishes interrupted requests.',
+    replacements: [
+      {
+        file: 'key/decide-reservation.ts',
+        from: `if (leaseLeftMs > 0) return { type: 'in_flight', leaseLeftMs }`,
+        to: `if (leaseLeftMs > 0 || request !== null) return { type: 'in_flight', leaseLeftMs: 1_000 }`,
+      },
+    ],
+    ride: 'keyed',
+    search: { by: 'faults', faults: ['crash'], depth: 1 },
+    foundBy: 'Any crash once the key is reserved, and a retry when its lease is over.',
+    expected: ['L1'],
+  },
 ] as const satisfies readonly Variant[]

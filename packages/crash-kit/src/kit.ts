@@ -76,6 +76,7 @@ class RunningKit implements CrashKit {
   #discovery: Promise<Discovery> | null = null
   #childChecked: Promise<void> | null = null
   #casesRun = 0
+  #turn: Promise<void> = Promise.resolve()
 
   constructor(options: CrashKitOptions<never, never>) {
     this.#options = options
@@ -122,7 +123,7 @@ class RunningKit implements CrashKit {
     const title = `races of ${wanted.actors.join(', ')} (${wanted.runs} runs, seed ${wanted.seed})`
     await runner.test(title, CASE_TIMEOUT_MS + wanted.runs * CASE_TIMEOUT_MS, async () => {
       const { theatre, discovery } = await this.#prepared()
-      await race(theatre, discovery, wanted, () => this.#casesRun++)
+      await this.#inTurn(() => race(theatre, discovery, wanted, () => this.#casesRun++))
     })
   }
 
@@ -139,7 +140,9 @@ class RunningKit implements CrashKit {
         }
         case 'races': {
           const { kind: _kind, ...wanted } = replay
-          await race(theatre, discovery, readRaceOptions(wanted as RaceOptions), () => this.#casesRun++)
+          await this.#inTurn(() =>
+            race(theatre, discovery, readRaceOptions(wanted as RaceOptions), () => this.#casesRun++),
+          )
         }
       }
     })
@@ -154,8 +157,20 @@ class RunningKit implements CrashKit {
   }
 
   #run(explorer: Explorer, planned: PlannedCase) {
-    this.#casesRun++
-    return explorer.run(planned)
+    return this.#inTurn(() => {
+      this.#casesRun++
+      return explorer.run(planned)
+    })
+  }
+
+  /** One case at a time, however the tests are run: they share the database, the provider and its books. */
+  #inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(run)
+    this.#turn = turn.then(
+      () => {},
+      () => {},
+    )
+    return turn
   }
 
   async #runner(): Promise<Runner> {

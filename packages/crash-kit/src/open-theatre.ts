@@ -7,7 +7,7 @@ import type { PipelineShape } from './history.js'
 import type { CrashKitOptions } from './kit-options.js'
 import { checkChildOptions } from './process/child-options.js'
 import { Children } from './process/children.js'
-import { controlsOf } from './provider/fake-provider.js'
+import { controlsOf, type FakeProvider } from './provider/fake-provider.js'
 
 /** A theatre, and how it is taken down. */
 export interface OpenTheatre {
@@ -17,12 +17,26 @@ export interface OpenTheatre {
   close(): Promise<void>
 }
 
+/** How many open kits use a provider: the last one closes it. */
+const users = new WeakMap<FakeProvider, number>()
+
+async function joinProvider(provider: FakeProvider): Promise<void> {
+  users.set(provider, (users.get(provider) ?? 0) + 1)
+  await provider.start()
+}
+
+async function leaveProvider(provider: FakeProvider): Promise<void> {
+  const left = (users.get(provider) ?? 1) - 1
+  users.set(provider, left)
+  if (left === 0) await provider.close()
+}
+
 /** What core takes when nobody says otherwise. */
 const DEFAULT_MAX_ATTEMPTS = 10
 
 export async function openTheatre(options: CrashKitOptions<never, never>): Promise<OpenTheatre> {
   const { pool = null, provider, request, prepare = null } = options
-  await provider?.start()
+  if (provider !== undefined) await joinProvider(provider)
   const controls = provider === undefined ? null : controlsOf(provider)
   const database = await KitDatabase.open({ pool, prepare })
   const pools = new Pools(database)
@@ -51,7 +65,7 @@ export async function openTheatre(options: CrashKitOptions<never, never>): Promi
       await children?.close()
       await pools.close()
       await database.close()
-      await provider?.close()
+      if (provider !== undefined) await leaveProvider(provider)
     },
   }
 }

@@ -16,13 +16,18 @@ const HERE: Runner = {
   say: () => {},
 }
 
+/** A finding is a finding: a second try would only hide it. And cases share one database. */
+const ONCE = { retry: 0, concurrent: false } as const
+
 /** `atEnd` is called when vitest has run the tests. */
 export async function currentRunner(atEnd: () => Promise<void>): Promise<Runner> {
-  const vitest = await import('vitest').catch(() => null)
-  if (vitest === null || isInTest(vitest)) return HERE
+  // It may be installed and not be what runs this: a script, or another test runner.
+  if (!process.env['VITEST']) return HERE
+  const vitest = await import('vitest')
+  if (isInTest(vitest)) return HERE
   vitest.afterAll(atEnd)
   const test: DeclareTest = async (title, timeout, run) => {
-    vitest.test(title, { timeout }, run)
+    vitest.test(title, { timeout, ...ONCE }, run)
   }
   return {
     test,
@@ -31,7 +36,7 @@ export async function currentRunner(atEnd: () => Promise<void>): Promise<Runner>
       const declared: Parameters<DeclareTest>[] = []
       await declare(async (...each) => void declared.push(each))
       vitest.describe.sequential(title, () => {
-        for (const [name, timeout, run] of declared) vitest.test(name, { timeout }, run)
+        for (const [name, timeout, run] of declared) vitest.test(name, { timeout, ...ONCE }, run)
       })
     },
     say: (text) => console.log(text),

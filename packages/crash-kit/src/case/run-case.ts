@@ -51,6 +51,7 @@ export async function runPending(
   const recovery: { attempt: number; position: NamedPosition }[] = []
   let leftBehind = ''
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    const struckBefore = countStruck(pending)
     const passed = await runAttempt(
       scene,
       attempt,
@@ -59,14 +60,17 @@ export async function runPending(
     // What was passed before the last fault struck is no recovery from it.
     if (pending.some((each) => each.struck && each.attempt === attempt)) recovery.length = 0
     recovery.push(...passed.map((position) => ({ attempt, position })))
+    const isStruck = countStruck(pending) > struckBefore
+    if (attempt > 0 && !isStruck) checkRetry(scene)
     const row = await theatre.database.keyRow(scene.scope, scene.key)
     if (attempt === 0) leftBehind = describeLeft(scene, row)
     if (isOver(row)) break
     if (row !== null) await scene.passUntilDue(attempt)
   }
-  const completerRounds = await finishScene(scene)
+  const history = await collectHistory(scene, await finishScene(scene))
+  await scene.clear()
   return {
-    history: await collectHistory(scene, completerRounds),
+    history,
     timeline: scene.timeline,
     seen: scene.violations,
     fired: pending.map(({ fired }) => fired),
@@ -94,6 +98,22 @@ async function runAttempt(
   return attempt.since
 }
 
+function countStruck(pending: readonly PendingFault[]): number {
+  return pending.filter(({ struck }) => struck).length
+}
+
+/** Who retries a key that is due and that nobody holds has to get it: the completer must not be the only one who can. */
+function checkRetry({ told, violations }: Scene): void {
+  const last = told.at(-1)
+  if (last?.actor !== 'retry') return
+  if (last.outcome.type !== 'in_flight' && last.outcome.type !== 'unavailable') return
+  violations.push({
+    rule: 'L1',
+    title: 'a retry of a key that is due goes on with it',
+    detail: `The key was due and nobody held it, and a client that retried was told '${last.outcome.type}'.`,
+  })
+}
+
 /** What a recovery depends on: the row, without ids and times, and what the provider has. */
 function describeLeft(scene: Scene, row: Row | null): string {
   const requests = scene.theatre.provider?.history() ?? []
@@ -104,7 +124,10 @@ function describeLeft(scene: Scene, row: Row | null): string {
     intent: intent == null ? null : [intent.kind, intent.phase],
     epoch: row?.['effect_epoch'],
     attempts: row?.['attempts'],
-    executed: requests.filter(({ executed }) => executed).map(({ phase }) => phase),
+    retries: row?.['retries'],
+    // Which of them are set: how the key was left, by a crash or given back.
+    set: ['lease_until', 'run_after', 'last_error'].filter((column) => row?.[column] != null),
+    requests: requests.map(({ phase, executed }) => [phase, executed]),
     clientIsGone: scene.clientIsGone,
   })
 }

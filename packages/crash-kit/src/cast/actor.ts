@@ -16,6 +16,8 @@ export interface ActorOptions {
   readonly at?: (position: NamedPosition) => Promise<void> | void
   readonly settings?: Readonly<Record<string, PhaseSettings>>
   readonly lock?: { readonly phase: string; readonly id: number } | null
+  /** The very pipeline of another actor, with all that it keeps in memory. Default: one made anew. */
+  readonly source?: Pipeline<never, never>
   /** Exchanges the pipeline, such as for one of another version. */
   readonly pipeline?: (pipeline: Pipeline<never, never>) => Pipeline<never, never>
   /** Sends another request under the key. */
@@ -32,6 +34,8 @@ export interface ActorOptions {
 export class Actor {
   readonly name: string
   readonly scene: Scene
+  /** The pipeline as the user wrote it. */
+  readonly source: Pipeline<never, never>
   readonly positions: NamedPosition[] = []
   readonly died: Promise<'died'>
   readonly #engine: Engine<never> & { halt(): void }
@@ -54,7 +58,8 @@ export class Actor {
     this.died = new Promise((resolve) => {
       this.#onDied = () => resolve('died')
     })
-    const watched = rehearse(theatre.pipeline(), {
+    this.source = options.source ?? theatre.pipeline()
+    const watched = rehearse(this.source, {
       enter: ({ phase, kind, idempotencyKey }) => {
         const execution = this.#execution
         if (kind !== 'transaction' && idempotencyKey !== null && options.key === undefined)

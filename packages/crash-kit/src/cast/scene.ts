@@ -81,7 +81,6 @@ export class Scene {
 
   /** `verbose`: the key's row is read at every line of the timeline. */
   static async open(theatre: Theatre, verbose = false, key: string = randomUUID()): Promise<Scene> {
-    await setUnfinishedAside(theatre)
     const scene = new Scene(theatre, await theatre.database.mark(), verbose, key)
     theatre.pools.reset()
     theatre.provider?.reset()
@@ -145,6 +144,11 @@ export class Scene {
     await this.note(told.actor, `is told ${sayOutcome(told.outcome)}`)
   }
 
+  /** Undoes all that was committed, so that the next case finds what this one found. Sequences go on: ids are new. */
+  async clear(): Promise<void> {
+    await this.theatre.database.loseCommitsSince(this.mark)
+  }
+
   /** What was told of commits that are lost since is of no key that exists. */
   forgetTold(): void {
     this.told.length = 0
@@ -190,14 +194,6 @@ export class Scene {
     const byKey = open.filter((window) => idempotencyKey !== null && window.idempotencyKey === idempotencyKey)
     return byKey.at(-1) ?? open.at(-1) ?? null
   }
-}
-
-/** A key that a case could not end was found out; the completer of the next case must not run into it. */
-async function setUnfinishedAside({ database }: Theatre): Promise<void> {
-  await database.admin.query(
-    `UPDATE ${database.pawlSchema}.idempotency_keys SET status = 'stuck', stuck_reason = 'abandoned', lease_until = NULL
-      WHERE status = 'running'`,
-  )
 }
 
 function textIn(row: Row, column: string): string | null {

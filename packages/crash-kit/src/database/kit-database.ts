@@ -22,6 +22,7 @@ import { expireLease, type Passed, passTime } from './pass-time.js'
 import { type Prepare, prepareTables } from './prepare-tables.js'
 import { readCommits, setMark } from './read-history.js'
 import { createSchemas, dropLeftovers, dropSchemas } from './schemas.js'
+import { spreadSequences } from './spread-sequences.js'
 import { readServer, type Server } from './server.js'
 
 export type { Prepare, PreparePlace } from './prepare-tables.js'
@@ -134,6 +135,7 @@ export class KitDatabase {
     await migrate(admin, { schema: this.#schemas.pawl })
     if (prepare === null) await copyTables(admin, this.#schemas, this.#server.searchPath)
     else await prepareTables(this.poolConfig('prepare'), this.#schemas, prepare)
+    await spreadSequences(admin, this.#schemas)
     await createAudit(admin, this.#schemas)
     await startAudit(admin, this.#schemas)
   }

@@ -2,7 +2,7 @@ import { deadlock, serializationFailure, statementTimeout } from './conflict.js'
 import { connectionKilled, lostCommit, lostCommitAck, readOnlyFailover } from './connection.js'
 import { crash } from './crash.js'
 import type { Fault } from './fault.js'
-import { dataLoss, disconnect, memory, otherVersion } from './others.js'
+import { abandonment, dataLoss, disconnect, memory, otherVersion } from './others.js'
 import {
   provider429,
   provider5xx,
@@ -32,7 +32,7 @@ export const FAULTS = {
   freeze: [freeze],
   leaseExpiry: [leaseExpiry],
   slowProvider: [slowProvider],
-  disconnect: [disconnect],
+  disconnect: [disconnect, abandonment],
   clockSkew: [clockSkew],
   dataLoss: [dataLoss],
   reaper: [reaper],

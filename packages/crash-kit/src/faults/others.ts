@@ -4,6 +4,20 @@ import { isOver } from '../case/is-over.js'
 import { visit } from '../cast/visit.js'
 import { type Fault, isBoundary, isInPhase } from './fault.js'
 
+/** The process dies, and no client comes back: the completer has to finish. */
+export const abandonment: Fault = {
+  id: 'disconnect.crash',
+  title: 'client gone for good, and crash',
+  appliesTo: () => true,
+  async strike({ scene, actor, fired }) {
+    scene.clientIsGone = true
+    await scene.note(actor.name, 'dies, and its client never comes back')
+    actor.die()
+    fired()
+    await new Promise<never>(() => {})
+  },
+}
+
 /** The client goes away, comes back with a retry while the first one still runs, and never again. */
 export const disconnect: Fault = {
   id: 'disconnect',
@@ -44,14 +58,20 @@ export const dataLoss: Fault = {
   },
 }
 
-/** Another request of the same pipeline runs between two phases: what was kept in memory is its own now. */
+/**
+ * Another request runs between two phases, on the same pipeline: what that keeps in memory is the other's now. What it
+ * wrote is undone, so that nothing but memory can tell.
+ */
 export const memory: Fault = {
   id: 'memory',
   title: 'another request',
   appliesTo: (position, shape) =>
     isBoundary(position) && isInPhase(position, shape) && position.phase !== 'finished',
-  async strike({ scene, fired }) {
-    await visit(scene, 'bystander', { key: randomUUID() })
+  async strike({ scene, actor, fired }) {
+    const { database } = scene.theatre
+    const mark = await database.mark()
+    await visit(scene, 'bystander', { key: randomUUID(), source: actor.source })
+    await database.loseCommitsSince(mark)
     fired()
   },
 }

@@ -70,9 +70,20 @@ function isStuckByGuarantee(history: History, { points, foreign }: PipelineShape
       const next = points[points.indexOf(recoveryPoint) + 1]
       const guarantee = foreign.find(({ phase }) => phase === next)?.guarantee
       return (
-        (guarantee === 'at_most_once' && stuckReason === 'unknown_outcome') ||
+        (guarantee === 'at_most_once' && stuckReason === 'unknown_outcome' && wasDeclared(history, next)) ||
         (guarantee === 'keyed' && stuckReason === 'window_passed')
       )
     })
   )
+}
+
+/** Whether somebody had said that the call was about to be made, while the key still ran. */
+function wasDeclared(history: History, phase: string | undefined): boolean {
+  return history.commits
+    .flatMap(({ changes }) => changes)
+    .some(({ framework, table, after }) => {
+      const intent = after?.['intent'] as { kind?: string; phase?: string } | null | undefined
+      const isRunning = framework && table === 'idempotency_keys' && after?.['status'] === 'running'
+      return isRunning && intent?.kind === 'calling' && intent.phase === phase
+    })
 }

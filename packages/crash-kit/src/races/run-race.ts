@@ -28,9 +28,10 @@ export async function runRace(
   for (const turn of schedule.turns) await take(scene, director, turn)
   await director.finish()
   await Promise.all(director.players.map(({ actor }) => actor.leave()))
-  const completerRounds = await finishScene(scene)
+  const history = await collectHistory(scene, await finishScene(scene))
+  await scene.clear()
   return {
-    history: await collectHistory(scene, completerRounds),
+    history,
     timeline: scene.timeline,
     seen: scene.violations,
   }
