@@ -1,5 +1,5 @@
-/** Recoveries of one case before it counts as endless: far more than two faults can need. */
-export const MAX_ATTEMPTS = 12
+/** Recoveries of one case before the completer has to end it: more than two faults can need, and most of ten. */
+export const MAX_ATTEMPTS = 15
 
 /** Rounds of the completer that a key may need once faults have stopped: more time passes before each. */
 export const MAX_COMPLETER_ROUNDS = 12

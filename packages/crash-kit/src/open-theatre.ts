@@ -39,6 +39,7 @@ export async function openTheatre(options: CrashKitOptions<never, never>): Promi
   if (provider !== undefined) await joinProvider(provider)
   const controls = provider === undefined ? null : controlsOf(provider)
   const database = await KitDatabase.open({ pool, prepare })
+  await database.spreadSequences()
   const pools = new Pools(database)
   const children =
     options.child === undefined ? null : new Children(checkChildOptions(options.child), provider?.url ?? null)

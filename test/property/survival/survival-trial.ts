@@ -21,8 +21,11 @@ const FAULT_BY_ID = new Map(
   Object.values(FAULTS).flatMap((faults) => faults.map((fault) => [fault.id, fault])),
 )
 
-/** Actors of a race wait for rows that another has locked, such as the totals of their scope; not for long. */
-const SETTINGS = { lockTimeoutMs: 250, transactionRetries: 2 }
+/**
+ * Actors of a race wait for rows that another has locked, such as the totals of their scope; not for long. And more
+ * attempts than all faults and troubles of a case together: that a key is stuck at its cap is tested elsewhere.
+ */
+const SETTINGS = { lockTimeoutMs: 250, transactionRetries: 2, maxAttempts: 100 }
 
 /** What one case showed. */
 export interface Survival {

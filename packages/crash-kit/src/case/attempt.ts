@@ -51,11 +51,23 @@ export class Attempt {
   }
 
   async run(by: 'client' | 'completer'): Promise<void> {
-    await (by === 'client' ? this.actor.execute() : this.actor.complete())
+    const end = by === 'client' ? await this.actor.execute() : await this.actor.complete()
+    if (typeof end !== 'string') this.#checkHarmless(end.type)
     this.#end()
     await Promise.all(this.#meanwhile)
     for (const cleanUp of this.#cleanUps) await cleanUp()
     await this.actor.leave()
+  }
+
+  #checkHarmless(told: string): void {
+    const struck = this.#pending.filter((each) => each.struck)
+    if (struck.length === 0 || told === 'completed' || struck.some(({ fault }) => fault.harmless !== true))
+      return
+    this.#scene.violations.push({
+      rule: 'lint',
+      title: 'a request is not changed by what another one keeps in memory',
+      detail: `Another request ran between two phases, and ${this.actor.name} was told '${told}' instead of 'completed'.`,
+    })
   }
 
   async #at(position: NamedPosition): Promise<void> {

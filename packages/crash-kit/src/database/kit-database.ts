@@ -135,7 +135,6 @@ export class KitDatabase {
     await migrate(admin, { schema: this.#schemas.pawl })
     if (prepare === null) await copyTables(admin, this.#schemas, this.#server.searchPath)
     else await prepareTables(this.poolConfig('prepare'), this.#schemas, prepare)
-    await spreadSequences(admin, this.#schemas)
     await createAudit(admin, this.#schemas)
     await startAudit(admin, this.#schemas)
   }
@@ -161,6 +160,11 @@ export class KitDatabase {
    */
   poolConfig(actor: string, more: pg.PoolConfig = {}): pg.PoolConfig {
     return { ...this.#connection, application_name: applicationName(this.id, actor), ...more }
+  }
+
+  /** Lets the sequences of the business tables begin apart from each other. */
+  spreadSequences(): Promise<void> {
+    return spreadSequences(this.admin, this.#schemas)
   }
 
   /** A mark in the history: what is committed later belongs to the next case. */

@@ -31,6 +31,8 @@ export interface Fault {
   settings?(): PhaseSettings
   /** It strikes at the fake provider: without one it cannot. */
   readonly needsProvider?: true
+  /** It happens to others: whoever it strikes beside has to complete as if nothing had been. */
+  readonly harmless?: true
   /** An advisory lock that the phase's transaction is to hold when it strikes. */
   readonly lock?: number
   /** Resolves: the engine goes on. Throws: the engine meets the error there. Never resolves: the actor is dead. */

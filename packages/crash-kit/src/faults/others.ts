@@ -65,6 +65,7 @@ export const dataLoss: Fault = {
 export const memory: Fault = {
   id: 'memory',
   title: 'another request',
+  harmless: true,
   appliesTo: (position, shape) =>
     isBoundary(position) && isInPhase(position, shape) && position.phase !== 'finished',
   async strike({ scene, actor, fired }) {
