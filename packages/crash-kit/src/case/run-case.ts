@@ -52,6 +52,7 @@ export async function runPending(
   let leftBehind = ''
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const struckBefore = countStruck(pending)
+    const toldBefore = scene.told.length
     const passed = await runAttempt(
       scene,
       attempt,
@@ -61,7 +62,7 @@ export async function runPending(
     if (pending.some((each) => each.struck && each.attempt === attempt)) recovery.length = 0
     recovery.push(...passed.map((position) => ({ attempt, position })))
     const isStruck = countStruck(pending) > struckBefore
-    if (attempt > 0 && !isStruck) checkRetry(scene)
+    if (attempt > 0 && !isStruck && scene.told.length > toldBefore) checkRetry(scene)
     const row = await theatre.database.keyRow(scene.scope, scene.key)
     if (attempt === 0) leftBehind = describeLeft(scene, row)
     if (isOver(row)) break

@@ -127,7 +127,12 @@ export class Actor {
   async complete(): Promise<'ended' | 'died'> {
     this.#execution = this.scene.nextExecution()
     const { completer } = createBackground({ engine: this.#engine, reaper: false })
-    await Promise.race([completer?.runOnce(), this.died])
+    try {
+      await Promise.race([completer?.runOnce(), this.died])
+    } catch (error) {
+      // A round that a fault has struck fails, and a service goes on with the next.
+      if (!this.disturbed) throw error
+    }
     return this.#dead ? 'died' : 'ended'
   }
 

@@ -55,7 +55,8 @@ export const readOnlyFailover: Fault = {
   appliesTo: (position) => isStatement(position) && position.when === 'before',
   async strike({ scene, actor, fired, cleanUp }) {
     const options = actor.pool.options as { options?: string }
-    const before = options.options ?? ''
+    // Another failover may not be over yet.
+    const before = (options.options ?? '').replaceAll(READ_ONLY_OPTION, '')
     options.options = before + READ_ONLY_OPTION
     void actor.wire.whenRefused('25006').then(() => {
       options.options = before
