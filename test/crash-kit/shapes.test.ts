@@ -57,25 +57,23 @@ const withdrawal = (fee: () => number) =>
     })
     .finish(() => respond(200))
 
+/** Two tables with ids of their own, and an e-mail that only one request can have. */
+const signUp = () =>
+  begin()
+    .local('user_created', async ({ tx, input }) => {
+      const values = { email: input.email }
+      const user = await tx.insertInto('users').values(values).returning('id').executeTakeFirstOrThrow()
+      return { userId: user.id }
+    })
+    .local('invoiced', async ({ tx, state, input }) => {
+      const values = { user_id: state.userId, amount: input.amount }
+      const invoice = await tx.insertInto('invoices').values(values).returning('id').executeTakeFirstOrThrow()
+      return { invoiceId: invoice.id }
+    })
+    .finish(({ state }) => respond(201, { user: state.userId, invoice: state.invoiceId }))
+
 test('a balance that every request lowers, a unique e-mail, and ids of two sequences are no findings', async () => {
   expect((await findIn(() => withdrawal(() => 0)))?.message).toBeUndefined()
-  const signUp = () =>
-    begin()
-      .local('user_created', async ({ tx, input }) => {
-        const values = { email: input.email }
-        const user = await tx.insertInto('users').values(values).returning('id').executeTakeFirstOrThrow()
-        return { userId: user.id }
-      })
-      .local('invoiced', async ({ tx, state, input }) => {
-        const values = { user_id: state.userId, amount: input.amount }
-        const invoice = await tx
-          .insertInto('invoices')
-          .values(values)
-          .returning('id')
-          .executeTakeFirstOrThrow()
-        return { invoiceId: invoice.id }
-      })
-      .finish(({ state }) => respond(201, { user: state.userId, invoice: state.invoiceId }))
   expect((await findIn(signUp))?.message).toBeUndefined()
 })
 
