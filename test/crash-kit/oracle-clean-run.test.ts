@@ -515,12 +515,19 @@ describe('a key that ended stuck', () => {
     ['keyed', 'unknown_outcome', 1],
     ['queryable', 'window_passed', 1],
   ] as const)('%s, by %s: the judge knows whether it may be', (guarantee, reason, expected) => {
-    const history = begun(3).story.stick('client', reason).build()
+    const declared = { intent: { kind: 'calling', phase: 'charge_created', deadlineMs: 1 } }
+    const history = begun(3).story.write('client', declared).stick('client', reason).build()
     const oracle = (options = {}) =>
       judge(history, ridesWith(guarantee), clean, options).filter(({ rule }) => rule === 'oracle')
     expect(oracle()).toHaveLength(expected)
     expect(oracle({ mayBeStuck: true })).toEqual([])
     expect(oracle({ mayBeStuck: false })).toHaveLength(1)
+  })
+
+  test('at_most_once may not be where nobody had declared the call', () => {
+    const history = begun(3).story.stick('client', 'unknown_outcome').build()
+    const violations = judge(history, ridesWith('at_most_once'), clean)
+    expect(violations.filter(({ rule }) => rule === 'oracle')).toHaveLength(1)
   })
 
   test('before a phase without a guarantee may not be', () => {
