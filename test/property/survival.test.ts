@@ -11,7 +11,7 @@ const TIMEOUT_PER_RUN_MS = 3_000
 vi.setConfig({ testTimeout: 600_000 + RUNS * TIMEOUT_PER_RUN_MS })
 
 /** Each case is a pipeline with up to ten faults. */
-const SURVIVAL_RUNS = Math.ceil(RUNS * 0.6)
+const SURVIVAL_RUNS = Math.ceil(RUNS / 2)
 
 const trial = await SurvivalTrial.open()
 afterAll(async () => {
