@@ -1,6 +1,6 @@
 import type { JsonValue, Outcome, ResumeOutcome } from '@pawl/core'
 
-/** A row as the audit triggers saw it: `to_jsonb` of it. A `bytea` is text such as `\x7b7d`. */
+/** A row as the audit triggers saw it: `row_to_json` of it. A `bytea` is text such as `\x7b7d`. */
 export type Row = Readonly<Record<string, JsonValue>>
 
 /** One row that a committed transaction wrote. */
@@ -29,6 +29,9 @@ export interface Commit {
 /** The name under which the kit itself writes. */
 export const KIT = 'kit'
 
+/** Whoever sends another request beside the one under test. */
+export const BYSTANDER = 'bystander'
+
 /** One run of `call` or `reconcile`, as the engine made it. */
 export interface CallMade {
   readonly tick: number
@@ -40,7 +43,7 @@ export interface CallMade {
   readonly idempotencyKey: string
 }
 
-/** What one `execute`, `enqueue` or `resume` was told. */
+/** What one `execute` was told. */
 export interface Told {
   readonly tick: number
   readonly actor: string

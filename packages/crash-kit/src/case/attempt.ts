@@ -61,12 +61,13 @@ export class Attempt {
 
   #checkHarmless(told: string): void {
     const struck = this.#pending.filter((each) => each.struck)
-    if (struck.length === 0 || told === 'completed' || struck.some(({ fault }) => fault.harmless !== true))
+    const [first] = struck
+    if (first === undefined || told === 'completed' || struck.some(({ fault }) => fault.harmless !== true))
       return
     this.#scene.violations.push({
       rule: 'lint',
-      title: 'a request is not changed by what another one keeps in memory',
-      detail: `Another request ran between two phases, and ${this.actor.name} was told '${told}' instead of 'completed'.`,
+      title: 'a request is not changed by what happens to others',
+      detail: `After '${first.fault.title}', ${this.actor.name} was told '${told}' instead of 'completed'.`,
     })
   }
 

@@ -2,21 +2,15 @@ import { Scene, type Theatre } from '../cast/scene.js'
 import type { Fault } from '../faults/fault.js'
 import type { PlannedFault } from '../finding/plan.js'
 import type { NamedPosition } from '../finding/position-namer.js'
-import type { TimelineEntry } from '../finding/timeline.js'
-import type { History, Row, Violation } from '../history.js'
+import type { Row } from '../history.js'
 import { MAX_ATTEMPTS } from '../limits.js'
 import { ProcessAttempt } from '../process/process-attempt.js'
 import { Attempt, type PendingFault } from './attempt.js'
-import { collectHistory } from './collect-history.js'
-import { finishScene } from './finish-scene.js'
+import { type Conclusion, concludeScene } from './conclude-scene.js'
 import { isOver } from './is-over.js'
 
 /** What one case showed. */
-export interface CaseResult {
-  readonly history: History
-  readonly timeline: readonly TimelineEntry[]
-  /** Seen while it ran; what the history shows is for the oracle. */
-  readonly seen: readonly Violation[]
+export interface CaseResult extends Conclusion {
   /** For each planned fault, whether it happened. */
   readonly fired: readonly boolean[]
   /** Positions passed after the last fault, with the attempt they were passed in: where another could strike. */
@@ -68,12 +62,8 @@ export async function runPending(
     if (isOver(row)) break
     if (row !== null) await scene.passUntilDue(attempt)
   }
-  const history = await collectHistory(scene, await finishScene(scene))
-  await scene.clear()
   return {
-    history,
-    timeline: scene.timeline,
-    seen: scene.violations,
+    ...(await concludeScene(scene)),
     fired: pending.map(({ fired }) => fired),
     recovery,
     leftBehind,

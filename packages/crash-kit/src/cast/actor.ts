@@ -1,6 +1,12 @@
-import { createBackground, deliverEach, type Engine, type Outcome, type Pipeline } from '@pawl/core'
+import {
+  createBackground,
+  deliverEach,
+  type Engine,
+  type Outcome,
+  type PhaseSettings,
+  type Pipeline,
+} from '@pawl/core'
 import { createProbedEngine, type Position } from '@pawl/core/internal'
-import type { PhaseSettings } from '@pawl/core'
 import { type NamedPosition, positionNamer } from '../finding/position-namer.js'
 import { sayPosition } from '../finding/say-position.js'
 import type { ActorPool } from './pools.js'
@@ -36,7 +42,6 @@ export class Actor {
   readonly scene: Scene
   /** The pipeline as the user wrote it. */
   readonly source: Pipeline<never, never>
-  readonly positions: NamedPosition[] = []
   readonly died: Promise<'died'>
   readonly #engine: Engine<never> & { halt(): void }
   readonly #pipeline: Pipeline<never, never>
@@ -89,14 +94,6 @@ export class Actor {
 
   get wire() {
     return this.#connections.wire
-  }
-
-  get dead(): boolean {
-    return this.#dead
-  }
-
-  get pipeline(): Pipeline<never, never> {
-    return this.#pipeline
   }
 
   /** Sends the request. Resolves with 'died' if it does not live to see the outcome. */
@@ -177,7 +174,6 @@ export class Actor {
 
   async #at(position: NamedPosition): Promise<void> {
     if (this.#dead) return forever()
-    this.positions.push(position)
     await this.#options.at?.(position)
     if (this.#dead) return forever()
     const said = sayPosition(position)

@@ -7,10 +7,9 @@ export type WireFault =
   /** The connection breaks before it reaches the server. */
   | 'statementLost'
 
-/** The connections of one actor's pool: loses what it is told to lose, and remembers the errors the server sent. */
+/** The connections of one actor's pool: loses what it is told to lose, and tells of errors that the server sent. */
 export class Wire {
   #armed: { readonly fault: WireFault; readonly struck: () => void } | null = null
-  #sqlStates = new Set<string>()
   #waiting: { readonly sqlState: string; readonly seen: () => void }[] = []
 
   /** Arms a fault for the next statement, whichever client sends it. `struck` is called when it has happened. */
@@ -25,14 +24,9 @@ export class Wire {
     })
   }
 
-  hasSeen(sqlState: string): boolean {
-    return this.#sqlStates.has(sqlState)
-  }
-
-  /** Forgets what was armed and seen: for the next case. */
+  /** Forgets what was armed and waited for: for the next case. */
   reset(): void {
     this.#armed = null
-    this.#sqlStates = new Set()
     this.#waiting = []
   }
 
@@ -47,7 +41,6 @@ export class Wire {
   refused(error: unknown): void {
     const { code } = error as { code?: unknown }
     if (typeof code !== 'string') return
-    this.#sqlStates.add(code)
     for (const waiting of this.#waiting.filter(({ sqlState }) => sqlState === code)) waiting.seen()
     this.#waiting = this.#waiting.filter(({ sqlState }) => sqlState !== code)
   }

@@ -39,7 +39,7 @@ export class Explorer {
   /** Every position of the clean run with every fault that can strike there. */
   firstCases(): PlannedCase[] {
     return this.#discovery.positions.flatMap((position) =>
-      this.#faultsAt(position).map(({ id }) => this.#named([{ attempt: 0, fault: id, at: position.text }])),
+      this.#faultsAt(position).map(({ id }) => this.named([{ attempt: 0, fault: id, at: position.text }])),
     )
   }
 
@@ -54,7 +54,7 @@ export class Explorer {
       .filter(({ attempt }) => attempt === 0 || isNew)
       .flatMap(({ attempt, position }) =>
         this.#faultsAt(position).map(({ id }) =>
-          this.#named([...first.plan, { attempt, fault: id, at: position.text }]),
+          this.named([...first.plan, { attempt, fault: id, at: position.text }]),
         ),
       )
   }
@@ -78,13 +78,8 @@ export class Explorer {
     return result
   }
 
-  /** Gives what a plan is called. */
+  /** Gives what a plan is called. Refuses one with a fault that is not known. */
   named(plan: readonly PlannedFault[]): PlannedCase {
-    for (const { fault } of plan) this.#faultOf(fault)
-    return this.#named(plan)
-  }
-
-  #named(plan: readonly PlannedFault[]): PlannedCase {
     return { plan, title: titleOf(plan, (id) => this.#faultOf(id).title, this.#theatre.shape) }
   }
 

@@ -1,10 +1,11 @@
-import type { History, PipelineShape, Violation } from '../history.js'
+import type { Conclusion } from '../case/conclude-scene.js'
+import type { PipelineShape, Violation } from '../history.js'
 import type { CleanRun } from '../oracle/clean-run.js'
 import { judge } from '../oracle/judge.js'
 
 /** Everything that did not hold: in the history, against the clean run, and as seen while the case ran. */
 export function judgeCase(
-  { history, seen }: { readonly history: History; readonly seen: readonly Violation[] },
+  { history, seen }: Pick<Conclusion, 'history' | 'seen'>,
   shape: PipelineShape,
   clean: CleanRun | null,
   faults: number,

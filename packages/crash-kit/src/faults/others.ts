@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { reviseDefinition } from '@pawl/core/internal'
 import { isOver } from '../case/is-over.js'
 import { visit } from '../cast/visit.js'
+import { BYSTANDER } from '../history.js'
 import { type Fault, isBoundary, isInPhase } from './fault.js'
 
 /** The process dies, and no client comes back: the completer has to finish. */
@@ -71,7 +72,7 @@ export const memory: Fault = {
   async strike({ scene, actor, fired }) {
     const { database } = scene.theatre
     const mark = await database.mark()
-    await visit(scene, 'bystander', { key: randomUUID(), source: actor.source })
+    await visit(scene, BYSTANDER, { key: randomUUID(), source: actor.source })
     await database.loseCommitsSince(mark)
     fired()
   },

@@ -9,8 +9,6 @@ import { type KeySnapshot, type Snapshot, snapshotAt, snapshotOf } from './snaps
 import type { RunTimes } from './volatile-values.js'
 import { differencesFrom, type Yardstick, yardstickOf } from './yardstick.js'
 
-export { snapshotOf } from './snapshot.js'
-
 /** What the request comes to without faults, and what of that is new each time. */
 export interface CleanRun {
   readonly snapshot: Snapshot

@@ -19,7 +19,7 @@ class Broken extends Error {
   }
 }
 
-/** Tries schedules. Throws a `Finding` for the smallest one that breaks something. Gives how many were tried. */
+/** Tries schedules. Throws a `Finding` for the smallest one that breaks something. */
 export async function race(
   theatre: Theatre,
   { clean }: Discovery,

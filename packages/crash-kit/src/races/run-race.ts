@@ -1,19 +1,9 @@
 import { Scene, type Theatre } from '../cast/scene.js'
-import { collectHistory } from '../case/collect-history.js'
-import { finishScene } from '../case/finish-scene.js'
-import type { TimelineEntry } from '../finding/timeline.js'
-import type { History, Violation } from '../history.js'
+import { type Conclusion, concludeScene } from '../case/conclude-scene.js'
 import { LONG_TIME_MS } from '../limits.js'
 import { Director } from './director.js'
 import type { Player, Role } from './player.js'
 import type { Schedule, Turn } from './schedule.js'
-
-/** What one race showed. */
-export interface RaceResult {
-  readonly history: History
-  readonly timeline: readonly TimelineEntry[]
-  readonly seen: readonly Violation[]
-}
 
 /** Lets the actors race for one key in the order of the schedule, then recovers the key. */
 export async function runRace(
@@ -21,20 +11,14 @@ export async function runRace(
   roles: readonly Role[],
   schedule: Schedule,
   verbose = false,
-): Promise<RaceResult> {
+): Promise<Conclusion> {
   const scene = await Scene.open(theatre, verbose)
   const director = new Director(scene, roles)
   await freezeZombie(scene, director, schedule.zombieSteps)
   for (const turn of schedule.turns) await take(scene, director, turn)
   await director.finish()
   await Promise.all(director.players.map(({ actor }) => actor.leave()))
-  const history = await collectHistory(scene, await finishScene(scene))
-  await scene.clear()
-  return {
-    history,
-    timeline: scene.timeline,
-    seen: scene.violations,
-  }
+  return concludeScene(scene)
 }
 
 async function freezeZombie(scene: Scene, director: Director, steps: number): Promise<void> {

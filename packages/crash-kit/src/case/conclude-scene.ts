@@ -1,15 +1,33 @@
 import { Actor } from '../cast/actor.js'
 import type { Scene } from '../cast/scene.js'
 import { visit } from '../cast/visit.js'
+import type { TimelineEntry } from '../finding/timeline.js'
+import type { History, Violation } from '../history.js'
 import { MAX_COMPLETER_ROUNDS } from '../limits.js'
+import { collectHistory } from './collect-history.js'
 import { isOver } from './is-over.js'
+
+/** What a scene showed. */
+export interface Conclusion {
+  readonly history: History
+  readonly timeline: readonly TimelineEntry[]
+  /** Seen while it ran; what the history shows is for the oracle. */
+  readonly seen: readonly Violation[]
+}
+
+/** Ends the scene, takes down what it showed, and undoes what it committed. */
+export async function concludeScene(scene: Scene): Promise<Conclusion> {
+  const history = await collectHistory(scene, await finishScene(scene))
+  await scene.clear()
+  return { history, timeline: scene.timeline, seen: scene.violations }
+}
 
 /**
  * Faults have stopped. The completer ends what has not ended yet; then a client comes back for the response, another
  * sends something else under the same key, and the relay hands the jobs over. Gives the completer's rounds; null: it
  * could not end the key.
  */
-export async function finishScene(scene: Scene): Promise<number | null> {
+async function finishScene(scene: Scene): Promise<number | null> {
   const { database } = scene.theatre
   const rowNow = () => database.keyRow(scene.scope, scene.key)
   let rounds = await complete(scene)
