@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { expectRecovered, tracesWithoutCrash } from '../support/ride-recovery.js'
 import { RideTrial } from '../support/ride-trial.js'
-import { createRideTables } from '../support/rides.js'
+import { createRideOf, createRideTables } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 
 // One database for all positions: every trial has a scope of its own, so that each also runs beside the others' rows.
@@ -10,37 +10,52 @@ await createRideTables(database)
 afterAll(() => database.drop())
 
 const pool = database.pool()
-const positions = await new RideTrial(database).positions()
 const oracle = await tracesWithoutCrash(new RideTrial(database), pool)
+const trialOf = (pipelining: boolean) => new RideTrial(database, createRideOf, { pipelining })
 
-test('the positions of a ride are every statement and the call, before and after', () => {
-  const before = positions.filter((position) => position.endsWith(':before'))
-  expect(before.map((position) => position.replace('#1:before', ''))).toEqual([
-    'reserve/insert_key',
-    'ride_created/begin',
-    'ride_created/query',
-    'ride_created/advance_key',
-    'ride_created/commit',
-    'charge_created/call',
-    'charge_created/begin',
-    'charge_created/query',
-    'charge_created/advance_key',
-    'charge_created/commit',
-    'finished/begin',
-    'finished/insert_staged_job',
-    'finished/finish_key',
-    'finished/commit',
-  ])
-  expect(positions).toEqual(before.flatMap((position) => [position, position.replace(':before', ':after')]))
+const STEPS = [
+  'reserve/insert_key',
+  'ride_created/begin',
+  'ride_created/query',
+  'ride_created/advance_key',
+  'ride_created/commit',
+  'charge_created/call',
+  'charge_created/begin',
+  'charge_created/query',
+  'charge_created/advance_key',
+  'charge_created/commit',
+  'finished/begin',
+  'finished/insert_staged_job',
+  'finished/finish_key',
+  'finished/commit',
+]
+
+test('the positions of a ride are every statement and the call, before and after', async () => {
+  const both = STEPS.flatMap((step) => [`${step}#1:before`, `${step}#1:after`])
+  expect(await trialOf(false).positions()).toEqual(both)
 })
 
-describe('an engine that dies leaves a ride that another ends as if nothing had happened', () => {
-  test.each(positions)('%s', async (at) => {
-    const trial = new RideTrial(database)
-    expect(await trial.dieAt(at)).toBe('died')
-    // Nothing is there before the INSERT, and nothing is left to do after the last COMMIT.
-    const left = at === positions[0] ? undefined : at === positions.at(-1) ? 'finished' : 'running'
-    expect((await trial.row())?.status).toBe(left)
-    await expectRecovered(trial, pool, oracle)
-  })
+test('between statements that travel together, there is none', async () => {
+  const sentAlong = /(begin|advance_key|finish_key)#1:after$/
+  const together = (await trialOf(false).positions()).filter((position) => !sentAlong.test(position))
+  expect(await trialOf(true).positions()).toEqual(together)
 })
+
+describe.each([
+  { how: 'with pipelining', pipelining: true },
+  { how: 'one statement at a time', pipelining: false },
+])(
+  'an engine that dies leaves a ride that another ends as if nothing had happened, $how',
+  async ({ pipelining }) => {
+    const positions = await trialOf(pipelining).positions()
+
+    test.each(positions)('%s', async (at) => {
+      const trial = trialOf(pipelining)
+      expect(await trial.dieAt(at)).toBe('died')
+      // Nothing is there before the INSERT, and nothing is left to do after the last COMMIT.
+      const left = at === positions[0] ? undefined : at === positions.at(-1) ? 'finished' : 'running'
+      expect((await trial.row())?.status).toBe(left)
+      await expectRecovered(trial, pool, oracle)
+    })
+  },
+)

@@ -26,13 +26,17 @@ async function sendDuplicates(trial: RideTrial) {
   return { bystander, outcomes }
 }
 
+/** Where both travel together, a process cannot freeze between them. */
+const ONE_BY_ONE = { pipelining: false }
+
 // The holder's row lock is there all the while: it goes on only after every duplicate has its answer.
 describe('a holder frozen between UPDATE and COMMIT keeps neither duplicates waiting nor others out', () => {
   test.each(['ride_created/advance_key', 'charge_created/advance_key', 'finished/finish_key'])(
     '%s',
     async (step) => {
       const trial = new RideTrial(database)
-      const { engine, stops } = engineWithStops(trial.options(), `${step}#1:before`, `${step}#1:after`)
+      const options = trial.options(database.pool(), ONE_BY_ONE)
+      const { engine, stops } = engineWithStops(options, `${step}#1:before`, `${step}#1:after`)
       const [beforeUpdate, afterUpdate] = stops
       const holder = trial.execute(engine)
       await beforeUpdate.reached
@@ -55,7 +59,10 @@ describe('a holder frozen between UPDATE and COMMIT keeps neither duplicates wai
 
   test('with a live lease as well', async () => {
     const trial = new RideTrial(database)
-    const { engine, stops } = engineWithStops(trial.options(), 'ride_created/advance_key#1:after')
+    const { engine, stops } = engineWithStops(
+      trial.options(database.pool(), ONE_BY_ONE),
+      'ride_created/advance_key#1:after',
+    )
     const [afterUpdate] = stops
     const holder = trial.execute(engine)
     await afterUpdate.reached

@@ -25,14 +25,19 @@ afterEach(async () => {
   await proxy.close()
 })
 
-function start() {
+function start(pipelining: boolean) {
   // One connection is all it takes, also to settle what became of another.
   const pool = database.pool({ connectionString: proxy.url, application_name: application, max: 1 })
   const createRide = createRideOf(provider)
-  const engine = createEngine({ pool, pipelines: [createRide], schema: database.schema })
+  const engine = createEngine({ pool, pipelines: [createRide], schema: database.schema, pipelining })
   const request = { scope: 'rider', key: randomUUID(), input: { amount: 700 } }
   return { pool, engine, execute: (): Promise<Outcome> => engine.execute(createRide, request) }
 }
+
+const WAYS = [
+  { how: 'with pipelining', pipelining: true },
+  { how: 'one statement at a time', pipelining: false },
+] as const
 
 const COMMITS = [
   { phase: 'ride_created', commitsBefore: 0 },
@@ -40,14 +45,16 @@ const COMMITS = [
   { phase: 'finished', commitsBefore: 2 },
 ] as const
 
+const FAULTS = [
+  { fault: 'answer_lost', committed: true },
+  { fault: 'commit_lost', committed: false },
+] as const
+
 describe.each(COMMITS)('the COMMIT of $phase', ({ phase, commitsBefore }) => {
-  test.each([
-    { fault: 'answer_lost', committed: true },
-    { fault: 'commit_lost', committed: false },
-  ] as const)(
-    'with $fault: neither lost nor doubled, in the same execution',
-    async ({ fault, committed }) => {
-      const { pool, engine, execute } = start()
+  test.each(FAULTS.flatMap((fault) => WAYS.map((way) => ({ ...fault, ...way }))))(
+    'with $fault: neither lost nor doubled, in the same execution, $how',
+    async ({ fault, committed, pipelining }) => {
+      const { pool, engine, execute } = start(pipelining)
       const settled = hear('pawl:commit_settled')
       const struck = proxy.armCommit(fault, commitsBefore)
       const outcome = await execute()
@@ -63,7 +70,7 @@ describe.each(COMMITS)('the COMMIT of $phase', ({ phase, commitsBefore }) => {
   )
 
   test('that lands late: the raise waits for its row lock, and sees the truth', async () => {
-    const { pool, engine, execute } = start()
+    const { pool, engine, execute } = start(false)
     const settled = hear('pawl:commit_settled')
     const struck = proxy.armCommit('commit_late', commitsBefore)
     const running = execute()
@@ -85,10 +92,25 @@ describe.each(COMMITS)('the COMMIT of $phase', ({ phase, commitsBefore }) => {
     })
     await engine.close()
   })
+
+  test('that lands late together with its advance: it finds the fence raised, and commits nothing', async () => {
+    const { engine, execute } = start(true)
+    const settled = hear('pawl:commit_settled')
+    const struck = proxy.armCommit('commit_late', commitsBefore)
+    const running = execute()
+    await struck
+    expect(await running).toMatchObject({ type: 'completed', response: { status: 201 } })
+    expect(settled).toMatchObject([{ phase, committed: false }])
+    proxy.deliverCommit()
+    await proxy.answered
+    await expectOneWholeRide(database, provider)
+    expect(await provider.requests()).toHaveLength(1)
+    await engine.close()
+  })
 })
 
-test('a raise whose own answer is lost recognises itself', async () => {
-  const { engine, execute } = start()
+test.each(WAYS)('a raise whose own answer is lost recognises itself, $how', async ({ pipelining }) => {
+  const { engine, execute } = start(pipelining)
   const struck = proxy
     .armCommit('answer_lost', 1)
     .then(() => proxy.armStatement('SET fence = k.fence + 1, holder = $4', 'answer_lost'))

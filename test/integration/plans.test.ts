@@ -74,7 +74,8 @@ class Collector {
   ) {
     const pool = database.pool({ max: 1 })
     pool.on('connect', (client) => this.#listen(client as unknown as { query: Query }))
-    const options = trial.options(pool, { defaults: settings })
+    // One statement in each message, so that each can be told by the position before it.
+    const options = trial.options(pool, { defaults: settings, pipelining: false })
     const name = positionNamer()
     const engine = createProbedEngine<Database>(options, async (position) => {
       this.#step = position.step

@@ -154,7 +154,8 @@ async function poolInTransaction(): Promise<{ pool: pg.Pool; client: pg.PoolClie
     getTransactionStatus: () => 'I',
     release: () => {},
   }
-  const pool = { connect: async () => borrowed, on: () => {}, off: () => {} } as unknown as pg.Pool
+  const connect = (callback: (error: undefined, client: object) => void) => callback(undefined, borrowed)
+  const pool = { connect, on: () => {}, off: () => {} } as unknown as pg.Pool
   return { pool, client }
 }
 

@@ -3,6 +3,7 @@ import { respond, subscribe } from '@pawl/core'
 import { sql } from 'kysely'
 import pg from 'pg'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
+import { PostgresProxy } from '../support/postgres-proxy.js'
 import { Provider } from '../support/provider.js'
 import { createEngine, createRideOf, createRideTables, pipeline } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
@@ -45,6 +46,25 @@ test("the application's type parsers make no difference", async () => {
   // A pool's parsers have the same reach as global ones, and do not disturb other tests.
   const types = { getTypeParser: (oid: number) => (oid === UUID_OID ? String : () => 'parsed') }
   expect(await runRide(database.pool({ types }))).toMatchObject(FINE)
+})
+
+test('a server that ends a connection as it becomes ready does not end the process', async () => {
+  const proxy = await PostgresProxy.start(database.url)
+  proxy.endNewConnections()
+  const uncaught: unknown[] = []
+  const theirs = process.listeners('uncaughtException')
+  process.removeAllListeners('uncaughtException')
+  process.on('uncaughtException', (error) => uncaught.push(error))
+  const createRide = createRideOf(provider)
+  const pool = database.pool({ connectionString: proxy.url })
+  const engine = createEngine({ pool, pipelines: [createRide], schema: database.schema })
+  const request = { scope: 'rider', key: randomUUID(), input: { amount: 5 } }
+  expect(await engine.execute(createRide, request)).toMatchObject({ type: 'unavailable' })
+  await engine.close()
+  await proxy.close()
+  process.removeAllListeners('uncaughtException')
+  for (const listener of theirs) process.on('uncaughtException', listener)
+  expect(uncaught).toEqual([])
 })
 
 test('an idle connection that is killed does not end the process, though nobody listens to the pool', async () => {

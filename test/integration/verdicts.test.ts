@@ -35,15 +35,15 @@ test('a verdict whose answer is lost is applied once, even if its call was made 
   const pool = database.pool({ connectionString: proxy.url, max: 1 })
   const struck = proxy.armStatement(`'resume', $5`, 'answer_lost')
   // Before the operator has a new connection, the completer has made the call, and lost its answer.
-  const connect = pool.connect.bind(pool) as () => Promise<never>
+  const connect = pool.connect.bind(pool) as (...given: unknown[]) => unknown
   let connections = 0
-  pool.connect = (async () => {
+  pool.connect = (async (...given: unknown[]) => {
     if (++connections === 2) {
       await struck
       await trial.provider.willMeet('executes_then_cuts')
       expect(await completerOf(engine).runOnce()).toMatchObject({ found: 1, stuck: 1 })
     }
-    return connect()
+    connect(...given)
   }) as never
   const done = await createOperator({ pool, schema: database.schema }).resume(
     nameOf(trial),
@@ -165,16 +165,16 @@ test('a lease that is taken away twice by one lost answer is taken away once', a
   const proxy = await PostgresProxy.start(database.url)
   const pool = database.pool({ connectionString: proxy.url, max: 1 })
   const struck = proxy.armStatement(`'release', $5`, 'answer_lost')
-  const connect = pool.connect.bind(pool) as () => Promise<never>
+  const connect = pool.connect.bind(pool) as (...given: unknown[]) => unknown
   let connections = 0
   const next: Promise<unknown>[] = []
-  pool.connect = (async () => {
+  pool.connect = (async (...given: unknown[]) => {
     if (++connections === 2) {
       await struck
       next.push(trial.execute(second))
       while ((await trial.row())?.fence !== '3') continue
     }
-    return connect()
+    connect(...given)
   }) as never
   const done = await createOperator({ pool, schema: database.schema }).release(nameOf(trial), because)
   expect(done).toMatchObject({ type: 'done' })

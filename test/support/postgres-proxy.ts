@@ -16,6 +16,8 @@ export type StatementFault = 'answer_lost' | 'statement_lost'
 /** A real socket between pool and server that loses what it is told to lose. */
 export class PostgresProxy {
   readonly url: string
+  /** Resolves when the server has answered a late COMMIT. */
+  answered: Promise<void> = Promise.resolve()
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   #fault: CommitFault | null = null
@@ -23,6 +25,7 @@ export class PostgresProxy {
   #onFault: (() => void) | null = null
   #lateCommit: (() => void) | null = null
   #stalled = false
+  #endNew = false
   #statement: { readonly text: string; readonly fault: StatementFault } | null = null
 
   private constructor(server: Server, url: string) {
@@ -65,6 +68,11 @@ export class PostgresProxy {
   /** Hands a late COMMIT to the server. */
   deliverCommit(): void {
     this.#lateCommit?.()
+  }
+
+  /** From now on, each new connection gets to hear that the server shuts down as soon as it is ready. */
+  endNewConnections(): void {
+    this.#endNew = true
   }
 
   /** From now on nothing passes in either direction, and nothing is closed: a half-open connection. */
@@ -110,7 +118,9 @@ export class PostgresProxy {
           return
         case 'answer_lost':
           swallowAnswers = true
-          server.once('data', () => this.#strike(client, server))
+          server.on('data', (answer: Buffer) => {
+            if (endsInReadyForQuery(answer)) this.#strike(client, server)
+          })
           server.write(chunk)
           return
         case 'commit_lost':
@@ -118,13 +128,21 @@ export class PostgresProxy {
           return
         case 'commit_late':
           swallowAnswers = true
-          this.#lateCommit = () => server.write(chunk)
+          this.#lateCommit = () => {
+            this.answered = new Promise((resolve) => {
+              server.on('data', (answer: Buffer) => endsInReadyForQuery(answer) && resolve())
+            })
+            server.write(chunk)
+          }
           this.#strike(client, null)
           return
       }
     })
     server.on('data', (chunk: Buffer) => {
-      if (!swallowAnswers && !this.#stalled) client.write(chunk)
+      if (swallowAnswers || this.#stalled) return
+      // In one message with its being ready, so that the client reads both at once.
+      if (this.#endNew && endsInReadyForQuery(chunk)) client.end(Buffer.concat([chunk, SHUTTING_DOWN]))
+      else client.write(chunk)
     })
     server.on('close', () => client.destroy())
     // A client that goes takes its server side along, unless that still has a COMMIT to come.
@@ -154,10 +172,18 @@ export class PostgresProxy {
   }
 }
 
-/** A simple-protocol query whose text is COMMIT: `Q`, length, text, NUL. */
+/** COMMIT by itself, a simple query (`Q`, length, text, NUL), or among statements that travel together. */
 function isCommit(chunk: Buffer): boolean {
-  return chunk[0] === 0x51 && chunk.subarray(5, 11).toString('latin1').toUpperCase() === 'COMMIT'
+  const alone = chunk[0] === 0x51 && chunk.subarray(5, 11).toString('latin1').toUpperCase() === 'COMMIT'
+  return alone || chunk.includes('\0COMMIT\0') || chunk.includes('\0pawl_commit\0')
 }
+
+/** `E`, length, and fields of a letter and a text each: what a server says to its clients when it stops. */
+const SHUTTING_DOWN = ((fields: string) => {
+  const head = Buffer.alloc(5, 'E')
+  head.writeInt32BE(4 + fields.length, 1)
+  return Buffer.concat([head, Buffer.from(fields)])
+})('SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0')
 
 /** The message that ends every answer: `Z`, length 5, transaction status. */
 function endsInReadyForQuery(chunk: Buffer): boolean {

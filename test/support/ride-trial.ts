@@ -26,12 +26,15 @@ export class RideTrial {
   readonly scope = `rider-${randomUUID()}`
   readonly key = randomUUID()
   readonly pipeline: Pipeline<Database, RideInput>
+  readonly #options: Partial<EngineOptions<Database>>
 
   constructor(
     database: TestDatabase,
     pipelineOf: (provider: Provider) => Pipeline<Database, RideInput> = createRideOf,
+    options: Partial<EngineOptions<Database>> = {},
   ) {
     this.database = database
+    this.#options = options
     this.pipeline = pipelineOf(this.provider)
   }
 
@@ -39,7 +42,7 @@ export class RideTrial {
     pool: pg.Pool = this.database.pool(),
     more: Partial<EngineOptions<Database>> = {},
   ): EngineOptions<Database> {
-    return { pool, pipelines: [this.pipeline], schema: this.database.schema, ...more }
+    return { pool, pipelines: [this.pipeline], schema: this.database.schema, ...this.#options, ...more }
   }
 
   execute(engine: Engine<Database>): Promise<Outcome> {

@@ -80,6 +80,7 @@ class SessionDriver implements Driver {
 
 /** Rolls back if that is still possible; if not, the session's release destroys the connection, which does as well. */
 export async function rollBack(session: Session): Promise<void> {
+  if (session.forgetBegin()) return
   try {
     await session.run({ name: 'rollback', text: 'ROLLBACK' })
   } catch {

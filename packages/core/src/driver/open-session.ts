@@ -1,25 +1,19 @@
 import type { Client, Pool, PoolClient } from 'pg'
 import { PawlError } from '../errors.js'
-import type { Probe } from './probe.js'
-import { Session } from './session.js'
+import { Session, type SessionOptions } from './session.js'
 
 /**
  * A session of its own beside the pool, with the pool's settings: a saturated pool cannot starve it. Its release ends
  * the connection.
  */
-export async function openSession(
-  pool: Pool,
-  phase: string,
-  deadlineMs: number,
-  probe: Probe | null,
-): Promise<Session> {
+export async function openSession(pool: Pool, phase: string, options: SessionOptions): Promise<Session> {
   const ClientOfPool = (pool as unknown as { Client: new (options: unknown) => Client }).Client
   const client = new ClientOfPool(pool.options) as Client & PoolClient
   client.release = () => void client.end().catch(() => {})
   // No pool listens once the session is released, and an ending connection may still break.
   client.on('error', () => {})
-  const session = new Session(client, phase, deadlineMs, probe)
-  const timer = setTimeout(() => session.giveUp(), deadlineMs)
+  const session = new Session(client, phase, options)
+  const timer = setTimeout(() => session.giveUp(), options.statementDeadlineMs)
   try {
     await client.connect()
     return session

@@ -1,13 +1,9 @@
-import type { Pool, PoolClient } from 'pg'
+import type { Pool } from 'pg'
 import { PawlError } from '../errors.js'
-import type { Probe } from './probe.js'
-import { Session } from './session.js'
+import { Session, type SessionOptions } from './session.js'
 
-export interface SessionPoolOptions {
+export interface SessionPoolOptions extends SessionOptions {
   readonly acquireTimeoutMs: number
-  /** Deadline of a statement until the session is told another. */
-  readonly statementDeadlineMs: number
-  readonly probe: Probe | null
 }
 
 /** Checks sessions out of the user's pool, with a bound on the wait that the pool itself may not have. */
@@ -20,33 +16,24 @@ export class SessionPool {
     this.#options = options
   }
 
-  async acquire(phase: string): Promise<Session> {
-    const { acquireTimeoutMs, statementDeadlineMs, probe } = this.#options
-    const connecting = this.#pool.connect()
-    let timer: NodeJS.Timeout | undefined
-    const timeout = new Promise<null>((resolve) => {
-      timer = setTimeout(() => resolve(null), acquireTimeoutMs)
+  acquire(phase: string): Promise<Session> {
+    const { acquireTimeoutMs } = this.#options
+    return new Promise((resolve, reject) => {
+      let late = false
+      const timer = setTimeout(() => {
+        late = true
+        reject(new PawlError('PAWL_NO_CONNECTION', noneFree(acquireTimeoutMs)))
+      }, acquireTimeoutMs)
+      // Called back, not awaited: there must be no moment between the pool's listening for errors and the session's.
+      this.#pool.connect((error, client) => {
+        clearTimeout(timer)
+        if (client === undefined)
+          reject(new PawlError('PAWL_NO_CONNECTION', 'Could not connect to PostgreSQL.', { cause: error }))
+        // Handed straight back, or it is lost to the pool for ever.
+        else if (late) client.release()
+        else resolve(new Session(client, phase, this.#options))
+      })
     })
-    let client: PoolClient | null
-    try {
-      client = await Promise.race([connecting, timeout])
-    } catch (error) {
-      throw new PawlError('PAWL_NO_CONNECTION', 'Could not connect to PostgreSQL.', { cause: error })
-    } finally {
-      clearTimeout(timer)
-    }
-    if (client === null) {
-      // It may still come: hand it straight back, or it is lost to the pool for ever.
-      connecting.then(
-        (late) => late.release(),
-        () => {},
-      )
-      throw new PawlError(
-        'PAWL_NO_CONNECTION',
-        `No connection of the pool became free within ${acquireTimeoutMs} ms. Raise the pool's max or acquireTimeoutMs.`,
-      )
-    }
-    return new Session(client, phase, statementDeadlineMs, probe)
   }
 
   /** Runs work on a session of its own and gives it back, whatever happens. */
@@ -59,3 +46,6 @@ export class SessionPool {
     }
   }
 }
+
+const noneFree = (waitedMs: number): string =>
+  `No connection of the pool became free within ${waitedMs} ms. Raise the pool's max or acquireTimeoutMs.`

@@ -1,19 +1,58 @@
 import type { PoolClient, QueryResult } from 'pg'
 import { PawlError } from '../errors.js'
+import { batchesOn, type Sendable, type SendBatch } from './batch.js'
 import { endsSession, isSocketError, sqlStateOf } from './postgres-error.js'
 import type { Probe } from './probe.js'
 
 /** One of the framework's own statements. */
 export interface Statement {
+  /** As tests and traces name it; empty where it is but a part of the one before it. */
   readonly name: string
   readonly text: string
+  /** What the server may keep it prepared as: never the same for two texts. Without it, it is not kept. */
+  readonly preparedAs?: string
 }
+
+/** A statement with its values, ready to be run. */
+export interface Bound {
+  readonly statement: Statement
+  readonly values?: readonly unknown[]
+}
+
+/** How a transaction begins. */
+export interface Begin {
+  /** In one message, by itself. */
+  readonly alone: Statement
+  /** The same as statements that can travel with another. */
+  readonly together: readonly Bound[]
+}
+
+/** What goes over the wire. */
+interface Outgoing {
+  /** As tests name it; null where none may stop. */
+  readonly step: string | null
+  readonly config: Sendable
+  /** Whether it can travel with others. */
+  readonly joinable: boolean
+}
+
+type TextResult = QueryResult<Record<string, string | null>>
 
 /** A client of `pg`, with the parts of it that its types leave out. */
 type Client = PoolClient & {
   readonly connection?: { readonly stream?: { destroy(): void } }
   /** `I` idle, `T` in a transaction, `E` in a failed one; null where the client does not know. */
   getTransactionStatus(): 'I' | 'T' | 'E' | null
+}
+
+export interface SessionOptions {
+  /** Deadline of a statement until the session is told another. */
+  readonly statementDeadlineMs: number
+  /** Sends statements that belong together in one round trip, where the client can. */
+  readonly pipelining: boolean
+  /** Has the server keep framework statements prepared. */
+  readonly preparedStatements: boolean
+  readonly probe: Probe | null
 }
 
 /** Framework statements read text only, whatever type parsers the application has set globally. */
@@ -35,17 +74,25 @@ export class Session {
   /** Resolves when the connection is lost; never, if it is not. */
   readonly whenLost: Promise<void>
   #onLost: (() => void) | null = null
+  readonly #sendBatch: SendBatch | null
+  readonly #prepares: boolean
+  #toBegin: Begin | null = null
+  #beginning: Promise<void> | null = null
+  #notBegun: { readonly error: unknown } | null = null
+  #commitSent = false
   #deadlineMs: number
   #lost: Error | null = null
   #firstError: unknown = null
   #stale = false
   #released = false
 
-  constructor(client: PoolClient, phase: string, deadlineMs: number, probe: Probe | null) {
+  constructor(client: PoolClient, phase: string, options: SessionOptions) {
     this.#client = client
     this.#phase = phase
-    this.#deadlineMs = deadlineMs
-    this.#probe = probe
+    this.#deadlineMs = options.statementDeadlineMs
+    this.#probe = options.probe
+    this.#prepares = options.preparedStatements
+    this.#sendBatch = options.pipelining ? batchesOn(client.constructor) : null
     this.#onError = (error) => this.#lose(error)
     this.#onEnd = () => this.#lose(new Error('Connection ended'))
     this.whenLost = new Promise((resolve) => {
@@ -77,25 +124,41 @@ export class Session {
     this.#deadlineMs = deadlineMs
   }
 
+  /** Whether a COMMIT may have reached the server. */
+  get commitSent(): boolean {
+    return this.#commitSent
+  }
+
+  /** Begins a transaction with the next statement, in one round trip. If BEGIN fails, that is not executed. */
+  beginWithNext(begin: Begin): void {
+    this.#toBegin = begin
+  }
+
+  /** Forgets a BEGIN that no statement has followed. False: there is none to forget. */
+  forgetBegin(): boolean {
+    const pending = this.#toBegin !== null
+    this.#toBegin = null
+    return pending
+  }
+
   /** Runs a framework statement. Values come back as text, rows by column name. */
-  async run(
-    statement: Statement,
-    values?: readonly unknown[],
-  ): Promise<QueryResult<Record<string, string | null>>> {
-    const { name, text } = statement
-    if (this.#probe !== null) await this.#probe({ phase: this.#phase, step: name, when: 'before' })
-    const config =
-      values === undefined ? { text, types: TEXT_ONLY } : { text, values: [...values], types: TEXT_ONLY }
-    const result = await this.#send(config)
-    if (this.#probe !== null) await this.#probe({ phase: this.#phase, step: name, when: 'after' })
-    return result as QueryResult<Record<string, string | null>>
+  async run(statement: Statement, values?: readonly unknown[]): Promise<TextResult> {
+    const [result] = await this.runTogether([values === undefined ? { statement } : { statement, values }])
+    return result as TextResult
+  }
+
+  /** Runs framework statements in one round trip, where the client can. Those after a failed one are not executed. */
+  async runTogether(statements: readonly Bound[]): Promise<TextResult[]> {
+    return (await this.#exchange(statements.map((bound) => this.#outgoing(bound)))) as TextResult[]
   }
 
   /** Runs one of the user's queries. */
   async query(text: string, values: readonly unknown[]): Promise<QueryResult<Record<string, unknown>>> {
-    if (this.#probe !== null) await this.#probe({ phase: this.#phase, step: 'query', when: 'before' })
-    const result = await this.#send({ text, values: [...values] })
-    if (this.#probe !== null) await this.#probe({ phase: this.#phase, step: 'query', when: 'after' })
+    // Without values, it may be several statements in one text: a message of its own.
+    const joinable = values.length > 0
+    const [result] = await this.#exchange([
+      { step: 'query', config: { text, values: [...values] }, joinable },
+    ])
     return result as QueryResult<Record<string, unknown>>
   }
 
@@ -115,10 +178,78 @@ export class Session {
     this.#client.off('end', this.#onEnd)
   }
 
-  async #send(config: { text: string; values?: unknown[]; types?: never }): Promise<unknown> {
-    const timer = setTimeout(() => this.giveUp(), this.#deadlineMs)
+  async #exchange(statements: readonly Outgoing[]): Promise<QueryResult[]> {
+    if (this.#toBegin !== null) {
+      const begin = this.#toBegin
+      this.#toBegin = null
+      const begun = this.#begin(begin, statements)
+      this.#beginning = begun.then(NOTHING, NOTHING)
+      return begun
+    }
+    // Queries of a phase that are made at once: none may be sent before there is a transaction.
+    if (this.#beginning !== null) await this.#beginning
+    if (this.#notBegun !== null) throw this.#notBegun.error
+    return this.#transmit(statements)
+  }
+
+  async #begin(begin: Begin, statements: readonly Outgoing[]): Promise<QueryResult[]> {
+    const joined = this.#sendBatch !== null && statements.every(({ joinable }) => joinable)
+    const opening = (joined ? begin.together : [{ statement: begin.alone }]).map((bound) =>
+      this.#outgoing(bound),
+    )
+    let answered = 0
     try {
-      const result = await this.#client.query(config)
+      const first = joined ? [...opening, ...statements] : opening
+      const results = await this.#transmit(first, () => answered++)
+      return joined ? results.slice(opening.length) : await this.#transmit(statements)
+    } catch (error) {
+      if (answered < opening.length) this.#notBegun = { error }
+      throw error
+    }
+  }
+
+  /** In one round trip where that is possible. `onAnswered` is called for each statement that was executed. */
+  async #transmit(statements: readonly Outgoing[], onAnswered = NOTHING): Promise<QueryResult[]> {
+    if (this.#sendBatch === null || statements.length === 1) {
+      const results: QueryResult[] = []
+      for (const statement of statements) {
+        const { step, config } = statement
+        await this.#stopAt('before', step)
+        results.push(await this.#send([statement], () => this.#client.query(config)))
+        onAnswered()
+        await this.#stopAt('after', step)
+      }
+      return results
+    }
+    const sendBatch = this.#sendBatch
+    const configs = statements.map(({ config }) => config)
+    for (const { step } of statements) await this.#stopAt('before', step)
+    const results = await this.#send(statements, () => sendBatch(this.#client, configs, onAnswered))
+    // Between them nobody could stop: they were one message.
+    await this.#stopAt('after', statements.at(-1)?.step ?? null)
+    return results
+  }
+
+  #outgoing({ statement, values }: Bound): Outgoing {
+    const { name, text, preparedAs } = statement
+    const config: Sendable = {
+      text,
+      types: TEXT_ONLY,
+      ...(values !== undefined && { values: [...values] }),
+      ...(this.#prepares && preparedAs !== undefined && { name: preparedAs }),
+    }
+    return { step: name === '' ? null : name, config, joinable: true }
+  }
+
+  async #stopAt(when: 'before' | 'after', step: string | null): Promise<void> {
+    if (this.#probe !== null && step !== null) await this.#probe({ phase: this.#phase, step, when })
+  }
+
+  async #send<T>(statements: readonly Outgoing[], send: () => Promise<T>): Promise<T> {
+    const timer = setTimeout(() => this.giveUp(), this.#deadlineMs * statements.length)
+    if (this.#lost === null && statements.some(({ step }) => step === 'commit')) this.#commitSent = true
+    try {
+      const result = await send()
       // In a doomed transaction every statement fails: this one tells that a savepoint has undone the error.
       if (this.transactionStatus === 'T') this.#firstError = null
       return result
@@ -164,3 +295,5 @@ export class Session {
     this.#client.connection?.stream?.destroy()
   }
 }
+
+const NOTHING = (): void => {}

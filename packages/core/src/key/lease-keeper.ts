@@ -1,8 +1,7 @@
 import type { Pool } from 'pg'
 import { announce } from '../announce/announce.js'
 import { openSession } from '../driver/open-session.js'
-import type { Probe } from '../driver/probe.js'
-import type { Session } from '../driver/session.js'
+import type { Session, SessionOptions } from '../driver/session.js'
 import { RENEWALS_PER_LEASE } from '../limits.js'
 import { type Hold, renewLeases } from '../storage/hold-statements.js'
 import type { Tables } from '../storage/tables.js'
@@ -28,19 +27,17 @@ interface Entry {
 export class LeaseKeeper {
   readonly #pool: Pool
   readonly #tables: Tables
-  readonly #probe: Probe | null
-  readonly #deadlineMs: number
+  readonly #options: SessionOptions
   readonly #entries = new Set<Entry>()
   #timer: NodeJS.Timeout | null = null
   #round: Promise<void> | null = null
   #session: Session | null = null
   #halted = false
 
-  constructor(pool: Pool, tables: Tables, deadlineMs: number, probe: Probe | null) {
+  constructor(pool: Pool, tables: Tables, options: SessionOptions) {
     this.#pool = pool
     this.#tables = tables
-    this.#deadlineMs = deadlineMs
-    this.#probe = probe
+    this.#options = options
   }
 
   /** `leasedAt`: since when the lease runs, on the monotonic clock. Renewals are due by its age, not the call's. */
@@ -101,7 +98,7 @@ export class LeaseKeeper {
     )
     for (const entry of due) entry.dueAt = now + entry.leaseMs / RENEWALS_PER_LEASE
     try {
-      this.#session ??= await openSession(this.#pool, 'renewal', this.#deadlineMs, this.#probe)
+      this.#session ??= await openSession(this.#pool, 'renewal', this.#options)
       const store = { session: this.#session, tables: this.#tables }
       const renewals = await renewLeases(
         store,

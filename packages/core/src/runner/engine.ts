@@ -100,16 +100,17 @@ export class RunningEngine<DB> implements Engine<DB> {
   constructor(options: EngineOptions<DB>, probe: Probe | null) {
     const checked = checkEngineOptions(options as unknown as EngineOptions<never>)
     const { pool } = options
-    const { tables, caps, namespace, acquireTimeoutMs } = checked
+    const { tables, caps, namespace, acquireTimeoutMs, pipelining, preparedStatements } = checked
     const registry = new Registry(options.pipelines)
     const settings = new SettingsBook(checked.defaults, registry.definitions)
     const { lockTimeoutMs, statementTimeoutMs } = resolveSettings(checked.defaults)
     const statementDeadlineMs = statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS
-    const sessions = new SessionPool(pool, { acquireTimeoutMs, statementDeadlineMs, probe })
+    const ofSessions = { statementDeadlineMs, pipelining, preparedStatements, probe }
+    const sessions = new SessionPool(pool, { ...ofSessions, acquireTimeoutMs })
     const env: Environment = { sessions, tables, registry, settings, caps, namespace, lockTimeoutMs, probe }
     const strict = new StrictMode(checked.strict)
     const kysely = new KyselyFactory(sessions, options.plugins ?? [], strict.refuseNestedCheckout)
-    const keeper = new LeaseKeeper(pool, tables, statementDeadlineMs, probe)
+    const keeper = new LeaseKeeper(pool, tables, ofSessions)
     const stager = (options.stager as EngineParts['stager'] | undefined) ?? null
     this.#pool = pool
     this.#defaults = checked.defaults

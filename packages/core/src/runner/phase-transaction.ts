@@ -1,14 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { announce } from '../announce/announce.js'
 import { abortedTransaction, rollBack } from '../driver/kysely-driver.js'
-import type { Session } from '../driver/session.js'
+import type { Begin, Bound, Session } from '../driver/session.js'
 import { PawlError } from '../errors.js'
 import { ABORT_GRACE_MS, CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
 import type { Respond, RetryLater, StoredResponse } from '../pipeline/directive.js'
 import type { AnyPhase } from '../pipeline/phase.js'
 import type { ResolvedPhaseSettings } from '../pipeline/settings.js'
-import { advanceKey, type Effect, finishKey } from '../storage/advance-statements.js'
+import {
+  advanceKey,
+  type Effect,
+  finishKey,
+  isFencedOff,
+  readAdvanced,
+} from '../storage/advance-statements.js'
 import type { Store } from '../storage/statement.js'
+import type { Tables } from '../storage/tables.js'
 import { pauseBeforeRetry } from './back-off.js'
 import { classifyError } from './classify-error.js'
 import { interpretReturn, type Returned, type ReturnedBy } from './interpret-return.js'
@@ -90,23 +97,18 @@ async function inTransaction(
 ): Promise<TryEnd> {
   const { session } = store
   try {
-    await session.run(beginStatement(settings))
+    session.beginWithNext(beginBy(settings))
     const returned = await runBody(run, work, store)
     if (returned.type === 'roll_back' || returned.type === 'nothing') {
       await rollBack(session)
       return { type: 'rolled_back', directive: returned.type === 'nothing' ? null : returned.directive }
     }
-    if (settings.isolation === 'serializable') await session.run(INDEX_SCANS_ONLY)
-    const advance = await advanceRow(run, work, store, returned)
-    if (advance === null) {
-      await rollBack(session)
-      return { type: 'fenced_off' }
-    }
-    return await commit(session, work.phase.name, advance)
+    return await commit(run, work, settings, store, returned)
   } catch (error) {
     // A body may have hidden the error that doomed its transaction behind one of its own.
     const met = classifyError(session.firstError) === 'conflict' ? session.firstError : error
     await rollBack(session)
+    if (isFencedOff(error)) return { type: 'fenced_off' }
     return classifyError(met) === 'conflict' ? { type: 'conflict', error: met } : { type: 'threw', error }
   }
 }
@@ -144,55 +146,49 @@ async function abandoned(session: Session, phase: string): Promise<never> {
   )
 }
 
-/** Writes the advance; gives what to do once it has committed, or null if we were fenced off. */
-async function advanceRow(
+/** Writes the advance and commits it, in one round trip: where the advance fails, COMMIT is not executed. */
+async function commit(
   run: Run,
   work: Work,
-  store: Store,
+  settings: ResolvedPhaseSettings,
+  { session, tables }: Store,
   returned: Extract<Returned, { type: 'advance' | 'finish' }>,
-): Promise<(() => TransactionEnd) | null> {
-  const { settings } = run.parts.env
-  const { row, definition } = run
+): Promise<TryEnd> {
   const sentAt = performance.now()
-  if (returned.type === 'finish') {
-    const { retentionMs } = settings.pipeline(definition)
-    const finished = await finishKey(
-      store,
-      run.hold,
-      row.recoveryPoint,
-      returned.response,
-      retentionMs,
-      work.effect,
-    )
-    if (finished === null) return null
-    return () => ({
-      type: 'finished',
-      response: returned.response,
-      expiresMs: finished.expiresMs ?? finished.nowMs,
-    })
-  }
-  const point = work.phase.name
-  const { stateJson } = returned
-  const to = { point, stateJson, leaseMs: settings.leaseMsAt(definition, point) }
-  const advanced = await advanceKey(store, run.hold, row.recoveryPoint, to, work.effect)
-  if (advanced === null) return null
-  return () => {
-    run.advanced(point, stateJson, advanced.nowMs, sentAt, false)
+  const advance = advanceBy(run, work, tables, returned)
+  const statements = settings.isolation === 'serializable' ? byIndexOnly(advance) : [advance]
+  try {
+    const results = await session.runTogether([...statements, COMMIT])
+    const [advanced, committed] = results.slice(-2)
+    // A transaction that failed unnoticed answers COMMIT with ROLLBACK, and no error.
+    if (committed?.command !== 'COMMIT') throw abortedTransaction(session, `phase '${work.phase.name}'`)
+    const { nowMs, expiresMs } = readAdvanced(advanced?.rows[0] ?? {})
+    if (returned.type === 'finish')
+      return { type: 'finished', response: returned.response, expiresMs: expiresMs ?? nowMs }
+    run.advanced(work.phase.name, returned.stateJson, nowMs, sentAt, false)
     return { type: 'advanced' }
+  } catch (error) {
+    const lost = error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST'
+    if (lost && session.commitSent) return { type: 'commit_unknown', error }
+    throw error
   }
 }
 
-async function commit(session: Session, phase: string, onCommitted: () => TransactionEnd): Promise<TryEnd> {
-  try {
-    const { command } = await session.run(COMMIT)
-    // A transaction that failed unnoticed answers COMMIT with ROLLBACK, and no error.
-    if (command !== 'COMMIT') throw abortedTransaction(session, `phase '${phase}'`)
-    return onCommitted()
-  } catch (error) {
-    if (error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST')
-      return { type: 'commit_unknown', error }
-    throw error
+function advanceBy(
+  run: Run,
+  work: Work,
+  tables: Tables,
+  returned: Extract<Returned, { type: 'advance' | 'finish' }>,
+): Bound {
+  const { settings } = run.parts.env
+  const { row, definition, hold } = run
+  if (returned.type === 'finish') {
+    const { retentionMs } = settings.pipeline(definition)
+    return finishKey(tables, hold, row.recoveryPoint, returned.response, retentionMs, work.effect)
   }
+  const point = work.phase.name
+  const to = { point, stateJson: returned.stateJson, leaseMs: settings.leaseMsAt(definition, point) }
+  return advanceKey(tables, hold, row.recoveryPoint, to, work.effect)
 }
 
 /** Learns what became of a COMMIT that got no answer, by raising the fence: after that, it can no longer land. */
@@ -216,21 +212,49 @@ async function settleCommit(
   return committed ? { type: 'advanced' } : { type: 'conflict', error }
 }
 
-const COMMIT = { name: 'commit', text: 'COMMIT' }
+const COMMIT: Bound = { statement: { name: 'commit', text: 'COMMIT', preparedAs: 'pawl_commit' } }
 
 /**
  * Under SERIALIZABLE, a sequential scan of a small key table makes phases of unrelated keys abort each other. This
- * comes after the user's statements, whose plans it must not change.
+ * comes after the user's statements, whose plans it must not change; and a plan made before it must not be used.
  */
-const INDEX_SCANS_ONLY = { name: 'index_scans_only', text: 'SET LOCAL enable_seqscan = off' }
+function byIndexOnly({ statement, values }: Bound): Bound[] {
+  const { name, text } = statement
+  return [
+    { statement: { name: 'index_scans_only', text: 'SET LOCAL enable_seqscan = off' } },
+    { statement: { name, text }, ...(values !== undefined && { values }) },
+  ]
+}
 
-/** All in one message: one round trip. The time-outs are the server's, since only those really end a statement. */
-function beginStatement(settings: ResolvedPhaseSettings): { name: string; text: string } {
+/** The time-outs are the server's, since only those really end a statement. */
+function beginBy(settings: ResolvedPhaseSettings): Begin {
   const { isolation, statementTimeoutMs, lockTimeoutMs, idleTimeoutMs } = settings
+  const begin = `BEGIN ISOLATION LEVEL ${isolation.toUpperCase()}`
   return {
-    name: 'begin',
-    text:
-      `BEGIN ISOLATION LEVEL ${isolation.toUpperCase()}; SET LOCAL statement_timeout = ${statementTimeoutMs}; ` +
-      `SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleTimeoutMs}`,
+    alone: {
+      name: 'begin',
+      text:
+        `${begin}; SET LOCAL statement_timeout = ${statementTimeoutMs}; ` +
+        `SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleTimeoutMs}`,
+    },
+    together: [
+      {
+        statement: {
+          name: 'begin',
+          text: begin,
+          preparedAs: `pawl_${begin.toLowerCase().replaceAll(' ', '_')}`,
+        },
+      },
+      { statement: SET_TIMEOUTS, values: [statementTimeoutMs, lockTimeoutMs, idleTimeoutMs].map(String) },
+    ],
   }
+}
+
+/** A part of BEGIN, so far as anybody is concerned. */
+const SET_TIMEOUTS = {
+  name: '',
+  text:
+    "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true), " +
+    "set_config('idle_in_transaction_session_timeout', $3, true)",
+  preparedAs: 'pawl_set_timeouts',
 }

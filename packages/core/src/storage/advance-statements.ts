@@ -1,3 +1,5 @@
+import { sqlStateOf } from '../driver/postgres-error.js'
+import type { Bound } from '../driver/session.js'
 import type { StoredResponse } from '../pipeline/directive.js'
 import type { Hold } from './hold-statements.js'
 import { boundedBy, defineStatement, epochMs, msInterval, statusIs, type Store } from './statement.js'
@@ -11,7 +13,7 @@ export interface Effect {
   readonly reference: string | null
 }
 
-/** What an advance gives back; null when it found no row: fenced off. */
+/** What an advance gives back. */
 export interface Advanced {
   readonly nowMs: number
   readonly expiresMs: number | null
@@ -47,21 +49,43 @@ const finishSql = ({ keys }: Tables): string => `
    WHERE ${AS_LEFT}
   RETURNING ${ADVANCED}`
 
+const FENCED_OFF = 'pawl: fenced off'
+const INVALID_TEXT_REPRESENTATION = '22P02'
+
+/**
+ * Fails where the update found no row, so that a COMMIT that was sent along with it commits nothing. There is no RAISE
+ * in plain SQL: a text that is no number says it. It is made from the count, or the planner would try it beforehand.
+ */
+const ONE_ROW_OR_FAIL = `CASE count(*) WHEN 1 THEN 1 ELSE ('${FENCED_OFF}, rows: ' || count(*))::integer END AS rows`
+
+const heldOrFail = (advance: string): string => `${advance}
+  SELECT max(now_ms) AS now_ms, max(expires_ms) AS expires_ms, ${ONE_ROW_OR_FAIL} FROM advanced`
+
+const alone =
+  (update: (tables: Tables) => string) =>
+  (tables: Tables): string =>
+    heldOrFail(`
+  WITH advanced AS (${update(tables)})`)
+
 /** The same update, which also inserts the effect: one statement, so that neither can be without the other. */
 const withEffect =
   (update: (tables: Tables) => string, first: number) =>
   (tables: Tables): string =>
-    `
+    heldOrFail(`
   WITH advanced AS (${update(tables)}, ${EFFECT_COLUMNS}), effect AS (
     INSERT INTO ${tables.effects} (key_id, scope, key, pipeline, version, fence, phase, effect, provider_key, reference)
     SELECT id, scope, key, pipeline, version, fence, $${first}, $${first + 1}, $${first + 2}, $${first + 3} FROM advanced
-  )
-  SELECT now_ms, expires_ms FROM advanced`
+  )`)
 
-const advanceStatement = defineStatement('advance_key', advanceSql)
+const advanceStatement = defineStatement('advance_key', alone(advanceSql))
 const advanceWithEffectStatement = defineStatement('advance_key', withEffect(advanceSql, 8))
-const finishStatement = defineStatement('finish_key', finishSql)
+const finishStatement = defineStatement('finish_key', alone(finishSql))
 const finishWithEffectStatement = defineStatement('finish_key', withEffect(finishSql, 9))
+
+/** Whether an advance found that the key is another's by now. */
+export function isFencedOff(error: unknown): boolean {
+  return sqlStateOf(error) === INVALID_TEXT_REPRESENTATION && (error as Error).message.includes(FENCED_OFF)
+}
 
 const skipStatement = defineStatement(
   'skip_phase',
@@ -76,47 +100,37 @@ const skipStatement = defineStatement(
 )
 
 /** Moves the key to the next recovery point, inside the phase's own transaction and as its last statement. */
-export async function advanceKey(
-  store: Store,
+export function advanceKey(
+  tables: Tables,
   hold: Hold,
   from: string,
   to: { readonly point: string; readonly stateJson: string; readonly leaseMs: number },
   effect: Effect | null,
-): Promise<Advanced | null> {
+): Bound {
   const values = [hold.id, hold.fence, hold.holder, from, to.point, to.stateJson, to.leaseMs]
-  const { rows } = await (effect === null
-    ? advanceStatement(store, values)
-    : advanceWithEffectStatement(store, [...values, ...effectValues(effect)]))
-  return readAdvanced(rows)
+  return effect === null
+    ? advanceStatement.bind(tables, values)
+    : advanceWithEffectStatement.bind(tables, [...values, ...effectValues(effect)])
 }
 
 /** Stores the response and finishes the key, inside the phase's own transaction and as its last statement. */
-export async function finishKey(
-  store: Store,
+export function finishKey(
+  tables: Tables,
   hold: Hold,
   from: string,
   response: StoredResponse,
   retentionMs: number,
   effect: Effect | null,
-): Promise<Advanced | null> {
+): Bound {
+  const { status, body } = response
   const headers = JSON.stringify(response.headers)
-  const values = [
-    hold.id,
-    hold.fence,
-    hold.holder,
-    from,
-    response.status,
-    headers,
-    response.body,
-    retentionMs,
-  ]
-  const { rows } = await (effect === null
-    ? finishStatement(store, values)
-    : finishWithEffectStatement(store, [...values, ...effectValues(effect)]))
-  return readAdvanced(rows)
+  const values = [hold.id, hold.fence, hold.holder, from, status, headers, body, retentionMs]
+  return effect === null
+    ? finishStatement.bind(tables, values)
+    : finishWithEffectStatement.bind(tables, [...values, ...effectValues(effect)])
 }
 
-/** Passes over a phase whose `when` said no. A single statement, hence no transaction of its own to open. */
+/** Passes over a phase whose `when` said no; null: fenced off. A single statement, hence no transaction of its own to open. */
 export async function skipPhase(
   store: Store,
   hold: Hold,
@@ -132,16 +146,14 @@ export async function skipPhase(
     to.leaseMs,
     String(to.lockTimeoutMs),
   ])
-  return readAdvanced(rows)
+  return rows[0] === undefined ? null : readAdvanced(rows[0])
 }
 
 function effectValues(effect: Effect): unknown[] {
   return [effect.phase, effect.effectName, effect.providerKey, effect.reference]
 }
 
-function readAdvanced(rows: readonly Readonly<Record<string, string | null>>[]): Advanced | null {
-  const row = rows[0]
-  if (row === undefined) return null
+export function readAdvanced(row: Readonly<Record<string, string | null>>): Advanced {
   return {
     nowMs: Number(row['now_ms']),
     expiresMs: row['expires_ms'] == null ? null : Number(row['expires_ms']),

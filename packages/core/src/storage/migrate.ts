@@ -49,6 +49,8 @@ export async function migrate(
   const sessions = new SessionPool(pool, {
     acquireTimeoutMs: MIGRATION_DEADLINE_MS,
     statementDeadlineMs: MIGRATION_DEADLINE_MS,
+    pipelining: false,
+    preparedStatements: false,
     probe: null,
   })
   return sessions.with('migrate', async (session) => {

@@ -1,5 +1,6 @@
+import { createHash } from 'node:crypto'
 import type { QueryResult } from 'pg'
-import type { Session, Statement } from '../driver/session.js'
+import type { Bound, Session, Statement } from '../driver/session.js'
 import type { Tables } from './tables.js'
 
 type Row = Record<string, string | null>
@@ -10,22 +11,35 @@ export interface Store {
   readonly tables: Tables
 }
 
+/** Runs a statement with values. */
+export interface RunStatement {
+  (store: Store, values: readonly unknown[]): Promise<QueryResult<Row>>
+  /** Only puts the values to it, so that it can be run together with others. */
+  bind(tables: Tables, values: readonly unknown[]): Bound
+}
+
 /**
  * Names a statement and writes its text once per schema. The text never holds a value: those are parameters.
  */
-export function defineStatement(
-  name: string,
-  write: (tables: Tables) => string,
-): (store: Store, values: readonly unknown[]) => Promise<QueryResult<Row>> {
+export function defineStatement(name: string, write: (tables: Tables) => string): RunStatement {
   const written = new WeakMap<Tables, Statement>()
-  return ({ session, tables }, values) => {
-    let statement = written.get(tables)
-    if (statement === undefined) {
-      statement = { name, text: write(tables) }
-      written.set(tables, statement)
-    }
-    return session.run(statement, values)
+  const statementOf = (tables: Tables): Statement => {
+    const known = written.get(tables)
+    if (known !== undefined) return known
+    const text = write(tables)
+    const statement = { name, text, preparedAs: preparedAs(name, text) }
+    written.set(tables, statement)
+    return statement
   }
+  return Object.assign(
+    ({ session, tables }: Store, values: readonly unknown[]) => session.run(statementOf(tables), values),
+    { bind: (tables: Tables, values: readonly unknown[]) => ({ statement: statementOf(tables), values }) },
+  )
+}
+
+/** Two schemas, or two versions of Pawl, may share a connection: the text is part of the name. */
+export function preparedAs(name: string, text: string): string {
+  return `pawl_${name}_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
 }
 
 /**

@@ -7,9 +7,14 @@ export type WireFault =
   /** The connection breaks before it reaches the server. */
   | 'statementLost'
 
+interface Armed {
+  readonly fault: WireFault
+  readonly struck: () => void
+}
+
 /** The connections of one actor's pool: loses what it is told to lose, and tells of errors that the server sent. */
 export class Wire {
-  #armed: { readonly fault: WireFault; readonly struck: () => void } | null = null
+  #armed: Armed | null = null
   #waiting: { readonly sqlState: string; readonly seen: () => void }[] = []
 
   /** Arms a fault for the next statement, whichever client sends it. `struck` is called when it has happened. */
@@ -31,7 +36,7 @@ export class Wire {
   }
 
   /** @internal for its clients */
-  take(): { readonly fault: WireFault; readonly struck: () => void } | null {
+  take(): Armed | null {
     const armed = this.#armed
     this.#armed = null
     return armed
@@ -47,6 +52,17 @@ export class Wire {
 }
 
 type Query = (...parameters: unknown[]) => unknown
+type Callback = (error: unknown, result?: unknown) => void
+
+/** Statements that travel together: an object that sends itself, and calls back. */
+interface Batch {
+  callback: Callback
+  submit(): void
+}
+
+function isBatch(value: unknown): value is Batch {
+  return typeof value === 'object' && value !== null && 'submit' in value && 'callback' in value
+}
 
 /** The class of clients that a pool on this wire makes. */
 export function clientOn(wire: Wire): typeof pg.Client {
@@ -55,19 +71,37 @@ export function clientOn(wire: Wire): typeof pg.Client {
 
     override query = ((...parameters: unknown[]): unknown => {
       const armed = wire.take()
-      if (armed === null) {
-        const sent = this.#send(...parameters)
-        if (sent instanceof Promise) sent.catch((error: unknown) => wire.refused(error))
-        return sent
-      }
-      return this.#lose(armed, parameters)
+      const [batch] = parameters
+      if (!isBatch(batch)) return this.#pass(armed, () => this.#send(...parameters) as Promise<unknown>)
+      const { callback } = batch
+      const sent = this.#pass(
+        armed,
+        () =>
+          new Promise((resolve, reject) => {
+            batch.callback = (error, result) => (error == null ? resolve(result) : reject(error as Error))
+            this.#send(batch)
+          }),
+      )
+      void sent.then((result) => callback(null, result), callback)
+      return batch
     }) as pg.Client['query']
 
-    async #lose(armed: { fault: WireFault; struck: () => void }, parameters: unknown[]): Promise<never> {
-      if (armed.fault === 'answerLost') await this.#send(...parameters)
+    async #pass(armed: Armed | null, send: () => Promise<unknown>): Promise<unknown> {
+      try {
+        if (armed?.fault === 'statementLost') throw this.#lose(armed)
+        const result = await send()
+        if (armed?.fault === 'answerLost') throw this.#lose(armed)
+        return result
+      } catch (error) {
+        wire.refused(error)
+        throw error
+      }
+    }
+
+    #lose(armed: Armed): Error {
       cut(this)
       armed.struck()
-      throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
+      return Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
     }
   }
   return WiredClient

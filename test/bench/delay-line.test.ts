@@ -1,0 +1,60 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { DelayLine } from '../../bench/src/measure/delay-line.js'
+
+let now: number
+let turns: (() => void)[]
+
+beforeEach(() => {
+  now = 0
+  turns = []
+  vi.spyOn(performance, 'now').mockImplementation(() => now)
+  vi.stubGlobal('setImmediate', (turn: () => void) => turns.push(turn))
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+  vi.unstubAllGlobals()
+})
+
+/** One turn of the event loop at this moment. */
+function turnAt(ms: number): void {
+  now = ms
+  const due = turns
+  turns = []
+  for (const turn of due) turn()
+}
+
+test('delivers after the delay, in order, and then rests', () => {
+  const line = new DelayLine(0.5)
+  const heard: string[] = []
+  line.put(() => heard.push('a'))
+  now = 0.2
+  line.put(() => heard.push('b'))
+  turnAt(0.4)
+  expect(heard).toEqual([])
+  turnAt(0.5)
+  expect(heard).toEqual(['a'])
+  turnAt(0.7)
+  expect(heard).toEqual(['a', 'b'])
+  expect(turns).toEqual([])
+})
+
+test('goes on with what comes while it delivers, and after it has rested', () => {
+  const line = new DelayLine(1)
+  const heard: string[] = []
+  line.put(() => {
+    heard.push('a')
+    line.put(() => heard.push('b'))
+  })
+  turnAt(1)
+  turnAt(2)
+  expect(heard).toEqual(['a', 'b'])
+  line.put(() => heard.push('c'))
+  turnAt(3)
+  expect(heard).toEqual(['a', 'b', 'c'])
+})
+
+test('without a delay nothing is held', () => {
+  const heard: string[] = []
+  new DelayLine(0).put(() => heard.push('a'))
+  expect(heard).toEqual(['a'])
+})
