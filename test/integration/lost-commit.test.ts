@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Outcome } from '@pawl/core'
+import { type Outcome, subscribe } from '@pawl/core'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import { PostgresProxy } from '../support/postgres-proxy.js'
 import { Provider } from '../support/provider.js'
@@ -97,11 +97,18 @@ describe.each(COMMITS)('the COMMIT of $phase', ({ phase, commitsBefore }) => {
     const { engine, execute } = start(true)
     const settled = hear('pawl:commit_settled')
     const struck = proxy.armCommit('commit_late', commitsBefore)
+    // Its other statements have rows locked, which the next try waits for.
+    const delivered = new Promise<void>((resolve) => {
+      const stop = subscribe('pawl:commit_settled', () => {
+        stop()
+        proxy.deliverCommit()
+        resolve()
+      })
+    })
     const running = execute()
-    await struck
+    await Promise.all([struck, delivered])
     expect(await running).toMatchObject({ type: 'completed', response: { status: 201 } })
     expect(settled).toMatchObject([{ phase, committed: false }])
-    proxy.deliverCommit()
     await proxy.answered
     await expectOneWholeRide(database, provider)
     expect(await provider.requests()).toHaveLength(1)
