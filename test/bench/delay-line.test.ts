@@ -15,6 +15,12 @@ afterEach(() => {
   vi.unstubAllGlobals()
 })
 
+function lineOf(delayMs: number): DelayLine {
+  const line = new DelayLine()
+  line.delayMs = delayMs
+  return line
+}
+
 /** One turn of the event loop at this moment. */
 function turnAt(ms: number): void {
   now = ms
@@ -24,7 +30,7 @@ function turnAt(ms: number): void {
 }
 
 test('delivers after the delay, in order, and then rests', () => {
-  const line = new DelayLine(0.5)
+  const line = lineOf(0.5)
   const heard: string[] = []
   line.put(() => heard.push('a'))
   now = 0.2
@@ -39,7 +45,7 @@ test('delivers after the delay, in order, and then rests', () => {
 })
 
 test('goes on with what comes while it delivers, and after it has rested', () => {
-  const line = new DelayLine(1)
+  const line = lineOf(1)
   const heard: string[] = []
   line.put(() => {
     heard.push('a')
@@ -55,6 +61,6 @@ test('goes on with what comes while it delivers, and after it has rested', () =>
 
 test('without a delay nothing is held', () => {
   const heard: string[] = []
-  new DelayLine(0).put(() => heard.push('a'))
+  lineOf(0).put(() => heard.push('a'))
   expect(heard).toEqual(['a'])
 })

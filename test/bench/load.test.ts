@@ -11,6 +11,9 @@ const once: LoadPlan = {
   expectedStatus: 201,
 }
 
+const succeed = async () => ({ status: 201, body: '' })
+const refuse = async () => ({ status: 409, body: 'in_flight' })
+
 describe('runLoad', () => {
   test('every client sends at least once, each with a key of its own', async () => {
     const keys = new Set<string>()
@@ -33,6 +36,12 @@ describe('runLoad', () => {
       { ...once, keys: ['a', 'b'] },
     )
     expect(sent).toEqual(['a', 'b', 'a'])
+  })
+
+  test('ends once enough were answered', async () => {
+    const { total } = await runLoad(succeed, { ...once, windowMs: 1_000_000, atMost: 10 })
+    expect(total).toBeGreaterThanOrEqual(10)
+    expect(total).toBeLessThan(10 + once.clients)
   })
 
   test('a wrong status and a throw are errors: counted, told, and not measured', async () => {
@@ -61,7 +70,6 @@ describe('sendEach', () => {
   })
 
   test('says what it got instead', async () => {
-    const refuse = async () => ({ status: 409, body: 'in_flight' })
     await expect(sendEach(refuse, { keys: ['a'], clients: 1, expectedStatus: 201 })).rejects.toThrow(
       '201 was expected, and it answered 409: in_flight',
     )

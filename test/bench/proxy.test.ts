@@ -3,7 +3,8 @@ import { expect, inject, onTestFinished, test } from 'vitest'
 import { Proxy } from '../../bench/src/measure/proxy.js'
 
 async function connectedThrough(roundTripMs: number): Promise<{ proxy: Proxy; client: pg.Client }> {
-  const proxy = new Proxy(inject('databaseUrl'), roundTripMs)
+  const proxy = new Proxy(inject('databaseUrl'))
+  proxy.delayBy(roundTripMs)
   const url = new URL(inject('databaseUrl'))
   url.hostname = '127.0.0.1'
   url.port = String(await proxy.listen())

@@ -22,5 +22,14 @@ export function line(contender: string, perSecond: readonly number[], more: Part
 }
 
 export function section(name: string, lines: readonly Line[], more: Partial<Section> = {}): Section {
-  return { name, title: name, compared: 'requestsPerSecond', baseline: null, lines, notes: [], ...more }
+  return {
+    name,
+    title: name,
+    unit: 'requests/s',
+    compared: 'requestsPerSecond',
+    baseline: null,
+    lines,
+    notes: [],
+    ...more,
+  }
 }

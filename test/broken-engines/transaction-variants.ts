@@ -11,10 +11,10 @@ export const TRANSACTION_VARIANTS = [
     replacements: [
       {
         file: TRANSACTION,
-        from: 'const advance = await advanceRow(run, work, store, returned)',
-        to: `await session.run(COMMIT)
-    await session.run(beginStatement(settings))
-    const advance = await advanceRow(run, work, store, returned)`,
+        from: 'return await commit(run, work, session, returned, [...staged, ...last, COMMIT])',
+        to: `if (!session.forgetBegin()) await session.run(COMMIT.statement)
+    session.beginWithNext(beginBy(settings))
+    return await commit(run, work, session, returned, [...staged, ...last, COMMIT])`,
       },
     ],
     ride: 'keyed',
@@ -22,6 +22,24 @@ export const TRANSACTION_VARIANTS = [
     foundBy:
       'A ride is committed by a transaction that moves no recovery point: the clean run shows it. A crash ' +
       'at ride_created/commit#1:after leaves it behind, and the recovery writes another.',
+    expected: ['I4'],
+  },
+  {
+    name: 'commit-beside-a-failed-advance',
+    broken: 'An advance that finds no row does not fail, and the COMMIT that travels with it is executed.',
+    endangers: 'Rows of a holder that was taken over from.',
+    replacements: [
+      {
+        file: 'storage/advance-statements.ts',
+        from: `CASE count(*) WHEN 1 THEN 1 ELSE ('\${FENCED_OFF}, rows: ' || count(*))::integer END`,
+        to: 'count(*)',
+      },
+    ],
+    ride: 'keyed',
+    search: { by: 'faults', faults: ['freeze'], depth: 1 },
+    foundBy:
+      'Frozen at ride_created/advance_key#1:before until another has taken over: its ride is committed beside that of ' +
+      'whoever has the key.',
     expected: ['I4'],
   },
   {
@@ -52,8 +70,13 @@ export const TRANSACTION_VARIANTS = [
     replacements: [
       {
         file: TRANSACTION,
-        from: `return { type: 'commit_unknown', error }`,
-        to: 'return onCommitted()',
+        from: `if (lost && session.commitSent) return { type: 'commit_unknown', error }`,
+        to: `if (lost && session.commitSent) {
+      if (returned.type === 'finish')
+        return { type: 'finished', response: returned.response, expiresMs: run.nowMs() }
+      run.advanced(work.phase.name, returned.stateJson, run.nowMs(), sentAt, false)
+      return { type: 'advanced' }
+    }`,
       },
     ],
     ride: 'keyed',
@@ -71,9 +94,9 @@ export const TRANSACTION_VARIANTS = [
     replacements: [
       {
         file: 'runner/stage-job.ts',
-        from: 'await insertStagedJob(store, { id, name, payloadJson, keyId, runAfterMs })',
+        from: 'staged.push(insertStagedJob(env.tables, { id, name, payloadJson, keyId, runAfterMs }))',
         to: `await env.sessions.with(phase, (session) =>
-        insertStagedJob({ session, tables: env.tables }, { id, name, payloadJson, keyId, runAfterMs }),
+        session.runTogether([insertStagedJob(env.tables, { id, name, payloadJson, keyId, runAfterMs })]),
       )`,
       },
     ],

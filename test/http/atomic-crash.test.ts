@@ -27,7 +27,7 @@ async function appOn(engine: Engine<Database>): Promise<FastifyInstance> {
 }
 
 /** Sends the request to a process that dies at a position, and waits until the server has noticed. */
-async function crashAt(database: TestDatabase, at: string): Promise<void> {
+async function crashAt(database: TestDatabase, at: string, pipelining = true): Promise<void> {
   const application_name = `doomed_${randomUUID()}`
   // Not one of the database's pools: its clients are never given back, so that it cannot be ended.
   const pool = new pg.Pool({
@@ -35,7 +35,7 @@ async function crashAt(database: TestDatabase, at: string): Promise<void> {
     options: `-c search_path=${database.businessSchema}`,
     application_name,
   })
-  const { engine, died } = engineThatDiesAt(optionsOn(database, pool), at)
+  const { engine, died } = engineThatDiesAt({ ...optionsOn(database, pool), pipelining }, at)
   const answered = post(await appOn(engine), '/notes').then(() => 'answered')
   expect(await Promise.race([died.then(() => 'died'), answered])).toBe('died')
   await database.backendsGone(application_name)
@@ -73,10 +73,17 @@ const positions: [string, { readonly notes: string[]; readonly keys: string[] }]
   ['finished/commit#1:after', { notes: ['noted'], keys: ['finished'] }],
 ]
 
+/** Where statements travel together, nobody can die between them. */
+const isSentAlong = (at: string) => /(begin|insert_staged_job|finish_key)#1:after$/.test(at)
+const ways = positions.flatMap(([at, left]) => [
+  ...(isSentAlong(at) ? [] : [{ at, how: 'with pipelining', pipelining: true, left }]),
+  { at, how: 'one statement at a time', pipelining: false, left },
+])
+
 describe('a process that dies leaves rows and response, or neither; a retry ends with one row', () => {
-  test.each(positions)('%s', async (at, left) => {
+  test.each(ways)('$at, $how', async ({ at, pipelining, left }) => {
     const database = await openDatabase()
-    await crashAt(database, at)
+    await crashAt(database, at, pipelining)
     expect(await notesIn(database)).toEqual(left.notes)
     expect((await keysIn(database)).map(({ status }) => status)).toEqual(left.keys)
     await database.expireLeases()

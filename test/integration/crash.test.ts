@@ -36,7 +36,7 @@ test('the positions of a ride are every statement and the call, before and after
 })
 
 test('between statements that travel together, there is none', async () => {
-  const sentAlong = /(begin|advance_key|finish_key)#1:after$/
+  const sentAlong = /(begin|advance_key|insert_staged_job|finish_key)#1:after$/
   const together = (await trialOf(false).positions()).filter((position) => !sentAlong.test(position))
   expect(await trialOf(true).positions()).toEqual(together)
 })

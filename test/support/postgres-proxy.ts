@@ -26,6 +26,7 @@ export class PostgresProxy {
   #lateCommit: (() => void) | null = null
   #stalled = false
   #endNew = false
+  #garbled: { readonly text: string; readonly by: string } | null = null
   #statement: { readonly text: string; readonly fault: StatementFault } | null = null
 
   private constructor(server: Server, url: string) {
@@ -75,6 +76,14 @@ export class PostgresProxy {
     this.#endNew = true
   }
 
+  /** Spells a text that the client sends next in another way, of the same length. Resolves when it has. */
+  garble(text: string, by: string): Promise<void> {
+    this.#garbled = { text, by }
+    return new Promise((resolve) => {
+      this.#onFault = resolve
+    })
+  }
+
   /** From now on nothing passes in either direction, and nothing is closed: a half-open connection. */
   stall(): void {
     this.#stalled = true
@@ -100,6 +109,7 @@ export class PostgresProxy {
     let swallowAnswers = false
     client.on('data', (chunk: Buffer) => {
       if (this.#stalled) return
+      this.#garbleIn(chunk)
       const statementFault = this.#takeStatementFault(chunk)
       if (statementFault === 'statement_lost') return this.#strike(client, server)
       if (statementFault === 'answer_lost') {
@@ -149,6 +159,14 @@ export class PostgresProxy {
     client.on('close', () => {
       if (this.#lateCommit === null) server.destroy()
     })
+  }
+
+  #garbleIn(chunk: Buffer): void {
+    const at = this.#garbled === null ? -1 : chunk.indexOf(this.#garbled.text)
+    if (at === -1 || this.#garbled === null) return
+    chunk.write(this.#garbled.by, at)
+    this.#garbled = null
+    this.#onFault?.()
   }
 
   #takeFault(): CommitFault | null {

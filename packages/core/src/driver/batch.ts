@@ -1,32 +1,49 @@
 import type { QueryResult } from 'pg'
+import { plainMember } from './plain-member.js'
 
 /** A statement as `pg` takes it. */
 export interface Sendable {
   readonly text: string
   readonly values?: unknown[]
+  /** What the server keeps it prepared as. */
   readonly name?: string
-  readonly types?: never
+  /** Values come back as text. */
+  readonly asText?: boolean
 }
 
-/** The parts of `pg`'s own query and connection that a batch is made of; its types leave them out. */
-interface ProtocolQuery {
-  name?: string | undefined
-  text?: string | undefined
-  binary?: boolean | undefined
-  callback?: (error: unknown, result?: unknown) => void
+/** One statement of a batch: sends itself, and takes its part of the answer. */
+export interface Member {
+  readonly name?: string | undefined
+  readonly text?: string | undefined
   prepare(connection: Connection): void
   handleRowDescription(message: unknown): void
   handleDataRow(message: unknown): void
   handleCommandComplete(message: unknown, connection: Connection): void
-  handleEmptyQuery(connection: Connection): void
   handleReadyForQuery(connection: Connection): void
   handleError(error: unknown, connection: Connection): void
+  callback?: (error: unknown, result?: unknown) => void
 }
 
-interface Connection {
-  readonly stream: { cork?(): void; uncork?(): void }
-  readonly submittedNamedStatements: Record<string, string>
+/** The parts of `pg`'s own query that a batch is made of; its types leave them out. */
+interface ProtocolQuery extends Member {
+  name: string | undefined
+  text: string | undefined
+  binary?: boolean | undefined
+  handleEmptyQuery(connection: Connection): void
+}
+
+/** The parts of `pg`'s connection that are needed to send a statement. */
+export interface Connection {
+  readonly stream: { readonly writable: boolean; write(bytes: Buffer): void }
+  /** What the server has prepared, and what it was asked to: names and texts. */
+  readonly parsedStatements: Record<string, string | undefined>
+  readonly submittedNamedStatements: Record<string, string | undefined>
+  parse(statement: { text: string; name?: string | undefined }): void
+  bind(values: { values: readonly unknown[]; statement?: string | undefined }): void
+  describe(what: { type: 'P'; name: string }): void
+  execute(what: { portal: string }): void
   sync(): void
+  _send(bytes: Buffer): void
 }
 
 type QueryClass = new (config: object) => ProtocolQuery
@@ -81,97 +98,108 @@ function isSuitable(clientClass: object): clientClass is { readonly Query: Query
 }
 
 interface BatchClass {
-  readonly Member: QueryClass
-  new (members: readonly ProtocolQuery[]): ProtocolQuery
+  readonly Query: QueryClass
+  new (members: readonly Member[]): { callback?: (error: unknown) => void }
 }
 
 function sendWith(Batch: BatchClass): SendBatch {
   return (client, statements, onAnswered) =>
     new Promise((resolve, reject) => {
-      const types = { getTypeParser: client.getTypeParser.bind(client) }
       const results: QueryResult[] = []
       const members = statements.map((statement) => {
-        const member = new Batch.Member({ types, ...statement })
+        const member =
+          (statement.asText === true ? plainMember(statement) : null) ?? pgMember(Batch, client, statement)
         member.callback = (_, result) => {
           results.push(result as QueryResult)
           onAnswered()
         }
-        if (client.binary === true) member.binary = true
         return member
       })
       const batch = new Batch(members)
       batch.callback = (error) => {
         if (error == null) resolve(results)
-        else reject(error)
+        else reject(error as Error)
       }
       client.query(batch)
     })
 }
 
-/** A query of `pg` that is answered member by member. */
+/** Framework statements read text only, whatever type parsers the application has set globally. */
+export const TEXT_ONLY = { getTypeParser: () => (value: unknown) => value } as never
+
+function pgMember({ Query }: BatchClass, client: BatchingClient, statement: Sendable): Member {
+  const { text, values, name, asText } = statement
+  const types = asText === true ? TEXT_ONLY : { getTypeParser: client.getTypeParser.bind(client) }
+  const member = new Query({ text, values, types, ...(name !== undefined && { name }) })
+  if (client.binary === true) member.binary = true
+  return member
+}
+
+/**
+ * A query of `pg` that is answered member by member. It is one by its prototype, as a client in `pipeline` mode asks for,
+ * and has no need for what the constructor would do.
+ */
 function batchClass(Query: QueryClass): BatchClass {
-  return class Batch extends Query {
-    static readonly Member = Query
-    readonly #members: readonly ProtocolQuery[]
+  class Batch {
+    static readonly Query = Query
+    name: string | undefined
+    text: string | undefined
+    declare callback?: (error: unknown) => void
+    readonly #members: readonly Member[]
     #answered = 0
     #failed: { readonly error: unknown } | null = null
 
-    constructor(members: readonly ProtocolQuery[]) {
-      super({ text: '' })
+    constructor(members: readonly Member[]) {
       this.#members = members
       this.#awaitNext(0)
     }
 
     submit(connection: Connection): null {
-      // Each member would end with a Sync of its own.
-      const withoutSync = Object.create(connection, { sync: { value: () => {} } }) as Connection
-      connection.stream.cork?.()
-      try {
-        for (const member of this.#members) {
-          // A value that cannot be sent, or a row that cannot be read.
-          member.handleError = (error) => {
-            this.#failed ??= { error }
-          }
-          member.prepare(withoutSync)
-          // What follows must not be executed without it.
-          if (this.#failed !== null) break
+      const bytes: Buffer[] = []
+      const collecting = collectorOf(connection, bytes)
+      for (const member of this.#members) {
+        // A value that cannot be sent, or a row that cannot be read.
+        member.handleError = (error) => {
+          this.#failed ??= { error }
         }
-      } finally {
-        connection.sync()
-        connection.stream.uncork?.()
+        member.prepare(collecting)
+        // What follows must not be executed without it.
+        if (this.#failed !== null) break
       }
+      collecting.end()
+      if (connection.stream.writable) connection.stream.write(Buffer.concat(bytes))
       return null
     }
 
-    override handleRowDescription(message: unknown): void {
+    handleRowDescription(message: unknown): void {
       this.#member?.handleRowDescription(message)
     }
 
-    override handleDataRow(message: unknown): void {
+    handleDataRow(message: unknown): void {
       this.#member?.handleDataRow(message)
     }
 
-    override handleCommandComplete(message: unknown, connection: Connection): void {
+    handleCommandComplete(message: unknown, connection: Connection): void {
       this.#member?.handleCommandComplete(message, connection)
       this.#memberAnswered(connection)
     }
 
-    override handleEmptyQuery(connection: Connection): void {
+    handleEmptyQuery(connection: Connection): void {
       this.#memberAnswered(connection)
     }
 
-    override handleError(error: unknown, connection: Connection): void {
+    handleError(error: unknown, connection: Connection): void {
       // The server skipped the rest, so that none of them is prepared there.
       for (const { name } of this.#members.slice(this.#answered))
         if (name !== undefined) delete connection.submittedNamedStatements[name]
       this.callback?.(error)
     }
 
-    override handleReadyForQuery(): void {
+    handleReadyForQuery(): void {
       this.callback?.(this.#failed?.error)
     }
 
-    get #member(): ProtocolQuery | undefined {
+    get #member(): Member | undefined {
       return this.#members[this.#answered]
     }
 
@@ -187,4 +215,25 @@ function batchClass(Query: QueryClass): BatchClass {
       this.text = this.#member?.text
     }
   }
+  Object.setPrototypeOf(Batch.prototype, Query.prototype as object)
+  return Batch
+}
+
+/**
+ * Looks like the connection and keeps what it is to send: one write is cheaper than one for each message. Members that
+ * are queries of `pg` ask for a Sync each; there is one, at the end.
+ */
+function collectorOf(connection: Connection, bytes: Buffer[]): Connection & { end(): void } {
+  const { parsedStatements, submittedNamedStatements, stream } = connection
+  const prototype = Object.getPrototypeOf(connection) as Connection
+  return Object.assign(Object.create(prototype) as Connection, {
+    parsedStatements,
+    submittedNamedStatements,
+    stream,
+    _send: (message: Buffer) => void bytes.push(message),
+    sync: () => {},
+    end(this: Connection) {
+      prototype.sync.call(this)
+    },
+  })
 }

@@ -1,6 +1,6 @@
-import type { PoolClient, QueryResult } from 'pg'
+import type { PoolClient, QueryConfig, QueryResult } from 'pg'
 import { PawlError } from '../errors.js'
-import { batchesOn, type Sendable, type SendBatch } from './batch.js'
+import { batchesOn, type Sendable, type SendBatch, TEXT_ONLY } from './batch.js'
 import { endsSession, isSocketError, sqlStateOf } from './postgres-error.js'
 import type { Probe } from './probe.js'
 
@@ -54,9 +54,6 @@ export interface SessionOptions {
   readonly preparedStatements: boolean
   readonly probe: Probe | null
 }
-
-/** Framework statements read text only, whatever type parsers the application has set globally. */
-const TEXT_ONLY = { getTypeParser: () => (value: unknown) => value } as never
 
 /** read_only_sql_transaction */
 const READ_ONLY = '25006'
@@ -155,7 +152,7 @@ export class Session {
   /** Runs one of the user's queries. */
   async query(text: string, values: readonly unknown[]): Promise<QueryResult<Record<string, unknown>>> {
     // Without values, it may be several statements in one text: a message of its own.
-    const joinable = values.length > 0
+    const joinable = values.length > 0 && this.#toBegin !== null
     const [result] = await this.#exchange([
       { step: 'query', config: { text, values: [...values] }, joinable },
     ])
@@ -178,25 +175,30 @@ export class Session {
     this.#client.off('end', this.#onEnd)
   }
 
-  async #exchange(statements: readonly Outgoing[]): Promise<QueryResult[]> {
+  #exchange(statements: readonly Outgoing[]): Promise<QueryResult[]> {
     if (this.#toBegin !== null) {
-      const begin = this.#toBegin
+      const begun = this.#begin(this.#toBegin, statements)
       this.#toBegin = null
-      const begun = this.#begin(begin, statements)
       this.#beginning = begun.then(NOTHING, NOTHING)
       return begun
     }
-    // Queries of a phase that are made at once: none may be sent before there is a transaction.
-    if (this.#beginning !== null) await this.#beginning
+    return this.#beginning === null
+      ? this.#transmit(statements)
+      : this.#onceBegun(this.#beginning, statements)
+  }
+
+  /** Queries of a phase that are made at once: none may be sent before there is a transaction. */
+  async #onceBegun(beginning: Promise<void>, statements: readonly Outgoing[]): Promise<QueryResult[]> {
+    await beginning
     if (this.#notBegun !== null) throw this.#notBegun.error
     return this.#transmit(statements)
   }
 
   async #begin(begin: Begin, statements: readonly Outgoing[]): Promise<QueryResult[]> {
     const joined = this.#sendBatch !== null && statements.every(({ joinable }) => joinable)
-    const opening = (joined ? begin.together : [{ statement: begin.alone }]).map((bound) =>
-      this.#outgoing(bound),
-    )
+    const opening = joined
+      ? begin.together.map((bound) => this.#outgoing(bound))
+      : [{ ...this.#outgoing({ statement: begin.alone }), joinable: false }]
     let answered = 0
     try {
       const first = joined ? [...opening, ...statements] : opening
@@ -209,24 +211,35 @@ export class Session {
   }
 
   /** In one round trip where that is possible. `onAnswered` is called for each statement that was executed. */
-  async #transmit(statements: readonly Outgoing[], onAnswered = NOTHING): Promise<QueryResult[]> {
-    if (this.#sendBatch === null || statements.length === 1) {
-      const results: QueryResult[] = []
-      for (const statement of statements) {
-        const { step, config } = statement
-        await this.#stopAt('before', step)
-        results.push(await this.#send([statement], () => this.#client.query(config)))
-        onAnswered()
-        await this.#stopAt('after', step)
-      }
-      return results
+  #transmit(statements: readonly Outgoing[], onAnswered = NOTHING): Promise<QueryResult[]> {
+    const sendBatch = statements.every(({ joinable }) => joinable) ? this.#sendBatch : null
+    return sendBatch === null
+      ? this.#oneByOne(statements, onAnswered)
+      : this.#together(sendBatch, statements, onAnswered)
+  }
+
+  async #oneByOne(statements: readonly Outgoing[], onAnswered: () => void): Promise<QueryResult[]> {
+    const results: QueryResult[] = []
+    for (const statement of statements) {
+      const { step, config } = statement
+      if (this.#probe !== null) await this.#stopAt('before', step)
+      results.push(await this.#send([statement], () => this.#client.query(alone(config))))
+      onAnswered()
+      if (this.#probe !== null) await this.#stopAt('after', step)
     }
-    const sendBatch = this.#sendBatch
+    return results
+  }
+
+  async #together(
+    sendBatch: SendBatch,
+    statements: readonly Outgoing[],
+    onAnswered: () => void,
+  ): Promise<QueryResult[]> {
+    if (this.#probe !== null) for (const { step } of statements) await this.#stopAt('before', step)
     const configs = statements.map(({ config }) => config)
-    for (const { step } of statements) await this.#stopAt('before', step)
     const results = await this.#send(statements, () => sendBatch(this.#client, configs, onAnswered))
     // Between them nobody could stop: they were one message.
-    await this.#stopAt('after', statements.at(-1)?.step ?? null)
+    if (this.#probe !== null) await this.#stopAt('after', statements.at(-1)?.step ?? null)
     return results
   }
 
@@ -234,7 +247,7 @@ export class Session {
     const { name, text, preparedAs } = statement
     const config: Sendable = {
       text,
-      types: TEXT_ONLY,
+      asText: true,
       ...(values !== undefined && { values: [...values] }),
       ...(this.#prepares && preparedAs !== undefined && { name: preparedAs }),
     }
@@ -246,7 +259,7 @@ export class Session {
   }
 
   async #send<T>(statements: readonly Outgoing[], send: () => Promise<T>): Promise<T> {
-    const timer = setTimeout(() => this.giveUp(), this.#deadlineMs * statements.length)
+    const timer = setTimeout(() => this.giveUp(), this.#deadlineMs)
     if (this.#lost === null && statements.some(({ step }) => step === 'commit')) this.#commitSent = true
     try {
       const result = await send()
@@ -297,3 +310,13 @@ export class Session {
 }
 
 const NOTHING = (): void => {}
+
+/** As `pg` takes it by itself. */
+function alone({ text, values, name, asText }: Sendable): QueryConfig {
+  return {
+    text,
+    ...(values !== undefined && { values }),
+    ...(name !== undefined && { name }),
+    ...(asText === true && { types: TEXT_ONLY }),
+  }
+}

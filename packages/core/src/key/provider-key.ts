@@ -11,17 +11,8 @@ export function providerKeyOf(
   row: Pick<KeyRow, 'scope' | 'key' | 'fingerprint' | 'pipeline' | 'effectEpoch'>,
   effectName: string,
 ): string {
-  const hash = createHash('sha256')
-  for (const part of [
-    namespace,
-    row.scope,
-    row.key,
-    row.fingerprint,
-    row.pipeline,
-    effectName,
-    String(row.effectEpoch),
-  ]) {
-    hash.update(`${Buffer.byteLength(part)}:`).update(part)
-  }
-  return `pawl_${hash.digest('base64url')}`
+  const { scope, key, fingerprint, pipeline, effectEpoch } = row
+  const parts = [namespace, scope, key, fingerprint, pipeline, effectName, String(effectEpoch)]
+  const bytes = parts.map((part) => `${Buffer.byteLength(part)}:${part}`).join('')
+  return `pawl_${createHash('sha256').update(bytes).digest('base64url')}`
 }

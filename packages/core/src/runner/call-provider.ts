@@ -34,14 +34,14 @@ export async function callProvider(
   const { parts } = run
   const { callTimeoutMs, leaseMs } = parts.env.settings.phase(run.definition, phase.name)
   const controller = new AbortController()
-  const timeout = new PawlError(
-    'PAWL_CALL_TIMEOUT',
-    `${step} of phase '${phase.name}' did not answer within ${callTimeoutMs} ms.`,
-  )
-  const timer = setTimeout(
-    () => controller.abort(timeout),
-    Math.min(callTimeoutMs, declaredLeftMs(run, phase, step)),
-  )
+  const onTimeout = () =>
+    controller.abort(
+      new PawlError(
+        'PAWL_CALL_TIMEOUT',
+        `${step} of phase '${phase.name}' did not answer within ${callTimeoutMs} ms.`,
+      ),
+    )
+  const timer = setTimeout(onTimeout, Math.min(callTimeoutMs, declaredLeftMs(run, phase, step)))
   const onStopping = () => controller.abort(new PawlError('PAWL_CLOSING', 'The engine is closing.'))
   parts.stopping.addEventListener('abort', onStopping)
   let lost = false

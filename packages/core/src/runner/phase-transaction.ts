@@ -14,7 +14,7 @@ import {
   isFencedOff,
   readAdvanced,
 } from '../storage/advance-statements.js'
-import type { Store } from '../storage/statement.js'
+import { preparedAs, type Store } from '../storage/statement.js'
 import type { Tables } from '../storage/tables.js'
 import { pauseBeforeRetry } from './back-off.js'
 import { classifyError } from './classify-error.js'
@@ -98,12 +98,15 @@ async function inTransaction(
   const { session } = store
   try {
     session.beginWithNext(beginBy(settings))
-    const returned = await runBody(run, work, store)
+    const staged: Bound[] = []
+    const returned = await runBody(run, work, session, staged)
     if (returned.type === 'roll_back' || returned.type === 'nothing') {
       await rollBack(session)
       return { type: 'rolled_back', directive: returned.type === 'nothing' ? null : returned.directive }
     }
-    return await commit(run, work, settings, store, returned)
+    const advance = advanceBy(run, work, store.tables, returned)
+    const last = settings.isolation === 'serializable' ? byIndexOnly(advance) : [advance]
+    return await commit(run, work, session, returned, [...staged, ...last, COMMIT])
   } catch (error) {
     // A body may have hidden the error that doomed its transaction behind one of its own.
     const met = classifyError(session.firstError) === 'conflict' ? session.firstError : error
@@ -113,22 +116,22 @@ async function inTransaction(
   }
 }
 
-async function runBody(run: Run, work: Work, store: Store): Promise<Returned> {
+async function runBody(run: Run, work: Work, session: Session, staged: Bound[]): Promise<Returned> {
   const { parts, row, definition } = run
   const phase = work.phase.name
-  const { tx, connection } = parts.kysely.onSession(store.session, phase)
-  const stage = stageIn(run, store, { tx, connection }, phase)
+  const { tx, connection } = parts.kysely.onSession(session, phase)
+  const stage = stageIn(run, staged, { tx, connection }, phase)
   const context = { ...run.phaseContext(), tx, stage }
   let value: unknown
   try {
     const body = parts.strict.inTransaction(phase, async () => work.body(context as never))
-    value = await Promise.race([body, abandoned(store.session, phase)])
+    value = await Promise.race([body, abandoned(session, phase)])
   } finally {
     connection.close()
   }
   connection.assertNotEnded()
   // Asked before the advance, which would otherwise fail with an error that tells the user nothing.
-  if (store.session.doomed) throw abortedTransaction(store.session, `phase '${phase}'`)
+  if (session.doomed) throw abortedTransaction(session, `phase '${phase}'`)
   const at = { pipeline: definition.name, phase, stateJson: row.stateJson, caps: parts.env.caps }
   return interpretReturn(value, work.by, at)
 }
@@ -146,19 +149,19 @@ async function abandoned(session: Session, phase: string): Promise<never> {
   )
 }
 
+type Onward = Extract<Returned, { type: 'advance' | 'finish' }>
+
 /** Writes the advance and commits it, in one round trip: where the advance fails, COMMIT is not executed. */
 async function commit(
   run: Run,
   work: Work,
-  settings: ResolvedPhaseSettings,
-  { session, tables }: Store,
-  returned: Extract<Returned, { type: 'advance' | 'finish' }>,
+  session: Session,
+  returned: Onward,
+  statements: readonly Bound[],
 ): Promise<TryEnd> {
   const sentAt = performance.now()
-  const advance = advanceBy(run, work, tables, returned)
-  const statements = settings.isolation === 'serializable' ? byIndexOnly(advance) : [advance]
   try {
-    const results = await session.runTogether([...statements, COMMIT])
+    const results = await session.runTogether(statements)
     const [advanced, committed] = results.slice(-2)
     // A transaction that failed unnoticed answers COMMIT with ROLLBACK, and no error.
     if (committed?.command !== 'COMMIT') throw abortedTransaction(session, `phase '${work.phase.name}'`)
@@ -174,12 +177,7 @@ async function commit(
   }
 }
 
-function advanceBy(
-  run: Run,
-  work: Work,
-  tables: Tables,
-  returned: Extract<Returned, { type: 'advance' | 'finish' }>,
-): Bound {
+function advanceBy(run: Run, work: Work, tables: Tables, returned: Onward): Bound {
   const { settings } = run.parts.env
   const { row, definition, hold } = run
   if (returned.type === 'finish') {
@@ -226,26 +224,34 @@ function byIndexOnly({ statement, values }: Bound): Bound[] {
   ]
 }
 
-/** The time-outs are the server's, since only those really end a statement. */
+const begins = new WeakMap<ResolvedPhaseSettings, Begin>()
+
+/** Written once for each phase. */
 function beginBy(settings: ResolvedPhaseSettings): Begin {
-  const { isolation, statementTimeoutMs, lockTimeoutMs, idleTimeoutMs } = settings
-  const begin = `BEGIN ISOLATION LEVEL ${isolation.toUpperCase()}`
+  let begin = begins.get(settings)
+  if (begin === undefined) begins.set(settings, (begin = writeBegin(settings)))
+  return begin
+}
+
+/** The time-outs are the server's, since only those really end a statement. */
+function writeBegin({
+  isolation,
+  statementTimeoutMs,
+  lockTimeoutMs,
+  idleTimeoutMs,
+}: ResolvedPhaseSettings): Begin {
+  const text = `BEGIN ISOLATION LEVEL ${isolation.toUpperCase()}`
+  const timeouts = [statementTimeoutMs, lockTimeoutMs, idleTimeoutMs]
   return {
     alone: {
       name: 'begin',
       text:
-        `${begin}; SET LOCAL statement_timeout = ${statementTimeoutMs}; ` +
+        `${text}; SET LOCAL statement_timeout = ${statementTimeoutMs}; ` +
         `SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleTimeoutMs}`,
     },
     together: [
-      {
-        statement: {
-          name: 'begin',
-          text: begin,
-          preparedAs: `pawl_${begin.toLowerCase().replaceAll(' ', '_')}`,
-        },
-      },
-      { statement: SET_TIMEOUTS, values: [statementTimeoutMs, lockTimeoutMs, idleTimeoutMs].map(String) },
+      { statement: { name: 'begin', text, preparedAs: preparedAs('begin', text) } },
+      { statement: SET_TIMEOUTS, values: timeouts.map(String) },
     ],
   }
 }

@@ -62,8 +62,8 @@ export class Run {
   /** Mirrors an advance that committed. */
   advanced(point: string, stateJson: string, nowMs: number, leasedAt: number, skipped: boolean): void {
     const trail = [...this.row.trail, { point, atMs: nowMs, fence: this.row.fence, skipped }]
-    const row = { ...this.row, recoveryPoint: point, stateJson, nowMs, trail }
-    this.update({ ...row, intent: null, effectEpoch: 0, attempts: 0, retries: 0 }, leasedAt)
+    const reset = { intent: null, effectEpoch: 0, attempts: 0, retries: 0 }
+    this.update({ ...this.row, ...reset, recoveryPoint: point, stateJson, nowMs, trail }, leasedAt)
   }
 
   /** Parsed anew each time: a phase that changes them changes its own copy. */

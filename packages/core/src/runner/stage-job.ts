@@ -1,15 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { checkKnownOptions, invalidOption, type OptionOwner } from '../check-option.js'
 import type { PhaseTransaction } from '../driver/kysely-driver.js'
+import type { Bound } from '../driver/session.js'
 import { MAX_DURATION_MS, MAX_JOB_NAME_LENGTH } from '../limits.js'
 import { encodeJson, type JsonValue } from '../pipeline/json-value.js'
 import type { Stage } from '../pipeline/phase.js'
 import { insertStagedJob } from '../storage/stage-statements.js'
-import type { Store } from '../storage/statement.js'
 import type { Run } from './run.js'
 
-/** `stage` as one phase sees it: bound to its transaction. */
-export function stageIn(run: Run, store: Store, transaction: PhaseTransaction, phase: string): Stage {
+/**
+ * `stage` as one phase sees it: bound to its transaction. Rows go to `staged`, to be written along with the advance: all
+ * that could be wrong with them has been checked by then.
+ */
+export function stageIn(run: Run, staged: Bound[], transaction: PhaseTransaction, phase: string): Stage {
   const { stager, env } = run.parts
   return async (name, payload, options = {}) => {
     transaction.connection.assertOpen()
@@ -20,7 +23,7 @@ export function stageIn(run: Run, store: Store, transaction: PhaseTransaction, p
     const what = `the payload of job '${name}' staged by phase '${phase}'`
     const payloadJson = encodeJson(payload, { what, maxBytes: env.caps.stateBytes })
     if (stager === null) {
-      await insertStagedJob(store, { id, name, payloadJson, keyId, runAfterMs })
+      staged.push(insertStagedJob(env.tables, { id, name, payloadJson, keyId, runAfterMs }))
       run.hasStaged = true
     } else {
       await stager.stage({

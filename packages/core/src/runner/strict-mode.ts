@@ -61,12 +61,12 @@ export class StrictMode {
     unsubscribe('undici:request:create', this.#onUndici)
   }
 
-  async inTransaction<T>(phase: string, work: () => Promise<T>): Promise<T> {
-    return this.#watch(phase, 'transaction', work)
+  inTransaction<T>(phase: string, work: () => Promise<T>): Promise<T> {
+    return this.#isOn ? this.#watch(phase, 'transaction', work) : work()
   }
 
-  async inCall<T>(phase: string, work: () => Promise<T>): Promise<T> {
-    return this.#watch(phase, 'call', work)
+  inCall<T>(phase: string, work: () => Promise<T>): Promise<T> {
+    return this.#isOn ? this.#watch(phase, 'call', work) : work()
   }
 
   /** A second connection, asked for while the phase holds one, waits for ever once the pool is exhausted. */
@@ -80,7 +80,6 @@ export class StrictMode {
   }
 
   async #watch<T>(phase: string, kind: Watched['kind'], work: () => Promise<T>): Promise<T> {
-    if (!this.#isOn) return work()
     const outer = watchedPhase.getStore()
     const watched: Watched = { by: this, outer, phase, kind, requests: [] }
     const value = await watchedPhase.run(watched, work)

@@ -63,7 +63,8 @@ export interface KeyRow {
   readonly writtenBy: string
 }
 
-const columns = (writtenBy: string): string => `
+/** The columns that `readKeyRow` reads; `k` is the key's table. The body travels as base64: half of hex's size. */
+export const KEY_COLUMNS = `
   k.id, k.scope, k.key, k.pipeline, k.version, k.definition_hash, encode(k.fingerprint, 'hex') AS fingerprint,
   k.fingerprint_version, k.input, k.state, k.recovery_point, k.status, k.stuck_reason, k.fence, k.holder,
   ${epochMs('k.lease_until')} AS lease_until_ms, k.attempts, k.retries, ${epochMs('k.run_after')} AS run_after_ms,
@@ -71,13 +72,7 @@ const columns = (writtenBy: string): string => `
   encode(k.response_body, 'base64') AS response_body, ${epochMs('k.created_at')} AS created_ms,
   ${epochMs('k.resumed_at')} AS resumed_ms,
   ${epochMs('k.updated_at')} AS updated_ms, ${epochMs('k.expires_at')} AS expires_ms,
-  ${epochMs('clock_timestamp()')} AS now_ms, ${writtenBy} AS written_by`
-
-/** The columns that `readKeyRow` reads; `k` is the key's table. The body travels as base64: half of hex's size. */
-export const KEY_COLUMNS = columns('k.xmin')
-
-/** The same of a row that this very statement inserts: a partitioned table cannot tell its xmin yet. */
-export const NEW_KEY_COLUMNS = columns('pg_current_xact_id()::xid')
+  ${epochMs('clock_timestamp()')} AS now_ms, k.xmin AS written_by`
 
 type TextRow = Readonly<Record<string, string | null>>
 

@@ -5,6 +5,7 @@ import type { Session } from '../driver/session.js'
 import { SessionPool } from '../driver/session-pool.js'
 import { initial } from './migrations/001-initial.js'
 import { operations } from './migrations/002-operations.js'
+import { leanChecks } from './migrations/003-lean-checks.js'
 import { DEFAULT_SCHEMA, type Tables, tablesIn } from './tables.js'
 
 /**
@@ -19,7 +20,7 @@ export interface MigrateOptions {
 }
 
 /** In order, never changed once released: a database remembers how many of them it has. */
-const MIGRATIONS: readonly ((tables: Tables) => string)[] = [initial, operations]
+const MIGRATIONS: readonly ((tables: Tables) => string)[] = [initial, operations, leanChecks]
 
 /** The version that this code works with. */
 export const SCHEMA_VERSION = MIGRATIONS.length

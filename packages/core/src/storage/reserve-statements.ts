@@ -1,6 +1,6 @@
 import type { StuckReason } from '../pipeline/outcome.js'
-import { KEY_COLUMNS, type KeyRow, NEW_KEY_COLUMNS, readKeyRow } from './key-row.js'
-import { boundedBy, defineStatement, msInterval, statusIs, type Store } from './statement.js'
+import { KEY_COLUMNS, type KeyRow, readKeyRow } from './key-row.js'
+import { boundedBy, defineStatement, epochMs, msInterval, statusIs, type Store } from './statement.js'
 
 /** What a fresh key is reserved with. */
 export interface NewKey {
@@ -31,7 +31,8 @@ const insertKeyStatement = defineStatement(
          CASE WHEN $10::double precision IS NULL THEN 0 ELSE 1 END
     FROM ${boundedBy('$11')} WHERE NOT EXISTS (SELECT FROM ${keys} AS seen WHERE seen.scope = $1 AND seen.key = $2)
   ON CONFLICT (scope, key) DO NOTHING
-  RETURNING ${NEW_KEY_COLUMNS}`,
+  RETURNING k.id, k.resumed_at, ${epochMs('k.lease_until')} AS lease_until_ms, ${epochMs('k.created_at')} AS created_ms,
+            ${epochMs('clock_timestamp()')} AS now_ms, pg_current_xact_id()::xid AS written_by`,
 )
 
 /** Reserves the key if it is free. Null: somebody has it. */
@@ -49,7 +50,40 @@ export async function insertKey(store: Store, key: NewKey, lockTimeoutMs: number
     key.leaseMs,
     String(lockTimeoutMs),
   ])
-  return rows[0] === undefined ? null : readKeyRow(rows[0])
+  return rows[0] === undefined ? null : newKeyRow(rows[0], key)
+}
+
+/**
+ * A fresh key's row: what was inserted is known, and need not travel back. A partitioned table cannot tell its xmin. The
+ * latest column comes back all the same, so that a schema which lacks it is noticed before anything is run.
+ */
+function newKeyRow(row: Readonly<Record<string, string | null>>, key: NewKey): KeyRow {
+  const createdMs = Number(row['created_ms'])
+  return {
+    ...key,
+    id: row['id'] ?? '',
+    fingerprint: key.fingerprint.toString('hex'),
+    stateJson: '{}',
+    recoveryPoint: 'started',
+    status: 'running',
+    stuckReason: null,
+    fence: 1,
+    leaseUntilMs: row['lease_until_ms'] == null ? null : Number(row['lease_until_ms']),
+    attempts: key.leaseMs === null ? 0 : 1,
+    retries: 0,
+    runAfterMs: null,
+    intent: null,
+    effectEpoch: 0,
+    lastError: null,
+    trail: [],
+    response: null,
+    createdMs,
+    resumedMs: null,
+    updatedMs: createdMs,
+    expiresMs: null,
+    nowMs: Number(row['now_ms']),
+    writtenBy: row['written_by'] ?? '',
+  }
 }
 
 const findKeyStatement = defineStatement(

@@ -1,4 +1,6 @@
-import { defineStatement, msInterval, type Store } from './statement.js'
+import type { Bound } from '../driver/session.js'
+import { defineStatement, msInterval } from './statement.js'
+import type { Tables } from './tables.js'
 
 export interface StagedJob {
   readonly id: string
@@ -16,6 +18,7 @@ const insertStagedJobStatement = defineStatement(
 )
 
 /** Writes a job in the phase's own transaction; the relay hands it over once that has committed. */
-export async function insertStagedJob(store: Store, job: StagedJob): Promise<void> {
-  await insertStagedJobStatement(store, [job.id, job.name, job.payloadJson, job.keyId, job.runAfterMs])
+export function insertStagedJob(tables: Tables, job: StagedJob): Bound {
+  const { id, name, payloadJson, keyId, runAfterMs } = job
+  return insertStagedJobStatement.bind(tables, [id, name, payloadJson, keyId, runAfterMs])
 }

@@ -1,0 +1,69 @@
+import type { Answer } from './contender.js'
+
+/** What every request asks for: the same ride, so that all contenders write the same bytes. */
+export const RIDE = {
+  scope: 'rider-1',
+  origin: '37.774929,-122.419416',
+  target: '37.804363,-122.271111',
+  amount: 2_000,
+}
+
+/** The job that is written with every ride. */
+export const RECEIPT_JOB = 'send_receipt'
+
+/** The application's rides, in the schema of a contender. */
+const rides = (schema: string): string => `
+CREATE TABLE "${schema}".rides (
+  id         uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  scope      text NOT NULL,
+  origin     text NOT NULL,
+  target     text NOT NULL,
+  amount     integer NOT NULL,
+  charge_id  text,
+  created_at timestamptz NOT NULL DEFAULT now()
+);`
+
+/** Jobs that a queue would take from here, as in the article. For contenders that bring no such table. */
+const jobs = (schema: string): string => `
+CREATE TABLE "${schema}".jobs (
+  id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  name       text NOT NULL,
+  payload    json NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now()
+);`
+
+/** The schema of a contender, from nothing: what an earlier run left goes, the business tables come. */
+export function businessTables(schema: string, { withJobs }: { readonly withJobs: boolean }): string {
+  return `DROP SCHEMA IF EXISTS "${schema}" CASCADE;
+CREATE SCHEMA "${schema}";${rides(schema)}${withJobs ? jobs(schema) : ''}`
+}
+
+// The business statements. No schema in them: a contender's connections have it in their search_path.
+
+/** Values: scope, origin, target, amount. Gives the ride's id. */
+export const INSERT_RIDE =
+  'INSERT INTO rides (scope, origin, target, amount) VALUES ($1, $2, $3, $4) RETURNING id'
+
+/** Values: charge, ride. */
+export const SET_CHARGE = 'UPDATE rides SET charge_id = $1 WHERE id = $2'
+
+/** Values: name, payload as JSON text. */
+export const INSERT_JOB = 'INSERT INTO jobs (name, payload) VALUES ($1, $2)'
+
+export const rideValues = (): unknown[] => [RIDE.scope, RIDE.origin, RIDE.target, RIDE.amount]
+
+export const jobValues = (ride: string): unknown[] => [RECEIPT_JOB, JSON.stringify({ ride })]
+
+/** The answer to every request that went well. */
+export const CREATED = 201
+
+/** The answer to a request whose first is still running. */
+export const CONFLICT = 409
+
+/** The answer to another request under the same key. */
+export const MISMATCH = 422
+
+export const createdAnswer = (ride: string, charge: string): Answer => ({
+  status: CREATED,
+  body: JSON.stringify({ ride, charge }),
+})

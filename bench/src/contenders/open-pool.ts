@@ -1,0 +1,26 @@
+import pg from 'pg'
+
+/** A pool whose connections find the tables of one schema. It reaches full size under load and stays so. */
+export function openPool(databaseUrl: string, schema: string, size: number): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    max: size,
+    // Contenders wait for their turn: connections that are closed meanwhile would be opened in the timed part.
+    idleTimeoutMillis: 0,
+    options: `-c search_path=${schema}`,
+  })
+  // A pool without a listener ends the process when an idle connection breaks, as at the end of a run.
+  pool.on('error', () => {})
+  return pool
+}
+
+/** Runs statements that prepare a schema, on a connection of their own. */
+export async function runSql(databaseUrl: string, text: string): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl })
+  await client.connect()
+  try {
+    await client.query(text)
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,162 @@
+import {
+  createBackground,
+  type Engine,
+  migrate,
+  type Outcome,
+  pawl as pawlOn,
+  respond,
+  retryLater,
+} from '@pawl/core'
+import type { Generated } from 'kysely'
+import pg from 'pg'
+import { businessTables, CONFLICT, CREATED, MISMATCH, RECEIPT_JOB, RIDE } from '../business.js'
+import type { Answer, Contender, ContenderOptions, Opened } from '../contender.js'
+import { openCharges, type Charges } from '../provider/charge.js'
+import { openPool, runSql } from './open-pool.js'
+
+interface Database {
+  rides: {
+    id: Generated<string>
+    scope: string
+    origin: string
+    target: string
+    amount: number
+    charge_id: string | null
+    created_at: Generated<Date>
+  }
+}
+
+const { pipeline, createEngine } = pawlOn<Database>()
+
+/** What a client sends; its scope comes from elsewhere. */
+export type RideInput = { readonly origin: string; readonly target: string; readonly amount: number }
+
+const rideInput: RideInput = { origin: RIDE.origin, target: RIDE.target, amount: RIDE.amount }
+
+/** started → ride_created → charge_created → finished */
+const createRideWith = (charges: Charges) =>
+  pipeline<RideInput>({ name: 'create-ride', version: 1 })
+    .local('ride_created', async ({ tx, input, scope }) => {
+      const ride = await tx
+        .insertInto('rides')
+        .values({ ...input, scope })
+        .returning('id')
+        .executeTakeFirstOrThrow()
+      return { ride: ride.id }
+    })
+
+    .foreign('charge_created', {
+      call: ({ input, state, idempotencyKey, signal }) =>
+        charges.charge({ amount: input.amount, ride: state.ride }, idempotencyKey, signal),
+      settle: async ({ tx, state, result }) => {
+        await tx.updateTable('rides').set({ charge_id: result.id }).where('id', '=', state.ride).execute()
+        return { charge: result.id }
+      },
+      reference: (result) => result.id,
+      onError: ({ error }) => retryLater(error),
+    })
+
+    .finish(async ({ state, stage }) => {
+      await stage(RECEIPT_JOB, { ride: state.ride })
+      return respond(CREATED, { ride: state.ride, charge: state.charge })
+    })
+
+/** An engine on a pool of its own, with the pipeline that it runs. */
+export function openEngine(schema: string, options: ContenderOptions) {
+  const pool = openPool(options.databaseUrl, schema, options.poolSize)
+  const charges = openCharges(options.providerUrl, options.providerDelayMs)
+  const createRide = createRideWith(charges)
+  const engine = createEngine({ pool, pipelines: [createRide], schema, preparedStatements: true })
+  return {
+    engine,
+    createRide,
+    async close(): Promise<void> {
+      await engine.close()
+      charges.close()
+      await pool.end()
+    },
+  }
+}
+
+/** Makes the business tables and Pawl's, in one schema. */
+export async function prepareSchema(databaseUrl: string, schema: string): Promise<void> {
+  await runSql(databaseUrl, businessTables(schema, { withJobs: false }))
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 })
+  try {
+    await migrate(pool, { schema })
+  } finally {
+    await pool.end()
+  }
+}
+
+/** The pipeline through `engine.execute`, in a schema of its own. */
+export function pawlIn(schema: string, name: string, title: string): Contender {
+  return {
+    name,
+    title,
+    prepare: (databaseUrl) => prepareSchema(databaseUrl, schema),
+    async open(options): Promise<Opened> {
+      const opened = openEngine(schema, options)
+      const { engine, createRide } = opened
+      return {
+        async request(key) {
+          return answerOf(await engine.execute(createRide, { scope: RIDE.scope, key, input: rideInput }))
+        },
+        controls: controlsOf(engine),
+        close: () => opened.close(),
+      }
+    },
+  }
+}
+
+/** The background services, for the scenarios that are about them. */
+function controlsOf(engine: Engine<Database>): NonNullable<Opened['controls']> {
+  const { reaper } = createBackground({ engine, completer: false })
+  return {
+    async startReaper() {
+      reaper?.start()
+    },
+    async stopReaper() {
+      await reaper?.stop()
+    },
+    /** Resumes all keys that are due. `concurrency` null: the default. Gives how many, and how long it took. */
+    async complete(concurrency): Promise<Completion> {
+      const options = typeof concurrency === 'number' ? { concurrency } : {}
+      const { completer } = createBackground({ engine, completer: options, reaper: false })
+      const start = performance.now()
+      let completed = 0
+      for (let found = 1; found > 0;) {
+        const counts = await completer?.runOnce()
+        found = counts?.found ?? 0
+        completed += counts?.completed ?? 0
+      }
+      return { completed, seconds: (performance.now() - start) / 1_000 }
+    },
+  }
+}
+
+/** What the completer did. */
+export interface Completion {
+  readonly completed: number
+  readonly seconds: number
+}
+
+export const pawl = pawlIn('bench_pawl', 'pawl', 'Pawl')
+
+/** As the HTTP adapter would answer, without its words. */
+function answerOf(outcome: Outcome): Answer {
+  switch (outcome.type) {
+    case 'completed':
+    case 'replayed':
+      return { status: outcome.response.status, body: outcome.response.body.toString() }
+    case 'in_flight':
+      return { status: CONFLICT, body: outcome.type }
+    case 'mismatch':
+      return { status: MISMATCH, body: outcome.type }
+    case 'retry_later':
+    case 'stuck':
+    case 'refused':
+    case 'unavailable':
+      return { status: 503, body: outcome.type }
+  }
+}

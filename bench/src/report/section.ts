@@ -1,0 +1,80 @@
+import type { RequestTraffic } from '../measure/count-traffic.js'
+import type { Sample } from '../measure/sample.js'
+import type { Rounds } from '../measure/rounds.js'
+import { joined, median, percentile, ratiosOf, type Spread, spreadOf } from '../measure/statistics.js'
+
+/** What a ratio compares: more requests per second are better, less time is better. */
+export type Compared = 'requestsPerSecond' | 'p50Ms' | 'p99Ms'
+
+/** One contender in one scenario. What was not measured there is null. */
+export interface Line {
+  readonly contender: string
+  readonly requestsPerSecond: Spread
+  readonly p50Ms: number | null
+  readonly p99Ms: number | null
+  /** Against the baseline, of what the section compares. */
+  readonly ratio: Spread | null
+  readonly errors: number
+  readonly firstError: string | null
+  readonly cpuMs: number | null
+  readonly walBytes: number | null
+  readonly commits: number | null
+  readonly statements: number | null
+  readonly roundTrips: number | null
+  /** What the medians are medians of, in the order of the rounds: lines of one section can be compared round by round. */
+  readonly perRound: Readonly<Record<Compared | 'cpuMs', readonly number[]>>
+}
+
+/** A scenario, or one size of it. */
+export interface Section {
+  /** Such as `fresh C=32`. */
+  readonly name: string
+  readonly title: string
+  /** What `requestsPerSecond` counts. */
+  readonly unit: 'requests/s' | 'keys/s'
+  readonly compared: Compared
+  readonly baseline: string | null
+  readonly lines: readonly Line[]
+  readonly notes: readonly string[]
+}
+
+/** The lines of a section, from all rounds. `traffic` is what a pass of its own has counted, by label. */
+export function linesOf(
+  rounds: Rounds<{ readonly label: string }, Sample>,
+  compared: Compared,
+  baseline: string | null,
+  traffic: ReadonlyMap<string, RequestTraffic | null> = new Map(),
+): Line[] {
+  const against = [...rounds].find(([{ label }]) => label === baseline)?.[1] ?? null
+  return [...rounds].map(([{ label }, samples]) => {
+    const all = joined(samples.map(({ latenciesMs }) => latenciesMs))
+    const perRound = {
+      requestsPerSecond: samples.map(({ requestsPerSecond }) => requestsPerSecond),
+      p50Ms: samples.map(({ p50Ms }) => p50Ms),
+      p99Ms: samples.map(({ p99Ms }) => p99Ms),
+      cpuMs: samples.map(({ cpuMs }) => cpuMs),
+    }
+    const counted = traffic.get(label) ?? null
+    return {
+      contender: label,
+      requestsPerSecond: spreadOf(perRound.requestsPerSecond),
+      p50Ms: percentile(all, 0.5),
+      p99Ms: percentile(all, 0.99),
+      ratio:
+        against === null
+          ? null
+          : ratiosOf(
+              perRound[compared],
+              against.map((sample) => sample[compared]),
+            ),
+      errors: samples.reduce((sum, { errors }) => sum + errors, 0),
+      firstError: samples.find(({ firstError }) => firstError !== null)?.firstError ?? null,
+      cpuMs: median(perRound.cpuMs),
+      walBytes: median(samples.map(({ walBytes }) => walBytes)),
+      commits: median(samples.map(({ commits }) => commits)),
+      statements: counted?.statements ?? null,
+      roundTrips: counted?.roundTrips ?? null,
+      perRound,
+    }
+  })
+}

@@ -1,0 +1,25 @@
+import { away } from './away.js'
+import { duplicates } from './duplicates.js'
+import { fresh } from './fresh.js'
+import { growth } from './growth.js'
+import { reaper } from './reaper.js'
+import { replay } from './replay.js'
+import { resume } from './resume.js'
+import type { Scenario } from './scenario.js'
+import { slowProvider } from './slow-provider.js'
+
+/** In the order in which they run. */
+export const scenarios = {
+  fresh,
+  replay,
+  duplicates,
+  'slow-provider': slowProvider,
+  away,
+  growth,
+  reaper,
+  resume,
+} satisfies Record<string, Scenario>
+
+export type ScenarioName = keyof typeof scenarios
+
+export const scenarioNames = Object.keys(scenarios) as ScenarioName[]

@@ -1,0 +1,250 @@
+import { randomUUID } from 'node:crypto'
+import { migrate, respond } from '@pawl/core'
+import { sql } from 'kysely'
+import pg from 'pg'
+import { afterAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import { PostgresProxy } from '../support/postgres-proxy.js'
+import { Provider } from '../support/provider.js'
+import { createEngine, createRideOf, createRideTables, pipeline } from '../support/rides.js'
+import { expectWholePool } from '../support/signals.js'
+import { TestDatabase } from '../support/test-database.js'
+import { expectOneWholeRide } from '../support/whole-ride.js'
+
+const database = await TestDatabase.create()
+await createRideTables(database)
+await database.rows('CREATE TABLE notes (text text)')
+afterAll(() => database.drop())
+beforeEach(async () => {
+  await database.rows('TRUNCATE notes, rides, pawl.idempotency_keys, pawl.staged_jobs, pawl.effects CASCADE')
+})
+
+const notes = async () =>
+  (await database.rows<{ text: string }>('SELECT text FROM notes')).map(({ text }) => text)
+const note = (text: string) => sql`INSERT INTO notes VALUES (${text})`
+const request = () => ({ scope: 's', key: randomUUID(), input: null })
+
+type Phase = Parameters<ReturnType<typeof pipeline<null>>['local']>[1]
+type Tx = Parameters<Phase>[0]['tx']
+
+/** A pipeline of one phase, and an engine that runs it on a pool. */
+function runnerOf(pool: pg.Pool, phase: (tx: Tx) => Promise<void>) {
+  const noted = pipeline<null>({ name: 'note', version: 1 })
+    .local('noted', ({ tx }) => phase(tx))
+    .finish(() => respond(200))
+  const engine = createEngine({ pool, pipelines: [noted], schema: database.schema })
+  return { engine, run: () => engine.execute(noted, request()) }
+}
+
+describe('where BEGIN fails, nothing of its phase is executed', () => {
+  const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED'
+
+  test.each<[string, (tx: Tx) => Promise<void>]>([
+    ['one query', async (tx) => void (await note('one').execute(tx))],
+    [
+      'queries that are made at once',
+      async (tx) => void (await Promise.all([note('one').execute(tx), note('two').execute(tx)])),
+    ],
+    [
+      'a query after one whose error was swallowed',
+      async (tx) => {
+        await note('one')
+          .execute(tx)
+          .catch(() => {})
+        await note('two').execute(tx)
+      },
+    ],
+    [
+      'a swallowed error, and nothing after it',
+      async (tx) => {
+        await note('one')
+          .execute(tx)
+          .catch(() => {})
+      },
+    ],
+    ['no query at all', async () => {}],
+  ])('%s', async (_, phase) => {
+    const proxy = await PostgresProxy.start(database.url)
+    const pool = database.pool({ connectionString: proxy.url, max: 1 })
+    const { engine, run } = runnerOf(pool, phase)
+    const garbled = proxy.garble(BEGIN, BEGIN.replace('BEGIN', 'BEGUN'))
+    expect(await run()).toMatchObject({ type: 'retry_later', reason: 'unknown_error' })
+    await garbled
+    expect(await notes()).toEqual([])
+    expect(await database.rows('SELECT recovery_point, status FROM pawl.idempotency_keys')).toEqual([
+      { recovery_point: 'started', status: 'running' },
+    ])
+    await engine.close()
+    await proxy.close()
+  })
+})
+
+test('queries that are made at once run in their order, in the one transaction', async () => {
+  const { engine, run } = runnerOf(database.pool(), async (tx) => {
+    const texts = ['a', 'b', 'c', 'd']
+    await Promise.all(texts.map((text) => note(text).execute(tx)))
+    const { rows } = await sql<{
+      ids: number
+    }>`SELECT count(DISTINCT xmin::text)::int AS ids FROM notes`.execute(tx)
+    expect(rows).toEqual([{ ids: 1 }])
+  })
+  expect((await run()).type).toBe('completed')
+  expect(await notes()).toEqual(['a', 'b', 'c', 'd'])
+  await engine.close()
+})
+
+test('several statements in one text are a phase like any other', async () => {
+  const { engine, run } = runnerOf(database.pool(), async (tx) => {
+    await sql.raw(`INSERT INTO notes VALUES ('a'); INSERT INTO notes VALUES ('b')`).execute(tx)
+  })
+  expect((await run()).type).toBe('completed')
+  expect(await notes()).toEqual(['a', 'b'])
+  await engine.close()
+})
+
+test('a savepoint as the first statement undoes what comes after it', async () => {
+  const { engine, run } = runnerOf(database.pool(), async (tx) => {
+    await sql`SAVEPOINT here`.execute(tx)
+    await expect(sql`SELECT 1 / ${0}::int`.execute(tx)).rejects.toMatchObject({ code: '22012' })
+    await sql`ROLLBACK TO SAVEPOINT here`.execute(tx)
+    await note('after').execute(tx)
+  })
+  expect((await run()).type).toBe('completed')
+  expect(await notes()).toEqual(['after'])
+  await engine.close()
+})
+
+test('a value that cannot be sent fails its query, and the connection goes on', async () => {
+  const circle: Record<string, unknown> = {}
+  circle['circle'] = circle
+  const pool = database.pool({ max: 1 })
+  const { engine, run } = runnerOf(pool, async (tx) => {
+    await sql`INSERT INTO notes VALUES (${circle})`.execute(tx)
+  })
+  expect(await run()).toMatchObject({
+    type: 'retry_later',
+    error: { message: expect.stringContaining('circular') },
+  })
+  const after = runnerOf(pool, async (tx) => void (await note('after').execute(tx)))
+  expect((await after.run()).type).toBe('completed')
+  expect(await notes()).toEqual(['after'])
+  await Promise.all([engine.close(), after.engine.close()])
+})
+
+test("a row that the application's parser cannot read fails its query, and commits nothing", async () => {
+  const UUID_OID = 2950
+  const types = {
+    getTypeParser: (oid: number) => (value: string) => {
+      if (oid === UUID_OID) throw new Error('not today')
+      return value
+    },
+  }
+  const { engine, run } = runnerOf(database.pool({ types }), async (tx) => {
+    await note('lost').execute(tx)
+    await sql`SELECT ${randomUUID()}::uuid`.execute(tx)
+  })
+  expect(await run()).toMatchObject({ type: 'retry_later', error: { message: 'not today' } })
+  expect(await notes()).toEqual([])
+  await engine.close()
+})
+
+test('a first query whose row cannot be read fails as well', async () => {
+  const types = {
+    getTypeParser: () => () => {
+      throw new Error('not today')
+    },
+  }
+  const { engine, run } = runnerOf(database.pool({ types }), async (tx) => {
+    await sql`INSERT INTO notes VALUES (${'lost'}) RETURNING text`.execute(tx)
+  })
+  expect(await run()).toMatchObject({ type: 'retry_later', error: { message: 'not today' } })
+  expect(await notes()).toEqual([])
+  await engine.close()
+})
+
+/** How many messages went out on a pool's clients. */
+function countMessages(pool: pg.Pool): () => number {
+  let messages = 0
+  pool.on('connect', (client) => {
+    const query = client.query.bind(client) as (...sent: unknown[]) => unknown
+    client.query = ((...sent: unknown[]) => {
+      messages++
+      return query(...sent)
+    }) as never
+  })
+  return () => messages
+}
+
+/** A client as `pg-native` has one: it cannot send statements together. */
+class OtherClient extends pg.Client {
+  static readonly Query = class {}
+}
+
+describe('a ride, whatever the client can do', () => {
+  test.each([
+    { how: 'as pg is', pool: {}, engine: {}, messages: 6 },
+    { how: 'switched off', pool: {}, engine: { pipelining: false }, messages: 13 },
+    { how: 'with a client that cannot', pool: { Client: OtherClient }, engine: {}, messages: 13 },
+    { how: "with pg's own pipeline mode", pool: { pipeline: true }, engine: {}, messages: 6 },
+    { how: 'with prepared statements', pool: {}, engine: { preparedStatements: true }, messages: 6 },
+    {
+      how: 'with prepared statements, one at a time',
+      pool: {},
+      engine: { preparedStatements: true, pipelining: false },
+      messages: 13,
+    },
+  ])('$how: $messages round trips', async ({ pool: poolOptions, engine: engineOptions, messages }) => {
+    const provider = new Provider(inject('providerUrl'))
+    const createRide = createRideOf(provider)
+    const application_name = `ride_${randomUUID()}`
+    const pool = database.pool({ ...poolOptions, application_name })
+    const sent = countMessages(pool)
+    const engine = createEngine({ pool, pipelines: [createRide], schema: database.schema, ...engineOptions })
+    const ride = { scope: 'rider', key: randomUUID(), input: { amount: 700 } }
+    expect(await engine.execute(createRide, ride)).toMatchObject({ type: 'completed' })
+    expect(sent()).toBe(messages)
+    expect(await engine.execute(createRide, ride)).toMatchObject({ type: 'replayed' })
+    await expectOneWholeRide(database, provider)
+    await expectWholePool(pool, database, application_name)
+    await engine.close()
+  })
+})
+
+test('a statement that was skipped is not taken for prepared', async () => {
+  const pool = database.pool({ max: 1 })
+  const engineOf = (phase: (tx: Tx) => Promise<void>) => {
+    const noted = pipeline<null>({ name: 'note', version: 1 })
+      .local('noted', ({ tx }) => phase(tx))
+      .finish(() => respond(200))
+    const engine = createEngine({
+      pool,
+      pipelines: [noted],
+      schema: database.schema,
+      preparedStatements: true,
+    })
+    return { engine, run: () => engine.execute(noted, request()) }
+  }
+  // The advance fails, since another has the key by now; the COMMIT behind it is never prepared.
+  const fenced = engineOf(async (tx) => {
+    await note('lost').execute(tx)
+    await database.rows('UPDATE pawl.idempotency_keys SET fence = fence + 1')
+  })
+  expect(await fenced.run()).toMatchObject({ type: 'in_flight', fencedOff: true })
+  const whole = engineOf(async (tx) => void (await note('kept').execute(tx)))
+  expect((await whole.run()).type).toBe('completed')
+  expect(await notes()).toEqual(['kept'])
+  await Promise.all([fenced.engine.close(), whole.engine.close()])
+})
+
+test('two schemas on one connection prepare statements of their own', async () => {
+  const second = `${database.schema}_second`
+  const once = pipeline<null>({ name: 'once', version: 1 }).finish(() => respond(200))
+  const pool = database.pool({ max: 1 })
+  await migrate(pool, { schema: second })
+  for (const schema of [database.schema, second, database.schema, second]) {
+    const engine = createEngine({ pool, pipelines: [once], schema, preparedStatements: true })
+    expect((await engine.execute(once, request())).type).toBe('completed')
+    await engine.close()
+  }
+  expect(await database.rows(`SELECT FROM ${second}.idempotency_keys`)).toHaveLength(2)
+  await database.rows(`DROP SCHEMA ${second} CASCADE`)
+})
