@@ -32,6 +32,13 @@ const commands = {
     await run(process.execPath, ['examples/rides/dist/demo/serve.js', ...args])
   },
 
+  /** Pawl against what people would use instead; see `bench/README.md` for its arguments. */
+  async bench(args) {
+    if (args.includes('--json')) tellOnStderr()
+    await prepare()
+    await run(process.execPath, ['bench/dist/main.js', ...args], { stdout: process.stdout })
+  },
+
   async check() {
     await prepare()
     await checks()

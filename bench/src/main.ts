@@ -80,7 +80,9 @@ async function runAll(stage: Stage, args: Arguments): Promise<Section[]> {
     sections.push(...(await scenarios[name].run(stage)))
     await stage.arena.provider.ask('forget', null)
   }
-  return sections
+  const measured = sections.filter(({ lines }) => lines.length > 0)
+  if (measured.length === 0) throw new Error('None of these contenders takes part in any of these scenarios.')
+  return measured
 }
 
 async function tell(report: Report, { json, chart }: Arguments): Promise<void> {

@@ -140,13 +140,13 @@ test.each([
   },
 )
 
-test('Pawl resumes what was refused through its completer, at the concurrency that is asked for', async () => {
+test('Pawl resumes all that was refused through its completer, also more than it finds at once', async () => {
   const one = await opened(pawl)
-  await refusing(() => Promise.all(Array.from({ length: 6 }, () => one.request(randomUUID()))))
+  await refusing(() => Promise.all(Array.from({ length: 120 }, () => one.request(randomUUID()))))
   const release = 'UPDATE bench_pawl.idempotency_keys SET run_after = NULL, lease_until = NULL'
   await database.observer.query(release)
-  expect(await one.controls?.['complete']?.(2)).toMatchObject({ completed: 6 })
-  expect(await count(`bench_pawl.idempotency_keys WHERE status = 'finished'`)).toBe(6)
+  expect(await one.controls?.['complete']?.(2)).toMatchObject({ completed: 120 })
+  expect(await count(`bench_pawl.idempotency_keys WHERE status = 'finished'`)).toBe(120)
 })
 
 test('the route with one SELECT answers what was put there, and nothing else', async () => {

@@ -14,6 +14,25 @@ describe('any fault anywhere', async () => {
   await kit.races({ runs: RACES })
 })
 
+describe.each([
+  { pipelining: false, preparedStatements: false },
+  { pipelining: true, preparedStatements: true },
+])('however statements are sent: %o', async (engine) => {
+  const kit = rideKit({ engine })
+  await kit.exhaustive({
+    faults: [
+      'crash',
+      'throw',
+      'connectionKilled',
+      'lostCommitAck',
+      'lostCommit',
+      'freeze',
+      'serializationFailure',
+    ],
+  })
+  await kit.races({ runs: Math.ceil(RACES / 3) })
+})
+
 describe('a second fault anywhere in the recovery from a first', async () => {
   await rideKit().exhaustive({ faults: ['crash'], depth: 2 })
 })

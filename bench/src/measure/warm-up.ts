@@ -5,7 +5,7 @@ import type { Mode } from '../scenarios/scenario.js'
 
 /** A JavaScript engine needs thousands of requests until it has compiled what there is to compile. */
 const WARM_UP: Readonly<Record<Mode, { readonly requests: number; readonly limitMs: number }>> = {
-  quick: { requests: 800, limitMs: 1_500 },
+  quick: { requests: 800, limitMs: 1_000 },
   full: { requests: 4_000, limitMs: 8_000 },
 }
 

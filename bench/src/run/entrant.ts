@@ -32,19 +32,19 @@ export class Entrant {
   }
 
   load(plan: LoadPlan): Promise<LoadResult> {
-    const { worker, handle } = this.#sender
+    const { worker, handle } = this.#sending()
     return worker.ask('load', { handle, plan })
   }
 
   /** Sends every key once. */
   async each(plan: EachPlan): Promise<void> {
-    const { worker, handle } = this.#sender
+    const { worker, handle } = this.#sending()
     await worker.ask('each', { handle, plan })
   }
 
   /** Sends requests and does not wait for them. */
   async begin(keys: readonly string[]): Promise<void> {
-    const { worker, handle } = this.#sender
+    const { worker, handle } = this.#sending()
     await worker.ask('begin', { handle, keys })
   }
 
@@ -67,5 +67,11 @@ export class Entrant {
     const { worker, handle } = this.#place
     await worker.ask('close', { handle })
     if (this.#hasSender) await this.#sender.worker.stop()
+  }
+
+  /** Whoever sends: what listens has to be awake for it. */
+  #sending(): Place {
+    this.#place.worker.thaw()
+    return this.#sender
   }
 }

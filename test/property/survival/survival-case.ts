@@ -22,6 +22,8 @@ export type Disturbance =
 export interface SurvivalCase {
   readonly plan: PipelinePlan
   readonly input: JsonValue
+  /** How statements are sent: nothing of what happens may depend on it. */
+  readonly sending: { readonly pipelining: boolean; readonly preparedStatements: boolean }
   readonly disturbance: Disturbance
 }
 
@@ -55,6 +57,7 @@ const FEW: readonly FaultName[] = [
   'leaseExpiry',
   'clockSkew',
   'dataLoss',
+  'serverCrash',
   'reaper',
   'otherVersion',
 ]
@@ -108,5 +111,9 @@ const disturbance: fc.Arbitrary<Disturbance> = fc.oneof(
 export const survivalCase: fc.Arbitrary<SurvivalCase> = fc.record({
   plan: pipelinePlan,
   input: jsonValue,
+  sending: fc.record({
+    pipelining: fc.oneof({ weight: 2, arbitrary: fc.constant(true) }, fc.constant(false)),
+    preparedStatements: fc.boolean(),
+  }),
   disturbance,
 })

@@ -65,12 +65,13 @@ export class SurvivalTrial {
     return this.#opened.close()
   }
 
-  async run({ plan, input, disturbance }: SurvivalCase): Promise<Survival> {
+  async run({ plan, input, sending, disturbance }: SurvivalCase): Promise<Survival> {
     const chances = new Chances()
     const pipeline = () =>
       buildPipeline(plan, { provider: chargesAt(this.#provider), chances, settings: SETTINGS })
     const theatre: Theatre = {
       ...this.#opened.theatre,
+      engine: { ...this.#opened.theatre.engine, ...sending },
       pipeline,
       shape: {
         name: 'random-pipeline',

@@ -22,7 +22,7 @@ export type Wanted =
   | {
       readonly by: 'request'
       readonly definition: PipelineDefinition
-      readonly key: Omit<NewKey, 'holder' | 'leaseMs'>
+      readonly key: Omit<NewKey, 'holder' | 'leaseMs' | 'durable'>
       /** Not to be run by who asks: it is left for the completer. */
       readonly leave: boolean
     }
@@ -115,7 +115,8 @@ async function askOnce(
   const askedAt = performance.now()
   if (wanted.by === 'request') {
     const leaseMs = wanted.leave ? null : env.settings.leaseMsAt(wanted.definition, 'started')
-    const fresh = await insertKey(store, { ...wanted.key, holder, leaseMs }, env.lockTimeoutMs)
+    const durable = wanted.leave || beginsWithCall(wanted.definition)
+    const fresh = await insertKey(store, { ...wanted.key, holder, leaseMs, durable }, env.lockTimeoutMs)
     if (fresh !== null && wanted.leave) return { type: 'left', row: fresh, fresh: true }
     if (fresh !== null)
       return { type: 'granted', how: 'reserved', row: fresh, definition: wanted.definition, askedAt }
@@ -156,6 +157,11 @@ async function askOnce(
     default:
       return { type: 'decided', row, decision, gaveUp: false }
   }
+}
+
+/** Then a charge would be made for a request that the database may not know of; and one that is left was promised. */
+function beginsWithCall({ phases }: PipelineDefinition): boolean {
+  return phases[0]?.kind === 'foreign'
 }
 
 /** Whether somebody is at it, or the completer will be: to take it over, or to give it up, is then its business. */

@@ -15,11 +15,16 @@ export interface NewKey {
   readonly holder: string
   /** Null: nobody runs it yet. */
   readonly leaseMs: number | null
+  /** Whether the row has to survive a crash of the server before anything else of the request has been committed. */
+  readonly durable: boolean
 }
 
 /**
  * ON CONFLICT alone would be right, but it waits for whoever has the row locked, such as a holder that froze before its
  * COMMIT, and duplicates would drain the pool. A row that can be seen needs no waiting: it is read, not inserted.
+ *
+ * A row that need not be durable is not waited for to be written to the disk. The next COMMIT of the request waits for
+ * both: a server that crashes before has lost a reservation that nothing has followed.
  */
 const insertKeyStatement = defineStatement(
   'insert_key',
@@ -29,11 +34,18 @@ const insertKeyStatement = defineStatement(
      attempts)
   SELECT $1, $2, $3, $4::integer, $5, $6::bytea, $7::smallint, $8::json, $9::uuid, clock_timestamp() + ${msInterval('$10')},
          CASE WHEN $10::double precision IS NULL THEN 0 ELSE 1 END
-    FROM ${boundedBy('$11')} WHERE NOT EXISTS (SELECT FROM ${keys} AS seen WHERE seen.scope = $1 AND seen.key = $2)
+    FROM ${boundedBy('$11')}, ${writtenOutIf('$12')}
+   WHERE NOT EXISTS (SELECT FROM ${keys} AS seen WHERE seen.scope = $1 AND seen.key = $2)
   ON CONFLICT (scope, key) DO NOTHING
   RETURNING k.id, k.resumed_at, ${epochMs('k.lease_until')} AS lease_until_ms, ${epochMs('k.created_at')} AS created_ms,
             ${epochMs('clock_timestamp()')} AS now_ms, pg_current_xact_id()::xid AS written_by`,
 )
+
+/** Sets `synchronous_commit` for the statement it stands in, like `boundedBy`. */
+function writtenOutIf(parameter: string): string {
+  return `(SELECT set_config('synchronous_commit', CASE WHEN ${parameter}::boolean
+                            THEN current_setting('synchronous_commit') ELSE 'off' END, true)) AS written_out`
+}
 
 /** Reserves the key if it is free. Null: somebody has it. */
 export async function insertKey(store: Store, key: NewKey, lockTimeoutMs: number): Promise<KeyRow | null> {
@@ -49,6 +61,7 @@ export async function insertKey(store: Store, key: NewKey, lockTimeoutMs: number
     key.holder,
     key.leaseMs,
     String(lockTimeoutMs),
+    key.durable,
   ])
   return rows[0] === undefined ? null : newKeyRow(rows[0], key)
 }

@@ -2,7 +2,7 @@ import { deadlock, serializationFailure, statementTimeout } from './conflict.js'
 import { connectionKilled, lostCommit, lostCommitAck, readOnlyFailover } from './connection.js'
 import { crash } from './crash.js'
 import type { Fault } from './fault.js'
-import { abandonment, dataLoss, disconnect, memory, otherVersion } from './others.js'
+import { abandonment, dataLoss, disconnect, memory, otherVersion, serverCrash } from './others.js'
 import {
   provider429,
   provider5xx,
@@ -34,6 +34,7 @@ export const FAULTS = {
   slowProvider: [slowProvider],
   disconnect: [disconnect, abandonment],
   clockSkew: [clockSkew],
+  serverCrash: [serverCrash],
   dataLoss: [dataLoss],
   reaper: [reaper],
   otherVersion: [otherVersion],

@@ -3,7 +3,7 @@ import { reviseDefinition } from '@pawl/core/internal'
 import { isOver } from '../case/is-over.js'
 import { visit } from '../cast/visit.js'
 import { BYSTANDER } from '../history.js'
-import { type Fault, isBoundary, isInPhase } from './fault.js'
+import { type Fault, isBoundary, isInPhase, type Strike } from './fault.js'
 
 /** The process dies, and no client comes back: the completer has to finish. */
 export const abandonment: Fault = {
@@ -45,18 +45,33 @@ export const dataLoss: Fault = {
     points.includes(phase) &&
     phase !== 'finished' &&
     foreign.every(({ guarantee }) => guarantee === 'keyed'),
-  async strike({ scene, actor, fired, cleanUp }) {
-    cleanUp(async () => {
-      await actor.leave()
-      await scene.theatre.database.loseCommitsSince(scene.mark)
-      scene.forgetTold()
-      await scene.note('database', 'fails over to a server without the last commits')
-      fired()
-    })
-    await scene.note(actor.name, 'dies')
-    actor.die()
-    await new Promise<never>(() => {})
-  },
+  strike: (strike) => loseCommits(strike, 'fails over to a server without the last commits'),
+}
+
+/**
+ * The server crashes before it has written the reservation to its disk, which nobody waits for where a transaction comes
+ * next: the request is one that nobody has heard of.
+ */
+export const serverCrash: Fault = {
+  id: 'serverCrash',
+  title: 'crash of process and server, which loses the reservation',
+  appliesTo: ({ text }, { points: [, first], foreign }) =>
+    foreign[0]?.phase !== first &&
+    (text === 'reserve/insert_key#1:after' || text === `${first}/commit#1:before`),
+  strike: (strike) => loseCommits(strike, 'crashes, and has not written the reservation to its disk'),
+}
+
+async function loseCommits({ scene, actor, fired, cleanUp }: Strike, how: string): Promise<never> {
+  cleanUp(async () => {
+    await actor.leave()
+    await scene.theatre.database.loseCommitsSince(scene.mark)
+    scene.forgetTold()
+    await scene.note('database', how)
+    fired()
+  })
+  await scene.note(actor.name, 'dies')
+  actor.die()
+  return new Promise<never>(() => {})
 }
 
 /**

@@ -1,0 +1,79 @@
+import { randomUUID } from 'node:crypto'
+import { respond } from '@pawl/core'
+import { afterAll, beforeEach, expect, test } from 'vitest'
+import { createEngine, pipeline } from '../support/rides.js'
+import { TestDatabase } from '../support/test-database.js'
+
+const database = await TestDatabase.create()
+afterAll(() => database.drop())
+
+// How each write of a key is committed, as the transaction itself sees it at its end.
+await database.rows('CREATE TABLE pawl.written (how text, point text, seq serial)')
+await database.rows(
+  `CREATE FUNCTION pawl.write_down() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+     INSERT INTO pawl.written (how, point) VALUES (current_setting('synchronous_commit'), NEW.recovery_point);
+     RETURN NULL;
+   END $$`,
+)
+await database.rows(
+  `CREATE CONSTRAINT TRIGGER written AFTER INSERT OR UPDATE ON pawl.idempotency_keys
+     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pawl.write_down()`,
+)
+beforeEach(() => database.rows('TRUNCATE pawl.written'))
+
+const request = () => ({ scope: 's', key: randomUUID(), input: null })
+const written = async () =>
+  (
+    await database.rows<{ how: string; point: string }>('SELECT how, point FROM pawl.written ORDER BY seq')
+  ).map(({ how, point }) => `${point} ${how}`)
+
+const local = pipeline<null>({ name: 'local', version: 1 })
+  .local('noted', () => ({}))
+  .foreign('called', { call: () => null })
+  .finish(() => respond(200))
+const foreign = pipeline<null>({ name: 'foreign', version: 1 })
+  .foreign('called', { call: () => null })
+  .finish(() => respond(200))
+
+const start = (options = '') =>
+  createEngine({
+    pool: database.pool({ options: `-c search_path=${database.businessSchema} ${options}` }),
+    pipelines: [local, foreign],
+    schema: database.schema,
+  })
+
+test('only a reservation that a COMMIT follows before anything else is not waited for', async () => {
+  const engine = start()
+  expect((await engine.execute(local, request())).type).toBe('completed')
+  expect(await written()).toEqual(['started off', 'noted on', 'called on', 'finished on'])
+  await engine.close()
+})
+
+test('one that a call follows is durable before it', async () => {
+  const engine = start()
+  expect((await engine.execute(foreign, request())).type).toBe('completed')
+  expect(await written()).toEqual(['started on', 'called on', 'finished on'])
+  await engine.close()
+})
+
+test('one that was promised to be run is durable', async () => {
+  const engine = start()
+  await engine.enqueue(local, request())
+  expect(await written()).toEqual(['started on'])
+  await engine.close()
+})
+
+test("a durable one is as durable as the database's own setting asks for", async () => {
+  const engine = start('-c synchronous_commit=local')
+  expect((await engine.execute(foreign, request())).type).toBe('completed')
+  expect(await written()).toEqual(['started local', 'called local', 'finished local'])
+  await engine.close()
+})
+
+test('nothing of it stays with the connection', async () => {
+  const pool = database.pool({ max: 1 })
+  const engine = createEngine({ pool, pipelines: [local], schema: database.schema })
+  await engine.execute(local, request())
+  expect((await pool.query('SHOW synchronous_commit')).rows).toEqual([{ synchronous_commit: 'on' }])
+  await engine.close()
+})
