@@ -102,6 +102,20 @@ describe('what is shown is run', () => {
     expect(kit.casesRun).toBe(Number(cases) + 5)
   })
 
+  test('statements that are sent one by one have positions in between', async () => {
+    const [, positions] = /then passes (\d+) positions/.exec(section('What runs')) ?? []
+    const kit = await runTest(
+      'Five lines',
+      ['provider, request })', 'provider, request, engine: { pipelining: false } })'],
+      ["'crash', 'throw', 'lostCommitAck', 'providerTimeout'], depth: 2", "'crash']"],
+      ['runs: 200', 'runs: 1'],
+    )
+    expect(kit.coverage()).toMatch(new RegExp(`crash +${positions} +${positions}`))
+    const between = [...section('What runs').matchAll(/`(ride_created\/\w+#1:after)`/g)].map(([, at]) => at)
+    expect(between).toHaveLength(2)
+    for (const at of between) await kit.replay(`crash@${at}`)
+  })
+
   test("Stripe's SDK at the fake provider", async () => {
     const kit = await runTest('The provider', ["'crash', ", ''])
     expect(kit.coverage()).toMatch(/providerDisconnect\.after +1 +1/)
@@ -109,7 +123,13 @@ describe('what is shown is run', () => {
 
   test('tables by prepare', async () => {
     const kit = await runTest('The tables', ['prepare, // and no pool', 'prepare, pool, //'])
-    expect(kit.coverage()).toMatch(/crash +28 +28/)
+    expect(kit.coverage()).toMatch(/crash +21 +21/)
+  })
+
+  test('serverCrash, which every sound request survives', async () => {
+    const faults = "faults: ['crash', 'throw', 'lostCommitAck', 'providerTimeout'], depth: 2"
+    const kit = await runTest('Five lines', [faults, "faults: ['serverCrash']"], ['runs: 200', 'runs: 1'])
+    expect(kit.coverage()).toMatch(/serverCrash +2 +2/)
   })
 
   test('dataLoss, which a request that follows from its input survives', async () => {

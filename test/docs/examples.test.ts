@@ -3,12 +3,13 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { join } from 'node:path'
 import { randomUUID } from 'node:crypto'
-import type { Engine, Pipeline } from '@pawl/core'
+import { type Engine, type Pipeline, respond } from '@pawl/core'
+import { sql } from 'kysely'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest'
 import { engineThatDiesAt } from '../support/crash.js'
 import { Provider } from '../support/provider.js'
-import { createEngine, createRideTables, type Database } from '../support/rides.js'
+import { createEngine, createRideTables, type Database, pipeline } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -131,6 +132,34 @@ test("the README's pipeline is about 30 lines, runs, and replays", async () => {
     throw new Error(`${first.type}, ${second.type}`)
   expect(second.response).toEqual(first.response)
   expect(await payments.ledger()).toHaveLength(1)
+  await engine.close()
+  await database.drop()
+})
+
+test('docs/guide.md names every option of the engine', async () => {
+  const source = await readFile(join(ROOT, 'packages/core/src/runner/engine-options.ts'), 'utf8')
+  const [, list = ''] = /^const OPTION_NAMES = \[(.*?)\]/ms.exec(source) ?? []
+  const options = [...list.matchAll(/'(\w+)'/g)].map(([, option = '']) => option)
+  expect(options).toContain('pipelining')
+  const [, settings = ''] = (await readFile(join(ROOT, 'docs/guide.md'), 'utf8')).split('\n## Settings\n')
+  expect(options.filter((option) => !new RegExp(`\\b${option}\\b`).test(settings))).toEqual([])
+})
+
+test('a job is written as docs/guide.md says: not before its phase has returned, and whatever is rolled back in it', async () => {
+  const database = await TestDatabase.create()
+  let seen: unknown
+  const staging = pipeline<null>({ name: 'staging', version: 1 }).finish(async ({ tx, stage }) => {
+    await sql`SAVEPOINT mine`.execute(tx)
+    await stage('send_receipt', {})
+    seen = (await sql`SELECT FROM ${sql.table(`${database.schema}.staged_jobs`)}`.execute(tx)).rows
+    await sql`ROLLBACK TO SAVEPOINT mine`.execute(tx)
+    return respond(200)
+  })
+  const engine = createEngine({ pool: database.pool(), pipelines: [staging], schema: database.schema })
+  const outcome = await engine.execute(staging, { scope: 's', key: 'k', input: null })
+  expect(outcome.type).toBe('completed')
+  expect(seen).toEqual([])
+  expect(await database.rows('SELECT name FROM pawl.staged_jobs')).toEqual([{ name: 'send_receipt' }])
   await engine.close()
   await database.drop()
 })

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { EventEmitter } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,6 +14,7 @@ import { SettingsBook } from '../../packages/core/src/pipeline/settings-book.js'
 import { nextStep } from '../../packages/core/src/runner/next-step.js'
 import { EXPECTED_INDEXES } from '../../packages/core/src/storage/doctor-statements.js'
 import type { Intent, KeyRow } from '../../packages/core/src/storage/key-row.js'
+import { SCHEMA_VERSION } from '../../packages/core/src/storage/migrate.js'
 import { buryJobs } from '../cli/filled-database.js'
 import { type End, pawl, pawlOn } from '../cli/pawl.js'
 import { dieAt } from '../support/die-at.js'
@@ -300,6 +302,34 @@ function sqlIn(heading: string): string {
   if (sql === undefined) throw new Error(`the page has no SQL under '${heading}'`)
   return sql
 }
+
+test('every version of the tables is listed', () => {
+  const section = page.split('\n## What to run\n')[1]?.split('\n## ')[0] ?? ''
+  const versions = [...section.matchAll(/^\| (\d+) +\|/gm)].map(([, version]) => Number(version))
+  expect(versions).toEqual(Array.from({ length: SCHEMA_VERSION }, (_, index) => index + 1))
+})
+
+test('what the server logs when a holder is fenced off is on the page', async () => {
+  const database = await TestDatabase.create()
+  onTestFinished(() => database.drop())
+  const refused: { code: string; message: string }[] = []
+  const pool = database.pool()
+  pool.on('connect', (client) => {
+    const { connection } = client as unknown as { connection: EventEmitter }
+    connection.on('errorMessage', ({ code, message }) => void refused.push({ code, message }))
+  })
+  const overtaken = pipeline<null>({ name: 'overtaken', version: 1 })
+    .local('late', () => database.rows('UPDATE pawl.idempotency_keys SET fence = fence + 1').then(() => ({})))
+    .finish(() => respond(200))
+  const engine = createEngine({ pool, schema: database.schema, pipelines: [overtaken] })
+  const outcome = await engine.execute(overtaken, { scope: SCOPE, key: 'k', input: null })
+  expect(outcome).toMatchObject({ type: 'in_flight', fencedOff: true })
+  const [error] = refused
+  expect(refused).toHaveLength(1)
+  expect(page).toContain(`\nERROR:  ${error?.message}\n`)
+  expect(page).toContain(`Its SQLSTATE is ${error?.code}.`)
+  await engine.close()
+})
 
 test('the numbers worth a graph are what pawl status tells', async () => {
   const database = await TestDatabase.create()

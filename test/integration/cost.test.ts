@@ -105,6 +105,29 @@ describe('statements, round trips and commits', () => {
     expect(cost).toEqual({ statements: ['insert_key', 'find_key'], roundTrips: 2, commits: 2 })
   })
 
+  test('where most keys are known, they are looked for first: a replay is 1 statement, a new request 1 more', async () => {
+    const trial = new RideTrial(database)
+    const passed: string[] = []
+    const engine = createProbedEngine<Database>(trial.options(), ({ phase, step, when }) => {
+      if (phase === 'reserve' && when === 'before') passed.push(step)
+    })
+    const statements = async (request: Promise<Outcome>) => {
+      passed.length = 0
+      return [(await request).type, ...passed]
+    }
+    const fresh = (key: string) =>
+      engine.execute(trial.pipeline, { scope: trial.scope, key, input: { amount: 300 } })
+    expect(await statements(trial.execute(engine))).toEqual(['completed', 'insert_key'])
+    for (let replays = 0; replays < 11; replays++)
+      expect(await statements(trial.execute(engine))).toEqual(['replayed', 'insert_key', 'find_key'])
+    expect(await statements(trial.execute(engine))).toEqual(['replayed', 'find_key'])
+    // One that is new is no worse off than one that was there, and is soon the rule again.
+    expect(await statements(fresh('one'))).toEqual(['completed', 'find_key', 'insert_key'])
+    await fresh('two')
+    expect(await statements(fresh('three'))).toEqual(['completed', 'insert_key'])
+    await engine.close()
+  })
+
   test('a duplicate of a running request: 2 statements', async () => {
     const trial = new RideTrial(database)
     await trial.dieAt('charge_created/call#1:before')

@@ -13,7 +13,7 @@ const BASELINE = 'hand-written'
 
 const CONTENDERS: Readonly<Record<Mode, readonly ContenderName[]>> = {
   // openworkflow takes more than a second for a request, and so does everything about it.
-  quick: ['pawl', 'pawl-fastify', 'hand-written', 'original', 'no-idempotency', 'dbos'],
+  quick: ['pawl', 'pawl-fastify', 'hand-written', 'no-idempotency', 'dbos'],
   full: ['pawl', 'pawl-fastify', 'hand-written', 'original', 'no-idempotency', 'dbos', 'openworkflow'],
 }
 

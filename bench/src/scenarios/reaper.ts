@@ -16,7 +16,7 @@ const CLIENTS = 32
 /** `expired`: more than the reaper deletes in all rounds. By default it deletes 500, pauses for 50 ms, and so on. */
 const PLANS: Readonly<Record<Mode, { expired: number; rounds: number; leadInMs: number; windowMs: number }>> =
   {
-    quick: { expired: 40_000, rounds: 3, leadInMs: 200, windowMs: 800 },
+    quick: { expired: 30_000, rounds: 3, leadInMs: 150, windowMs: 600 },
     full: { expired: 200_000, rounds: 7, leadInMs: 400, windowMs: 2_000 },
   }
 

@@ -19,7 +19,7 @@ const OVER_HTTP = ['pawl-fastify', 'select-route'] as const satisfies readonly C
 const CLIENTS = 32
 
 const PLANS: Readonly<Record<Mode, { rounds: number; leadInMs: number; windowMs: number; keys: number }>> = {
-  quick: { rounds: 3, leadInMs: 200, windowMs: 500, keys: 200 },
+  quick: { rounds: 3, leadInMs: 100, windowMs: 400, keys: 100 },
   full: { rounds: 7, leadInMs: 300, windowMs: 1_000, keys: 500 },
 }
 

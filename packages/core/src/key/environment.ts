@@ -3,6 +3,7 @@ import type { SessionPool } from '../driver/session-pool.js'
 import type { Registry } from '../pipeline/registry.js'
 import type { SettingsBook } from '../pipeline/settings-book.js'
 import type { Tables } from '../storage/tables.js'
+import type { LookFirst } from './look-first.js'
 
 /**
  * Size caps in bytes. The row is rewritten at every phase, so it has to stay small.
@@ -31,4 +32,5 @@ export interface Environment {
   /** For the framework's statements that run outside a phase's transaction. */
   readonly lockTimeoutMs: number
   readonly probe: Probe | null
+  readonly lookFirst: LookFirst
 }

@@ -113,15 +113,22 @@ async function askOnce(
   holder: string,
 ): Promise<Reservation | 'moved'> {
   const askedAt = performance.now()
+  const { lookFirst } = env
+  let row: KeyRow | null = null
   if (wanted.by === 'request') {
-    const leaseMs = wanted.leave ? null : env.settings.leaseMsAt(wanted.definition, 'started')
-    const durable = wanted.leave || beginsWithCall(wanted.definition)
-    const fresh = await insertKey(store, { ...wanted.key, holder, leaseMs, durable }, env.lockTimeoutMs)
-    if (fresh !== null && wanted.leave) return { type: 'left', row: fresh, fresh: true }
-    if (fresh !== null)
-      return { type: 'granted', how: 'reserved', row: fresh, definition: wanted.definition, askedAt }
+    if (lookFirst.pays) row = await read(store, wanted)
+    if (row !== null) lookFirst.learn(true)
+    else {
+      const leaseMs = wanted.leave ? null : env.settings.leaseMsAt(wanted.definition, 'started')
+      const durable = wanted.leave || beginsWithCall(wanted.definition)
+      const fresh = await insertKey(store, { ...wanted.key, holder, leaseMs, durable }, env.lockTimeoutMs)
+      lookFirst.learn(fresh === null)
+      if (fresh !== null && wanted.leave) return { type: 'left', row: fresh, fresh: true }
+      if (fresh !== null)
+        return { type: 'granted', how: 'reserved', row: fresh, definition: wanted.definition, askedAt }
+    }
   }
-  const row = await read(store, wanted)
+  row ??= await read(store, wanted)
   if (row === null) return wanted.by === 'request' ? 'moved' : { type: 'gone' }
 
   const decision = decideReservation(row, asking(wanted, holder), env.registry, env.settings)

@@ -6,7 +6,8 @@ import type { PhaseSettings } from './settings.js'
 export type MaybePromise<T> = T | Promise<T>
 
 /**
- * Hands a job over in the phase's own transaction: it exists exactly when the phase committed. Gives its id.
+ * Hands a job over in the phase's own transaction: it exists exactly when the phase committed. Gives its id. Without a
+ * stager, its row is written once the phase has returned: queries of the phase do not see it.
  *
  * @example
  * await stage('send_receipt', { rideId: state.rideId })

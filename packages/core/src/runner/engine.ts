@@ -7,6 +7,7 @@ import { checkKnownOptions, checkWholeNumber, invalidOption, type OptionOwner } 
 import { KyselyFactory } from '../driver/kysely-driver.js'
 import type { Probe } from '../driver/probe.js'
 import { SessionPool } from '../driver/session-pool.js'
+import { LookFirst } from '../key/look-first.js'
 import { PawlError } from '../errors.js'
 import { isUuid } from '../is-uuid.js'
 import { checkRequest } from '../key/check-request.js'
@@ -107,7 +108,18 @@ export class RunningEngine<DB> implements Engine<DB> {
     const statementDeadlineMs = statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS
     const ofSessions = { statementDeadlineMs, pipelining, preparedStatements, probe }
     const sessions = new SessionPool(pool, { ...ofSessions, acquireTimeoutMs })
-    const env: Environment = { sessions, tables, registry, settings, caps, namespace, lockTimeoutMs, probe }
+    const lookFirst = new LookFirst()
+    const env: Environment = {
+      sessions,
+      tables,
+      registry,
+      settings,
+      caps,
+      namespace,
+      lockTimeoutMs,
+      probe,
+      lookFirst,
+    }
     const strict = new StrictMode(checked.strict)
     const kysely = new KyselyFactory(sessions, options.plugins ?? [], strict.refuseNestedCheckout)
     const keeper = new LeaseKeeper(pool, tables, ofSessions)

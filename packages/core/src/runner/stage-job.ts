@@ -39,7 +39,10 @@ export function stageIn(run: Run, staged: Bound[], transaction: PhaseTransaction
   }
 }
 
-/** Before it is written: what the table refuses dooms the transaction, with an error that names no job. */
+/**
+ * Before it is written: what PostgreSQL refuses would fail the whole phase, with an error that names no job; and the
+ * table takes a name of any length.
+ */
 function checkStaged(phase: string, name: unknown, options: { readonly runAfterMs?: number }): void {
   const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: `phase '${phase}', stage` }
   if (typeof name !== 'string' || name === '' || name.length > MAX_JOB_NAME_LENGTH || !isStorable(name))
