@@ -30,6 +30,8 @@ export class LeaseKeeper {
   readonly #options: SessionOptions
   readonly #entries = new Set<Entry>()
   #timer: NodeJS.Timeout | null = null
+  /** When the timer fires, on the monotonic clock; never, while there is none. */
+  #wakesAt = Infinity
   #round: Promise<void> | null = null
   #session: Session | null = null
   #halted = false
@@ -50,12 +52,13 @@ export class LeaseKeeper {
       lost: false,
     }
     this.#entries.add(entry)
-    this.#schedule()
+    if (entry.dueAt < this.#wakesAt) this.#schedule()
     return {
       stop: async () => {
         this.#entries.delete(entry)
         await this.#round
-        this.#schedule()
+        // Otherwise the timer is early at most: it is not worth looking at all entries each time that a call ends.
+        if (this.#entries.size === 0) this.#schedule()
         return entry.lost ? 'lost' : 'kept'
       },
     }
@@ -72,6 +75,7 @@ export class LeaseKeeper {
   #schedule(): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
+    this.#wakesAt = Infinity
     if (this.#round !== null) return
     // After a halt as well: a connection may have come in the meantime, and would be left behind.
     if (this.#entries.size === 0 || this.#halted) {
@@ -79,8 +83,20 @@ export class LeaseKeeper {
       this.#session = null
       return
     }
-    const earliest = Math.min(...[...this.#entries].map((entry) => entry.dueAt))
-    this.#timer = setTimeout(() => this.#startRound(), Math.max(0, earliest - performance.now()))
+    this.#wakesAt = this.#earliest()
+    this.#timer = setTimeout(() => this.#onTimer(), Math.max(0, this.#wakesAt - performance.now()))
+  }
+
+  #earliest(): number {
+    let earliest = Infinity
+    for (const { dueAt } of this.#entries) earliest = Math.min(earliest, dueAt)
+    return earliest
+  }
+
+  #onTimer(): void {
+    // What it was set for may have ended meanwhile. Timers fire up to a millisecond early.
+    if (this.#earliest() > this.#wakesAt) this.#schedule()
+    else this.#startRound()
   }
 
   #startRound(): void {

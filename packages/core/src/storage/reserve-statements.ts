@@ -73,14 +73,21 @@ export async function insertKey(store: Store, key: NewKey, lockTimeoutMs: number
 function newKeyRow(row: Readonly<Record<string, string | null>>, key: NewKey): KeyRow {
   const createdMs = Number(row['created_ms'])
   return {
-    ...key,
     id: row['id'] ?? '',
+    scope: key.scope,
+    key: key.key,
+    pipeline: key.pipeline,
+    version: key.version,
+    definitionHash: key.definitionHash,
     fingerprint: key.fingerprint.toString('hex'),
+    fingerprintVersion: key.fingerprintVersion,
+    inputJson: key.inputJson,
     stateJson: '{}',
     recoveryPoint: 'started',
     status: 'running',
     stuckReason: null,
     fence: 1,
+    holder: key.holder,
     leaseUntilMs: row['lease_until_ms'] == null ? null : Number(row['lease_until_ms']),
     attempts: key.leaseMs === null ? 0 : 1,
     retries: 0,
