@@ -341,10 +341,10 @@ describe('dropping a day', () => {
   })
 
   test.each([
-    ['running', `status = 'running', recovery_point = 'started', response_status = NULL`],
+    ['running', `status = 'running', recovery_point = 'started', response_body = NULL`],
     [
       'stuck',
-      `status = 'stuck', stuck_reason = 'abandoned', recovery_point = 'started', response_status = NULL`,
+      `status = 'stuck', stuck_reason = 'abandoned', recovery_point = 'started', response_body = NULL`,
     ],
     ['not yet expired', `expires_at = clock_timestamp() + interval '1 minute'`],
   ])('is refused while a key of it is %s', async (condition, change) => {
@@ -493,7 +493,7 @@ describe('dropping old days', () => {
   test('one that is refused becomes a warning, the others go, and it is tried again', async () => {
     const days = await oldDays(2021)
     await database.rows(
-      `UPDATE pawl.idempotency_keys SET status = 'stuck', stuck_reason = 'abandoned', recovery_point = 'started', response_status = NULL
+      `UPDATE pawl.idempotency_keys SET status = 'stuck', stuck_reason = 'abandoned', recovery_point = 'started', response_body = NULL
         WHERE scope = 'day 2021-03-02'`,
     )
     expect(await dropUpTo('2021-03-03')).toEqual([

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { respond } from '@pawl/core'
+import { createProbedEngine } from '@pawl/core/internal'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import { createEngine, pipeline } from '../support/rides.js'
+import { engineWithStops } from '../support/stops.js'
 import { TestDatabase } from '../support/test-database.js'
 
 const database = await TestDatabase.create()
@@ -35,12 +37,12 @@ const foreign = pipeline<null>({ name: 'foreign', version: 1 })
   .foreign('called', { call: () => null })
   .finish(() => respond(200))
 
-const start = (options = '') =>
-  createEngine({
-    pool: database.pool({ options: `-c search_path=${database.businessSchema} ${options}` }),
-    pipelines: [local, foreign],
-    schema: database.schema,
-  })
+const optionsOn = (options = '') => ({
+  pool: database.pool({ options: `-c search_path=${database.businessSchema} ${options}` }),
+  pipelines: [local, foreign],
+  schema: database.schema,
+})
+const start = (options = '') => createEngine(optionsOn(options))
 
 test('only a reservation that a COMMIT follows before anything else is not waited for', async () => {
   const engine = start()
@@ -61,6 +63,27 @@ test('one that was promised to be run is durable', async () => {
   await engine.enqueue(local, request())
   expect(await written()).toEqual(['started on'])
   await engine.close()
+})
+
+test('one that another has made is written out before it is promised', async () => {
+  const stops = engineWithStops(optionsOn(), 'noted/begin#1:before')
+  const asked = request()
+  const running = stops.engine.execute(local, asked)
+  await stops.stops[0].reached
+  const steps: string[] = []
+  const engine = createProbedEngine(
+    optionsOn(),
+    ({ step, when }) => void (when === 'after' && steps.push(step)),
+  )
+  const [before] = await database.rows<{ lsn: string }>('SELECT pg_current_wal_insert_lsn() AS lsn')
+  expect(await engine.enqueue(local, asked)).toMatchObject({ type: 'enqueued' })
+  expect(steps).toEqual(['insert_key', 'find_key', 'write_out'])
+  expect(
+    await database.rows('SELECT pg_current_wal_flush_lsn() >= $1::pg_lsn AS written', [before?.lsn]),
+  ).toEqual([{ written: true }])
+  stops.stops[0].go()
+  expect((await running).type).toBe('completed')
+  await Promise.all([engine.close(), stops.engine.close()])
 })
 
 test("a durable one is as durable as the database's own setting asks for", async () => {

@@ -165,7 +165,7 @@ describe('between finding the keys of a batch and deleting them', () => {
     const { reaper } = countedReaper(database, {}, {}, async (step) => {
       if (step !== 'find_expired_keys') return
       await database.rows(
-        `UPDATE pawl.idempotency_keys SET status = 'running', recovery_point = 'started', response_status = NULL
+        `UPDATE pawl.idempotency_keys SET status = 'running', recovery_point = 'started', response_status = NULL, response_body = NULL
           WHERE id = $1`,
         [running],
       )
@@ -198,7 +198,7 @@ describe('between finding the keys of a batch and deleting them', () => {
         if (step !== 'put_off_keys') return
         tried++
         await database.rows(
-          `UPDATE pawl.idempotency_keys SET status = 'running', recovery_point = 'started', response_status = NULL
+          `UPDATE pawl.idempotency_keys SET status = 'running', recovery_point = 'started', response_status = NULL, response_body = NULL
           WHERE id = $1`,
           [running],
         )

@@ -60,7 +60,7 @@ describe('what is deleted', () => {
     await person.query('BEGIN')
     await person.query(
       `UPDATE ${database.schema}.idempotency_keys SET status = 'running', recovery_point = 'started',
-              response_status = NULL WHERE id = $1`,
+              response_status = NULL, response_body = NULL WHERE id = $1`,
       [changed],
     )
     const { reaper } = countedReaper(database)

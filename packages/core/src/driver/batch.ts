@@ -49,7 +49,7 @@ export interface Connection {
 type QueryClass = new (config: object) => ProtocolQuery
 
 /** A client that a batch can be sent on. */
-export interface BatchingClient {
+interface BatchingClient {
   readonly binary?: boolean
   query(batch: unknown): unknown
   getTypeParser(oid: number, format?: never): unknown
@@ -118,7 +118,7 @@ function sendWith(Batch: BatchClass): SendBatch {
       const batch = new Batch(members)
       batch.callback = (error) => {
         if (error == null) resolve(results)
-        else reject(error as Error)
+        else reject(error)
       }
       client.query(batch)
     })

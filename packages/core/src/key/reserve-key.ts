@@ -12,6 +12,7 @@ import {
   insertKey,
   type NewKey,
   takeOverKey,
+  writeOut,
 } from '../storage/reserve-statements.js'
 import type { Store } from '../storage/statement.js'
 import { type Asking, type Decision, decideReservation } from './decide-reservation.js'
@@ -133,8 +134,10 @@ async function askOnce(
 
   const decision = decideReservation(row, asking(wanted, holder), env.registry, env.settings)
   if (wanted.by !== 'id' && wanted.leave && isUnfinished(decision)) {
+    const fresh = row.holder === holder
+    if (!fresh && mayNotBeWrittenOut(row)) await writeOut(store)
     // The answer to our own insert may have been lost.
-    return { type: 'left', row, fresh: row.holder === holder }
+    return { type: 'left', row, fresh }
   }
   switch (decision.type) {
     case 'take_over': {
@@ -169,6 +172,11 @@ async function askOnce(
 /** Then a charge would be made for a request that the database may not know of; and one that is left was promised. */
 function beginsWithCall({ phases }: PipelineDefinition): boolean {
   return phases[0]?.kind === 'foreign'
+}
+
+/** Whether it is a reservation that its holder did not wait for. Who leaves it is promised that it will be run. */
+function mayNotBeWrittenOut({ recoveryPoint, fence, attempts }: KeyRow): boolean {
+  return recoveryPoint === 'started' && fence === 1 && attempts > 0
 }
 
 /** Whether somebody is at it, or the completer will be: to take it over, or to give it up, is then its business. */

@@ -106,6 +106,16 @@ function newKeyRow(row: Readonly<Record<string, string | null>>, key: NewKey): K
   }
 }
 
+const writeOutStatement = defineStatement(
+  'write_out',
+  () => `SELECT pg_logical_emit_message(true, 'pawl', '')`,
+)
+
+/** Comes back once all that was committed before is on the disk, however it was committed. */
+export async function writeOut(store: Store): Promise<void> {
+  await writeOutStatement(store, [])
+}
+
 const findKeyStatement = defineStatement(
   'find_key',
   ({ keys }) => `SELECT ${KEY_COLUMNS} FROM ${keys} AS k WHERE k.scope = $1 AND k.key = $2`,

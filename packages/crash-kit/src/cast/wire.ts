@@ -78,11 +78,11 @@ export function clientOn(wire: Wire): typeof pg.Client {
         armed,
         () =>
           new Promise((resolve, reject) => {
-            batch.callback = (error, result) => (error == null ? resolve(result) : reject(error as Error))
+            batch.callback = (error, result) => (error == null ? resolve(result) : reject(error))
             this.#send(batch)
           }),
       )
-      void sent.then((result) => callback(null, result), callback)
+      void this.#answer(sent, callback)
       return batch
     }) as pg.Client['query']
 
@@ -96,6 +96,17 @@ export function clientOn(wire: Wire): typeof pg.Client {
         wire.refused(error)
         throw error
       }
+    }
+
+    async #answer(sent: Promise<unknown>, callback: Callback): Promise<void> {
+      let result: unknown
+      try {
+        result = await sent
+      } catch (error) {
+        callback(error)
+        return
+      }
+      callback(null, result)
     }
 
     #lose(armed: Armed): Error {

@@ -61,6 +61,7 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
   // Getting, keeping and giving back a key.
   ...at('reserve', {
     insert_key: 'the key was reserved',
+    write_out: 'the reservation was on the disk',
     find_key: 'the key was looked up',
     find_key_by_id: 'the key was looked up by its id',
     take_over_key: 'the key was taken over',
