@@ -13,7 +13,7 @@ export const TRANSACTION_VARIANTS = [
         file: TRANSACTION,
         from: 'return await commit(run, work, session, returned, [...staged, ...last, COMMIT])',
         to: `if (!session.forgetBegin()) await session.run(COMMIT.statement)
-    session.beginWithNext(beginBy(settings))
+    session.beginWithNext(beginBy(settings), settings.idleTimeoutMs)
     return await commit(run, work, session, returned, [...staged, ...last, COMMIT])`,
       },
     ],

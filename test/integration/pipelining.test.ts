@@ -248,3 +248,102 @@ test('two schemas on one connection prepare statements of their own', async () =
   expect(await database.rows(`SELECT FROM ${second}.idempotency_keys`)).toHaveLength(2)
   await database.rows(`DROP SCHEMA ${second} CASCADE`)
 })
+
+test('a phase that waits for ever before its first query is ended, and its connection is free again', async () => {
+  const pool = database.pool({ max: 1 })
+  const noted = pipeline<null>({ name: 'note', version: 1, idleTimeoutMs: 100 })
+    .local('noted', () => new Promise<void>(() => {}))
+    .finish(() => respond(200))
+  const engine = createEngine({ pool, pipelines: [noted], schema: database.schema })
+  const outcome = await engine.execute(noted, request())
+  expect(outcome).toMatchObject({ type: 'retry_later', error: { code: 'PAWL_PHASE_TIMEOUT' } })
+  expect((await pool.query('SELECT 1')).rows).toHaveLength(1)
+  await engine.close()
+})
+
+describe("an application's own error is none of ours, whatever it says", () => {
+  const SAID = 'pawl: fenced off, rows: 0'
+
+  test('in a query', async () => {
+    const { engine, run } = runnerOf(database.pool(), async (tx) => {
+      await sql`SELECT ${SAID}::text::integer`.execute(tx)
+    })
+    expect(await run()).toMatchObject({ type: 'retry_later', error: { code: '22P02' } })
+    await engine.close()
+  })
+
+  test('at COMMIT', async () => {
+    await database.rows('CREATE TABLE numbers (text text)')
+    await database.rows(
+      `CREATE FUNCTION is_number() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN PERFORM NEW.text::integer; RETURN NULL; END $$`,
+    )
+    await database.rows(
+      `CREATE CONSTRAINT TRIGGER numbers AFTER INSERT ON numbers DEFERRABLE INITIALLY DEFERRED
+         FOR EACH ROW EXECUTE FUNCTION is_number()`,
+    )
+    const { engine, run } = runnerOf(database.pool(), async (tx) => {
+      await sql`INSERT INTO numbers VALUES (${SAID})`.execute(tx)
+    })
+    expect(await run()).toMatchObject({ type: 'retry_later', error: { code: '22P02' } })
+    await engine.close()
+  })
+})
+
+test.each([
+  ['DISCARD ALL'],
+  ['DEALLOCATE ALL'],
+  ['ALTER TABLE pawl.idempotency_keys ALTER COLUMN resumed_at TYPE timestamptz(3)'],
+])('prepared statements that are of no use any more are prepared anew: %s', async (statement) => {
+  const noted = pipeline<null>({ name: 'note', version: 1 })
+    .local('noted', async ({ tx }) => void (await note('noted').execute(tx)))
+    .finish(() => respond(200))
+  const pool = database.pool({ max: 1 })
+  const engine = createEngine({ pool, pipelines: [noted], schema: database.schema, preparedStatements: true })
+  expect((await engine.execute(noted, request())).type).toBe('completed')
+  await pool.query(statement.replace('pawl.', `${database.schema}.`))
+  expect((await engine.execute(noted, request())).type).toBe('completed')
+  expect(await notes()).toEqual(['noted', 'noted'])
+  await engine.close()
+})
+
+test('a BEGIN that fails in part takes its connection along', async () => {
+  const proxy = await PostgresProxy.start(database.url)
+  const pool = database.pool({ connectionString: proxy.url, max: 1 })
+  const destroyed: boolean[] = []
+  pool.on('release', (error) => void destroyed.push(error !== undefined))
+  const { engine, run } = runnerOf(pool, async (tx) => void (await note('lost').execute(tx)))
+  const garbled = proxy.garble(
+    `SELECT set_config('statement_timeout'`,
+    `SELECT set_confug('statement_timeout'`,
+  )
+  expect(await run()).toMatchObject({ type: 'retry_later' })
+  await garbled
+  // The reservation's, the phase's, and the one that gave the key back.
+  expect(destroyed).toEqual([false, true, false])
+  expect(await notes()).toEqual([])
+  await engine.close()
+  await proxy.close()
+})
+
+test('a tracer that writes texts of its own into queries changes nothing', async () => {
+  /** As dd-trace does: the property of the object that is sent gets a getter, and no setter. */
+  class TracedClient extends pg.Client {
+    override query = ((...sent: unknown[]): unknown => {
+      const [query] = sent as [{ text: string }]
+      const text = `/* traced */ ${query.text}`
+      Object.defineProperty(query, 'text', { get: () => text })
+      return (pg.Client.prototype.query as (...sent: unknown[]) => unknown).apply(this, sent)
+    }) as never
+  }
+  const pool = database.pool({ max: 1, Client: TracedClient })
+  const noted = pipeline<null>({ name: 'note', version: 1 })
+    .local('noted', async ({ tx }) => void (await note('noted').execute(tx)))
+    .finish(() => respond(200))
+  for (const preparedStatements of [false, true, true]) {
+    const engine = createEngine({ pool, pipelines: [noted], schema: database.schema, preparedStatements })
+    expect((await engine.execute(noted, request())).type).toBe('completed')
+    await engine.close()
+  }
+  expect(await notes()).toEqual(['noted', 'noted', 'noted'])
+})

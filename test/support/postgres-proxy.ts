@@ -193,7 +193,7 @@ export class PostgresProxy {
 /** COMMIT by itself, a simple query (`Q`, length, text, NUL), or among statements that travel together. */
 function isCommit(chunk: Buffer): boolean {
   const alone = chunk[0] === 0x51 && chunk.subarray(5, 11).toString('latin1').toUpperCase() === 'COMMIT'
-  return alone || chunk.includes('\0COMMIT\0') || chunk.includes('\0pawl_commit\0')
+  return alone || chunk.includes('\0COMMIT\0') || chunk.includes('\0pawl_commit_')
 }
 
 /** `E`, length, and fields of a letter and a text each: what a server says to its clients when it stops. */

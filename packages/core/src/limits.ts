@@ -215,3 +215,6 @@ export const DEFAULT_RECONCILE_SLACK_MS = 24 * HOUR_MS
 
 /** Due keys of one version that a look takes in before it chooses: beyond, the youngest wait for the next look. */
 export const MAX_DUE_KEYS_SEEN = 10_000
+
+/** Staged jobs travel with the advance. So many small statements take no longer than the one that a deadline is meant for. */
+export const STATEMENTS_PER_DEADLINE = 100

@@ -142,8 +142,6 @@ function pgMember({ Query }: BatchClass, client: BatchingClient, statement: Send
 function batchClass(Query: QueryClass): BatchClass {
   class Batch {
     static readonly Query = Query
-    name: string | undefined
-    text: string | undefined
     declare callback?: (error: unknown) => void
     readonly #members: readonly Member[]
     #answered = 0
@@ -151,8 +149,19 @@ function batchClass(Query: QueryClass): BatchClass {
 
     constructor(members: readonly Member[]) {
       this.#members = members
-      this.#awaitNext(0)
     }
+
+    /** By name and text of its query, the client remembers what has been prepared. */
+    get name(): string | undefined {
+      return this.#member?.name
+    }
+
+    get text(): string | undefined {
+      return this.#member?.text
+    }
+
+    /** Tracers write the text of a query anew, with a comment. Here it is several. */
+    set text(_: string | undefined) {}
 
     submit(connection: Connection): null {
       const bytes: Buffer[] = []
@@ -204,15 +213,11 @@ function batchClass(Query: QueryClass): BatchClass {
     }
 
     #memberAnswered(connection: Connection): void {
+      const { name, text } = this.#member ?? {}
+      // A tracer may have put its own text in front of ours.
+      if (name !== undefined) connection.parsedStatements[name] = text
       this.#member?.handleReadyForQuery(connection)
-      this.#awaitNext(this.#answered + 1)
-    }
-
-    /** The client remembers by its query's name and text what has been prepared. */
-    #awaitNext(at: number): void {
-      this.#answered = at
-      this.name = this.#member?.name
-      this.text = this.#member?.text
+      this.#answered++
     }
   }
   Object.setPrototypeOf(Batch.prototype, Query.prototype as object)

@@ -73,6 +73,6 @@ class PlainMember implements Member {
   }
 
   handleReadyForQuery(): void {
-    this.callback?.(null, { command: this.#command, rows: this.#rows, rowCount: this.#rows.length })
+    this.callback?.(null, { command: this.#command, rows: this.#rows })
   }
 }

@@ -11,6 +11,15 @@ export function endsSession(sqlState: string): boolean {
   return SESSION_ENDING.has(sqlState) || sqlState.startsWith('08')
 }
 
+/**
+ * Whether a prepared statement of ours is gone (DISCARD, DEALLOCATE), or one is of no use any more (a column has changed its
+ * type). Not by the SQLSTATE alone: statements of the application may fail with the same.
+ */
+export function isPreparedInVain(error: unknown): boolean {
+  const { message, routine } = error as { readonly message: string; readonly routine?: string }
+  return (sqlStateOf(error) === '26000' && message.includes('"pawl_')) || routine === 'RevalidateCachedQuery'
+}
+
 const SOCKET_CODES = new Set([
   'ECONNRESET',
   'ECONNREFUSED',

@@ -1,7 +1,8 @@
 import type { PoolClient, QueryConfig, QueryResult } from 'pg'
 import { PawlError } from '../errors.js'
+import { STATEMENTS_PER_DEADLINE } from '../limits.js'
 import { batchesOn, type Sendable, type SendBatch, TEXT_ONLY } from './batch.js'
-import { endsSession, isSocketError, sqlStateOf } from './postgres-error.js'
+import { endsSession, isPreparedInVain, isSocketError, sqlStateOf } from './postgres-error.js'
 import type { Probe } from './probe.js'
 
 /** One of the framework's own statements. */
@@ -77,6 +78,7 @@ export class Session {
   #beginning: Promise<void> | null = null
   #notBegun: { readonly error: unknown } | null = null
   #commitSent = false
+  #idleTimer: NodeJS.Timeout | undefined
   #deadlineMs: number
   #lost: Error | null = null
   #firstError: unknown = null
@@ -126,15 +128,20 @@ export class Session {
     return this.#commitSent
   }
 
-  /** Begins a transaction with the next statement, in one round trip. If BEGIN fails, that is not executed. */
-  beginWithNext(begin: Begin): void {
+  /**
+   * Begins a transaction with the next statement, in one round trip. If BEGIN fails, that is not executed. Until then the
+   * server cannot tell that nothing comes; so who waits longer than `idleMs` loses the connection all the same.
+   */
+  beginWithNext(begin: Begin, idleMs: number): void {
     this.#toBegin = begin
+    this.#idleTimer = setTimeout(() => this.#giveUp(`Nothing was sent for ${idleMs} ms`), idleMs)
   }
 
   /** Forgets a BEGIN that no statement has followed. False: there is none to forget. */
   forgetBegin(): boolean {
     const pending = this.#toBegin !== null
     this.#toBegin = null
+    clearTimeout(this.#idleTimer)
     return pending
   }
 
@@ -163,6 +170,7 @@ export class Session {
   release(): void {
     if (this.#released) return
     this.#released = true
+    clearTimeout(this.#idleTimer)
     const clean = this.#lost === null && !this.#stale && this.transactionStatus === 'I'
     if (clean) {
       this.#client.release()
@@ -179,6 +187,7 @@ export class Session {
     if (this.#toBegin !== null) {
       const begun = this.#begin(this.#toBegin, statements)
       this.#toBegin = null
+      clearTimeout(this.#idleTimer)
       this.#beginning = begun.then(NOTHING, NOTHING)
       return begun
     }
@@ -205,7 +214,11 @@ export class Session {
       const results = await this.#transmit(first, () => answered++)
       return joined ? results.slice(opening.length) : await this.#transmit(statements)
     } catch (error) {
-      if (answered < opening.length) this.#notBegun = { error }
+      if (answered < opening.length) {
+        this.#notBegun = { error }
+        // A part of it may have been executed, and the server's word on that may still be on its way.
+        this.#stale = true
+      }
       throw error
     }
   }
@@ -259,7 +272,8 @@ export class Session {
   }
 
   async #send<T>(statements: readonly Outgoing[], send: () => Promise<T>): Promise<T> {
-    const timer = setTimeout(() => this.giveUp(), this.#deadlineMs)
+    const deadlineMs = this.#deadlineMs * Math.ceil(statements.length / STATEMENTS_PER_DEADLINE)
+    const timer = setTimeout(() => this.giveUp(), deadlineMs)
     if (this.#lost === null && statements.some(({ step }) => step === 'commit')) this.#commitSent = true
     try {
       const result = await send()
@@ -284,7 +298,10 @@ export class Session {
       if (endsSession(sqlState)) this.#lose(error as Error)
       // A server that has become a replica stays one: the next connection may find the new primary.
       if (sqlState === READ_ONLY) this.#stale = true
-      return endsSession(sqlState)
+      // What the server has forgotten or cannot use any more, a new connection prepares anew.
+      const inVain = isPreparedInVain(error)
+      if (inVain) this.#lose(error as Error)
+      return endsSession(sqlState) || inVain
     }
     if (isSocketError(error)) this.#lose(error as Error)
     // The pool's own query_timeout: the statement goes on at the server, and whatever is sent now waits behind it.
@@ -294,7 +311,11 @@ export class Session {
 
   /** Declares the server dead and cuts the connection: every statement on it fails. */
   giveUp(): void {
-    this.#lose(new Error(`No answer from PostgreSQL in ${this.#deadlineMs} ms`))
+    this.#giveUp(`No answer from PostgreSQL in ${this.#deadlineMs} ms`)
+  }
+
+  #giveUp(why: string): void {
+    this.#lose(new Error(why))
     this.#cutConnection()
   }
 

@@ -42,8 +42,7 @@ export async function callProvider(
       ),
     )
   const timer = setTimeout(onTimeout, Math.min(callTimeoutMs, declaredLeftMs(run, phase, step)))
-  const onStopping = () => controller.abort(new PawlError('PAWL_CLOSING', 'The engine is closing.'))
-  parts.stopping.addEventListener('abort', onStopping)
+  parts.calls.add(controller)
   let lost = false
   const lease = parts.keeper.keep(run.hold, leaseMs, run.leasedAt, () => {
     lost = true
@@ -66,7 +65,7 @@ export async function callProvider(
     }
   } finally {
     clearTimeout(timer)
-    parts.stopping.removeEventListener('abort', onStopping)
+    parts.calls.delete(controller)
   }
 }
 

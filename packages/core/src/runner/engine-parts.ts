@@ -58,6 +58,8 @@ export interface EngineParts {
   readonly staged: Bell
   /** Aborted when close() has waited long enough. */
   readonly stopping: AbortSignal
+  /** To be aborted when it does. Not listeners of the signal: adding one takes longer the more there are. */
+  readonly calls: Set<AbortController>
   /** Work that goes on after its execution has answered, such as a call that ignores its signal. */
   readonly afterwards: Set<Promise<void>>
 }

@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events'
 import type { Kysely } from 'kysely'
 import type { Pool } from 'pg'
 import { announce, type KeyMessage } from '../announce/announce.js'
@@ -137,12 +136,12 @@ export class RunningEngine<DB> implements Engine<DB> {
       enqueued: new Bell(),
       staged: new Bell(),
       stopping: this.#stopping.signal,
+      calls: new Set(),
       afterwards: new Set(),
     }
     enginesParts.set(this, this.#parts)
     this.db = kysely.onPool<DB>()
     // Every running call listens for the end; Node takes more than ten of them for a leak.
-    setMaxListeners(0, this.#stopping.signal)
     // A pool without a listener ends the process when an idle connection breaks.
     pool.on('error', this.#onPoolError)
   }
@@ -280,6 +279,7 @@ export class RunningEngine<DB> implements Engine<DB> {
   async #drain(timeoutMs: number): Promise<void> {
     await within(timeoutMs, this.#running)
     this.#stopping.abort()
+    for (const call of this.#parts.calls) call.abort(new PawlError('PAWL_CLOSING', 'The engine is closing.'))
     await within(CLOSE_ABORT_GRACE_MS, new Set([...this.#running, ...this.#parts.afterwards]))
     this.#parts.keeper.halt()
     this.#parts.strict.close()

@@ -96,8 +96,9 @@ async function inTransaction(
   store: Store,
 ): Promise<TryEnd> {
   const { session } = store
+  let advancing = false
   try {
-    session.beginWithNext(beginBy(settings))
+    session.beginWithNext(beginBy(settings), settings.idleTimeoutMs)
     const staged: Bound[] = []
     const returned = await runBody(run, work, session, staged)
     if (returned.type === 'roll_back' || returned.type === 'nothing') {
@@ -106,12 +107,13 @@ async function inTransaction(
     }
     const advance = advanceBy(run, work, store.tables, returned)
     const last = settings.isolation === 'serializable' ? byIndexOnly(advance) : [advance]
+    advancing = true
     return await commit(run, work, session, returned, [...staged, ...last, COMMIT])
   } catch (error) {
     // A body may have hidden the error that doomed its transaction behind one of its own.
     const met = classifyError(session.firstError) === 'conflict' ? session.firstError : error
     await rollBack(session)
-    if (isFencedOff(error)) return { type: 'fenced_off' }
+    if (advancing && isFencedOff(error)) return { type: 'fenced_off' }
     return classifyError(met) === 'conflict' ? { type: 'conflict', error: met } : { type: 'threw', error }
   }
 }
@@ -210,7 +212,9 @@ async function settleCommit(
   return committed ? { type: 'advanced' } : { type: 'conflict', error }
 }
 
-const COMMIT: Bound = { statement: { name: 'commit', text: 'COMMIT', preparedAs: 'pawl_commit' } }
+const COMMIT: Bound = {
+  statement: { name: 'commit', text: 'COMMIT', preparedAs: preparedAs('commit', 'COMMIT') },
+}
 
 /**
  * Under SERIALIZABLE, a sequential scan of a small key table makes phases of unrelated keys abort each other. This
@@ -256,11 +260,9 @@ function writeBegin({
   }
 }
 
+const TIMEOUTS_SQL =
+  "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true), " +
+  "set_config('idle_in_transaction_session_timeout', $3, true)"
+
 /** A part of BEGIN, so far as anybody is concerned. */
-const SET_TIMEOUTS = {
-  name: '',
-  text:
-    "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true), " +
-    "set_config('idle_in_transaction_session_timeout', $3, true)",
-  preparedAs: 'pawl_set_timeouts',
-}
+const SET_TIMEOUTS = { name: '', text: TIMEOUTS_SQL, preparedAs: preparedAs('set_timeouts', TIMEOUTS_SQL) }

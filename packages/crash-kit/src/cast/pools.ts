@@ -25,6 +25,8 @@ export class Pools {
     const config = this.#database.poolConfig(actor, { max: POOL_SIZE })
     const pool = new pg.Pool({ ...config, Client: clientOn(wire) })
     pool.on('error', () => {})
+    // Each attempt has an engine of its own, which listens until the case has ended.
+    pool.setMaxListeners(0)
     const made = { pool, wire }
     this.#pools.set(actor, made)
     return made
