@@ -80,7 +80,10 @@ beforeAll(async () => {
     'packages/cli/README.md',
     'packages/crash-kit/README.md',
     'packages/dev-postgres/README.md',
-    ...(await readdir(join(ROOT, 'docs'))).map((name) => `docs/${name}`),
+    'bench/README.md',
+    ...(await readdir(join(ROOT, 'docs')))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `docs/${name}`),
   ]
   const blocks = await Promise.all(
     pages.map(async (page) => codeBlocks(await readFile(join(ROOT, page), 'utf8'))),
