@@ -104,7 +104,7 @@ export const HOLDING_VARIANTS = [
       {
         file: 'key/lease-keeper.ts',
         from: `this.#entries.add(entry)
-    this.#schedule()`,
+    if (entry.dueAt < this.#wakesAt) this.#schedule()`,
         to: '',
       },
     ],

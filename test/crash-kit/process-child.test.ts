@@ -84,7 +84,7 @@ describe('a module that a child cannot run is named, with what is wrong and what
   test('its pipeline takes another way', async () => {
     await expectRefusal(
       checked(ride, oddChild('detour')),
-      'step 7 is ride_created/query#2:before there, and ride_created/advance_key#1:before here',
+      'step 4 is ride_created/begin#1:after there, and ride_created/query#1:before here',
     )
   })
 

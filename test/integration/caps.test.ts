@@ -88,7 +88,7 @@ test('a request that kills its holder each time is stuck at the cap, before it k
   const options = { pipelines: [createRide], defaults: { maxAttempts: 3 } }
   for (let death = 1; death <= 3; death++) {
     const execute = (engine: Engine<Database>) => engine.execute(createRide, request)
-    await dieAt(database, options, 'ride_created/begin#1:after', execute)
+    await dieAt(database, options, 'ride_created/query#1:after', execute)
     expect(await counters()).toMatchObject({ attempts: death, status: 'running' })
   }
   const engine = createEngine({ ...options, pool: database.pool(), schema: database.schema })

@@ -47,7 +47,7 @@ describe('a client and its server die together; a completer elsewhere finishes t
     'ride_created/commit#1:after',
     'charge_created/begin#1:before',
     'charge_created/commit#1:after',
-    'finished/finish_key#1:after',
+    'finished/commit#1:before',
   ])('killed at %s', async (at) => {
     const trial = await abandoned(at)
     const completer = await startCompleter(trial)

@@ -319,8 +319,10 @@ describe('release', () => {
 
   test('a holder about to commit is waited for, and what it committed is what is released', async () => {
     const trial = new RideTrial(database)
+    // So that it has written the row and can be stopped before its COMMIT.
+    const options = trial.options(database.pool(), { pipelining: false })
     const { engine, stops } = engineWithStops(
-      trial.options(),
+      options,
       'ride_created/commit#1:before',
       'charge_created/call#1:before',
     )

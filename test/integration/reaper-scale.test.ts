@@ -81,7 +81,11 @@ describe('among 20,000 keys', () => {
   })
 
   test('every statement of the reaper goes by an index', async () => {
-    const reaping = countedReaper(database, { batchSize: BATCH_SIZE }, { pool: listeningPool(sent) })
+    const reaping = countedReaper(
+      database,
+      { batchSize: BATCH_SIZE },
+      { pool: listeningPool(sent), pipelining: false },
+    )
     steps = reaping.sent
     await reaping.reaper.runOnce()
     const wanted: Record<string, [string, ...string[]]> = {
@@ -116,7 +120,11 @@ test('a batch does not read what the batches before it have deleted, however old
   onTestFinished(() => backup.release(true))
   await backup.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
   await backup.query(`SELECT FROM ${database.schema}.idempotency_keys LIMIT 1`)
-  const { reaper } = countedReaper(database, { batchSize: 100 }, { pool: listeningPool(sent) })
+  const { reaper } = countedReaper(
+    database,
+    { batchSize: 100 },
+    { pool: listeningPool(sent), pipelining: false },
+  )
   expect(await reaper.runOnce()).toMatchObject({ deleted: 4_000 })
   const last = sent.findLast(({ text }) => text.includes('expires_at'))
   if (last === undefined) throw new Error('nothing was sent')

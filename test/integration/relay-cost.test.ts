@@ -163,7 +163,10 @@ describe('plans, with 20,000 jobs waiting', () => {
     await trial.database.rows('ANALYZE pawl.staged_jobs')
     const pool = trial.database.pool({ max: 1 })
     const sent = record(pool)
-    const relay = trial.relay({ sink: new Inbox(everySecond), ...(names && { names }) }, { pool })
+    const relay = trial.relay(
+      { sink: new Inbox(everySecond), ...(names && { names }) },
+      { pool, pipelining: false },
+    )
     await relay.runOnce()
     expect(sent).toHaveLength(3)
     const indexes = await Promise.all(sent.map(indexesOf))

@@ -52,6 +52,7 @@ export const stageJobs = pipeline<{ jobs: Job[]; fail?: boolean }>({
 interface Beside {
   readonly pool?: pg.Pool
   readonly probe?: Probe
+  readonly pipelining?: boolean
 }
 
 /** Engines, relays and jobs on a database of one test's own: a relay takes every job that it finds. */
@@ -63,8 +64,12 @@ export class RelayTrial {
     this.database = database
   }
 
-  engine({ pool = this.database.pool(), probe = () => {} }: Beside = {}): Engine<Database> {
-    const options = { pool, pipelines: [stageJobs], schema: this.database.schema }
+  engine({
+    pool = this.database.pool(),
+    probe = () => {},
+    pipelining = true,
+  }: Beside = {}): Engine<Database> {
+    const options = { pool, pipelines: [stageJobs], schema: this.database.schema, pipelining }
     const engine = createProbedEngine<Database>(options, probe)
     this.#stops.push(() => engine.close({ timeoutMs: 0 }))
     return engine
