@@ -22,7 +22,7 @@ export default defineConfig({
     globalSetup: ['./global-setup.ts'],
     pool: 'forks',
     // One more than the cores of a small machine: some files wait for leases, or for processes to start, all the time.
-    maxWorkers: 3,
+    maxWorkers: 4,
     // A slow machine, a restart of the database, a property with a hundred runs: far above what a test needs.
     testTimeout: 90_000,
     hookTimeout: 90_000,

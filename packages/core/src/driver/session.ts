@@ -184,10 +184,10 @@ export class Session {
   }
 
   #exchange(statements: readonly Outgoing[]): Promise<QueryResult[]> {
-    if (this.#toBegin !== null) {
-      const begun = this.#begin(this.#toBegin, statements)
-      this.#toBegin = null
-      clearTimeout(this.#idleTimer)
+    const begin = this.#toBegin
+    if (begin !== null) {
+      this.forgetBegin()
+      const begun = this.#begin(begin, statements)
       this.#beginning = begun.then(NOTHING, NOTHING)
       return begun
     }
