@@ -21,7 +21,7 @@ export default defineConfig({
     include: ['**/*.test.ts', '../examples/*/test/**/*.test.ts'],
     globalSetup: ['./global-setup.ts'],
     pool: 'forks',
-    // One more than the cores of a small machine: some files wait for leases, or for processes to start, all the time.
+    // Two more than the cores of a small machine: some files wait for leases, or for processes to start, all the time.
     maxWorkers: 4,
     // A slow machine, a restart of the database, a property with a hundred runs: far above what a test needs.
     testTimeout: 90_000,

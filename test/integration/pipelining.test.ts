@@ -3,6 +3,7 @@ import { migrate, respond } from '@pawl/core'
 import { sql } from 'kysely'
 import pg from 'pg'
 import { afterAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import { batchesOn } from '../../packages/core/src/driver/batch.js'
 import { PostgresProxy } from '../support/postgres-proxy.js'
 import { Provider } from '../support/provider.js'
 import { createEngine, createRideOf, createRideTables, pipeline } from '../support/rides.js'
@@ -211,6 +212,8 @@ describe('a ride, whatever the client can do', () => {
 
 test('a statement that was skipped is not taken for prepared', async () => {
   const pool = database.pool({ max: 1 })
+  let connections = 0
+  pool.on('connect', () => void connections++)
   const engineOf = (phase: (tx: Tx) => Promise<void>) => {
     const noted = pipeline<null>({ name: 'note', version: 1 })
       .local('noted', ({ tx }) => phase(tx))
@@ -232,6 +235,7 @@ test('a statement that was skipped is not taken for prepared', async () => {
   const whole = engineOf(async (tx) => void (await note('kept').execute(tx)))
   expect((await whole.run()).type).toBe('completed')
   expect(await notes()).toEqual(['kept'])
+  expect(connections).toBe(1)
   await Promise.all([fenced.engine.close(), whole.engine.close()])
 })
 
@@ -326,24 +330,48 @@ test('a BEGIN that fails in part takes its connection along', async () => {
   await proxy.close()
 })
 
-test('a tracer that writes texts of its own into queries changes nothing', async () => {
-  /** As dd-trace does: the property of the object that is sent gets a getter, and no setter. */
-  class TracedClient extends pg.Client {
-    override query = ((...sent: unknown[]): unknown => {
-      const [query] = sent as [{ text: string }]
-      const text = `/* traced */ ${query.text}`
-      Object.defineProperty(query, 'text', { get: () => text })
-      return (pg.Client.prototype.query as (...sent: unknown[]) => unknown).apply(this, sent)
-    }) as never
-  }
-  const pool = database.pool({ max: 1, Client: TracedClient })
-  const noted = pipeline<null>({ name: 'note', version: 1 })
-    .local('noted', async ({ tx }) => void (await note('noted').execute(tx)))
-    .finish(() => respond(200))
-  for (const preparedStatements of [false, true, true]) {
-    const engine = createEngine({ pool, pipelines: [noted], schema: database.schema, preparedStatements })
-    expect((await engine.execute(noted, request())).type).toBe('completed')
-    await engine.close()
-  }
-  expect(await notes()).toEqual(['noted', 'noted', 'noted'])
+type Traced = { text: string }
+
+/** As tracers do: older ones give the object that is sent a getter and no setter, newer ones assign. */
+const TRACERS: readonly [string, (query: Traced, text: string) => void][] = [
+  ['by a getter', (query, text) => void Object.defineProperty(query, 'text', { get: () => text })],
+  ['by assignment', (query, text) => void (query.text = text)],
+]
+
+test.each(TRACERS)(
+  'a tracer that writes texts of its own into queries, %s, changes nothing',
+  async (_, trace) => {
+    class TracedClient extends pg.Client {
+      override query = ((...sent: unknown[]): unknown => {
+        const [query] = sent as [Traced]
+        trace(query, `/* traced */ ${query.text}`)
+        return (pg.Client.prototype.query as (...sent: unknown[]) => unknown).apply(this, sent)
+      }) as never
+    }
+    const pool = database.pool({ max: 1, Client: TracedClient })
+    const noted = pipeline<null>({ name: 'note', version: 1 })
+      .local('noted', async ({ tx }) => void (await note('noted').execute(tx)))
+      .finish(() => respond(200))
+    for (const preparedStatements of [false, true, true]) {
+      const engine = createEngine({ pool, pipelines: [noted], schema: database.schema, preparedStatements })
+      expect((await engine.execute(noted, request())).type).toBe('completed')
+      await engine.close()
+    }
+    expect(await notes()).toEqual(['noted', 'noted', 'noted'])
+  },
+)
+
+test('what follows a statement that cannot be sent is not executed', async () => {
+  const client = new pg.Client({ connectionString: database.url })
+  await client.connect()
+  const send = batchesOn(pg.Client)
+  const circle: Record<string, unknown> = {}
+  circle['circle'] = circle
+  const statements = [
+    { text: 'SELECT $1::json', values: [circle] },
+    { text: `INSERT INTO ${database.businessSchema}.notes VALUES ($1)`, values: ['lost'] },
+  ]
+  await expect(send?.(client as never, statements, () => {})).rejects.toThrow('circular')
+  expect(await notes()).toEqual([])
+  await client.end()
 })
