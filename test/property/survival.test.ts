@@ -10,9 +10,6 @@ import { type Survival, SurvivalTrial } from './survival/survival-trial.js'
 const TIMEOUT_PER_RUN_MS = 3_000
 vi.setConfig({ testTimeout: 600_000 + RUNS * TIMEOUT_PER_RUN_MS })
 
-/** Each case is a pipeline with up to ten faults. */
-const SURVIVAL_RUNS = Math.ceil(RUNS / 2)
-
 const trial = await SurvivalTrial.open()
 afterAll(async () => {
   console.log(`${trial.cases} random pipelines, ${trial.fired} faults struck`)
@@ -27,7 +24,7 @@ function survivalOf(each: SurvivalCase, at: number): Promise<Survival> {
   if (known !== undefined && isDeepStrictEqual(known.each, each)) return known.survival
   const survival = trial.run(each)
   // Others come once a case has failed and is made smaller.
-  if (at === survived.length && at < SURVIVAL_RUNS) survived.push({ each, survival })
+  if (at === survived.length && at < RUNS) survived.push({ each, survival })
   return survival
 }
 
@@ -60,7 +57,7 @@ test.each(RULES)('%s: %s', async (rule) => {
         '',
       )
     }),
-    SURVIVAL_RUNS,
+    RUNS,
   )
 })
 
