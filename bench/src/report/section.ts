@@ -38,6 +38,25 @@ export interface Section {
   readonly notes: readonly string[]
 }
 
+/** A line of which only the rate was measured. */
+export function rateLine(contender: string, perSecond: readonly number[]): Line {
+  return {
+    contender,
+    requestsPerSecond: spreadOf(perSecond),
+    p50Ms: null,
+    p99Ms: null,
+    ratio: null,
+    errors: 0,
+    firstError: null,
+    cpuMs: null,
+    walBytes: null,
+    commits: null,
+    statements: null,
+    roundTrips: null,
+    perRound: { requestsPerSecond: perSecond, p50Ms: [], p99Ms: [], cpuMs: [] },
+  }
+}
+
 /** The lines of a section, from all rounds. `traffic` is what a pass of its own has counted, by label. */
 export function linesOf(
   rounds: Rounds<{ readonly label: string }, Sample>,

@@ -2,8 +2,7 @@ import { type PawlVariant, schemaOfVariant } from '../contenders/registry.js'
 import type { Completion } from '../contenders/pawl.js'
 import { alternate } from '../measure/rounds.js'
 import { warmUp } from '../measure/warm-up.js'
-import { spreadOf } from '../measure/statistics.js'
-import type { Line } from '../report/section.js'
+import { rateLine } from '../report/section.js'
 import { freshLoad, newKeys } from './keyed-load.js'
 import type { Mode, Scenario } from './scenario.js'
 
@@ -52,27 +51,9 @@ export const resume: Scenario = {
         unit: 'keys/s',
         compared: 'requestsPerSecond',
         baseline: null,
-        lines: [...samples].map(([{ label }, perSecond]) => lineOf(label, perSecond)),
+        lines: [...samples].map(([{ label }, perSecond]) => rateLine(label, perSecond)),
         notes: [],
       },
     ]
   },
-}
-
-function lineOf(contender: string, perSecond: readonly number[]): Line {
-  return {
-    contender,
-    requestsPerSecond: spreadOf(perSecond),
-    p50Ms: null,
-    p99Ms: null,
-    ratio: null,
-    errors: 0,
-    firstError: null,
-    cpuMs: null,
-    walBytes: null,
-    commits: null,
-    statements: null,
-    roundTrips: null,
-    perRound: { requestsPerSecond: perSecond, p50Ms: [], p99Ms: [], cpuMs: [] },
-  }
 }

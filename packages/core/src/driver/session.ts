@@ -1,41 +1,10 @@
-import type { PoolClient, QueryConfig, QueryResult } from 'pg'
+import type { PoolClient, QueryResult } from 'pg'
 import { PawlError } from '../errors.js'
 import { STATEMENTS_PER_DEADLINE } from '../limits.js'
-import { batchesOn, type Sendable, type SendBatch, TEXT_ONLY } from './batch.js'
+import { batchesOn, type SendBatch } from './batch.js'
+import { type Begin, type Bound, type Outgoing, outgoing, queryOf, type Statement } from './outgoing.js'
 import { endsSession, isPreparedInVain, isSocketError, sqlStateOf } from './postgres-error.js'
 import type { Probe } from './probe.js'
-
-/** One of the framework's own statements. */
-export interface Statement {
-  /** As tests and traces name it; empty where it is but a part of the one before it. */
-  readonly name: string
-  readonly text: string
-  /** What the server may keep it prepared as: never the same for two texts. Without it, it is not kept. */
-  readonly preparedAs?: string
-}
-
-/** A statement with its values, ready to be run. */
-export interface Bound {
-  readonly statement: Statement
-  readonly values?: readonly unknown[]
-}
-
-/** How a transaction begins. */
-export interface Begin {
-  /** In one message, by itself. */
-  readonly alone: Statement
-  /** The same as statements that can travel with another. */
-  readonly together: readonly Bound[]
-}
-
-/** What goes over the wire. */
-interface Outgoing {
-  /** As tests name it; null where none may stop. */
-  readonly step: string | null
-  readonly config: Sendable
-  /** Whether it can travel with others. */
-  readonly joinable: boolean
-}
 
 type TextResult = QueryResult<Record<string, string | null>>
 
@@ -153,7 +122,7 @@ export class Session {
 
   /** Runs framework statements in one round trip, where the client can. Those after a failed one are not executed. */
   async runTogether(statements: readonly Bound[]): Promise<TextResult[]> {
-    return (await this.#exchange(statements.map((bound) => this.#outgoing(bound)))) as TextResult[]
+    return (await this.#exchange(statements.map((bound) => outgoing(bound, this.#prepares)))) as TextResult[]
   }
 
   /** Runs one of the user's queries. */
@@ -206,8 +175,8 @@ export class Session {
   async #begin(begin: Begin, statements: readonly Outgoing[]): Promise<QueryResult[]> {
     const joined = this.#sendBatch !== null && statements.every(({ joinable }) => joinable)
     const opening = joined
-      ? begin.together.map((bound) => this.#outgoing(bound))
-      : [{ ...this.#outgoing({ statement: begin.alone }), joinable: false }]
+      ? begin.together.map((bound) => outgoing(bound, this.#prepares))
+      : [{ ...outgoing({ statement: begin.alone }, false), joinable: false }]
     let answered = 0
     try {
       const first = joined ? [...opening, ...statements] : opening
@@ -236,7 +205,7 @@ export class Session {
     for (const statement of statements) {
       const { step, config } = statement
       if (this.#probe !== null) await this.#stopAt('before', step)
-      results.push(await this.#send([statement], () => this.#client.query(alone(config))))
+      results.push(await this.#send([statement], () => this.#client.query(queryOf(config))))
       onAnswered()
       if (this.#probe !== null) await this.#stopAt('after', step)
     }
@@ -254,17 +223,6 @@ export class Session {
     // Between them nobody could stop: they were one message.
     if (this.#probe !== null) await this.#stopAt('after', statements.at(-1)?.step ?? null)
     return results
-  }
-
-  #outgoing({ statement, values }: Bound): Outgoing {
-    const { name, text, preparedAs } = statement
-    const config: Sendable = {
-      text,
-      asText: true,
-      ...(values !== undefined && { values: [...values] }),
-      ...(this.#prepares && preparedAs !== undefined && { name: preparedAs }),
-    }
-    return { step: name === '' ? null : name, config, joinable: true }
   }
 
   async #stopAt(when: 'before' | 'after', step: string | null): Promise<void> {
@@ -331,13 +289,3 @@ export class Session {
 }
 
 const NOTHING = (): void => {}
-
-/** As `pg` takes it by itself. */
-function alone({ text, values, name, asText }: Sendable): QueryConfig {
-  return {
-    text,
-    ...(values !== undefined && { values }),
-    ...(name !== undefined && { name }),
-    ...(asText === true && { types: TEXT_ONLY }),
-  }
-}

@@ -58,7 +58,7 @@ export interface EngineParts {
   readonly staged: Bell
   /** Aborted when close() has waited long enough. */
   readonly stopping: AbortSignal
-  /** To be aborted when it does. Not listeners of the signal: adding one takes longer the more there are. */
+  /** The calls that run, to be aborted along with it. They are no listeners of it: each would look at all the others. */
   readonly calls: Set<AbortController>
   /** Work that goes on after its execution has answered, such as a call that ignores its signal. */
   readonly afterwards: Set<Promise<void>>

@@ -6,10 +6,10 @@ import { checkKnownOptions, checkWholeNumber, invalidOption, type OptionOwner } 
 import { KyselyFactory } from '../driver/kysely-driver.js'
 import type { Probe } from '../driver/probe.js'
 import { SessionPool } from '../driver/session-pool.js'
-import { LookFirst } from '../key/look-first.js'
 import { PawlError } from '../errors.js'
 import { isUuid } from '../is-uuid.js'
 import { checkRequest } from '../key/check-request.js'
+import { LookFirst } from '../key/look-first.js'
 import type { Environment } from '../key/environment.js'
 import { LeaseKeeper } from '../key/lease-keeper.js'
 import { type Reservation, reserveKey } from '../key/reserve-key.js'
@@ -141,7 +141,6 @@ export class RunningEngine<DB> implements Engine<DB> {
     }
     enginesParts.set(this, this.#parts)
     this.db = kysely.onPool<DB>()
-    // Every running call listens for the end; Node takes more than ten of them for a leak.
     // A pool without a listener ends the process when an idle connection breaks.
     pool.on('error', this.#onPoolError)
   }

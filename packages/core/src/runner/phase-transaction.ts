@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { announce } from '../announce/announce.js'
 import { abortedTransaction, rollBack } from '../driver/kysely-driver.js'
-import type { Begin, Bound, Session } from '../driver/session.js'
+import type { Bound } from '../driver/outgoing.js'
+import type { Session } from '../driver/session.js'
 import { PawlError } from '../errors.js'
 import { ABORT_GRACE_MS, CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
 import type { Respond, RetryLater, StoredResponse } from '../pipeline/directive.js'
@@ -17,6 +18,7 @@ import {
 import { preparedAs, type Store } from '../storage/statement.js'
 import type { Tables } from '../storage/tables.js'
 import { pauseBeforeRetry } from './back-off.js'
+import { beginBy } from './begin-by.js'
 import { classifyError } from './classify-error.js'
 import { interpretReturn, type Returned, type ReturnedBy } from './interpret-return.js'
 import { raiseFenceOf } from './raise-fence.js'
@@ -227,42 +229,3 @@ function byIndexOnly({ statement, values }: Bound): Bound[] {
     { statement: { name, text }, ...(values !== undefined && { values }) },
   ]
 }
-
-const begins = new WeakMap<ResolvedPhaseSettings, Begin>()
-
-/** Written once for each phase. */
-function beginBy(settings: ResolvedPhaseSettings): Begin {
-  let begin = begins.get(settings)
-  if (begin === undefined) begins.set(settings, (begin = writeBegin(settings)))
-  return begin
-}
-
-/** The time-outs are the server's, since only those really end a statement. */
-function writeBegin({
-  isolation,
-  statementTimeoutMs,
-  lockTimeoutMs,
-  idleTimeoutMs,
-}: ResolvedPhaseSettings): Begin {
-  const text = `BEGIN ISOLATION LEVEL ${isolation.toUpperCase()}`
-  const timeouts = [statementTimeoutMs, lockTimeoutMs, idleTimeoutMs]
-  return {
-    alone: {
-      name: 'begin',
-      text:
-        `${text}; SET LOCAL statement_timeout = ${statementTimeoutMs}; ` +
-        `SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleTimeoutMs}`,
-    },
-    together: [
-      { statement: { name: 'begin', text, preparedAs: preparedAs('begin', text) } },
-      { statement: SET_TIMEOUTS, values: timeouts.map(String) },
-    ],
-  }
-}
-
-const TIMEOUTS_SQL =
-  "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true), " +
-  "set_config('idle_in_transaction_session_timeout', $3, true)"
-
-/** A part of BEGIN, so far as anybody is concerned. */
-const SET_TIMEOUTS = { name: '', text: TIMEOUTS_SQL, preparedAs: preparedAs('set_timeouts', TIMEOUTS_SQL) }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { checkKnownOptions, invalidOption, type OptionOwner } from '../check-option.js'
 import type { PhaseTransaction } from '../driver/kysely-driver.js'
-import type { Bound } from '../driver/session.js'
+import type { Bound } from '../driver/outgoing.js'
 import { MAX_DURATION_MS, MAX_JOB_NAME_LENGTH } from '../limits.js'
 import { encodeJson, type JsonValue } from '../pipeline/json-value.js'
 import type { Stage } from '../pipeline/phase.js'

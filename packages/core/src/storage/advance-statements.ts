@@ -1,5 +1,5 @@
 import { sqlStateOf } from '../driver/postgres-error.js'
-import type { Bound } from '../driver/session.js'
+import type { Bound } from '../driver/outgoing.js'
 import type { StoredResponse } from '../pipeline/directive.js'
 import type { Hold } from './hold-statements.js'
 import { boundedBy, defineStatement, epochMs, msInterval, statusIs, type Store } from './statement.js'

@@ -1,4 +1,4 @@
-import type { Bound } from '../driver/session.js'
+import type { Bound } from '../driver/outgoing.js'
 import { defineStatement, msInterval } from './statement.js'
 import type { Tables } from './tables.js'
 

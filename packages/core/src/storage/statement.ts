@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { QueryResult } from 'pg'
-import type { Bound, Session, Statement } from '../driver/session.js'
+import type { Bound, Statement } from '../driver/outgoing.js'
+import type { Session } from '../driver/session.js'
 import type { Tables } from './tables.js'
 
 type Row = Record<string, string | null>
