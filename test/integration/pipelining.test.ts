@@ -375,3 +375,20 @@ test('what follows a statement that cannot be sent is not executed', async () =>
   expect(await notes()).toEqual([])
   await client.end()
 })
+
+test('under SERIALIZABLE, advances are planned each time, for the sake of their index; all else is kept prepared', async () => {
+  const pool = database.pool({ max: 1 })
+  const noted = pipeline<null>({ name: 'note', version: 1, isolation: 'serializable' })
+    .local('noted', async ({ tx }) => void (await note('noted').execute(tx)))
+    .finish(() => respond(200))
+  const engine = createEngine({ pool, pipelines: [noted], schema: database.schema, preparedStatements: true })
+  expect((await engine.execute(noted, request())).type).toBe('completed')
+  const { rows } = await pool.query<{ name: string }>('SELECT name FROM pg_prepared_statements ORDER BY name')
+  expect(rows.map(({ name }) => name.replace(/_[0-9a-f]{16}$/, ''))).toEqual([
+    'pawl_begin',
+    'pawl_commit',
+    'pawl_insert_key',
+    'pawl_set_timeouts',
+  ])
+  await engine.close()
+})

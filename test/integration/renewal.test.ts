@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { createProbedEngine } from '@pawl/core/internal'
 import pg from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
+import { LeaseKeeper } from '../../packages/core/src/key/lease-keeper.js'
+import { tablesIn } from '../../packages/core/src/storage/tables.js'
 import { RideTrial } from '../support/ride-trial.js'
 import { createRideTables, type Database } from '../support/rides.js'
 import { gate, hear } from '../support/signals.js'
@@ -52,6 +54,24 @@ describe('while a call runs', () => {
     await trial.provider.letGo()
     expect(new Set((await Promise.all(executions)).map(({ type }) => type))).toEqual(new Set(['completed']))
     await engine.close()
+  })
+
+  test('a call that has ended leaves the others their turn, and costs no statement', async () => {
+    const LEASE_MS = 300
+    const steps: string[] = []
+    const keeper = new LeaseKeeper(database.pool(), tablesIn(database.schema, 'a test'), {
+      statementDeadlineMs: 5_000,
+      pipelining: true,
+      preparedStatements: false,
+      probe: ({ step, when }) => void (when === 'before' && steps.push(step)),
+    })
+    const lost = gate()
+    const first = keeper.keep(holdOfNoKey(), LEASE_MS, performance.now(), () => {})
+    const second = keeper.keep(holdOfNoKey(), LEASE_MS, performance.now() + LEASE_MS / 2, lost.open)
+    expect(await first.stop()).toBe('kept')
+    await lost.opened
+    expect(await second.stop()).toBe('lost')
+    expect(steps).toEqual(['renew_leases'])
   })
 
   test('a renewal whose connection broke is made on another', async () => {
@@ -198,3 +218,8 @@ test('of two grants of one key in one engine, only the one that is over is lost'
   expect(await trial.provider.ledger()).toHaveLength(1)
   await engine.close()
 })
+
+/** A renewal of a key that is not there says so. */
+function holdOfNoKey() {
+  return { id: randomUUID(), fence: 1, holder: randomUUID() }
+}
