@@ -323,8 +323,8 @@ test('a BEGIN that fails in part takes its connection along', async () => {
   )
   expect(await run()).toMatchObject({ type: 'retry_later' })
   await garbled
-  // The reservation's, the phase's, and the one that gave the key back.
-  expect(destroyed).toEqual([false, true, false])
+  // The one of the reservation and the phase, and the one that gave the key back.
+  expect(destroyed).toEqual([true, false])
   expect(await notes()).toEqual([])
   await engine.close()
   await proxy.close()
@@ -371,7 +371,8 @@ test('what follows a statement that cannot be sent is not executed', async () =>
     { text: 'SELECT $1::json', values: [circle] },
     { text: `INSERT INTO ${database.businessSchema}.notes VALUES ($1)`, values: ['lost'] },
   ]
-  await expect(send?.(client as never, statements, () => {})).rejects.toThrow('circular')
+  const error = await new Promise((resolve) => send?.(client as never, statements, resolve))
+  expect(String(error)).toContain('circular')
   expect(await notes()).toEqual([])
   await client.end()
 })

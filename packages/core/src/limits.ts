@@ -25,6 +25,12 @@ export const DEFAULT_CALL_TIMEOUT_MS = 30 * SECOND_MS
 /** Time for a call to notice its aborted signal before its promise is left behind. */
 export const ABORT_GRACE_MS = 250
 
+/** An application's query is prepared once it has been used this often: one that is made up for a single use never is. */
+export const PREPARE_AFTER_USES = 5
+
+/** How many of an application's queries are kept prepared at most, by each connection. */
+export const PREPARED_QUERIES = 256
+
 /** Upper bounds of the defaults for transactions; the defaults shrink with the lease (see settings.ts). */
 export const MAX_DEFAULT_STATEMENT_TIMEOUT_MS = 10 * SECOND_MS
 export const MAX_DEFAULT_LOCK_TIMEOUT_MS = 2 * SECOND_MS

@@ -4,11 +4,13 @@ import { plainMember } from './plain-member.js'
 /** A statement as `pg` takes it. */
 export interface Sendable {
   readonly text: string
-  readonly values?: unknown[]
+  readonly values?: readonly unknown[]
   /** What the server keeps it prepared as. */
   readonly name?: string
   /** Values come back as text. */
   readonly asText?: boolean
+  /** For one whose values are always the same: what is sent once it is prepared. */
+  readonly repeated?: { bytes: Buffer | null }
 }
 
 /** One statement of a batch: sends itself, and takes its part of the answer. */
@@ -39,7 +41,11 @@ export interface Connection {
   readonly parsedStatements: Record<string, string | undefined>
   readonly submittedNamedStatements: Record<string, string | undefined>
   parse(statement: { text: string; name?: string | undefined }): void
-  bind(values: { values: readonly unknown[]; statement?: string | undefined }): void
+  bind(values: {
+    values: readonly unknown[]
+    valueMapper: (value: unknown) => string | Buffer | null
+    statement?: string | undefined
+  }): void
   describe(what: { type: 'P'; name: string }): void
   execute(what: { portal: string }): void
   sync(): void
@@ -49,18 +55,21 @@ export interface Connection {
 type QueryClass = new (config: object) => ProtocolQuery
 
 /** A client that a batch can be sent on. */
-interface BatchingClient {
+export interface BatchingClient {
   readonly binary?: boolean
   query(batch: unknown): unknown
   getTypeParser(oid: number, format?: never): unknown
 }
 
-/** Sends statements together; those after a failed one are not executed. `onAnswered`: once for each that was. */
+/** `results`: of the statements that were executed; without an error, of all. */
+export type OnAnswered = (error: unknown, results: readonly QueryResult[]) => void
+
+/** Sends statements together; those after a failed one are not executed. */
 export type SendBatch = (
   client: BatchingClient,
   statements: readonly Sendable[],
-  onAnswered: () => void,
-) => Promise<QueryResult[]>
+  onAnswered: OnAnswered,
+) => void
 
 const known = new WeakMap<object, SendBatch | null>()
 
@@ -99,35 +108,19 @@ function isSuitable(clientClass: object): clientClass is { readonly Query: Query
 
 interface BatchClass {
   readonly Query: QueryClass
-  new (members: readonly Member[]): { callback?: (error: unknown) => void }
+  new (client: BatchingClient, statements: readonly Sendable[], onAnswered: OnAnswered): object
 }
 
 function sendWith(Batch: BatchClass): SendBatch {
-  return (client, statements, onAnswered) =>
-    new Promise((resolve, reject) => {
-      const results: QueryResult[] = []
-      const members = statements.map((statement) => {
-        const member =
-          (statement.asText === true ? plainMember(statement) : null) ?? pgMember(Batch, client, statement)
-        member.callback = (_, result) => {
-          results.push(result as QueryResult)
-          onAnswered()
-        }
-        return member
-      })
-      const batch = new Batch(members)
-      batch.callback = (error) => {
-        if (error == null) resolve(results)
-        else reject(error)
-      }
-      client.query(batch)
-    })
+  return (client, statements, onAnswered) => {
+    client.query(new Batch(client, statements, onAnswered))
+  }
 }
 
 /** Framework statements read text only, whatever type parsers the application has set globally. */
 export const TEXT_ONLY = { getTypeParser: () => (value: unknown) => value } as never
 
-function pgMember({ Query }: BatchClass, client: BatchingClient, statement: Sendable): Member {
+function pgMember(Query: QueryClass, client: BatchingClient, statement: Sendable): Member {
   const { text, values, name, asText } = statement
   const types = asText === true ? TEXT_ONLY : { getTypeParser: client.getTypeParser.bind(client) }
   const member = new Query({ text, values, types, ...(name !== undefined && { name }) })
@@ -142,13 +135,27 @@ function pgMember({ Query }: BatchClass, client: BatchingClient, statement: Send
 function batchClass(Query: QueryClass): BatchClass {
   class Batch {
     static readonly Query = Query
-    declare callback?: (error: unknown) => void
-    readonly #members: readonly Member[]
+    /** The client puts its own in front of it, where it has a time-out. */
+    callback: (error: unknown) => void
+    readonly #members: Member[] = []
+    readonly #results: QueryResult[] = []
     #answered = 0
     #failed: { readonly error: unknown } | null = null
 
-    constructor(members: readonly Member[]) {
-      this.#members = members
+    constructor(client: BatchingClient, statements: readonly Sendable[], onAnswered: OnAnswered) {
+      const results = this.#results
+      this.callback = (error) => onAnswered(error ?? null, results)
+      const onMember = (_: unknown, result: unknown): void => void results.push(result as QueryResult)
+      // A value that cannot be sent, or a row that cannot be read.
+      const onFailure = (error: unknown): void => {
+        this.#failed ??= { error }
+      }
+      for (const statement of statements) {
+        const member = plainMember(client, statement) ?? pgMember(Query, client, statement)
+        member.callback = onMember
+        member.handleError = onFailure
+        this.#members.push(member)
+      }
     }
 
     /** By name and text of its query, the client remembers what has been prepared. */
@@ -164,19 +171,15 @@ function batchClass(Query: QueryClass): BatchClass {
     set text(_: string | undefined) {}
 
     submit(connection: Connection): null {
-      const bytes: Buffer[] = []
-      const collecting = collectorOf(connection, bytes)
+      const collector = collectorOf(connection)
+      collector.start()
       for (const member of this.#members) {
-        // A value that cannot be sent, or a row that cannot be read.
-        member.handleError = (error) => {
-          this.#failed ??= { error }
-        }
-        member.prepare(collecting)
+        member.prepare(collector)
         // What follows must not be executed without it.
         if (this.#failed !== null) break
       }
-      collecting.end()
-      if (connection.stream.writable) connection.stream.write(Buffer.concat(bytes))
+      const bytes = collector.take()
+      if (connection.stream.writable) connection.stream.write(bytes)
       return null
     }
 
@@ -201,11 +204,11 @@ function batchClass(Query: QueryClass): BatchClass {
       // The server skipped the rest, so that none of them is prepared there.
       for (const { name } of this.#members.slice(this.#answered))
         if (name !== undefined) delete connection.submittedNamedStatements[name]
-      this.callback?.(error)
+      this.callback(error)
     }
 
     handleReadyForQuery(): void {
-      this.callback?.(this.#failed?.error)
+      this.callback(this.#failed?.error)
     }
 
     get #member(): Member | undefined {
@@ -224,21 +227,41 @@ function batchClass(Query: QueryClass): BatchClass {
   return Batch
 }
 
+/** Looks like a connection, and keeps what it is to send. */
+interface Collector extends Connection {
+  start(): void
+  /** All of it since then, with the one Sync. */
+  take(): Buffer
+}
+
+const collectors = new WeakMap<Connection, Collector>()
+
 /**
- * Looks like the connection and keeps what it is to send: one write is cheaper than one for each message. Members that
- * are queries of `pg` ask for a Sync each; there is one, at the end.
+ * One write is cheaper than one for each message. Members that are queries of `pg` ask for a Sync each; there is one, at
+ * the end.
  */
-function collectorOf(connection: Connection, bytes: Buffer[]): Connection & { end(): void } {
+function collectorOf(connection: Connection): Collector {
+  let collector = collectors.get(connection)
+  if (collector === undefined) collectors.set(connection, (collector = newCollector(connection)))
+  return collector
+}
+
+function newCollector(connection: Connection): Collector {
   const { parsedStatements, submittedNamedStatements, stream } = connection
   const prototype = Object.getPrototypeOf(connection) as Connection
+  let messages: Buffer[] = []
   return Object.assign(Object.create(prototype) as Connection, {
     parsedStatements,
     submittedNamedStatements,
     stream,
-    _send: (message: Buffer) => void bytes.push(message),
+    _send: (message: Buffer) => void messages.push(message),
     sync: () => {},
-    end(this: Connection) {
+    start: () => {
+      messages = []
+    },
+    take(this: Connection) {
       prototype.sync.call(this)
+      return Buffer.concat(messages)
     },
   })
 }

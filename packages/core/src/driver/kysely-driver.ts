@@ -122,8 +122,11 @@ export class KyselyFactory {
 
   /** A Kysely transaction on a session that is in one already, and the way to end its use. */
   onSession(session: Session, phase: string): PhaseTransaction {
-    const connection = new PhaseConnection(session, phase)
-    const tx = new Transaction<never>({
+    return new PhaseTransaction(new PhaseConnection(session, phase), (connection) => this.#on(connection))
+  }
+
+  #on(connection: PhaseConnection): Transaction<never> {
+    return new Transaction<never>({
       config: { dialect: this.#dialect, plugins: this.#plugins },
       dialect: this.#dialect,
       driver: NESTED_TRANSACTIONS_REFUSED,
@@ -131,13 +134,23 @@ export class KyselyFactory {
         provideConnection: (consumer) => consumer(connection),
       }),
     })
-    return { tx, connection }
   }
 }
 
-export interface PhaseTransaction {
-  readonly tx: Transaction<never>
+/** A phase's transaction as Kysely sees it. Many phases make no query: it is put together when it is asked for. */
+export class PhaseTransaction {
   readonly connection: PhaseConnection
+  readonly #open: (connection: PhaseConnection) => Transaction<never>
+  #tx: Transaction<never> | null = null
+
+  constructor(connection: PhaseConnection, open: (connection: PhaseConnection) => Transaction<never>) {
+    this.connection = connection
+    this.#open = open
+  }
+
+  get tx(): Transaction<never> {
+    return (this.#tx ??= this.#open(this.connection))
+  }
 }
 
 /** The connection of one phase: it notices a transaction that the user ended, and queries that come too late. */
@@ -198,10 +211,14 @@ function toKyselyResult<R>({ command, rowCount, rows }: PgResult): QueryResult<R
 
 /** Whether another transaction was begun right after ours was ended, which the status alone does not show. */
 function hasEndedTransaction(result: PgResult, sql: string): boolean {
-  const commands = [result].flat().map(({ command }) => command)
+  // A text of several statements has several results.
+  return Array.isArray(result) ? result.some((one: PgResult) => hasEnded(one, sql)) : hasEnded(result, sql)
+}
+
+function hasEnded({ command }: PgResult, sql: string): boolean {
   // ROLLBACK is also what going back to a savepoint answers.
-  if (commands.includes('ROLLBACK') && /\bchain\b/i.test(sql)) return true
-  return commands.includes('COMMIT') || commands.includes('BEGIN') || commands.includes('START')
+  if (command === 'ROLLBACK') return /\bchain\b/i.test(sql)
+  return command === 'COMMIT' || command === 'BEGIN' || command === 'START'
 }
 
 function endedByUser(phase: string): PawlError {

@@ -1,5 +1,6 @@
 import type { QueryConfig } from 'pg'
 import { type Sendable, TEXT_ONLY } from './batch.js'
+import type { PreparedQueries } from './prepared-name.js'
 
 /** One of the framework's own statements. */
 export interface Statement {
@@ -14,6 +15,8 @@ export interface Statement {
 export interface Bound {
   readonly statement: Statement
   readonly values?: readonly unknown[]
+  /** Where the values never change: how it goes out, by whether the server is to keep it prepared. */
+  readonly ready?: Map<boolean, Outgoing>
 }
 
 /** How a transaction begins. */
@@ -33,23 +36,53 @@ export interface Outgoing {
   readonly joinable: boolean
 }
 
+/** A statement that has the same values each time, or none. */
+export function alwaysTheSame(statement: Statement, values: readonly unknown[] = []): Bound {
+  return { statement, values, ready: new Map() }
+}
+
 /** A framework statement. `prepares`: the server is to keep it prepared. */
-export function outgoing({ statement, values }: Bound, prepares: boolean): Outgoing {
+export function outgoing(bound: Bound, prepares: boolean): Outgoing {
+  const { ready } = bound
+  if (ready === undefined) return writeOutgoing(bound, prepares)
+  let known = ready.get(prepares)
+  if (known === undefined) ready.set(prepares, (known = writeOutgoing(bound, prepares)))
+  return known
+}
+
+function writeOutgoing({ statement, values, ready }: Bound, prepares: boolean): Outgoing {
   const { name, text, preparedAs } = statement
   const config: Sendable = {
     text,
     asText: true,
-    ...(values !== undefined && { values: [...values] }),
+    ...(values !== undefined && { values }),
     ...(prepares && preparedAs !== undefined && { name: preparedAs }),
+    ...(ready !== undefined && { repeated: { bytes: null } }),
   }
   return { step: name === '' ? null : name, config, joinable: true }
+}
+
+/** One of the application's queries. `first`: it is what a transaction begins with. */
+export function outgoingQuery(
+  text: string,
+  values: readonly unknown[],
+  how: { readonly first: boolean; readonly prepared: PreparedQueries | null },
+): Outgoing {
+  // Without values, it may be several statements in one text: a message of its own, which cannot be prepared.
+  const isOne = values.length > 0
+  const name = isOne && how.prepared !== null ? how.prepared.nameOf(text) : null
+  return {
+    step: 'query',
+    config: { text, values, ...(name !== null && { name }) },
+    joinable: isOne && how.first,
+  }
 }
 
 /** As `pg` takes it by itself. */
 export function queryOf({ text, values, name, asText }: Sendable): QueryConfig {
   return {
     text,
-    ...(values !== undefined && { values }),
+    ...(values !== undefined && { values: [...values] }),
     ...(name !== undefined && { name }),
     ...(asText === true && { types: TEXT_ONLY }),
   }

@@ -1,78 +1,166 @@
-import type { Connection, Member, Sendable } from './batch.js'
+import type { BatchingClient, Connection, Member, Sendable } from './batch.js'
 
-/** The columns of a statement's rows, by its text: asked for once, since a text has the same columns each time. */
-const columnsOf = new Map<string, readonly string[]>()
-
-/**
- * A framework statement in a batch: its values are plain, its rows are text, and its columns are known after the first
- * time. A query of `pg` can do more, and costs several times as much. Null: it has a value that is not plain.
- */
-export function plainMember(statement: Sendable): Member | null {
-  const values: (string | Buffer | null)[] = []
-  for (const value of statement.values ?? []) {
-    const plain = toPlain(value)
-    if (plain === undefined) return null
-    values.push(plain)
-  }
-  return new PlainMember(statement, values)
+interface Field {
+  readonly name: string
+  readonly dataTypeID: number
 }
 
-function toPlain(value: unknown): string | Buffer | null | undefined {
-  if (value === null || typeof value === 'string' || Buffer.isBuffer(value)) return value
-  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
+/** What the rows of a statement look like. */
+interface Shape {
+  readonly fields: readonly Field[]
+  /** A row of nulls, to be filled. A column may have any name, also one that an object has by itself. */
+  readonly empty: Readonly<Record<string, null>>
+}
+
+/** Of the framework's own statements, by their texts: a text has the same columns each time. */
+const ownShapes = new Map<string, Shape>()
+
+/** Of the application's, by the names that a connection has them prepared as: until it is anew, they cannot change. */
+const preparedShapes = new WeakMap<Connection['parsedStatements'], Map<string, Shape>>()
+
+type Parse = (value: string) => unknown
+
+/**
+ * A statement in a batch whose values are plain, and whose columns need not be asked for each time. A query of `pg` can
+ * do more, and costs several times as much. Null: this one needs such a query.
+ */
+export function plainMember(client: BatchingClient, statement: Sendable): Member | null {
+  if (client.binary === true && statement.asText !== true) return null
+  return statement.values?.every(isPlain) === false ? null : new PlainMember(client, statement)
+}
+
+function isPlain(value: unknown): boolean {
+  switch (typeof value) {
+    case 'string':
+    case 'number':
+    case 'boolean':
+      return true
+    default:
+      return value === null || Buffer.isBuffer(value)
+  }
+}
+
+function toPlain(value: unknown): string | Buffer | null {
+  return typeof value === 'number' || typeof value === 'boolean'
+    ? String(value)
+    : (value as string | Buffer | null)
 }
 
 class PlainMember implements Member {
-  readonly text: string
-  readonly name: string | undefined
-  readonly #values: readonly (string | Buffer | null)[]
-  readonly #rows: Record<string, string | null>[] = []
-  #columns: readonly string[] | undefined
-  #described = false
-  #command = ''
+  readonly #client: BatchingClient
+  readonly #statement: Sendable
+  readonly #rows: Record<string, unknown>[] = []
+  #shape: Shape | undefined
+  #parsers: readonly Parse[] | null = null
+  #remember: ((shape: Shape) => void) | null = null
+  #tag = ''
   declare callback?: (error: unknown, result?: unknown) => void
-  declare handleError: Member['handleError']
+  declare handleError: (error: unknown) => void
 
-  constructor({ text, name }: Sendable, values: readonly (string | Buffer | null)[]) {
-    this.text = text
-    this.name = name
-    this.#values = values
-    this.#columns = columnsOf.get(text)
+  constructor(client: BatchingClient, statement: Sendable) {
+    this.#client = client
+    this.#statement = statement
+  }
+
+  get name(): string | undefined {
+    return this.#statement.name
+  }
+
+  get text(): string {
+    return this.#statement.text
   }
 
   prepare(connection: Connection): void {
-    const { text, name } = this
+    const { text, name, repeated } = this.#statement
+    const { parsedStatements, submittedNamedStatements } = connection
     const isPrepared =
-      name !== undefined &&
-      (connection.parsedStatements[name] ?? connection.submittedNamedStatements[name]) !== undefined
+      name !== undefined && (parsedStatements[name] ?? submittedNamedStatements[name]) !== undefined
     if (!isPrepared) {
       connection.parse({ text, name })
-      if (name !== undefined) connection.submittedNamedStatements[name] = text
+      if (name !== undefined) submittedNamedStatements[name] = text
     }
-    connection.bind({ values: this.#values, statement: name })
-    this.#described = this.#columns === undefined
-    if (this.#described) connection.describe({ type: 'P', name: '' })
+    this.#recall(parsedStatements, isPrepared)
+    if (repeated === undefined || !isPrepared || this.#shape === undefined) this.#execute(connection)
+    else connection._send((repeated.bytes ??= written(connection, (to) => this.#execute(to))))
+  }
+
+  /** The columns, if they are known. */
+  #recall(parsedStatements: Connection['parsedStatements'], isPrepared: boolean): void {
+    const { text, name, asText } = this.#statement
+    if (asText !== true && name === undefined) return
+    const [shapes, key] = asText === true ? [ownShapes, text] : [shapesOn(parsedStatements), name as string]
+    if (isPrepared || asText === true) this.#shape = shapes.get(key)
+    if (this.#shape === undefined) this.#remember = (shape) => void shapes.set(key, shape)
+  }
+
+  #execute(connection: Connection): void {
+    const { name, values = [] } = this.#statement
+    connection.bind({ values, statement: name, valueMapper: toPlain })
+    if (this.#shape === undefined) connection.describe({ type: 'P', name: '' })
     connection.execute({ portal: '' })
   }
 
-  handleRowDescription(message: { readonly fields: readonly { readonly name: string }[] }): void {
-    this.#columns = message.fields.map(({ name }) => name)
+  handleRowDescription({ fields }: { readonly fields: readonly Field[] }): void {
+    this.#shape = shapeOf(fields)
   }
 
-  handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
-    const row: Record<string, string | null> = {}
-    const columns = this.#columns ?? []
-    for (let index = 0; index < columns.length; index++) row[columns[index] as string] = fields[index] ?? null
-    this.#rows.push(row)
+  handleDataRow({ fields: values }: { readonly fields: readonly (string | null)[] }): void {
+    const { fields, empty } = this.#shape ?? NO_COLUMNS
+    if (this.#statement.asText !== true) this.#parsers ??= this.#parsersFor(fields)
+    const row: Record<string, unknown> = { ...empty }
+    try {
+      for (let index = 0; index < fields.length; index++) {
+        const value = values[index] ?? null
+        const { name } = fields[index] as Field
+        row[name] = value === null || this.#parsers === null ? value : this.#parsers[index]?.(value)
+      }
+      this.#rows.push(row)
+    } catch (error) {
+      this.handleError(error)
+    }
   }
 
-  handleCommandComplete({ text }: { readonly text: string }): void {
-    const end = text.indexOf(' ')
-    this.#command = end === -1 ? text : text.slice(0, end)
-    if (this.#described) columnsOf.set(this.text, this.#columns ?? [])
+  /** Asked for each time: an application may set others at any time. */
+  #parsersFor(fields: readonly Field[]): Parse[] {
+    const client = this.#client
+    return fields.map(({ dataTypeID }) => client.getTypeParser(dataTypeID, 'text' as never) as Parse)
+  }
+
+  handleCommandComplete({ text: tag }: { readonly text: string }): void {
+    this.#tag = tag
+    this.#remember?.(this.#shape ?? NO_COLUMNS)
   }
 
   handleReadyForQuery(): void {
-    this.callback?.(null, { command: this.#command, rows: this.#rows })
+    this.callback?.(null, { ...readTag(this.#tag), rows: this.#rows })
   }
+}
+
+const NO_COLUMNS: Shape = { fields: [], empty: {} }
+
+function shapeOf(fields: readonly Field[]): Shape {
+  return { fields, empty: Object.fromEntries(fields.map(({ name }) => [name, null])) }
+}
+
+function shapesOn(parsedStatements: Connection['parsedStatements']): Map<string, Shape> {
+  let shapes = preparedShapes.get(parsedStatements)
+  if (shapes === undefined) preparedShapes.set(parsedStatements, (shapes = new Map()))
+  return shapes
+}
+
+/** What would be sent. */
+function written(connection: Connection, write: (to: Connection) => void): Buffer {
+  const messages: Buffer[] = []
+  const collecting = Object.create(connection) as Connection
+  collecting._send = (message) => void messages.push(message)
+  write(collecting)
+  return Buffer.concat(messages)
+}
+
+/** Such as `INSERT 0 1`, `SELECT 3`, `BEGIN` and `CREATE TABLE`. */
+function readTag(tag: string): { readonly command: string; readonly rowCount: number | null } {
+  const first = tag.indexOf(' ')
+  if (first === -1) return { command: tag, rowCount: null }
+  const count = Number(tag.slice(tag.lastIndexOf(' ') + 1))
+  return { command: tag.slice(0, first), rowCount: Number.isNaN(count) ? null : count }
 }

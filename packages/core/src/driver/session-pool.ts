@@ -1,5 +1,6 @@
 import type { Pool } from 'pg'
 import { PawlError } from '../errors.js'
+import { PreparedQueries } from './prepared-name.js'
 import { Session, type SessionOptions } from './session.js'
 
 export interface SessionPoolOptions extends SessionOptions {
@@ -13,7 +14,7 @@ export class SessionPool {
 
   constructor(pool: Pool, options: SessionPoolOptions) {
     this.#pool = pool
-    this.#options = options
+    this.#options = { ...options, preparedQueries: options.preparedStatements ? new PreparedQueries() : null }
   }
 
   acquire(phase: string): Promise<Session> {

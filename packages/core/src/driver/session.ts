@@ -1,9 +1,18 @@
 import type { PoolClient, QueryResult } from 'pg'
 import { PawlError } from '../errors.js'
 import { STATEMENTS_PER_DEADLINE } from '../limits.js'
-import { batchesOn, type SendBatch } from './batch.js'
-import { type Begin, type Bound, type Outgoing, outgoing, queryOf, type Statement } from './outgoing.js'
+import { batchesOn, type OnAnswered, type SendBatch } from './batch.js'
+import {
+  type Begin,
+  type Bound,
+  type Outgoing,
+  outgoing,
+  outgoingQuery,
+  queryOf,
+  type Statement,
+} from './outgoing.js'
 import { endsSession, isPreparedInVain, isSocketError, sqlStateOf } from './postgres-error.js'
+import type { PreparedQueries } from './prepared-name.js'
 import type { Probe } from './probe.js'
 
 type TextResult = QueryResult<Record<string, string | null>>
@@ -22,6 +31,8 @@ export interface SessionOptions {
   readonly pipelining: boolean
   /** Has the server keep framework statements prepared. */
   readonly preparedStatements: boolean
+  /** The application's, along with them. */
+  readonly preparedQueries?: PreparedQueries | null
   readonly probe: Probe | null
 }
 
@@ -37,17 +48,17 @@ export class Session {
   readonly #probe: Probe | null
   readonly #onError: (error: Error) => void
   readonly #onEnd: () => void
-  readonly #phase: string
-  /** Resolves when the connection is lost; never, if it is not. */
-  readonly whenLost: Promise<void>
+  #phase: string
   #onLost: (() => void) | null = null
   readonly #sendBatch: SendBatch | null
   readonly #prepares: boolean
+  readonly #preparedQueries: PreparedQueries | null
   #toBegin: Begin | null = null
   #beginning: Promise<void> | null = null
   #notBegun: { readonly error: unknown } | null = null
   #commitSent = false
   #idleTimer: NodeJS.Timeout | undefined
+  readonly #statementDeadlineMs: number
   #deadlineMs: number
   #lost: Error | null = null
   #firstError: unknown = null
@@ -57,17 +68,35 @@ export class Session {
   constructor(client: PoolClient, phase: string, options: SessionOptions) {
     this.#client = client
     this.#phase = phase
+    this.#statementDeadlineMs = options.statementDeadlineMs
     this.#deadlineMs = options.statementDeadlineMs
     this.#probe = options.probe
     this.#prepares = options.preparedStatements
+    this.#preparedQueries = options.preparedQueries ?? null
     this.#sendBatch = options.pipelining ? batchesOn(client.constructor) : null
     this.#onError = (error) => this.#lose(error)
     this.#onEnd = () => this.#lose(new Error('Connection ended'))
-    this.whenLost = new Promise((resolve) => {
-      this.#onLost = resolve
-    })
     this.#client.on('error', this.#onError)
     this.#client.on('end', this.#onEnd)
+  }
+
+  /**
+   * Goes on with other work, as if it had been released and taken anew; false: it could not be, and has to be released.
+   */
+  enter(phase: string): boolean {
+    if (!this.#isClean) return false
+    this.#phase = phase
+    this.#deadlineMs = this.#statementDeadlineMs
+    this.#onLost = null
+    this.#commitSent = false
+    this.#firstError = null
+    return true
+  }
+
+  /** Calls back when the connection is lost, at once if it is already. */
+  onceLost(listener: () => void): void {
+    if (this.#lost === null) this.#onLost = listener
+    else listener()
   }
 
   /** The first error a query met since all was well, which the user may have swallowed. */
@@ -121,17 +150,15 @@ export class Session {
   }
 
   /** Runs framework statements in one round trip, where the client can. Those after a failed one are not executed. */
-  async runTogether(statements: readonly Bound[]): Promise<TextResult[]> {
-    return (await this.#exchange(statements.map((bound) => outgoing(bound, this.#prepares)))) as TextResult[]
+  runTogether(statements: readonly Bound[]): Promise<readonly TextResult[]> {
+    const prepares = this.#prepares
+    return this.#exchange(statements.map((bound) => outgoing(bound, prepares)))
   }
 
   /** Runs one of the user's queries. */
   async query(text: string, values: readonly unknown[]): Promise<QueryResult<Record<string, unknown>>> {
-    // Without values, it may be several statements in one text: a message of its own.
-    const joinable = values.length > 0 && this.#toBegin !== null
-    const [result] = await this.#exchange([
-      { step: 'query', config: { text, values: [...values] }, joinable },
-    ])
+    const how = { first: this.#toBegin !== null, prepared: this.#preparedQueries }
+    const [result] = await this.#exchange([outgoingQuery(text, values, how)])
     return result as QueryResult<Record<string, unknown>>
   }
 
@@ -140,8 +167,7 @@ export class Session {
     if (this.#released) return
     this.#released = true
     clearTimeout(this.#idleTimer)
-    const clean = this.#lost === null && !this.#stale && this.transactionStatus === 'I'
-    if (clean) {
+    if (this.#isClean) {
       this.#client.release()
     } else {
       this.#cutConnection()
@@ -152,102 +178,131 @@ export class Session {
     this.#client.off('end', this.#onEnd)
   }
 
-  #exchange(statements: readonly Outgoing[]): Promise<QueryResult[]> {
+  get #isClean(): boolean {
+    return this.#lost === null && !this.#stale && this.transactionStatus === 'I'
+  }
+
+  #exchange(statements: readonly Outgoing[]): Promise<readonly QueryResult[]> {
+    if (this.#notBegun !== null) return Promise.reject(this.#notBegun.error)
     const begin = this.#toBegin
     if (begin !== null) {
       this.forgetBegin()
       const begun = this.#begin(begin, statements)
-      this.#beginning = begun.then(NOTHING, NOTHING)
+      const over = (): void => {
+        this.#beginning = null
+      }
+      this.#beginning = begun.then(over, over)
       return begun
     }
+    // Queries of a phase that are made at once: none may be sent before there is a transaction.
     return this.#beginning === null
       ? this.#transmit(statements)
-      : this.#onceBegun(this.#beginning, statements)
+      : this.#beginning.then(() => this.#exchange(statements))
   }
 
-  /** Queries of a phase that are made at once: none may be sent before there is a transaction. */
-  async #onceBegun(beginning: Promise<void>, statements: readonly Outgoing[]): Promise<QueryResult[]> {
-    await beginning
-    if (this.#notBegun !== null) throw this.#notBegun.error
+  async #begin(begin: Begin, statements: readonly Outgoing[]): Promise<readonly QueryResult[]> {
+    if (this.#sendBatch !== null && statements.every(isJoinable)) {
+      const opening = begin.together.map((bound) => outgoing(bound, this.#prepares))
+      const results = await this.#transmit([...opening, ...statements], opening.length)
+      return results.slice(opening.length)
+    }
+    await this.#transmit([{ ...outgoing({ statement: begin.alone }, false), joinable: false }], 1)
     return this.#transmit(statements)
   }
 
-  async #begin(begin: Begin, statements: readonly Outgoing[]): Promise<QueryResult[]> {
-    const joined = this.#sendBatch !== null && statements.every(({ joinable }) => joinable)
-    const opening = joined
-      ? begin.together.map((bound) => outgoing(bound, this.#prepares))
-      : [{ ...outgoing({ statement: begin.alone }, false), joinable: false }]
-    let answered = 0
-    try {
-      const first = joined ? [...opening, ...statements] : opening
-      const results = await this.#transmit(first, () => answered++)
-      return joined ? results.slice(opening.length) : await this.#transmit(statements)
-    } catch (error) {
-      if (answered < opening.length) {
-        this.#notBegun = { error }
-        // A part of it may have been executed, and the server's word on that may still be on its way.
-        this.#stale = true
-      }
-      throw error
-    }
+  /** In one round trip where that is possible. The first `opening` of them begin the transaction. */
+  #transmit(statements: readonly Outgoing[], opening = 0): Promise<readonly QueryResult[]> {
+    const sendBatch = statements.every(isJoinable) ? this.#sendBatch : null
+    if (sendBatch === null) return this.#oneByOne(statements, opening)
+    return this.#probe === null
+      ? this.#together(sendBatch, statements, opening)
+      : this.#probed(sendBatch, statements, opening)
   }
 
-  /** In one round trip where that is possible. `onAnswered` is called for each statement that was executed. */
-  #transmit(statements: readonly Outgoing[], onAnswered = NOTHING): Promise<QueryResult[]> {
-    const sendBatch = statements.every(({ joinable }) => joinable) ? this.#sendBatch : null
-    return sendBatch === null
-      ? this.#oneByOne(statements, onAnswered)
-      : this.#together(sendBatch, statements, onAnswered)
-  }
-
-  async #oneByOne(statements: readonly Outgoing[], onAnswered: () => void): Promise<QueryResult[]> {
+  async #oneByOne(statements: readonly Outgoing[], opening: number): Promise<QueryResult[]> {
     const results: QueryResult[] = []
     for (const statement of statements) {
-      const { step, config } = statement
-      if (this.#probe !== null) await this.#stopAt('before', step)
-      results.push(await this.#send([statement], () => this.#client.query(queryOf(config))))
-      onAnswered()
-      if (this.#probe !== null) await this.#stopAt('after', step)
+      await this.#stopAt('before', statement)
+      const [result] = await this.#awaited([statement], opening, (onAnswered) => {
+        this.#client.query(queryOf(statement.config)).then(
+          (answer) => onAnswered(null, [answer]),
+          (error: unknown) => onAnswered(error, []),
+        )
+      })
+      results.push(result as QueryResult)
+      await this.#stopAt('after', statement)
     }
     return results
   }
 
-  async #together(
+  #together(
     sendBatch: SendBatch,
     statements: readonly Outgoing[],
-    onAnswered: () => void,
-  ): Promise<QueryResult[]> {
-    if (this.#probe !== null) for (const { step } of statements) await this.#stopAt('before', step)
+    opening: number,
+  ): Promise<readonly QueryResult[]> {
     const configs = statements.map(({ config }) => config)
-    const results = await this.#send(statements, () => sendBatch(this.#client, configs, onAnswered))
+    return this.#awaited(statements, opening, (onAnswered) => sendBatch(this.#client, configs, onAnswered))
+  }
+
+  async #probed(
+    sendBatch: SendBatch,
+    statements: readonly Outgoing[],
+    opening: number,
+  ): Promise<readonly QueryResult[]> {
+    for (const statement of statements) await this.#stopAt('before', statement)
+    const results = await this.#together(sendBatch, statements, opening)
     // Between them nobody could stop: they were one message.
-    if (this.#probe !== null) await this.#stopAt('after', statements.at(-1)?.step ?? null)
+    await this.#stopAt('after', statements.at(-1))
     return results
   }
 
-  async #stopAt(when: 'before' | 'after', step: string | null): Promise<void> {
+  async #stopAt(when: 'before' | 'after', statement: Outgoing | undefined): Promise<void> {
+    const step = statement?.step ?? null
     if (this.#probe !== null && step !== null) await this.#probe({ phase: this.#phase, step, when })
   }
 
-  async #send<T>(statements: readonly Outgoing[], send: () => Promise<T>): Promise<T> {
+  /** The answer to what `send` sends, or an error once the server has had time enough. */
+  #awaited(
+    statements: readonly Outgoing[],
+    opening: number,
+    send: (onAnswered: OnAnswered) => void,
+  ): Promise<readonly QueryResult[]> {
     const deadlineMs = this.#deadlineMs * Math.ceil(statements.length / STATEMENTS_PER_DEADLINE)
-    const timer = setTimeout(() => this.giveUp(), deadlineMs)
     if (this.#lost === null && statements.some(({ step }) => step === 'commit')) this.#commitSent = true
-    try {
-      const result = await send()
-      // In a doomed transaction every statement fails: this one tells that a savepoint has undone the error.
-      if (this.transactionStatus === 'T') this.#firstError = null
-      return result
-    } catch (error) {
-      this.#firstError ??= error
-      throw this.#isLost(error)
-        ? new PawlError('PAWL_CONNECTION_LOST', 'The connection to PostgreSQL broke during a statement.', {
-            cause: error,
-          })
-        : error
-    } finally {
-      clearTimeout(timer)
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => this.giveUp(), deadlineMs)
+      const onAnswered: OnAnswered = (error, results) => {
+        clearTimeout(timer)
+        if (error === null) {
+          // In a doomed transaction every statement fails: this one tells that a savepoint has undone the error.
+          if (this.transactionStatus === 'T') this.#firstError = null
+          resolve(results)
+        } else {
+          reject(this.#failed(error, results.length < opening))
+        }
+      }
+      try {
+        send(onAnswered)
+      } catch (error) {
+        onAnswered(error, [])
+      }
+    })
+  }
+
+  /** What to tell of an error. `notBegun`: it came before there was a transaction. */
+  #failed(error: unknown, notBegun: boolean): unknown {
+    this.#firstError ??= error
+    const told = this.#isLost(error)
+      ? new PawlError('PAWL_CONNECTION_LOST', 'The connection to PostgreSQL broke during a statement.', {
+          cause: error,
+        })
+      : error
+    if (notBegun) {
+      this.#notBegun = { error: told }
+      // A part of it may have been executed, and the server's word on that may still be on its way.
+      this.#stale = true
     }
+    return told
   }
 
   #isLost(error: unknown): boolean {
@@ -280,6 +335,7 @@ export class Session {
   #lose(error: Error): void {
     this.#lost ??= error
     this.#onLost?.()
+    this.#onLost = null
   }
 
   /** Ending a client politely waits for an answer, which a dead server never gives. */
@@ -288,4 +344,4 @@ export class Session {
   }
 }
 
-const NOTHING = (): void => {}
+const isJoinable = ({ joinable }: Outgoing): boolean => joinable

@@ -11,10 +11,14 @@ export const FINGERPRINT_VERSION = 1
  * numbers do not matter. Bytes are taken as they are, and never equal a JSON value.
  */
 export function fingerprintOf(request: JsonValue | Uint8Array): Buffer {
-  const hash = createHash('sha256')
-  if (request instanceof Uint8Array) return hash.update('bytes:').update(request).digest()
+  if (request instanceof Uint8Array) return createHash('sha256').update('bytes:').update(request).digest()
   // A Map, a FormData or a promise would all be `{}`, and so one request.
   checkJson(request, 'the value to take the fingerprint of')
+  return fingerprintOfChecked(request)
+}
+
+/** The same for what has been checked to be JSON already. */
+export function fingerprintOfChecked(request: JsonValue): Buffer {
   let canonical: string | undefined
   try {
     canonical = canonicalize(request)
@@ -25,5 +29,5 @@ export function fingerprintOf(request: JsonValue | Uint8Array): Buffer {
   }
   if (canonical === undefined)
     throw new PawlError('PAWL_NOT_JSON', 'The value to take the fingerprint of is undefined.')
-  return hash.update('json:').update(canonical).digest()
+  return createHash('sha256').update(`json:${canonical}`).digest()
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { PawlError } from '../errors.js'
 import { sqlStateOf } from '../driver/postgres-error.js'
+import type { Session } from '../driver/session.js'
 import { RECONNECT_TRIES, RESERVE_ROUNDS } from '../limits.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { KeyRow } from '../storage/key-row.js'
@@ -39,16 +40,21 @@ export type Wanted =
   /** `onlyDue`: not before its back-off is over, which a person or a client need not wait for. */
   | { readonly by: 'id'; readonly id: string; readonly onlyDue: boolean }
 
+/** A key that is ours to run. */
+export interface Granted {
+  readonly type: 'granted'
+  readonly how: 'reserved' | 'taken_over'
+  readonly row: KeyRow
+  readonly definition: PipelineDefinition
+  /** On this process's monotonic clock, before the grant was asked for: the lease ends no later than from here. */
+  readonly askedAt: number
+  /** What it was asked for on: to go on with, or to be released. */
+  readonly session: Session
+}
+
 /** What came of asking for a key. */
 export type Reservation =
-  | {
-      readonly type: 'granted'
-      readonly how: 'reserved' | 'taken_over'
-      readonly row: KeyRow
-      readonly definition: PipelineDefinition
-      /** On this process's monotonic clock, before the grant was asked for: the lease ends no later than from here. */
-      readonly askedAt: number
-    }
+  | Granted
   /** It is there and runs, or will be run, without us. `fresh`: we put it there. */
   | { readonly type: 'left'; readonly row: KeyRow; readonly fresh: boolean }
   | { readonly type: 'gone' }
@@ -74,9 +80,7 @@ export async function reserveKey(env: Environment, wanted: Wanted): Promise<Rese
   let lastError: unknown = null
   for (let attempt = 0; attempt < RECONNECT_TRIES; attempt++) {
     try {
-      return await env.sessions.with('reserve', (session) =>
-        askForKey(env, { session, tables: env.tables }, wanted, holder),
-      )
+      return await askOnSession(env, wanted, holder)
     } catch (error) {
       lastError = error
       const sqlState = sqlStateOf(error)
@@ -86,6 +90,19 @@ export async function reserveKey(env: Environment, wanted: Wanted): Promise<Rese
     }
   }
   return { type: 'unavailable', error: lastError }
+}
+
+/** The session goes along with the key, if that is granted: a transaction often follows at once. */
+async function askOnSession(env: Environment, wanted: Wanted, holder: string): Promise<Reservation> {
+  const session = await env.sessions.acquire('reserve')
+  let granted = false
+  try {
+    const reservation = await askForKey(env, { session, tables: env.tables }, wanted, holder)
+    granted = reservation.type === 'granted'
+    return reservation
+  } finally {
+    if (!granted) session.release()
+  }
 }
 
 async function askForKey(
@@ -126,7 +143,14 @@ async function askOnce(
       lookFirst.learn(fresh === null)
       if (fresh !== null && wanted.leave) return { type: 'left', row: fresh, fresh: true }
       if (fresh !== null)
-        return { type: 'granted', how: 'reserved', row: fresh, definition: wanted.definition, askedAt }
+        return {
+          type: 'granted',
+          how: 'reserved',
+          row: fresh,
+          definition: wanted.definition,
+          askedAt,
+          session: store.session,
+        }
     }
   }
   row ??= await read(store, wanted)
@@ -147,7 +171,7 @@ async function askOnce(
       const taken = await takeOverKey(store, row, by)
       return taken === null
         ? 'moved'
-        : { type: 'granted', how: 'taken_over', row: taken, definition, askedAt }
+        : { type: 'granted', how: 'taken_over', row: taken, definition, askedAt, session: store.session }
     }
     case 'ours':
       return {
@@ -156,6 +180,7 @@ async function askOnce(
         row,
         definition: decision.definition,
         askedAt,
+        session: store.session,
       }
     case 'give_up': {
       const { reason } = decision

@@ -1,6 +1,6 @@
-import type { Begin } from '../driver/outgoing.js'
+import { alwaysTheSame, type Begin } from '../driver/outgoing.js'
+import { preparedAs } from '../driver/prepared-name.js'
 import type { ResolvedPhaseSettings } from '../pipeline/settings.js'
-import { preparedAs } from '../storage/statement.js'
 
 const begins = new WeakMap<ResolvedPhaseSettings, Begin>()
 
@@ -28,8 +28,8 @@ function writeBegin({
         `SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleTimeoutMs}`,
     },
     together: [
-      { statement: { name: 'begin', text, preparedAs: preparedAs('begin', text) } },
-      { statement: SET_TIMEOUTS, values: timeouts.map(String) },
+      alwaysTheSame({ name: 'begin', text, preparedAs: preparedAs('begin', text) }),
+      alwaysTheSame(SET_TIMEOUTS, timeouts.map(String)),
     ],
   }
 }

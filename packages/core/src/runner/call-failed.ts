@@ -27,8 +27,8 @@ export async function callFailed(
   const end = await runTransaction(run, {
     phase,
     by: 'onError',
-    body: async (context: object) =>
-      refuseFinal(await onError({ ...context, error } as never), phase, error, ambiguous),
+    body: async (context) => refuseFinal(await onError(context), phase, error, ambiguous),
+    given: () => ({ error }),
     effect: null,
     beforeBegin: () => lease.stop(),
   })

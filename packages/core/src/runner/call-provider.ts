@@ -1,8 +1,8 @@
 import { PawlError } from '../errors.js'
-import { providerKeyOf } from '../key/provider-key.js'
 import type { KeptLease } from '../key/lease-keeper.js'
 import { ABORT_GRACE_MS } from '../limits.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
+import { phaseContext } from './phase-context.js'
 import type { Run } from './run.js'
 
 /** How a call ended. The lease is kept until `lease.stop()`, except where it was lost. */
@@ -33,39 +33,35 @@ export async function callProvider(
 ): Promise<CallEnd> {
   const { parts } = run
   const { callTimeoutMs, leaseMs } = parts.env.settings.phase(run.definition, phase.name)
-  const controller = new AbortController()
+  const call = new RunningCall()
   const onTimeout = () =>
-    controller.abort(
+    call.abort(
       new PawlError(
         'PAWL_CALL_TIMEOUT',
         `${step} of phase '${phase.name}' did not answer within ${callTimeoutMs} ms.`,
       ),
     )
   const timer = setTimeout(onTimeout, Math.min(callTimeoutMs, declaredLeftMs(run, phase, step)))
-  parts.calls.add(controller)
+  parts.calls.add(call)
   let lost = false
   const lease = parts.keeper.keep(run.hold, leaseMs, run.leasedAt, () => {
     lost = true
-    controller.abort(
+    call.abort(
       new PawlError('PAWL_LEASE_LOST', `Another holder took the key over during phase '${phase.name}'.`),
     )
   })
   try {
-    const pending = settle(send(run, phase, step, controller.signal))
-    const first = await Promise.race([pending, whenAborted(controller.signal)])
+    const pending = settle(send(run, phase, step, call.signal))
+    const first = await call.unlessAborted(pending)
     // An aborted request needs a moment to say so; one that was answered in that moment is answered.
     const settled = first ?? (await Promise.race([pending, grace()]))
     if (lost) return { type: 'fenced_off' }
-    if (settled === null) return { type: 'unsettled', error: controller.signal.reason, pending, lease }
+    if (settled === null) return { type: 'unsettled', error: call.signal.reason, pending, lease }
     if (settled.type === 'returned') return { ...settled, lease }
-    return {
-      type: 'threw',
-      error: controller.signal.aborted ? controller.signal.reason : settled.error,
-      lease,
-    }
+    return { type: 'threw', error: call.signal.aborted ? call.signal.reason : settled.error, lease }
   } finally {
     clearTimeout(timer)
-    parts.calls.delete(controller)
+    parts.calls.delete(call)
   }
 }
 
@@ -82,9 +78,9 @@ async function send(
   step: 'call' | 'reconcile',
   signal: AbortSignal,
 ): Promise<unknown> {
-  const { probe, namespace } = run.parts.env
-  const idempotencyKey = providerKeyOf(namespace, run.row, phase.effectName)
-  const context = { ...run.phaseContext(), idempotencyKey, signal }
+  const { probe } = run.parts.env
+  const idempotencyKey = run.providerKey(phase.effectName)
+  const context = phaseContext(run.row, { idempotencyKey, signal })
   const ask = step === 'call' ? phase.call : phase.reconcile
   if (probe !== null) await probe({ phase: phase.name, step, when: 'before' })
   const value = await run.parts.strict.inCall(phase.name, async () => ask?.(context as never))
@@ -99,11 +95,28 @@ function settle(promise: Promise<unknown>): Promise<Settlement> {
   )
 }
 
-function whenAborted(signal: AbortSignal): Promise<null> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve(null)
-    else signal.addEventListener('abort', () => resolve(null), { once: true })
-  })
+/** A call that can be aborted, by us alone: so that there is no need to listen to its signal. */
+export class RunningCall {
+  readonly #controller = new AbortController()
+  #onAborted: (() => void) | null = null
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  abort(reason: PawlError): void {
+    this.#controller.abort(reason)
+    this.#onAborted?.()
+  }
+
+  /** Null: it was aborted first. */
+  unlessAborted<T>(pending: Promise<T>): Promise<T | null> {
+    return new Promise((resolve, reject) => {
+      this.#onAborted = () => resolve(null)
+      if (this.signal.aborted) resolve(null)
+      else pending.then(resolve, reject)
+    })
+  }
 }
 
 function grace(): Promise<null> {

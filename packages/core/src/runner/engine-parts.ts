@@ -5,6 +5,7 @@ import type { Environment } from '../key/environment.js'
 import type { LeaseKeeper } from '../key/lease-keeper.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
+import type { RunningCall } from './call-provider.js'
 import type { StrictMode } from './strict-mode.js'
 
 /** A job as a stager gets it, inside the transaction of the phase that staged it. */
@@ -59,7 +60,7 @@ export interface EngineParts {
   /** Aborted when close() has waited long enough. */
   readonly stopping: AbortSignal
   /** The calls that run, to be aborted along with it. They are no listeners of it: each would look at all the others. */
-  readonly calls: Set<AbortController>
+  readonly calls: Set<RunningCall>
   /** Work that goes on after its execution has answered, such as a call that ignores its signal. */
   readonly afterwards: Set<Promise<void>>
 }

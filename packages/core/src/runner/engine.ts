@@ -12,7 +12,7 @@ import { checkRequest } from '../key/check-request.js'
 import { LookFirst } from '../key/look-first.js'
 import type { Environment } from '../key/environment.js'
 import { LeaseKeeper } from '../key/lease-keeper.js'
-import { type Reservation, reserveKey } from '../key/reserve-key.js'
+import { type Granted, type Reservation, reserveKey } from '../key/reserve-key.js'
 import {
   CLOSE_ABORT_GRACE_MS,
   CONNECTION_DEADLINE_SLACK_MS,
@@ -321,13 +321,15 @@ export class RunningEngine<DB> implements Engine<DB> {
     return definition
   }
 
-  async #run(parts: EngineParts, grant: Extract<Reservation, { type: 'granted' }>): Promise<Outcome> {
-    const { how, row, definition, askedAt } = grant
-    const run = new Run(parts, definition, row, askedAt)
+  async #run(parts: EngineParts, grant: Granted): Promise<Outcome> {
+    const { how, row, definition } = grant
+    const run = new Run(parts, grant)
     if (how === 'reserved') {
       announce('pawl:reserved', () => run.grantMessage())
       return runPipeline(run)
     }
+    // A schema may take its time.
+    run.releaseSession()
     announce('pawl:taken_over', () => ({ ...run.grantMessage(), attempts: row.attempts }))
     const rejected = await recheckInput(definition, row.inputJson)
     if (rejected === null) return runPipeline(run)

@@ -1,7 +1,7 @@
 import { checkKnownOptions } from '../check-option.js'
 import type { PawlError } from '../errors.js'
 import { checkRequest } from '../key/check-request.js'
-import { FINGERPRINT_VERSION, fingerprintOf } from '../key/fingerprint.js'
+import { FINGERPRINT_VERSION, fingerprintOf, fingerprintOfChecked } from '../key/fingerprint.js'
 import type { Wanted } from '../key/reserve-key.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
@@ -38,8 +38,7 @@ export async function wantedKey(
 ): Promise<{ readonly wanted: Wanted; readonly invalid: PawlError | null }> {
   const { scope, key, input } = request
   const validated = await validateInput(definition, input, how.maxInputBytes)
-  // Taken from the input as it came: a default that the schema gains must not turn retries into mismatches.
-  const fingerprint = fingerprintOf(request.fingerprint ?? whatCounts(definition, input, validated))
+  const fingerprint = requestFingerprint(definition, request, validated)
   if (validated.type === 'invalid') {
     return {
       wanted: { by: 'existing', definition, scope, key, fingerprint, leave: how.leave },
@@ -60,12 +59,25 @@ export async function wantedKey(
   return { wanted: { by: 'request', definition, key: row, leave: how.leave }, invalid: null }
 }
 
-/** What of the input makes two requests the same. An invalid input may be one that `fingerprint` cannot read. */
-function whatCounts(definition: PipelineDefinition, input: unknown, validated: ValidatedInput): JsonValue {
-  if (definition.fingerprint === null) return input as JsonValue
+/**
+ * Taken from the input as it came: a default that the schema gains must not turn retries into mismatches. An invalid
+ * input may be one that `fingerprint` cannot read.
+ */
+function requestFingerprint(
+  { fingerprint, schema }: PipelineDefinition,
+  request: ExecuteRequest<unknown>,
+  validated: ValidatedInput,
+): Buffer {
+  const { input } = request
+  if (request.fingerprint != null) return fingerprintOf(request.fingerprint)
+  // Without a schema, the input itself is what was encoded.
+  if (fingerprint === null && schema === null) return fingerprintOfChecked(input as JsonValue)
+  if (fingerprint === null) return fingerprintOf(input as JsonValue)
+  let counts: JsonValue
   try {
-    return definition.fingerprint(input as never)
+    counts = fingerprint(input as never)
   } catch (error) {
     throw validated.type === 'invalid' ? validated.error : error
   }
+  return fingerprintOf(counts)
 }

@@ -1,7 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { announce } from '../announce/announce.js'
 import { abortedTransaction, rollBack } from '../driver/kysely-driver.js'
-import type { Bound } from '../driver/outgoing.js'
+import { alwaysTheSame, type Bound } from '../driver/outgoing.js'
+import { preparedAs } from '../driver/prepared-name.js'
 import type { Session } from '../driver/session.js'
 import { PawlError } from '../errors.js'
 import { ABORT_GRACE_MS, CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
@@ -15,12 +15,13 @@ import {
   isFencedOff,
   readAdvanced,
 } from '../storage/advance-statements.js'
-import { preparedAs, type Store } from '../storage/statement.js'
+import type { Store } from '../storage/statement.js'
 import type { Tables } from '../storage/tables.js'
 import { pauseBeforeRetry } from './back-off.js'
 import { beginBy } from './begin-by.js'
 import { classifyError } from './classify-error.js'
 import { interpretReturn, type Returned, type ReturnedBy } from './interpret-return.js'
+import { transactionContext } from './phase-context.js'
 import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
 import { stageIn } from './stage-job.js'
@@ -29,8 +30,10 @@ import { stageIn } from './stage-job.js'
 export interface Work {
   readonly phase: AnyPhase
   readonly by: ReturnedBy
-  /** Gets `input`, `state`, `scope`, `keyId`, `tx` and `stage`. */
+  /** Gets `input`, `state`, `scope`, `keyId`, `tx`, `stage`, and what is `given`. */
   readonly body: (context: never) => unknown
+  /** Asked anew at each try. */
+  readonly given: () => object
   /** Recorded with the advance, in the same statement. */
   readonly effect: Effect | null
   /** Awaited once the connection is there and before BEGIN. 'lost': another holder has the key. */
@@ -76,18 +79,22 @@ export async function runTransaction(run: Run, work: Work): Promise<TransactionE
 async function tryTransaction(run: Run, work: Work, settings: ResolvedPhaseSettings): Promise<TryEnd> {
   let session: Session
   try {
-    session = await run.parts.env.sessions.acquire(work.phase.name)
+    session = await run.session(work.phase.name)
   } catch (error) {
     // A server that is coming back may take the next connection; an exhausted pool has been waited for long enough.
     const refused = error instanceof PawlError && error.cause !== undefined
     return refused ? { type: 'conflict', error } : { type: 'threw', error }
   }
+  let kept = false
   try {
     if (work.beforeBegin !== null && (await work.beforeBegin()) === 'lost') return { type: 'fenced_off' }
     session.setDeadline(settings.statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS)
-    return await inTransaction(run, work, settings, { session, tables: run.parts.env.tables })
+    const end = await inTransaction(run, work, settings, { session, tables: run.parts.env.tables })
+    kept = end.type === 'advanced'
+    return end
   } finally {
-    session.release()
+    if (kept) run.keepSession(session)
+    else session.release()
   }
 }
 
@@ -123,13 +130,14 @@ async function inTransaction(
 async function runBody(run: Run, work: Work, session: Session, staged: Bound[]): Promise<Returned> {
   const { parts, row, definition } = run
   const phase = work.phase.name
-  const { tx, connection } = parts.kysely.onSession(session, phase)
-  const stage = stageIn(run, staged, { tx, connection }, phase)
-  const context = { ...run.phaseContext(), tx, stage }
+  const transaction = parts.kysely.onSession(session, phase)
+  const { connection } = transaction
+  const stage = stageIn(run, staged, transaction, phase)
+  const context = transactionContext(row, transaction, stage, work.given())
   let value: unknown
   try {
     const body = parts.strict.inTransaction(phase, async () => work.body(context as never))
-    value = await Promise.race([body, abandoned(session, phase)])
+    value = await unlessAbandoned(body, session, phase)
   } finally {
     connection.close()
   }
@@ -144,14 +152,18 @@ async function runBody(run: Run, work: Work, session: Session, staged: Bound[]):
  * Rejects if the body goes on although its connection is gone: it waits for something that may never come, and would
  * keep a place of the pool for as long. A body that merely has to notice gets the time to.
  */
-async function abandoned(session: Session, phase: string): Promise<never> {
-  await session.whenLost
-  await delay(ABORT_GRACE_MS)
-  throw new PawlError(
+function unlessAbandoned(body: Promise<unknown>, session: Session, phase: string): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    body.then(resolve, reject)
+    session.onceLost(() => setTimeout(() => reject(abandoned(phase)), ABORT_GRACE_MS))
+  })
+}
+
+const abandoned = (phase: string): PawlError =>
+  new PawlError(
     'PAWL_PHASE_TIMEOUT',
     `Phase '${phase}' did not return before its transaction was ended. Do nothing in a phase but queries through tx.`,
   )
-}
 
 type Onward = Extract<Returned, { type: 'advance' | 'finish' }>
 
@@ -214,9 +226,7 @@ async function settleCommit(
   return committed ? { type: 'advanced' } : { type: 'conflict', error }
 }
 
-const COMMIT: Bound = {
-  statement: { name: 'commit', text: 'COMMIT', preparedAs: preparedAs('commit', 'COMMIT') },
-}
+const COMMIT = alwaysTheSame({ name: 'commit', text: 'COMMIT', preparedAs: preparedAs('commit', 'COMMIT') })
 
 /**
  * Under SERIALIZABLE, a sequential scan of a small key table makes phases of unrelated keys abort each other. This

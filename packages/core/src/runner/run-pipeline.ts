@@ -9,6 +9,7 @@ import { disarmPromise } from '../disarm-promise.js'
 import { runForeignStep } from './foreign-phase.js'
 import { announceFailure, fencedOff, giveBack, giveToPerson } from './give-back.js'
 import { nextStep, type Step } from './next-step.js'
+import { phaseContext } from './phase-context.js'
 import { runTransaction } from './phase-transaction.js'
 import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
@@ -16,10 +17,20 @@ import { failure, failureAsked, failureBy, type StepResult } from './step-result
 
 /** The loop: look at the row, do the next step, until there is a response or the key is given back. */
 export async function runPipeline(run: Run): Promise<Outcome> {
+  try {
+    return await runSteps(run)
+  } finally {
+    run.releaseSession()
+  }
+}
+
+async function runSteps(run: Run): Promise<Outcome> {
   let redecisions = 0
   for (;;) {
     const step = nextStep(run.definition, run.row, run.nowMs())
     const { name } = step.phase
+    // While a provider answers, or another session is asked for, none may be held.
+    if (run.parts.stopping.aborted || !isTransactionAlone(step)) run.releaseSession()
     const result = run.parts.stopping.aborted
       ? failure(name, 'closing', new PawlError('PAWL_CLOSING', 'The engine is closing.'), {
           intent: run.row.intent,
@@ -82,10 +93,14 @@ async function runStep(run: Run, step: Step): Promise<StepResult> {
   }
 }
 
+function isTransactionAlone(step: Step): boolean {
+  return step.do === 'finish' || (step.do === 'run_local' && step.phase.when === null)
+}
+
 function isSkipped(run: Run, phase: LocalPhase | ForeignPhase): boolean {
   // Once a call is known of, the question is answered.
   if (phase.when === null || run.row.intent?.phase === phase.name) return false
-  const wanted: unknown = phase.when(run.phaseContext() as never)
+  const wanted: unknown = phase.when(phaseContext(run.row, {}) as never)
   if (typeof wanted === 'boolean') return !wanted
   disarmPromise(wanted)
   throw new PawlError(
@@ -96,7 +111,14 @@ function isSkipped(run: Run, phase: LocalPhase | ForeignPhase): boolean {
 
 async function runLocal(run: Run, phase: LocalPhase | FinishPhase): Promise<StepResult> {
   const by = phase.kind === 'finish' ? 'finish' : 'phase'
-  const end = await runTransaction(run, { phase, by, body: phase.run, effect: null, beforeBegin: null })
+  const end = await runTransaction(run, {
+    phase,
+    by,
+    body: phase.run,
+    given: NOTHING,
+    effect: null,
+    beforeBegin: null,
+  })
   switch (end.type) {
     case 'threw':
       return failureBy(phase.name, end.error)
@@ -108,6 +130,8 @@ async function runLocal(run: Run, phase: LocalPhase | FinishPhase): Promise<Step
       return end
   }
 }
+
+const NOTHING = (): object => ({})
 
 async function skip(run: Run, phase: LocalPhase | ForeignPhase): Promise<StepResult> {
   const { env } = run.parts

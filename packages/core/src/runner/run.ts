@@ -1,6 +1,8 @@
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
-import type { StateObject } from '../pipeline/phase.js'
 import { type GrantMessage, hashName, type PhaseMessage } from '../announce/announce.js'
+import { providerKeyOf } from '../key/provider-key.js'
+import type { Session } from '../driver/session.js'
+import type { Granted } from '../key/reserve-key.js'
 import type { Hold } from '../storage/hold-statements.js'
 import type { KeyRow } from '../storage/key-row.js'
 import type { EngineParts } from './engine-parts.js'
@@ -16,14 +18,36 @@ export class Run {
   renewedAt: string | null = null
   /** Jobs were written to `staged_jobs` since the relay was last told. */
   hasStaged = false
+  #session: Session | null
   #readAt: number
+  #providerKey: { readonly of: string; readonly epoch: number; readonly key: string } | null = null
 
-  constructor(parts: EngineParts, definition: PipelineDefinition, row: KeyRow, askedAt: number) {
+  constructor(parts: EngineParts, grant: Granted) {
     this.parts = parts
-    this.definition = definition
-    this.row = row
-    this.leasedAt = askedAt
+    this.definition = grant.definition
+    this.row = grant.row
+    this.leasedAt = grant.askedAt
+    this.#session = grant.session
     this.#readAt = performance.now()
+  }
+
+  /** A session for a phase: the one that was kept, where one was. */
+  async session(phase: string): Promise<Session> {
+    const kept = this.#session
+    this.#session = null
+    if (kept?.enter(phase) === true) return kept
+    kept?.release()
+    return this.parts.env.sessions.acquire(phase)
+  }
+
+  /** For the transaction that follows, where one follows at once; if not, it is given back. */
+  keepSession(session: Session): void {
+    this.#session = session
+  }
+
+  releaseSession(): void {
+    this.#session?.release()
+    this.#session = null
   }
 
   get hold(): Hold {
@@ -66,15 +90,14 @@ export class Run {
     this.update({ ...this.row, ...reset, recoveryPoint: point, stateJson, nowMs, trail }, leasedAt)
   }
 
-  /** Parsed anew each time: a phase that changes them changes its own copy. */
-  phaseContext(): { input: unknown; state: StateObject; scope: string; keyId: string } {
-    const { inputJson, stateJson, scope, id } = this.row
-    return {
-      input: JSON.parse(inputJson) as unknown,
-      state: JSON.parse(stateJson) as StateObject,
-      scope,
-      keyId: id,
-    }
+  /** The key that the provider is sent for an effect: asked for by the call, and by its settlement. */
+  providerKey(effectName: string): string {
+    const { effectEpoch: epoch } = this.row
+    const known = this.#providerKey
+    if (known?.of === effectName && known.epoch === epoch) return known.key
+    const key = providerKeyOf(this.parts.env.namespace, this.row, effectName)
+    this.#providerKey = { of: effectName, epoch, key }
+    return key
   }
 
   grantMessage(): GrantMessage {

@@ -1,6 +1,5 @@
 import { announce } from '../announce/announce.js'
 import type { KeptLease } from '../key/lease-keeper.js'
-import { providerKeyOf } from '../key/provider-key.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
 import type { Effect } from '../storage/advance-statements.js'
 import { disarmPromise } from '../disarm-promise.js'
@@ -23,7 +22,8 @@ export async function settleResult(
   const end = await runTransaction(run, {
     phase,
     by: 'phase',
-    body: (context: object) => phase.settle?.({ ...context, result: result.read() } as never),
+    body: (context) => phase.settle?.(context),
+    given: () => ({ result: result.read() }),
     effect: effectOf(run, phase, result.read()),
     beforeBegin: lease === null ? null : () => lease.stop(),
   })
@@ -43,11 +43,10 @@ export async function settleResult(
 }
 
 function effectOf(run: Run, phase: ForeignPhase, result: unknown): Effect {
-  const providerKey = providerKeyOf(run.parts.env.namespace, run.row, phase.effectName)
   return {
     phase: phase.name,
     effectName: phase.effectName,
-    providerKey,
+    providerKey: run.providerKey(phase.effectName),
     reference: referenceOf(phase, result),
   }
 }

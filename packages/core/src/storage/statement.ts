@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
 import type { QueryResult } from 'pg'
 import type { Bound, Statement } from '../driver/outgoing.js'
+import { preparedAs } from '../driver/prepared-name.js'
 import type { Session } from '../driver/session.js'
 import type { Tables } from './tables.js'
 
@@ -36,11 +36,6 @@ export function defineStatement(name: string, write: (tables: Tables) => string)
     ({ session, tables }: Store, values: readonly unknown[]) => session.run(statementOf(tables), values),
     { bind: (tables: Tables, values: readonly unknown[]) => ({ statement: statementOf(tables), values }) },
   )
-}
-
-/** Two schemas, or two versions of Pawl, may share a connection: the text is part of the name. */
-export function preparedAs(name: string, text: string): string {
-  return `pawl_${name}_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
 }
 
 /**

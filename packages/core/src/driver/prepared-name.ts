@@ -1,0 +1,33 @@
+import { createHash } from 'node:crypto'
+import { PREPARE_AFTER_USES, PREPARED_QUERIES } from '../limits.js'
+
+/** What a statement is kept prepared as. Two schemas, or two versions of Pawl, may share a connection: by its text. */
+export function preparedAs(name: string, text: string): string {
+  return `pawl_${name}_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
+}
+
+/**
+ * Which of the application's queries are kept prepared. Each connection keeps all of them, and texts that are put together
+ * anew each time would fill it: so they are few, and those that are used again and again.
+ */
+export class PreparedQueries {
+  readonly #names = new Map<string, string>()
+  #uses = new Map<string, number>()
+
+  /** What a query is kept prepared as; null if it is not. */
+  nameOf(text: string): string | null {
+    const known = this.#names.get(text)
+    if (known !== undefined) return known
+    if (this.#names.size >= PREPARED_QUERIES) return null
+    const uses = (this.#uses.get(text) ?? 0) + 1
+    if (uses < PREPARE_AFTER_USES) {
+      if (this.#uses.size >= PREPARED_QUERIES) this.#uses = new Map()
+      this.#uses.set(text, uses)
+      return null
+    }
+    this.#uses.delete(text)
+    const name = preparedAs('query', text)
+    this.#names.set(text, name)
+    return name
+  }
+}
