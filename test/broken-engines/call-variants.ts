@@ -33,7 +33,7 @@ export const CALL_VARIANTS = [
     replacements: [
       {
         file: 'key/provider-key.ts',
-        from: "return `pawl_${createHash('sha256').update(bytes).digest('base64url')}`",
+        from: "return `pawl_${sha256(bytes, 'base64url')}`",
         to: 'return `pawl_${row.id}`',
       },
     ],

@@ -103,8 +103,8 @@ export const HOLDING_VARIANTS = [
     replacements: [
       {
         file: 'key/lease-keeper.ts',
-        from: `this.#entries.add(entry)
-    if (entry.dueAt < this.#wakesAt) this.#schedule()`,
+        from: `this.#entries.add(lease)
+    if (lease.dueAt < this.#wakesAt) this.#schedule()`,
         to: '',
       },
     ],

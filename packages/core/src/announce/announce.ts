@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
 import { channel } from 'node:diagnostics_channel'
 import { PawlError } from '../errors.js'
+import { sha256 } from '../sha256.js'
 import type { StuckReason, RetryReason } from '../pipeline/outcome.js'
 
 /** What every message carries. Key and scope are hashed: listeners log, and logs travel. */
@@ -168,7 +168,7 @@ export function subscribe<Name extends PawlChannel>(
 
 /** A short, one-way name for a key or scope. */
 export function hashName(...parts: readonly string[]): string {
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16)
+  return sha256(JSON.stringify(parts), 'hex').slice(0, 16)
 }
 
 /**

@@ -4,34 +4,42 @@ import { plainMember } from './plain-member.js'
 /** A statement as `pg` takes it. */
 export interface Sendable {
   readonly text: string
-  readonly values?: readonly unknown[]
+  readonly values?: readonly unknown[] | undefined
   /** What the server keeps it prepared as. */
-  readonly name?: string
+  readonly name?: string | undefined
   /** Values come back as text. */
   readonly asText?: boolean
   /** For one whose values are always the same: what is sent once it is prepared. */
-  readonly repeated?: { bytes: Buffer | null }
+  readonly repeated?: { bytes: Buffer | null } | undefined
 }
 
 /** One statement of a batch: sends itself, and takes its part of the answer. */
 export interface Member {
   readonly name?: string | undefined
   readonly text?: string | undefined
+  /** A value that could not be sent, or a row that could not be read. */
+  readonly failed: { readonly error: unknown } | null
+  prepare(connection: Collector): void
+  handleRowDescription(message: unknown): void
+  handleDataRow(message: unknown): void
+  handleCommandComplete(message: unknown, connection: Connection): void
+  /** Asked for once it is complete. */
+  result(connection: Connection): QueryResult
+}
+
+/** The parts of `pg`'s own query that a batch is made of; its types leave them out. */
+interface ProtocolQuery {
+  name: string | undefined
+  text: string | undefined
+  binary?: boolean | undefined
+  callback?: (error: unknown, result?: unknown) => void
   prepare(connection: Connection): void
   handleRowDescription(message: unknown): void
   handleDataRow(message: unknown): void
   handleCommandComplete(message: unknown, connection: Connection): void
+  handleEmptyQuery(connection: Connection): void
   handleReadyForQuery(connection: Connection): void
   handleError(error: unknown, connection: Connection): void
-  callback?: (error: unknown, result?: unknown) => void
-}
-
-/** The parts of `pg`'s own query that a batch is made of; its types leave them out. */
-interface ProtocolQuery extends Member {
-  name: string | undefined
-  text: string | undefined
-  binary?: boolean | undefined
-  handleEmptyQuery(connection: Connection): void
 }
 
 /** The parts of `pg`'s connection that are needed to send a statement. */
@@ -49,7 +57,6 @@ export interface Connection {
   describe(what: { type: 'P'; name: string }): void
   execute(what: { portal: string }): void
   sync(): void
-  _send(bytes: Buffer): void
 }
 
 type QueryClass = new (config: object) => ProtocolQuery
@@ -120,42 +127,76 @@ function sendWith(Batch: BatchClass): SendBatch {
 /** Framework statements read text only, whatever type parsers the application has set globally. */
 export const TEXT_ONLY = { getTypeParser: () => (value: unknown) => value } as never
 
-function pgMember(Query: QueryClass, client: BatchingClient, statement: Sendable): Member {
-  const { text, values, name, asText } = statement
-  const types = asText === true ? TEXT_ONLY : { getTypeParser: client.getTypeParser.bind(client) }
-  const member = new Query({ text, values, types, ...(name !== undefined && { name }) })
-  if (client.binary === true) member.binary = true
-  return member
+/** A statement that takes a query of `pg`. */
+class PgMember implements Member {
+  readonly #query: ProtocolQuery
+  #result: unknown
+  failed: { readonly error: unknown } | null = null
+
+  constructor(Query: QueryClass, client: BatchingClient, { text, values, name, asText }: Sendable) {
+    const types = asText === true ? TEXT_ONLY : { getTypeParser: client.getTypeParser.bind(client) }
+    const query = new Query({ text, values, types, ...(name !== undefined && { name }) })
+    if (client.binary === true) query.binary = true
+    query.callback = (_, result) => {
+      this.#result = result
+    }
+    query.handleError = (error) => {
+      this.failed = { error }
+    }
+    this.#query = query
+  }
+
+  get name(): string | undefined {
+    return this.#query.name
+  }
+
+  get text(): string | undefined {
+    return this.#query.text
+  }
+
+  prepare(connection: Connection): void {
+    this.#query.prepare(connection)
+  }
+
+  handleRowDescription(message: unknown): void {
+    this.#query.handleRowDescription(message)
+  }
+
+  handleDataRow(message: unknown): void {
+    this.#query.handleDataRow(message)
+  }
+
+  handleCommandComplete(message: unknown, connection: Connection): void {
+    this.#query.handleCommandComplete(message, connection)
+  }
+
+  result(connection: Connection): QueryResult {
+    this.#query.handleReadyForQuery(connection)
+    return this.#result as QueryResult
+  }
 }
 
 /**
  * A query of `pg` that is answered member by member. It is one by its prototype, as a client in `pipeline` mode asks for,
  * and has no need for what the constructor would do.
+ *
+ * No array here begins empty, and no member knows the batch: where many requests run while a process is young, V8 comes to
+ * hold such arrays for long-lived, and what they lead to is then not freed until the next full collection.
  */
 function batchClass(Query: QueryClass): BatchClass {
   class Batch {
     static readonly Query = Query
     /** The client puts its own in front of it, where it has a time-out. */
     callback: (error: unknown) => void
-    readonly #members: Member[] = []
-    readonly #results: QueryResult[] = []
+    readonly #members: readonly Member[]
     #answered = 0
-    #failed: { readonly error: unknown } | null = null
+    #results: readonly QueryResult[] = NONE
 
     constructor(client: BatchingClient, statements: readonly Sendable[], onAnswered: OnAnswered) {
-      const results = this.#results
-      this.callback = (error) => onAnswered(error ?? null, results)
-      const onMember = (_: unknown, result: unknown): void => void results.push(result as QueryResult)
-      // A value that cannot be sent, or a row that cannot be read.
-      const onFailure = (error: unknown): void => {
-        this.#failed ??= { error }
-      }
-      for (const statement of statements) {
-        const member = plainMember(client, statement) ?? pgMember(Query, client, statement)
-        member.callback = onMember
-        member.handleError = onFailure
-        this.#members.push(member)
-      }
+      this.#members = statements.map(
+        (statement) => plainMember(client, statement) ?? new PgMember(Query, client, statement),
+      )
+      this.callback = (error) => onAnswered(error ?? null, this.#results)
     }
 
     /** By name and text of its query, the client remembers what has been prepared. */
@@ -176,7 +217,7 @@ function batchClass(Query: QueryClass): BatchClass {
       for (const member of this.#members) {
         member.prepare(collector)
         // What follows must not be executed without it.
-        if (this.#failed !== null) break
+        if (member.failed !== null) break
       }
       const bytes = collector.take()
       if (connection.stream.writable) connection.stream.write(bytes)
@@ -204,11 +245,11 @@ function batchClass(Query: QueryClass): BatchClass {
       // The server skipped the rest, so that none of them is prepared there.
       for (const { name } of this.#members.slice(this.#answered))
         if (name !== undefined) delete connection.submittedNamedStatements[name]
-      this.callback(error)
+      this.#end(error, connection)
     }
 
-    handleReadyForQuery(): void {
-      this.callback(this.#failed?.error)
+    handleReadyForQuery(connection: Connection): void {
+      this.#end(null, connection)
     }
 
     get #member(): Member | undefined {
@@ -219,17 +260,26 @@ function batchClass(Query: QueryClass): BatchClass {
       const { name, text } = this.#member ?? {}
       // A tracer may have put its own text in front of ours.
       if (name !== undefined) connection.parsedStatements[name] = text
-      this.#member?.handleReadyForQuery(connection)
       this.#answered++
+    }
+
+    #end(error: unknown, connection: Connection): void {
+      const answered = this.#members.slice(0, this.#answered)
+      this.#results = answered.map((member) => member.result(connection))
+      this.callback(error ?? this.#members.find(({ failed }) => failed !== null)?.failed?.error)
     }
   }
   Object.setPrototypeOf(Batch.prototype, Query.prototype as object)
   return Batch
 }
 
+const NONE: readonly never[] = []
+
 /** Looks like a connection, and keeps what it is to send. */
-interface Collector extends Connection {
+export interface Collector extends Connection {
   start(): void
+  /** Has something written the first time, and from then on sends the same. */
+  repeat(written: { bytes: Buffer | null }, write: () => void): void
   /** All of it since then, with the one Sync. */
   take(): Buffer
 }
@@ -258,6 +308,15 @@ function newCollector(connection: Connection): Collector {
     sync: () => {},
     start: () => {
       messages = []
+    },
+    repeat: (written: { bytes: Buffer | null }, write: () => void) => {
+      if (written.bytes === null) {
+        const before = messages.length
+        write()
+        written.bytes = Buffer.concat(messages.slice(before))
+      } else {
+        messages.push(written.bytes)
+      }
     },
     take(this: Connection) {
       prototype.sync.call(this)

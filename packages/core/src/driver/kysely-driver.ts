@@ -122,11 +122,8 @@ export class KyselyFactory {
 
   /** A Kysely transaction on a session that is in one already, and the way to end its use. */
   onSession(session: Session, phase: string): PhaseTransaction {
-    return new PhaseTransaction(new PhaseConnection(session, phase), (connection) => this.#on(connection))
-  }
-
-  #on(connection: PhaseConnection): Transaction<never> {
-    return new Transaction<never>({
+    const connection = new PhaseConnection(session, phase)
+    const tx = new Transaction<never>({
       config: { dialect: this.#dialect, plugins: this.#plugins },
       dialect: this.#dialect,
       driver: NESTED_TRANSACTIONS_REFUSED,
@@ -134,22 +131,17 @@ export class KyselyFactory {
         provideConnection: (consumer) => consumer(connection),
       }),
     })
+    return new PhaseTransaction(tx, connection)
   }
 }
 
-/** A phase's transaction as Kysely sees it. Many phases make no query: it is put together when it is asked for. */
 export class PhaseTransaction {
+  readonly tx: Transaction<never>
   readonly connection: PhaseConnection
-  readonly #open: (connection: PhaseConnection) => Transaction<never>
-  #tx: Transaction<never> | null = null
 
-  constructor(connection: PhaseConnection, open: (connection: PhaseConnection) => Transaction<never>) {
+  constructor(tx: Transaction<never>, connection: PhaseConnection) {
+    this.tx = tx
     this.connection = connection
-    this.#open = open
-  }
-
-  get tx(): Transaction<never> {
-    return (this.#tx ??= this.#open(this.connection))
   }
 }
 

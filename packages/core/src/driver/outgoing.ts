@@ -54,10 +54,10 @@ function writeOutgoing({ statement, values, ready }: Bound, prepares: boolean): 
   const { name, text, preparedAs } = statement
   const config: Sendable = {
     text,
+    values,
+    name: prepares ? preparedAs : undefined,
     asText: true,
-    ...(values !== undefined && { values }),
-    ...(prepares && preparedAs !== undefined && { name: preparedAs }),
-    ...(ready !== undefined && { repeated: { bytes: null } }),
+    repeated: ready === undefined ? undefined : { bytes: null },
   }
   return { step: name === '' ? null : name, config, joinable: true }
 }
@@ -70,12 +70,8 @@ export function outgoingQuery(
 ): Outgoing {
   // Without values, it may be several statements in one text: a message of its own, which cannot be prepared.
   const isOne = values.length > 0
-  const name = isOne && how.prepared !== null ? how.prepared.nameOf(text) : null
-  return {
-    step: 'query',
-    config: { text, values, ...(name !== null && { name }) },
-    joinable: isOne && how.first,
-  }
+  const name = (isOne ? how.prepared?.nameOf(text) : null) ?? undefined
+  return { step: 'query', config: { text, values, name }, joinable: isOne && how.first }
 }
 
 /** As `pg` takes it by itself. */

@@ -1,4 +1,5 @@
-import type { BatchingClient, Connection, Member, Sendable } from './batch.js'
+import type { QueryResult } from 'pg'
+import type { BatchingClient, Collector, Connection, Member, Sendable } from './batch.js'
 
 interface Field {
   readonly name: string
@@ -49,13 +50,12 @@ function toPlain(value: unknown): string | Buffer | null {
 class PlainMember implements Member {
   readonly #client: BatchingClient
   readonly #statement: Sendable
-  readonly #rows: Record<string, unknown>[] = []
+  #rows: Record<string, unknown>[] | null = null
   #shape: Shape | undefined
   #parsers: readonly Parse[] | null = null
   #remember: ((shape: Shape) => void) | null = null
   #tag = ''
-  declare callback?: (error: unknown, result?: unknown) => void
-  declare handleError: (error: unknown) => void
+  failed: { readonly error: unknown } | null = null
 
   constructor(client: BatchingClient, statement: Sendable) {
     this.#client = client
@@ -70,7 +70,7 @@ class PlainMember implements Member {
     return this.#statement.text
   }
 
-  prepare(connection: Connection): void {
+  prepare(connection: Collector): void {
     const { text, name, repeated } = this.#statement
     const { parsedStatements, submittedNamedStatements } = connection
     const isPrepared =
@@ -81,7 +81,7 @@ class PlainMember implements Member {
     }
     this.#recall(parsedStatements, isPrepared)
     if (repeated === undefined || !isPrepared || this.#shape === undefined) this.#execute(connection)
-    else connection._send((repeated.bytes ??= written(connection, (to) => this.#execute(to))))
+    else connection.repeat(repeated, () => this.#execute(connection))
   }
 
   /** The columns, if they are known. */
@@ -114,9 +114,10 @@ class PlainMember implements Member {
         const { name } = fields[index] as Field
         row[name] = value === null || this.#parsers === null ? value : this.#parsers[index]?.(value)
       }
-      this.#rows.push(row)
+      if (this.#rows === null) this.#rows = [row]
+      else this.#rows.push(row)
     } catch (error) {
-      this.handleError(error)
+      this.failed ??= { error }
     }
   }
 
@@ -131,8 +132,9 @@ class PlainMember implements Member {
     this.#remember?.(this.#shape ?? NO_COLUMNS)
   }
 
-  handleReadyForQuery(): void {
-    this.callback?.(null, { ...readTag(this.#tag), rows: this.#rows })
+  result(): QueryResult {
+    const { command, rowCount } = readTag(this.#tag)
+    return { command, rowCount, rows: this.#rows ?? [] } as unknown as QueryResult
   }
 }
 
@@ -146,15 +148,6 @@ function shapesOn(parsedStatements: Connection['parsedStatements']): Map<string,
   let shapes = preparedShapes.get(parsedStatements)
   if (shapes === undefined) preparedShapes.set(parsedStatements, (shapes = new Map()))
   return shapes
-}
-
-/** What would be sent. */
-function written(connection: Connection, write: (to: Connection) => void): Buffer {
-  const messages: Buffer[] = []
-  const collecting = Object.create(connection) as Connection
-  collecting._send = (message) => void messages.push(message)
-  write(collecting)
-  return Buffer.concat(messages)
 }
 
 /** Such as `INSERT 0 1`, `SELECT 3`, `BEGIN` and `CREATE TABLE`. */

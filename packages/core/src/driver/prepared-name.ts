@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto'
 import { PREPARE_AFTER_USES, PREPARED_QUERIES } from '../limits.js'
+import { sha256 } from '../sha256.js'
 
 /** What a statement is kept prepared as. Two schemas, or two versions of Pawl, may share a connection: by its text. */
 export function preparedAs(name: string, text: string): string {
-  return `pawl_${name}_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
+  return `pawl_${name}_${sha256(text, 'hex').slice(0, 16)}`
 }
 
 /**

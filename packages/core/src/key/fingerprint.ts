@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import canonicalize from 'canonicalize'
 import { PawlError } from '../errors.js'
 import { checkJson, type JsonValue } from '../pipeline/json-value.js'
+import { sha256 } from '../sha256.js'
 
 /** Raised when the way a fingerprint is computed changes; rows remember theirs. */
 export const FINGERPRINT_VERSION = 1
@@ -29,5 +30,5 @@ export function fingerprintOfChecked(request: JsonValue): Buffer {
   }
   if (canonical === undefined)
     throw new PawlError('PAWL_NOT_JSON', 'The value to take the fingerprint of is undefined.')
-  return createHash('sha256').update(`json:${canonical}`).digest()
+  return Buffer.from(sha256(`json:${canonical}`, 'hex'), 'hex')
 }

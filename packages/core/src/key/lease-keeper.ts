@@ -7,17 +7,27 @@ import { type Hold, renewLeases } from '../storage/hold-statements.js'
 import type { Tables } from '../storage/tables.js'
 
 /** A lease that is being kept while its call runs. */
-export interface KeptLease {
-  /** Ends the renewals, after the last one under way: a late renewal would disturb the transaction to come. */
-  stop(): Promise<'kept' | 'lost'>
-}
-
-interface Entry {
+export class KeptLease {
   readonly hold: Hold
   readonly leaseMs: number
   readonly onLost: () => void
   dueAt: number
-  lost: boolean
+  lost = false
+  readonly #keeper: LeaseKeeper
+
+  constructor(keeper: LeaseKeeper, hold: Hold, leaseMs: number, leasedAt: number, onLost: () => void) {
+    this.#keeper = keeper
+    this.hold = hold
+    this.leaseMs = leaseMs
+    this.dueAt = leasedAt + leaseMs / RENEWALS_PER_LEASE
+    this.onLost = onLost
+  }
+
+  /** Ends the renewals, after the last one under way: a late renewal would disturb the transaction to come. */
+  async stop(): Promise<'kept' | 'lost'> {
+    await this.#keeper.stopKeeping(this)
+    return this.lost ? 'lost' : 'kept'
+  }
 }
 
 /**
@@ -28,7 +38,7 @@ export class LeaseKeeper {
   readonly #pool: Pool
   readonly #tables: Tables
   readonly #options: SessionOptions
-  readonly #entries = new Set<Entry>()
+  readonly #entries = new Set<KeptLease>()
   #timer: NodeJS.Timeout | null = null
   /** When the timer fires, on the monotonic clock; never, while there is none. */
   #wakesAt = Infinity
@@ -44,24 +54,18 @@ export class LeaseKeeper {
 
   /** `leasedAt`: since when the lease runs, on the monotonic clock. Renewals are due by its age, not the call's. */
   keep(hold: Hold, leaseMs: number, leasedAt: number, onLost: () => void): KeptLease {
-    const entry: Entry = {
-      hold,
-      leaseMs,
-      onLost,
-      dueAt: leasedAt + leaseMs / RENEWALS_PER_LEASE,
-      lost: false,
-    }
-    this.#entries.add(entry)
-    if (entry.dueAt < this.#wakesAt) this.#schedule()
-    return {
-      stop: async () => {
-        this.#entries.delete(entry)
-        await this.#round
-        // Otherwise the timer is early at most: it is not worth looking at all entries each time that a call ends.
-        if (this.#entries.size === 0) this.#schedule()
-        return entry.lost ? 'lost' : 'kept'
-      },
-    }
+    const lease = new KeptLease(this, hold, leaseMs, leasedAt, onLost)
+    this.#entries.add(lease)
+    if (lease.dueAt < this.#wakesAt) this.#schedule()
+    return lease
+  }
+
+  /** Comes back once no renewal of it is under way. */
+  async stopKeeping(lease: KeptLease): Promise<void> {
+    this.#entries.delete(lease)
+    await this.#round
+    // Otherwise the timer is early at most: it is not worth looking at all entries each time that a call ends.
+    if (this.#entries.size === 0) this.#schedule()
   }
 
   /** Ends all renewals at once, as the end of the process would. */
@@ -134,7 +138,7 @@ export class LeaseKeeper {
     }
   }
 
-  #lose(entry: Entry): void {
+  #lose(entry: KeptLease): void {
     entry.lost = true
     this.#entries.delete(entry)
     entry.onLost()

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { sha256 } from '../sha256.js'
 import type { KeyRow } from '../storage/key-row.js'
 
 /**
@@ -14,5 +14,5 @@ export function providerKeyOf(
   const { scope, key, fingerprint, pipeline, effectEpoch } = row
   const parts = [namespace, scope, key, fingerprint, pipeline, effectName, String(effectEpoch)]
   const bytes = parts.map((part) => `${Buffer.byteLength(part)}:${part}`).join('')
-  return `pawl_${createHash('sha256').update(bytes).digest('base64url')}`
+  return `pawl_${sha256(bytes, 'base64url')}`
 }

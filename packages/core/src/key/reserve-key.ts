@@ -24,7 +24,7 @@ export type Wanted =
   | {
       readonly by: 'request'
       readonly definition: PipelineDefinition
-      readonly key: Omit<NewKey, 'holder' | 'leaseMs' | 'durable'>
+      readonly key: NewKey
       /** Not to be run by who asks: it is left for the completer. */
       readonly leave: boolean
     }
@@ -139,7 +139,8 @@ async function askOnce(
     else {
       const leaseMs = wanted.leave ? null : env.settings.leaseMsAt(wanted.definition, 'started')
       const durable = wanted.leave || beginsWithCall(wanted.definition)
-      const fresh = await insertKey(store, { ...wanted.key, holder, leaseMs, durable }, env.lockTimeoutMs)
+      const grant = { holder, leaseMs, durable }
+      const fresh = await insertKey(store, wanted.key, grant, env.lockTimeoutMs)
       lookFirst.learn(fresh === null)
       if (fresh !== null && wanted.leave) return { type: 'left', row: fresh, fresh: true }
       if (fresh !== null)

@@ -27,8 +27,8 @@ export async function callFailed(
   const end = await runTransaction(run, {
     phase,
     by: 'onError',
-    body: async (context) => refuseFinal(await onError(context), phase, error, ambiguous),
-    given: () => ({ error }),
+    body: async (context: object) =>
+      refuseFinal(await onError(Object.assign(context, { error }) as never), phase, error, ambiguous),
     effect: null,
     beforeBegin: () => lease.stop(),
   })

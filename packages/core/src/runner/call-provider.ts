@@ -2,7 +2,6 @@ import { PawlError } from '../errors.js'
 import type { KeptLease } from '../key/lease-keeper.js'
 import { ABORT_GRACE_MS } from '../limits.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
-import { phaseContext } from './phase-context.js'
 import type { Run } from './run.js'
 
 /** How a call ended. The lease is kept until `lease.stop()`, except where it was lost. */
@@ -57,7 +56,7 @@ export async function callProvider(
     const settled = first ?? (await Promise.race([pending, grace()]))
     if (lost) return { type: 'fenced_off' }
     if (settled === null) return { type: 'unsettled', error: call.signal.reason, pending, lease }
-    if (settled.type === 'returned') return { ...settled, lease }
+    if (settled.type === 'returned') return { type: 'returned', value: settled.value, lease }
     return { type: 'threw', error: call.signal.aborted ? call.signal.reason : settled.error, lease }
   } finally {
     clearTimeout(timer)
@@ -80,7 +79,8 @@ async function send(
 ): Promise<unknown> {
   const { probe } = run.parts.env
   const idempotencyKey = run.providerKey(phase.effectName)
-  const context = phaseContext(run.row, { idempotencyKey, signal })
+  const { input, state, scope, keyId } = run.phaseContext()
+  const context = { input, state, scope, keyId, idempotencyKey, signal }
   const ask = step === 'call' ? phase.call : phase.reconcile
   if (probe !== null) await probe({ phase: phase.name, step, when: 'before' })
   const value = await run.parts.strict.inCall(phase.name, async () => ask?.(context as never))

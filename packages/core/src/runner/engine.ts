@@ -201,7 +201,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     return parts
   }
 
-  async #execute(
+  #execute(
     parts: EngineParts,
     definition: PipelineDefinition,
     request: ExecuteRequest<unknown>,

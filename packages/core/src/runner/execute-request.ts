@@ -5,7 +5,7 @@ import { FINGERPRINT_VERSION, fingerprintOf, fingerprintOfChecked } from '../key
 import type { Wanted } from '../key/reserve-key.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
-import { type ValidatedInput, validateInput } from './validate-input.js'
+import { encodeInput, type ValidatedInput, validateInput } from './validate-input.js'
 
 /** One request: who asks, under which key, for what. */
 export interface ExecuteRequest<Input> {
@@ -37,7 +37,11 @@ export async function wantedKey(
   how: { readonly leave: boolean; readonly maxInputBytes: number },
 ): Promise<{ readonly wanted: Wanted; readonly invalid: PawlError | null }> {
   const { scope, key, input } = request
-  const validated = await validateInput(definition, input, how.maxInputBytes)
+  const { maxInputBytes } = how
+  const validated =
+    definition.schema === null
+      ? encodeInput(definition, input, maxInputBytes)
+      : await validateInput(definition, input, maxInputBytes)
   const fingerprint = requestFingerprint(definition, request, validated)
   if (validated.type === 'invalid') {
     return {

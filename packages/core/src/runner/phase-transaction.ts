@@ -21,7 +21,6 @@ import { pauseBeforeRetry } from './back-off.js'
 import { beginBy } from './begin-by.js'
 import { classifyError } from './classify-error.js'
 import { interpretReturn, type Returned, type ReturnedBy } from './interpret-return.js'
-import { transactionContext } from './phase-context.js'
 import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
 import { stageIn } from './stage-job.js'
@@ -30,10 +29,8 @@ import { stageIn } from './stage-job.js'
 export interface Work {
   readonly phase: AnyPhase
   readonly by: ReturnedBy
-  /** Gets `input`, `state`, `scope`, `keyId`, `tx`, `stage`, and what is `given`. */
+  /** Gets `input`, `state`, `scope`, `keyId`, `tx` and `stage`. */
   readonly body: (context: never) => unknown
-  /** Asked anew at each try. */
-  readonly given: () => object
   /** Recorded with the advance, in the same statement. */
   readonly effect: Effect | null
   /** Awaited once the connection is there and before BEGIN. 'lost': another holder has the key. */
@@ -133,7 +130,8 @@ async function runBody(run: Run, work: Work, session: Session, staged: Bound[]):
   const transaction = parts.kysely.onSession(session, phase)
   const { connection } = transaction
   const stage = stageIn(run, staged, transaction, phase)
-  const context = transactionContext(row, transaction, stage, work.given())
+  const { input, state, scope, keyId } = run.phaseContext()
+  const context = { input, state, scope, keyId, tx: transaction.tx, stage }
   let value: unknown
   try {
     const body = parts.strict.inTransaction(phase, async () => work.body(context as never))

@@ -9,7 +9,6 @@ import { disarmPromise } from '../disarm-promise.js'
 import { runForeignStep } from './foreign-phase.js'
 import { announceFailure, fencedOff, giveBack, giveToPerson } from './give-back.js'
 import { nextStep, type Step } from './next-step.js'
-import { phaseContext } from './phase-context.js'
 import { runTransaction } from './phase-transaction.js'
 import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
@@ -100,7 +99,7 @@ function isTransactionAlone(step: Step): boolean {
 function isSkipped(run: Run, phase: LocalPhase | ForeignPhase): boolean {
   // Once a call is known of, the question is answered.
   if (phase.when === null || run.row.intent?.phase === phase.name) return false
-  const wanted: unknown = phase.when(phaseContext(run.row, {}) as never)
+  const wanted: unknown = phase.when(run.phaseContext() as never)
   if (typeof wanted === 'boolean') return !wanted
   disarmPromise(wanted)
   throw new PawlError(
@@ -115,7 +114,6 @@ async function runLocal(run: Run, phase: LocalPhase | FinishPhase): Promise<Step
     phase,
     by,
     body: phase.run,
-    given: NOTHING,
     effect: null,
     beforeBegin: null,
   })
@@ -130,8 +128,6 @@ async function runLocal(run: Run, phase: LocalPhase | FinishPhase): Promise<Step
       return end
   }
 }
-
-const NOTHING = (): object => ({})
 
 async function skip(run: Run, phase: LocalPhase | ForeignPhase): Promise<StepResult> {
   const { env } = run.parts

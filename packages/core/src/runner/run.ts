@@ -1,3 +1,4 @@
+import type { PhaseContext, StateObject } from '../pipeline/phase.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import { type GrantMessage, hashName, type PhaseMessage } from '../announce/announce.js'
 import { providerKeyOf } from '../key/provider-key.js'
@@ -6,6 +7,7 @@ import type { Granted } from '../key/reserve-key.js'
 import type { Hold } from '../storage/hold-statements.js'
 import type { KeyRow } from '../storage/key-row.js'
 import type { EngineParts } from './engine-parts.js'
+import { OwnCopies } from './own-copies.js'
 
 /** One grant of a key, from reservation to response, release or loss. `row` mirrors what is stored. */
 export class Run {
@@ -19,6 +21,8 @@ export class Run {
   /** Jobs were written to `staged_jobs` since the relay was last told. */
   hasStaged = false
   #session: Session | null
+  readonly #inputs = new OwnCopies()
+  readonly #states = new OwnCopies()
   #readAt: number
   #providerKey: { readonly of: string; readonly epoch: number; readonly key: string } | null = null
 
@@ -86,8 +90,31 @@ export class Run {
   /** Mirrors an advance that committed. */
   advanced(point: string, stateJson: string, nowMs: number, leasedAt: number, skipped: boolean): void {
     const trail = [...this.row.trail, { point, atMs: nowMs, fence: this.row.fence, skipped }]
-    const reset = { intent: null, effectEpoch: 0, attempts: 0, retries: 0 }
-    this.update({ ...this.row, ...reset, recoveryPoint: point, stateJson, nowMs, trail }, leasedAt)
+    this.update(
+      {
+        ...this.row,
+        recoveryPoint: point,
+        stateJson,
+        trail,
+        nowMs,
+        intent: null,
+        effectEpoch: 0,
+        attempts: 0,
+        retries: 0,
+      },
+      leasedAt,
+    )
+  }
+
+  /** What every function of a phase sees. One that changes it changes its own copy. */
+  phaseContext(): PhaseContext<unknown, StateObject> {
+    const { inputJson, stateJson, scope, id } = this.row
+    return {
+      input: this.#inputs.of(inputJson),
+      state: this.#states.of(stateJson) as StateObject,
+      scope,
+      keyId: id,
+    }
   }
 
   /** The key that the provider is sent for an effect: asked for by the call, and by its settlement. */

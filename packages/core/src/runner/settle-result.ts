@@ -22,8 +22,7 @@ export async function settleResult(
   const end = await runTransaction(run, {
     phase,
     by: 'phase',
-    body: (context) => phase.settle?.(context),
-    given: () => ({ result: result.read() }),
+    body: (context: object) => phase.settle?.(Object.assign(context, { result: result.read() }) as never),
     effect: effectOf(run, phase, result.read()),
     beforeBegin: lease === null ? null : () => lease.stop(),
   })

@@ -16,11 +16,10 @@ export async function validateInput(
 ): Promise<ValidatedInput> {
   const checked = await check(definition, input)
   if (checked.type === 'invalid') return checked
-  const json = encodeJson(checked.value, { what: `the input of pipeline '${definition.name}'`, maxBytes })
-  if (definition.schema === null) return { type: 'valid', json }
+  const encoded = encodeInput(definition, checked.value, maxBytes)
   // A resumed request is checked again, as it was stored. A schema that refuses its own output would refuse it then,
   // after the charge; better to learn it now.
-  const again = await check(definition, JSON.parse(json))
+  const again = await check(definition, JSON.parse(encoded.json))
   if (again.type === 'invalid') {
     throw new PawlError(
       'PAWL_INVALID_INPUT',
@@ -28,7 +27,16 @@ export async function validateInput(
         'Keep transforms that change the type out of the schema, and do them in a phase.',
     )
   }
-  return { type: 'valid', json }
+  return encoded
+}
+
+/** An input that has passed the schema, or needs not to. */
+export function encodeInput(
+  { name }: PipelineDefinition,
+  input: unknown,
+  maxBytes: number,
+): Extract<ValidatedInput, { type: 'valid' }> {
+  return { type: 'valid', json: encodeJson(input, { what: `the input of pipeline '${name}'`, maxBytes }) }
 }
 
 /** Whether a stored input still satisfies the schema; if not, the error that says so. */

@@ -12,6 +12,10 @@ export interface NewKey {
   readonly fingerprint: Buffer
   readonly fingerprintVersion: number
   readonly inputJson: string
+}
+
+/** Whom it is reserved for. */
+export interface FirstGrant {
   readonly holder: string
   /** Null: nobody runs it yet. */
   readonly leaseMs: number | null
@@ -48,7 +52,12 @@ function writtenOutIf(parameter: string): string {
 }
 
 /** Reserves the key if it is free. Null: somebody has it. */
-export async function insertKey(store: Store, key: NewKey, lockTimeoutMs: number): Promise<KeyRow | null> {
+export async function insertKey(
+  store: Store,
+  key: NewKey,
+  grant: FirstGrant,
+  lockTimeoutMs: number,
+): Promise<KeyRow | null> {
   const { rows } = await insertKeyStatement(store, [
     key.scope,
     key.key,
@@ -58,19 +67,19 @@ export async function insertKey(store: Store, key: NewKey, lockTimeoutMs: number
     key.fingerprint,
     key.fingerprintVersion,
     key.inputJson,
-    key.holder,
-    key.leaseMs,
+    grant.holder,
+    grant.leaseMs,
     String(lockTimeoutMs),
-    key.durable,
+    grant.durable,
   ])
-  return rows[0] === undefined ? null : newKeyRow(rows[0], key)
+  return rows[0] === undefined ? null : newKeyRow(rows[0], key, grant)
 }
 
 /**
  * A fresh key's row: what was inserted is known, and need not travel back. A partitioned table cannot tell its xmin. The
  * latest column comes back all the same, so that a schema which lacks it is noticed before anything is run.
  */
-function newKeyRow(row: Readonly<Record<string, string | null>>, key: NewKey): KeyRow {
+function newKeyRow(row: Readonly<Record<string, string | null>>, key: NewKey, grant: FirstGrant): KeyRow {
   const createdMs = Number(row['created_ms'])
   return {
     id: row['id'] ?? '',
@@ -87,9 +96,9 @@ function newKeyRow(row: Readonly<Record<string, string | null>>, key: NewKey): K
     status: 'running',
     stuckReason: null,
     fence: 1,
-    holder: key.holder,
+    holder: grant.holder,
     leaseUntilMs: row['lease_until_ms'] == null ? null : Number(row['lease_until_ms']),
-    attempts: key.leaseMs === null ? 0 : 1,
+    attempts: grant.leaseMs === null ? 0 : 1,
     retries: 0,
     runAfterMs: null,
     intent: null,
