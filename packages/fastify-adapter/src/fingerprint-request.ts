@@ -39,8 +39,10 @@ export class SentFingerprint {
    */
   get(chosen?: JsonValue): { readonly type: 'comparable'; readonly fingerprint: JsonValue } | Refused {
     const { method, originalUrl } = this.#request
-    const target = { method, path: pathOf(originalUrl), constraints: this.#constraints ?? undefined }
-    if (chosen !== undefined) return { type: 'comparable', fingerprint: { ...target, chosen } }
+    const path = pathOf(originalUrl)
+    const constraints = this.#constraints ?? undefined
+    if (chosen !== undefined)
+      return { type: 'comparable', fingerprint: { chosen, constraints, method, path } }
     if (this.#content instanceof PawlError) throw this.#content
     if (this.#content instanceof Refused) return this.#content
     const content =
@@ -48,7 +50,7 @@ export class SentFingerprint {
         ? (this.#content as JsonValue)
         : this.#chosen(this.#choose, this.#content as SentRequest<never, never>)
     if (content instanceof Refused) return content
-    return { type: 'comparable', fingerprint: { ...target, content } }
+    return { type: 'comparable', fingerprint: { constraints, content, method, path } }
   }
 
   #chosen(choose: ChooseFingerprint<never, never>, sent: SentRequest<never, never>): string | Refused {
@@ -81,7 +83,10 @@ class Refused {
 function digest(request: FastifyRequest): JsonValue | PawlError | Refused {
   const { body, query } = request
   try {
-    return { query: hex(query), body: body === undefined ? undefined : hex(body) }
+    return {
+      body: body === undefined ? undefined : hex(body),
+      query: isEmpty(query) ? OF_NO_QUERY : hex(query),
+    }
   } catch (error) {
     if (!(error instanceof PawlError)) throw error
     return isJson(request) && isOfClient(error) ? new Refused() : unreadable(request, error)
@@ -98,6 +103,13 @@ function copy({ body, query }: FastifyRequest): SentRequest {
     throw error
   }
 }
+
+/** What most requests have for a query. */
+function isEmpty(query: unknown): boolean {
+  return typeof query === 'object' && query !== null && Object.keys(query).length === 0
+}
+
+const OF_NO_QUERY = hex({})
 
 function hex(value: unknown): string {
   return fingerprintOf(value as JsonValue).toString('hex')

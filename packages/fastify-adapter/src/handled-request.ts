@@ -132,9 +132,9 @@ export class HandledRequest implements PawlRequest {
     }
     const later = this.#readPreference()
     this.#later = later
-    return this.#process(nameOf(pipeline), choose, ({ fingerprint, ...owned }) => {
+    return this.#process(nameOf(pipeline), choose, ({ scope, key, fingerprint }) => {
       // Without one, the engine asks the pipeline again, and knows whether the input or the function is to blame.
-      const request = isReadable ? { ...owned, fingerprint, input } : { ...owned, input }
+      const request = isReadable ? { scope, key, fingerprint, input } : { scope, key, input }
       return later === null
         ? () => engine.execute(pipeline, request)
         : askLater(() => engine.enqueue(pipeline, request), later)
@@ -149,7 +149,9 @@ export class HandledRequest implements PawlRequest {
     await this.#process(
       pipeline.name,
       () => undefined,
-      (request) => () => atomic.through(() => executeUnlisted(engine, pipeline, { ...request, input: null })),
+      ({ scope, key, fingerprint }) =>
+        () =>
+          atomic.through(() => executeUnlisted(engine, pipeline, { scope, key, fingerprint, input: null })),
     )
   }
 

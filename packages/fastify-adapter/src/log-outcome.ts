@@ -24,8 +24,9 @@ export function logOutcome(
   request: LoggedRequest | LoggedStatus,
   outcome: Answerable,
 ): void {
-  const common = { outcome: outcome.type, ...request }
-  const line = (more: object = {}) => ({ idempotency: { ...common, ...more } })
+  const line = (more: object = {}) => ({
+    idempotency: Object.assign({ outcome: outcome.type }, request, more),
+  })
   switch (outcome.type) {
     case 'completed':
     case 'replayed': {

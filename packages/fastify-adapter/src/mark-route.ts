@@ -48,8 +48,9 @@ export function methodsOf({ method }: RouteOptions): readonly string[] {
 
 /** Before validation, the body is as it was parsed. */
 function addHooks(route: RouteOptions, settings: RouteSettings, waitingRoom: WaitingRoom): void {
-  const readRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+  const readRequest = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     request[handledRequest] = new HandledRequest(request, reply, settings, waitingRoom)
+    done()
   }
   route.preValidation = [readRequest, ...listOf(route.preValidation)]
   route.onError = [...listOf(route.onError), noteFailure]
@@ -60,17 +61,23 @@ async function noteFailure(request: FastifyRequest): Promise<void> {
   request[handledRequest]?.failed()
 }
 
-async function checkAnswer(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
+/** Not by promise: an answer whose hooks are all like this is out at once. */
+function checkAnswer(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  payload: unknown,
+  done: (error: Error | null, payload?: unknown) => void,
+): void {
   const answered = request[handledRequest]
   const error = answered?.checkAnswer() ?? null
-  if (answered === null || error === null) return payload
+  if (answered === null || error === null) return done(null, payload)
   if (answered.refusesOtherAnswers) {
     // An error handler of the application may leave the status as it is, and the handler may have set 201.
     reply.code(500)
-    throw error
+    return done(error)
   }
   request.log.error({ err: error }, 'a marked route answered without its pipeline')
-  return payload
+  done(null, payload)
 }
 
 /**

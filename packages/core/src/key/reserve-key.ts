@@ -7,8 +7,8 @@ import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { KeyRow } from '../storage/key-row.js'
 import { isNotMigrated, notMigrated } from '../storage/not-migrated.js'
 import {
-  findKey,
   findKeyById,
+  findKeyToReplay,
   giveUpKey,
   insertKey,
   type NewKey,
@@ -220,9 +220,9 @@ function withoutAnError({ leaseUntilMs, recoveryPoint }: KeyRow): string {
 function read(store: Store, wanted: Wanted): Promise<KeyRow | null> {
   switch (wanted.by) {
     case 'request':
-      return findKey(store, wanted.key.scope, wanted.key.key)
+      return findKeyToReplay(store, wanted.key.scope, wanted.key.key)
     case 'existing':
-      return findKey(store, wanted.scope, wanted.key)
+      return findKeyToReplay(store, wanted.scope, wanted.key)
     case 'id':
       return findKeyById(store, wanted.id)
   }

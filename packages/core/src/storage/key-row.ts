@@ -64,15 +64,27 @@ export interface KeyRow {
 }
 
 /** The columns that `readKeyRow` reads; `k` is the key's table. The body travels as base64: half of hex's size. */
-export const KEY_COLUMNS = `
+const keyColumns = ({ input, state, trail }: Record<'input' | 'state' | 'trail', string>): string => `
   k.id, k.scope, k.key, k.pipeline, k.version, k.definition_hash, encode(k.fingerprint, 'hex') AS fingerprint,
-  k.fingerprint_version, k.input, k.state, k.recovery_point, k.status, k.stuck_reason, k.fence, k.holder,
+  k.fingerprint_version, ${input} AS input, ${state} AS state, k.recovery_point, k.status, k.stuck_reason, k.fence, k.holder,
   ${epochMs('k.lease_until')} AS lease_until_ms, k.attempts, k.retries, ${epochMs('k.run_after')} AS run_after_ms,
-  k.intent, k.effect_epoch, k.last_error, k.trail, k.response_status, k.response_headers,
+  k.intent, k.effect_epoch, k.last_error, ${trail} AS trail, k.response_status, k.response_headers,
   encode(k.response_body, 'base64') AS response_body, ${epochMs('k.created_at')} AS created_ms,
   ${epochMs('k.resumed_at')} AS resumed_ms,
   ${epochMs('k.updated_at')} AS updated_ms, ${epochMs('k.expires_at')} AS expires_ms,
   ${epochMs('clock_timestamp()')} AS now_ms, k.xmin AS written_by`
+
+export const KEY_COLUMNS = keyColumns({ input: 'k.input', state: 'k.state', trail: 'k.trail' })
+
+const unlessFinished = (column: string, empty: string): string =>
+  `CASE k.status WHEN 'finished' THEN '${empty}' ELSE ${column}::text END`
+
+/** The same for who only wants to replay a finished key: how it came about then stays where it is. */
+export const KEY_COLUMNS_TO_REPLAY = keyColumns({
+  input: unlessFinished('k.input', 'null'),
+  state: unlessFinished('k.state', '{}'),
+  trail: unlessFinished('k.trail', '[]'),
+})
 
 type TextRow = Readonly<Record<string, string | null>>
 
@@ -121,7 +133,8 @@ export function ageMs(row: Pick<KeyRow, 'createdMs' | 'resumedMs'>, nowMs: numbe
   return nowMs - (row.resumedMs ?? row.createdMs)
 }
 
-function readTrail(json: string): TrailEntry[] {
+function readTrail(json: string): readonly TrailEntry[] {
+  if (json === '[]') return NO_TRAIL
   const entries = JSON.parse(json) as { p: string; t: number; f: number; s?: true }[]
   return entries.map((entry) => ({
     point: entry.p,
@@ -130,6 +143,8 @@ function readTrail(json: string): TrailEntry[] {
     skipped: entry.s === true,
   }))
 }
+
+const NO_TRAIL: readonly TrailEntry[] = []
 
 function readResponse(row: TextRow): StoredResponse | null {
   if (row['response_status'] == null) return null

@@ -1,5 +1,5 @@
 import type { StuckReason } from '../pipeline/outcome.js'
-import { KEY_COLUMNS, type KeyRow, readKeyRow } from './key-row.js'
+import { KEY_COLUMNS, KEY_COLUMNS_TO_REPLAY, type KeyRow, readKeyRow } from './key-row.js'
 import { boundedBy, defineStatement, epochMs, msInterval, statusIs, type Store } from './statement.js'
 
 /** What a fresh key is reserved with. */
@@ -132,6 +132,17 @@ const findKeyStatement = defineStatement(
 
 export async function findKey(store: Store, scope: string, key: string): Promise<KeyRow | null> {
   const { rows } = await findKeyStatement(store, [scope, key])
+  return rows[0] === undefined ? null : readKeyRow(rows[0])
+}
+
+const findKeyToReplayStatement = defineStatement(
+  'find_key',
+  ({ keys }) => `SELECT ${KEY_COLUMNS_TO_REPLAY} FROM ${keys} AS k WHERE k.scope = $1 AND k.key = $2`,
+)
+
+/** As `findKey`, but of a finished key, it is only told what it was answered. */
+export async function findKeyToReplay(store: Store, scope: string, key: string): Promise<KeyRow | null> {
+  const { rows } = await findKeyToReplayStatement(store, [scope, key])
   return rows[0] === undefined ? null : readKeyRow(rows[0])
 }
 
