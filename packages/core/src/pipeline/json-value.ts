@@ -70,7 +70,36 @@ export function encodeJson(value: unknown, origin: JsonOrigin): string {
 /** Refuses what JSON would not give back as it was. */
 export function checkJson(value: unknown, what: string): void {
   disarmPromise(value)
-  assertJson(value, what, '', 0)
+  // Nearly always it is, and nobody needs to know where it is not.
+  if (!isJson(value, 0)) assertJson(value, what, '', 0)
+}
+
+/** The same question as `assertJson`'s. */
+function isJson(value: unknown, depth: number): boolean {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return depth <= MAX_JSON_DEPTH
+    case 'number':
+      return depth <= MAX_JSON_DEPTH && Number.isFinite(value)
+    case 'object':
+      return depth <= MAX_JSON_DEPTH && (value === null || isJsonContainer(value, depth + 1))
+    default:
+      return false
+  }
+}
+
+function isJsonContainer(value: object, depth: number): boolean {
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++) if (!isJson(value[index], depth)) return false
+    return true
+  }
+  if (Object.getPrototypeOf(value) !== Object.prototype) return false
+  for (const name of Object.keys(value)) {
+    const member = (value as Record<string, unknown>)[name]
+    if (member !== undefined && !isJson(member, depth)) return false
+  }
+  return true
 }
 
 function assertJson(value: unknown, what: string, path: string, depth: number): void {
