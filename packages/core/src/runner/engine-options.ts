@@ -57,9 +57,9 @@ export interface EngineOptions<DB> {
    */
   readonly pipelining?: boolean
   /**
-   * Has the server keep the framework's statements prepared, which saves it the work of reading and planning them each
-   * time. Not behind a pooler that hands connections out per transaction, unless it knows of prepared statements
-   * (PgBouncer since 1.21 does). Default: off.
+   * Has the server keep statements prepared, which saves it the work of reading and planning them each time: the
+   * framework's, and the queries of your phases that are used again and again. Not behind a pooler that hands connections
+   * out per transaction, unless it knows of prepared statements (PgBouncer since 1.21 does). Default: off.
    */
   readonly preparedStatements?: boolean
 }

@@ -1,0 +1,167 @@
+import { randomUUID } from 'node:crypto'
+import { respond } from '@pawl/core'
+import { type RawBuilder, sql } from 'kysely'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { createEngine, createRideTables, pipeline } from '../support/rides.js'
+import { TestDatabase } from '../support/test-database.js'
+
+const database = await TestDatabase.create()
+await createRideTables(database)
+await database.rows('CREATE TABLE notes (text text)')
+afterAll(() => database.drop())
+beforeEach(async () => {
+  await database.rows('TRUNCATE notes')
+})
+
+const request = () => ({ scope: 's', key: randomUUID(), input: null })
+const notes = async () =>
+  (await database.rows<{ text: string }>('SELECT text FROM notes')).map(({ text }) => text)
+
+type Phase = Parameters<ReturnType<typeof pipeline<null>>['local']>[1]
+type Tx = Parameters<Phase>[0]['tx']
+type PoolOptions = Parameters<typeof database.pool>[0]
+
+/** Runs one phase, as often as is asked for. */
+function runnerOf(
+  phase: (tx: Tx) => Promise<void>,
+  { pool: options = {}, preparedStatements }: { pool?: PoolOptions; preparedStatements: boolean },
+) {
+  const pool = database.pool({ max: 1, ...options })
+  const noted = pipeline<null>({ name: 'note', version: 1 })
+    .local('noted', ({ tx }) => phase(tx))
+    .finish(() => respond(200))
+  const engine = createEngine({ pool, pipelines: [noted], schema: database.schema, preparedStatements })
+  return { pool, engine, run: () => engine.execute(noted, request()) }
+}
+
+const QUERIES: [string, () => RawBuilder<unknown>][] = [
+  [
+    'values of all kinds',
+    () => sql`SELECT ${'9007199254740993'}::bigint AS big, 1.50::numeric AS exact, true AS yes, NULL::text AS nothing,
+                     '2020-01-02 03:04:05.678+00'::timestamptz AS at, '{"a":[1]}'::json AS json, '{1,2}'::integer[] AS list,
+                     '\\x00ff'::bytea AS bytes, '' AS empty, 'ü€😀' AS text`,
+  ],
+  [
+    'columns that objects have',
+    () => sql`SELECT ${1}::integer AS "__proto__", 2 AS constructor, 3 AS "toString"`,
+  ],
+  ['columns of one name', () => sql`SELECT ${1}::integer AS a, 2 AS a`],
+  ['many rows', () => sql`SELECT n, n % 2 = 0 AS even FROM generate_series(1, ${50}::integer) AS n`],
+  ['no rows', () => sql`SELECT 1 AS one WHERE ${false}`],
+  ['no columns', () => sql`SELECT WHERE ${true}`],
+  ['rows that were changed', () => sql`INSERT INTO notes VALUES (${'a'}), (${'b'})`],
+  ['rows that were not', () => sql`UPDATE notes SET text = ${'c'} WHERE false`],
+  ['rows that come back', () => sql`INSERT INTO notes VALUES (${'a'}) RETURNING text, length(text)`],
+  [
+    'null, bytes and numbers',
+    () => sql`SELECT ${null}::text AS a, ${Buffer.from([0, 255])}::bytea AS b, ${1.5}::float8 AS c`,
+  ],
+  [
+    'values that take more than a text',
+    () =>
+      sql`SELECT ${new Date(0)}::timestamptz AS a, ${[1, 2]}::integer[] AS b, ${{ c: 1 }}::json AS c, ${2n}::bigint AS d`,
+  ],
+]
+
+describe.each([false, true])('with preparedStatements: %s', (preparedStatements) => {
+  test.each(QUERIES)(
+    'the query that travels with BEGIN gives what one by itself gives: %s',
+    async (_, query) => {
+      const given: unknown[][] = []
+      const { engine, run } = runnerOf(
+        async (tx) => {
+          await database.rows('TRUNCATE notes')
+          const first = await query().execute(tx)
+          given.push([first, await query().execute(tx)])
+        },
+        { preparedStatements },
+      )
+      // Often enough to be prepared, and to be prepared already.
+      for (let time = 0; time < 8; time++) expect((await run()).type).toBe('completed')
+      for (const [first, second] of given) expect(first).toStrictEqual(second)
+      expect(
+        new Set(
+          given.map((both) =>
+            JSON.stringify(both, (__, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value)),
+          ),
+        ),
+      ).toHaveProperty('size', 1)
+      await engine.close()
+    },
+  )
+
+  test('type parsers of the pool are asked', async () => {
+    const types = { getTypeParser: () => (value: unknown) => `parsed ${String(value)}` }
+    const seen: unknown[] = []
+    const { engine, run } = runnerOf(
+      async (tx) => void seen.push((await sql`SELECT ${1}::integer AS one, NULL AS none`.execute(tx)).rows),
+      { pool: { types }, preparedStatements },
+    )
+    for (let time = 0; time < 8; time++) await run()
+    expect(seen).toEqual(Array.from({ length: 8 }, () => [{ one: 'parsed 1', none: null }]))
+    await engine.close()
+  })
+
+  test('a row that cannot be read fails the phase, and nothing of it stays', async () => {
+    const types = {
+      getTypeParser: () => () => {
+        throw new Error('unreadable')
+      },
+    }
+    const { engine, run } = runnerOf(
+      async (tx) => void (await sql`INSERT INTO notes VALUES (${'lost'}) RETURNING text`.execute(tx)),
+      { pool: { types }, preparedStatements },
+    )
+    expect(await run()).toMatchObject({ type: 'retry_later', error: { message: 'unreadable' } })
+    expect(await notes()).toEqual([])
+    await engine.close()
+  })
+})
+
+describe("an application's queries are prepared along with the framework's", () => {
+  const prepared = `SELECT regexp_replace(name, '_[0-9a-f]{16}$', '') AS name, statement FROM pg_prepared_statements
+                     WHERE name LIKE 'pawl\\_query\\_%'`
+
+  test('once they have been used often, and only those that have values', async () => {
+    const { pool, engine, run } = runnerOf(
+      async (tx) => {
+        await sql`INSERT INTO notes VALUES (${'first'})`.execute(tx)
+        await sql`UPDATE notes SET text = ${'second'}`.execute(tx)
+        await sql`DELETE FROM notes`.execute(tx)
+      },
+      { preparedStatements: true },
+    )
+    for (let time = 0; time < 4; time++) await run()
+    expect((await pool.query(prepared)).rows).toEqual([])
+    for (let time = 0; time < 4; time++) await run()
+    expect(
+      (await pool.query<{ statement: string }>(prepared)).rows.map(({ statement }) => statement).toSorted(),
+    ).toEqual(['INSERT INTO notes VALUES ($1)', 'UPDATE notes SET text = $1'])
+    await engine.close()
+  })
+
+  test.each(['DISCARD ALL', 'DEALLOCATE ALL', 'ALTER TABLE notes ADD COLUMN IF NOT EXISTS more text'])(
+    'and prepared anew where that is needed: %s',
+    async (statement) => {
+      const { pool, engine, run } = runnerOf(
+        async (tx) => void (await sql`INSERT INTO notes VALUES (${'noted'}) RETURNING *`.execute(tx)),
+        { preparedStatements: true },
+      )
+      for (let time = 0; time < 6; time++) await run()
+      await pool.query(statement)
+      for (let time = 0; time < 6; time++) expect((await run()).type).toBe('completed')
+      expect(await notes()).toHaveLength(12)
+      await engine.close()
+    },
+  )
+
+  test('unless nobody asks for it', async () => {
+    const { pool, engine, run } = runnerOf(
+      async (tx) => void (await sql`INSERT INTO notes VALUES (${'noted'})`.execute(tx)),
+      { preparedStatements: false },
+    )
+    for (let time = 0; time < 8; time++) await run()
+    expect((await pool.query(prepared)).rows).toEqual([])
+    await engine.close()
+  })
+})
