@@ -119,17 +119,19 @@ test('a connection that breaks between the reservation and its phase is replaced
 
 test('what the transaction before has sent is not held against the next', async () => {
   const pool = database.pool({ max: 1 })
-  const taken: { connection: { stream: { destroy(): void } } }[] = []
+  const taken: (pg.PoolClient & { connection: { stream: { destroy(): void } } })[] = []
   pool.on('acquire', (client) => void taken.push(client as never))
   const settled = hear('pawl:commit_settled')
   const retried = hear('pawl:phase_retried')
   let breaks = true
   const local = builder('breaks')
     .local('one', () => {})
-    .local('two', async ({ tx }) => {
-      if (breaks) taken.at(-1)?.connection.stream.destroy()
+    .local('two', async () => {
+      const client = taken.at(-1)
+      if (!breaks || client === undefined) return
       breaks = false
-      await sql`SELECT ${1}::integer`.execute(tx)
+      client.connection.stream.destroy()
+      await new Promise((resolve) => void client.once('end', resolve))
     })
     .finish(() => respond(200))
   const engine = createEngine({ pool, pipelines: [local], schema: database.schema })
