@@ -44,6 +44,7 @@ async function csvApp(
   parser: keyof typeof parsers,
   read: (request: FastifyRequest) => string | Promise<string>,
   idempotency: IdempotencyOptions = {},
+  before: (app: FastifyInstance) => unknown = () => {},
 ) {
   let runs = 0
   const upload = pipeline<{ csv: string }>({ name: 'upload', version: 1 }).finish(({ input }) => {
@@ -52,7 +53,10 @@ async function csvApp(
   })
   const ride = await rideApp({
     pipelines: [upload],
-    before: parsers[parser],
+    before: (app) => {
+      parsers[parser](app)
+      before(app)
+    },
     routes: (app) => {
       app.route({
         method: 'POST',
@@ -152,4 +156,43 @@ test('a form is the same form, whatever the order of its fields', async () => {
   expect(same.body).toEqual(first.body)
   expect((await send(url, { body: 'amount=21&note=a+b', headers })).status).toBe(422)
   expect(await provider.ledger()).toHaveLength(1)
+})
+
+describe('a query that a parser of the application has made', () => {
+  test.each<[string, (search: string) => unknown]>([
+    ['URLSearchParams', (search) => new URLSearchParams(search)],
+    ['a Map', (search) => new Map([['search', search]])],
+    ['an object of a class', (search) => new Table(search)],
+  ])('of which nobody can tell whether it is the same is refused: %s', async (_, parse) => {
+    const { upload, runs } = await csvApp(
+      'string',
+      () => 'whatever',
+      {},
+      (app) =>
+        app.addHook('onRequest', async (request) => {
+          request.query = parse(request.url.split('?')[1] ?? '')
+        }),
+    )
+    for (const path of ['/upload?amount=1', '/upload?amount=1000'])
+      expect((await upload('a,b', path)).status).toBe(500)
+    expect(runs()).toBe(0)
+  })
+
+  test('a list is none', async () => {
+    let query: unknown = {}
+    const { upload } = await csvApp(
+      'string',
+      () => 'whatever',
+      {},
+      (app) =>
+        app.addHook('onRequest', async (request) => {
+          request.query = query
+        }),
+    )
+    expect((await upload('a,b')).status).toBe(201)
+    query = Object.create(null)
+    expect((await upload('a,b')).headers['idempotency-replayed']).toBe('true')
+    query = []
+    expect((await upload('a,b')).status).toBe(422)
+  })
 })

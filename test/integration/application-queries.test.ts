@@ -3,6 +3,7 @@ import { respond } from '@pawl/core'
 import { type RawBuilder, sql } from 'kysely'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { createEngine, createRideTables, pipeline } from '../support/rides.js'
+import { hear } from '../support/signals.js'
 import { TestDatabase } from '../support/test-database.js'
 
 const database = await TestDatabase.create()
@@ -24,13 +25,13 @@ type PoolOptions = Parameters<typeof database.pool>[0]
 /** Runs one phase, as often as is asked for. */
 function runnerOf(
   phase: (tx: Tx) => Promise<void>,
-  { pool: options = {}, preparedStatements }: { pool?: PoolOptions; preparedStatements: boolean },
+  { pool: options = {}, preparedQueries }: { pool?: PoolOptions; preparedQueries: boolean },
 ) {
   const pool = database.pool({ max: 1, ...options })
   const noted = pipeline<null>({ name: 'note', version: 1 })
     .local('noted', ({ tx }) => phase(tx))
     .finish(() => respond(200))
-  const engine = createEngine({ pool, pipelines: [noted], schema: database.schema, preparedStatements })
+  const engine = createEngine({ pool, pipelines: [noted], schema: database.schema, preparedQueries })
   return { pool, engine, run: () => engine.execute(noted, request()) }
 }
 
@@ -63,7 +64,7 @@ const QUERIES: [string, () => RawBuilder<unknown>][] = [
   ],
 ]
 
-describe.each([false, true])('with preparedStatements: %s', (preparedStatements) => {
+describe.each([false, true])('with preparedQueries: %s', (preparedQueries) => {
   test.each(QUERIES)(
     'the query that travels with BEGIN gives what one by itself gives: %s',
     async (_, query) => {
@@ -74,7 +75,7 @@ describe.each([false, true])('with preparedStatements: %s', (preparedStatements)
           const first = await query().execute(tx)
           given.push([first, await query().execute(tx)])
         },
-        { preparedStatements },
+        { preparedQueries },
       )
       // Often enough to be prepared, and to be prepared already.
       for (let time = 0; time < 8; time++) expect((await run()).type).toBe('completed')
@@ -95,7 +96,7 @@ describe.each([false, true])('with preparedStatements: %s', (preparedStatements)
     const seen: unknown[] = []
     const { engine, run } = runnerOf(
       async (tx) => void seen.push((await sql`SELECT ${1}::integer AS one, NULL AS none`.execute(tx)).rows),
-      { pool: { types }, preparedStatements },
+      { pool: { types }, preparedQueries },
     )
     for (let time = 0; time < 8; time++) await run()
     expect(seen).toEqual(Array.from({ length: 8 }, () => [{ one: 'parsed 1', none: null }]))
@@ -110,7 +111,7 @@ describe.each([false, true])('with preparedStatements: %s', (preparedStatements)
     }
     const { engine, run } = runnerOf(
       async (tx) => void (await sql`INSERT INTO notes VALUES (${'lost'}) RETURNING text`.execute(tx)),
-      { pool: { types }, preparedStatements },
+      { pool: { types }, preparedQueries },
     )
     expect(await run()).toMatchObject({ type: 'retry_later', error: { message: 'unreadable' } })
     expect(await notes()).toEqual([])
@@ -118,7 +119,7 @@ describe.each([false, true])('with preparedStatements: %s', (preparedStatements)
   })
 })
 
-describe("an application's queries are prepared along with the framework's", () => {
+describe("an application's queries are prepared, where it asks for that", () => {
   const prepared = `SELECT regexp_replace(name, '_[0-9a-f]{16}$', '') AS name, statement FROM pg_prepared_statements
                      WHERE name LIKE 'pawl\\_query\\_%'`
 
@@ -129,7 +130,7 @@ describe("an application's queries are prepared along with the framework's", () 
         await sql`UPDATE notes SET text = ${'second'}`.execute(tx)
         await sql`DELETE FROM notes`.execute(tx)
       },
-      { preparedStatements: true },
+      { preparedQueries: true },
     )
     for (let time = 0; time < 4; time++) await run()
     expect((await pool.query(prepared)).rows).toEqual([])
@@ -145,7 +146,7 @@ describe("an application's queries are prepared along with the framework's", () 
     async (statement) => {
       const { pool, engine, run } = runnerOf(
         async (tx) => void (await sql`INSERT INTO notes VALUES (${'noted'}) RETURNING *`.execute(tx)),
-        { preparedStatements: true },
+        { preparedQueries: true },
       )
       for (let time = 0; time < 6; time++) await run()
       await pool.query(statement)
@@ -155,10 +156,53 @@ describe("an application's queries are prepared along with the framework's", () 
     },
   )
 
+  test('but no more, once their rows have changed: connections that have them are more than tries', async () => {
+    const { pool, engine, run } = runnerOf(
+      async (tx) => void (await sql`INSERT INTO notes VALUES (${'noted'}) RETURNING *`.execute(tx)),
+      { pool: { max: 10 }, preparedQueries: true },
+    )
+    const clients = await Promise.all(Array.from({ length: 10 }, () => pool.connect()))
+    for (const client of clients) client.release()
+    for (let time = 0; time < 20; time++) await Promise.all(Array.from({ length: 10 }, run))
+    await pool.query('ALTER TABLE notes ADD COLUMN yet_more text')
+    for (let time = 0; time < 12; time++) expect((await run()).type).toBe('completed')
+    await engine.close()
+  })
+
+  test('and a value that cannot be sent leaves no connection behind that only seems to have them', async () => {
+    let value: unknown = { a: 1 }
+    const { pool, engine, run } = runnerOf(
+      async (tx) => {
+        await sql`SELECT ${1}::integer`.execute(tx)
+        await sql`SELECT ${value}::json`.execute(tx)
+      },
+      { preparedQueries: true },
+    )
+    for (let time = 0; time < 6; time++) await run()
+    value = { a: 1n }
+    expect(await run()).toMatchObject({
+      type: 'retry_later',
+      error: { message: expect.stringContaining('BigInt') as unknown },
+    })
+    value = { a: 1 }
+    const retried = hear('pawl:phase_retried')
+    expect((await run()).type).toBe('completed')
+    expect(retried).toEqual([])
+    expect(pool.totalCount).toBe(1)
+    await engine.close()
+  })
+
+  test('not those of engine.db, which nobody would try again', async () => {
+    const { pool, engine } = runnerOf(async () => {}, { preparedQueries: true })
+    for (let time = 0; time < 8; time++) await sql`SELECT ${1}::integer`.execute(engine.db)
+    expect((await pool.query(prepared)).rows).toEqual([])
+    await engine.close()
+  })
+
   test('unless nobody asks for it', async () => {
     const { pool, engine, run } = runnerOf(
       async (tx) => void (await sql`INSERT INTO notes VALUES (${'noted'})`.execute(tx)),
-      { preparedStatements: false },
+      { preparedQueries: false },
     )
     for (let time = 0; time < 8; time++) await run()
     expect((await pool.query(prepared)).rows).toEqual([])

@@ -135,6 +135,31 @@ describe('input, state and response', () => {
     expect(message).toContain("phase 'made' of pipeline 'strict'")
   })
 
+  test('a function of a phase that changes its input or state changes its own copy', async () => {
+    type Nested = { list: { seen: string[] }[] }
+    const spoil = ({ list }: Nested) => {
+      const seen = list[0]?.seen.slice() ?? []
+      list[0]?.seen.push('spoilt')
+      list.push({ seen: [] })
+      return [list.length, ...seen].join()
+    }
+    const seen: string[] = []
+    const look = (context: { readonly input: Nested; readonly state: object }) => {
+      seen.push(spoil(context.input), spoil((context.state as { nested: Nested }).nested))
+    }
+    const target = pipeline<Nested>({ name: 'spoilt', version: 1 })
+      .local('one', ({ input }) => ({ nested: input }))
+      .local('two', look, { when: (context) => (look(context), true) })
+      .foreign('three', { call: look, settle: look })
+      .finish((context) => {
+        look(context)
+        return respond(200, { input: context.input.list.length })
+      })
+    const outcome = await run(target, { list: [{ seen: ['as it was'] }] })
+    expect(outcome.type).toBe('completed')
+    expect(seen).toEqual(Array.from({ length: 10 }, () => '2,as it was'))
+  })
+
   test('over their caps are refused, by an error that names cap and phase', async () => {
     const caps = { inputBytes: 100, stateBytes: 50, responseBytes: 40 }
     const big = pipeline<string>({ name: 'big', version: 1 })

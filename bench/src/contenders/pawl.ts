@@ -66,7 +66,8 @@ export function openEngine(schema: string, options: ContenderOptions) {
   const pool = openPool(options.databaseUrl, schema, options.poolSize)
   const charges = openCharges(options.providerUrl, options.providerDelayMs)
   const createRide = createRideWith(charges)
-  const engine = createEngine({ pool, pipelines: [createRide], schema, preparedStatements: true })
+  const prepares = { preparedStatements: true, preparedQueries: true }
+  const engine = createEngine({ pool, pipelines: [createRide], schema, ...prepares })
   return {
     engine,
     createRide,

@@ -28,7 +28,7 @@ export const ABORT_GRACE_MS = 250
 /** An application's query is prepared once it has been used this often: one that is made up for a single use never is. */
 export const PREPARE_AFTER_USES = 5
 
-/** How many of an application's queries are kept prepared at most, by each connection. */
+/** How many of an application's queries an engine has its connections keep prepared at most. */
 export const PREPARED_QUERIES = 256
 
 /** Upper bounds of the defaults for transactions; the defaults shrink with the lease (see settings.ts). */

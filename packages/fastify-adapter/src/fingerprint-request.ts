@@ -104,9 +104,12 @@ function copy({ body, query }: FastifyRequest): SentRequest {
   }
 }
 
-/** What most requests have for a query. */
+/** What most requests have for a query. Not what a parser of the application's made of it: that may only look empty. */
 function isEmpty(query: unknown): boolean {
-  return typeof query === 'object' && query !== null && Object.keys(query).length === 0
+  if (typeof query !== 'object' || query === null) return false
+  const prototype: unknown = Object.getPrototypeOf(query)
+  const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null
+  return isPlain && Object.keys(query).length === 0
 }
 
 const OF_NO_QUERY = hex({})

@@ -48,8 +48,12 @@ export function methodsOf({ method }: RouteOptions): readonly string[] {
 
 /** Before validation, the body is as it was parsed. */
 function addHooks(route: RouteOptions, settings: RouteSettings, waitingRoom: WaitingRoom): void {
-  const readRequest = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
-    request[handledRequest] = new HandledRequest(request, reply, settings, waitingRoom)
+  const readRequest = (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
+    try {
+      request[handledRequest] = new HandledRequest(request, reply, settings, waitingRoom)
+    } catch (error) {
+      return done(error as Error)
+    }
     done()
   }
   route.preValidation = [readRequest, ...listOf(route.preValidation)]

@@ -181,7 +181,7 @@ class PhaseConnection extends SessionConnection {
       this.#endedByUser = true
       throw endedByUser(this.#phase)
     }
-    const result = await this.session.query(query.sql, query.parameters)
+    const result = await this.session.queryOfPhase(query.sql, query.parameters)
     if (this.session.transactionStatus === 'I' || hasEndedTransaction(result, query.sql)) {
       this.#endedByUser = true
       throw endedByUser(this.#phase)

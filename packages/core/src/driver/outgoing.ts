@@ -1,6 +1,5 @@
 import type { QueryConfig } from 'pg'
 import { type Sendable, TEXT_ONLY } from './batch.js'
-import type { PreparedQueries } from './prepared-name.js'
 
 /** One of the framework's own statements. */
 export interface Statement {
@@ -62,16 +61,16 @@ function writeOutgoing({ statement, values, ready }: Bound, prepares: boolean): 
   return { step: name === '' ? null : name, config, joinable: true }
 }
 
-/** One of the application's queries. `first`: it is what a transaction begins with. */
+/** One of the application's queries. `isFirst`: a transaction begins with it. `name`: what it is kept prepared as. */
 export function outgoingQuery(
   text: string,
   values: readonly unknown[],
-  how: { readonly first: boolean; readonly prepared: PreparedQueries | null },
+  isFirst: boolean,
+  name: string | null,
 ): Outgoing {
-  // Without values, it may be several statements in one text: a message of its own, which cannot be prepared.
-  const isOne = values.length > 0
-  const name = (isOne ? how.prepared?.nameOf(text) : null) ?? undefined
-  return { step: 'query', config: { text, values, name }, joinable: isOne && how.first }
+  // Without values, it may be several statements in one text: a message of its own.
+  const joinable = values.length > 0 && isFirst
+  return { step: 'query', config: { text, values, name: name ?? undefined }, joinable }
 }
 
 /** As `pg` takes it by itself. */

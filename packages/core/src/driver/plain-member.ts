@@ -79,17 +79,17 @@ class PlainMember implements Member {
       connection.parse({ text, name })
       if (name !== undefined) submittedNamedStatements[name] = text
     }
-    this.#recall(parsedStatements, isPrepared)
-    if (repeated === undefined || !isPrepared || this.#shape === undefined) this.#execute(connection)
+    this.#recall(parsedStatements)
+    if (repeated === undefined || this.#shape === undefined) this.#execute(connection)
     else connection.repeat(repeated, () => this.#execute(connection))
   }
 
   /** The columns, if they are known. */
-  #recall(parsedStatements: Connection['parsedStatements'], isPrepared: boolean): void {
+  #recall(parsedStatements: Connection['parsedStatements']): void {
     const { text, name, asText } = this.#statement
     if (asText !== true && name === undefined) return
     const [shapes, key] = asText === true ? [ownShapes, text] : [shapesOn(parsedStatements), name as string]
-    if (isPrepared || asText === true) this.#shape = shapes.get(key)
+    this.#shape = shapes.get(key)
     if (this.#shape === undefined) this.#remember = (shape) => void shapes.set(key, shape)
   }
 

@@ -16,8 +16,13 @@ export function endsSession(sqlState: string): boolean {
  * type). Not by the SQLSTATE alone: statements of the application may fail with the same.
  */
 export function isPreparedInVain(error: unknown): boolean {
-  const { message, routine } = error as { readonly message: string; readonly routine?: string }
-  return (sqlStateOf(error) === '26000' && message.includes('"pawl_')) || routine === 'RevalidateCachedQuery'
+  const { message } = error as { readonly message: string }
+  return (sqlStateOf(error) === '26000' && message.includes('"pawl_')) || isOfChangedRows(error)
+}
+
+/** Whether a prepared statement is refused since its rows would not look as they did. */
+export function isOfChangedRows(error: unknown): boolean {
+  return (error as { readonly routine?: string } | undefined)?.routine === 'RevalidateCachedQuery'
 }
 
 const SOCKET_CODES = new Set([

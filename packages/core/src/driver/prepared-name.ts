@@ -11,7 +11,7 @@ export function preparedAs(name: string, text: string): string {
  * anew each time would fill it: so they are few, and those that are used again and again.
  */
 export class PreparedQueries {
-  readonly #names = new Map<string, string>()
+  readonly #names = new Map<string, string | null>()
   #uses = new Map<string, number>()
 
   /** What a query is kept prepared as; null if it is not. */
@@ -29,5 +29,13 @@ export class PreparedQueries {
     const name = preparedAs('query', text)
     this.#names.set(text, name)
     return name
+  }
+
+  /**
+   * For one whose rows have changed: from now on it is not prepared. Each connection that has it prepared would refuse it,
+   * and there may be more of those than tries.
+   */
+  forget(text: string): void {
+    this.#names.set(text, null)
   }
 }

@@ -1,6 +1,5 @@
 import type { Pool } from 'pg'
 import { PawlError } from '../errors.js'
-import { PreparedQueries } from './prepared-name.js'
 import { Session, type SessionOptions } from './session.js'
 
 export interface SessionPoolOptions extends SessionOptions {
@@ -14,7 +13,7 @@ export class SessionPool {
 
   constructor(pool: Pool, options: SessionPoolOptions) {
     this.#pool = pool
-    this.#options = { ...options, preparedQueries: options.preparedStatements ? new PreparedQueries() : null }
+    this.#options = options
   }
 
   acquire(phase: string): Promise<Session> {

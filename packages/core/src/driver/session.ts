@@ -11,7 +11,13 @@ import {
   queryOf,
   type Statement,
 } from './outgoing.js'
-import { endsSession, isPreparedInVain, isSocketError, sqlStateOf } from './postgres-error.js'
+import {
+  endsSession,
+  isOfChangedRows,
+  isPreparedInVain,
+  isSocketError,
+  sqlStateOf,
+} from './postgres-error.js'
 import type { PreparedQueries } from './prepared-name.js'
 import type { Probe } from './probe.js'
 
@@ -31,7 +37,7 @@ export interface SessionOptions {
   readonly pipelining: boolean
   /** Has the server keep framework statements prepared. */
   readonly preparedStatements: boolean
-  /** The application's, along with them. */
+  /** Which of the queries of phases are to be kept prepared; null for none. */
   readonly preparedQueries?: PreparedQueries | null
   readonly probe: Probe | null
 }
@@ -157,9 +163,29 @@ export class Session {
 
   /** Runs one of the user's queries. */
   async query(text: string, values: readonly unknown[]): Promise<QueryResult<Record<string, unknown>>> {
-    const how = { first: this.#toBegin !== null, prepared: this.#preparedQueries }
-    const [result] = await this.#exchange([outgoingQuery(text, values, how)])
+    const [result] = await this.#exchange([outgoingQuery(text, values, this.#toBegin !== null, null)])
     return result as QueryResult<Record<string, unknown>>
+  }
+
+  /** Runs one of a phase's queries, which the server may keep prepared. */
+  async queryOfPhase(
+    text: string,
+    values: readonly unknown[],
+  ): Promise<QueryResult<Record<string, unknown>>> {
+    const name = values.length > 0 ? (this.#preparedQueries?.nameOf(text) ?? null) : null
+    try {
+      const [result] = await this.#exchange([outgoingQuery(text, values, this.#toBegin !== null, name)])
+      return result as QueryResult<Record<string, unknown>>
+    } catch (error) {
+      if (name !== null) this.#doubtPrepared(text, error instanceof PawlError ? error.cause : error)
+      throw error
+    }
+  }
+
+  #doubtPrepared(text: string, error: unknown): void {
+    if (isOfChangedRows(error)) this.#preparedQueries?.forget(text)
+    // A value could not be sent: then `pg` has the statement closed, and goes on to believe that it is there.
+    if (sqlStateOf(error) === null) this.#stale = true
   }
 
   /** Gives the client back; one that is lost or still in a transaction is destroyed instead. */

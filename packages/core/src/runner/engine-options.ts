@@ -57,11 +57,17 @@ export interface EngineOptions<DB> {
    */
   readonly pipelining?: boolean
   /**
-   * Has the server keep statements prepared, which saves it the work of reading and planning them each time: the
-   * framework's, and the queries of your phases that are used again and again. Not behind a pooler that hands connections
-   * out per transaction, unless it knows of prepared statements (PgBouncer since 1.21 does). Default: off.
+   * Has the server keep the framework's statements prepared, which saves it the work of reading and planning them each
+   * time. Not behind a pooler that hands connections out per transaction, unless it knows of prepared statements
+   * (PgBouncer since 1.21 does). Default: off.
    */
   readonly preparedStatements?: boolean
+  /**
+   * The same for the queries of your phases that are used again and again. When a column changes its type, connections
+   * that have such a query prepared go on with the old one, and PostgreSQL does not say so: replace them all, as a restart
+   * does. Default: off.
+   */
+  readonly preparedQueries?: boolean
 }
 
 export interface CheckedEngineOptions {
@@ -73,6 +79,7 @@ export interface CheckedEngineOptions {
   readonly acquireTimeoutMs: number
   readonly pipelining: boolean
   readonly preparedStatements: boolean
+  readonly preparedQueries: boolean
 }
 
 const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'createEngine' }
@@ -89,13 +96,14 @@ const OPTION_NAMES = [
   'acquireTimeoutMs',
   'pipelining',
   'preparedStatements',
+  'preparedQueries',
 ] as const satisfies readonly (keyof EngineOptions<unknown>)[]
 
 /** Checks every option once and fills in defaults. */
 export function checkEngineOptions(options: EngineOptions<never>): CheckedEngineOptions {
   checkKnownOptions(OWNER, options, OPTION_NAMES)
   const { pool, pipelines, plugins, stager, namespace = 'pawl', acquireTimeoutMs } = options
-  const { pipelining = true, preparedStatements = false } = options
+  const { pipelining = true, preparedStatements = false, preparedQueries = false } = options
   if (typeof (pool as Partial<Pool> | undefined)?.connect !== 'function')
     throw invalidOption(OWNER, 'pool', pool, 'a pg.Pool')
   if (!Array.isArray(pipelines)) throw invalidOption(OWNER, 'pipelines', pipelines, 'a list of pipelines')
@@ -115,6 +123,7 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
     acquireTimeoutMs: acquireTimeoutMs ?? DEFAULT_ACQUIRE_TIMEOUT_MS,
     pipelining: checkSwitch('pipelining', pipelining),
     preparedStatements: checkSwitch('preparedStatements', preparedStatements),
+    preparedQueries: checkSwitch('preparedQueries', preparedQueries),
   }
 }
 

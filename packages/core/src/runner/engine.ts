@@ -5,6 +5,7 @@ import { Bell } from '../bell.js'
 import { checkKnownOptions, checkWholeNumber, invalidOption, type OptionOwner } from '../check-option.js'
 import { KyselyFactory } from '../driver/kysely-driver.js'
 import type { Probe } from '../driver/probe.js'
+import { PreparedQueries } from '../driver/prepared-name.js'
 import { SessionPool } from '../driver/session-pool.js'
 import { PawlError } from '../errors.js'
 import { isUuid } from '../is-uuid.js'
@@ -101,12 +102,13 @@ export class RunningEngine<DB> implements Engine<DB> {
     const checked = checkEngineOptions(options as unknown as EngineOptions<never>)
     const { pool } = options
     const { tables, caps, namespace, acquireTimeoutMs, pipelining, preparedStatements } = checked
+    const preparedQueries = checked.preparedQueries ? new PreparedQueries() : null
     const registry = new Registry(options.pipelines)
     const settings = new SettingsBook(checked.defaults, registry.definitions)
     const { lockTimeoutMs, statementTimeoutMs } = resolveSettings(checked.defaults)
     const statementDeadlineMs = statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS
     const ofSessions = { statementDeadlineMs, pipelining, preparedStatements, probe }
-    const sessions = new SessionPool(pool, { ...ofSessions, acquireTimeoutMs })
+    const sessions = new SessionPool(pool, { ...ofSessions, preparedQueries, acquireTimeoutMs })
     const lookFirst = new LookFirst()
     const env: Environment = {
       sessions,
