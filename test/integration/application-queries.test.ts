@@ -91,6 +91,22 @@ describe.each([false, true])('with preparedQueries: %s', (preparedQueries) => {
     },
   )
 
+  test('a pool that asks for binary values gets them', async () => {
+    const given: unknown[][] = []
+    const query = () =>
+      sql`SELECT ${'{"a":1}'}::json AS json, '2020-01-02'::date AS day, 1.5::float4 AS short`
+    const { engine, run } = runnerOf(
+      async (tx) => {
+        const first = await query().execute(tx)
+        given.push([first.rows, (await query().execute(tx)).rows])
+      },
+      { pool: { binary: true } as PoolOptions, preparedQueries },
+    )
+    for (let time = 0; time < 8; time++) expect((await run()).type).toBe('completed')
+    for (const [first, second] of given) expect(first).toStrictEqual(second)
+    await engine.close()
+  })
+
   test('type parsers of the pool are asked', async () => {
     const types = { getTypeParser: () => (value: unknown) => `parsed ${String(value)}` }
     const seen: unknown[] = []

@@ -135,6 +135,21 @@ describe('input, state and response', () => {
     expect(message).toContain("phase 'made' of pipeline 'strict'")
   })
 
+  test('a state may have a member of any name', async () => {
+    const target = pipeline<null>({ name: 'named', version: 1 })
+      .local('one', () => ({ toString: 'one' }))
+      .local('two', () => JSON.parse('{"__proto__":{"two":2},"constructor":3}') as { constructor: number })
+      .finish(({ state }) => respond(200, Object.entries(state)))
+    const outcome = await run(target, null)
+    expect(outcome).toMatchObject({ type: 'completed' })
+    const body = outcome.type === 'completed' ? outcome.response.body.toString() : ''
+    expect(JSON.parse(body)).toEqual([
+      ['toString', 'one'],
+      ['__proto__', { two: 2 }],
+      ['constructor', 3],
+    ])
+  })
+
   test('a function of a phase that changes its input or state changes its own copy', async () => {
     type Nested = { list: { seen: string[] }[] }
     const spoil = ({ list }: Nested) => {
