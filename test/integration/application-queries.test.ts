@@ -64,6 +64,8 @@ const QUERIES: [string, () => RawBuilder<unknown>][] = [
   ],
 ]
 
+const typedRow = () => sql`SELECT ${'{"a":1}'}::json AS json, '2020-01-02'::date AS day, 1.5::float4 AS short`
+
 describe.each([false, true])('with preparedQueries: %s', (preparedQueries) => {
   test.each(QUERIES)(
     'the query that travels with BEGIN gives what one by itself gives: %s',
@@ -93,12 +95,10 @@ describe.each([false, true])('with preparedQueries: %s', (preparedQueries) => {
 
   test('a pool that asks for binary values gets them', async () => {
     const given: unknown[][] = []
-    const query = () =>
-      sql`SELECT ${'{"a":1}'}::json AS json, '2020-01-02'::date AS day, 1.5::float4 AS short`
     const { engine, run } = runnerOf(
       async (tx) => {
-        const first = await query().execute(tx)
-        given.push([first.rows, (await query().execute(tx)).rows])
+        const first = await typedRow().execute(tx)
+        given.push([first.rows, (await typedRow().execute(tx)).rows])
       },
       { pool: { binary: true } as PoolOptions, preparedQueries },
     )
