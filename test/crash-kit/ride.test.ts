@@ -21,7 +21,7 @@ describe('one statement at a time, where a process can die between UPDATE and CO
 })
 
 describe('with statements that the server keeps prepared', async () => {
-  await rideKit({ engine: { preparedStatements: true } }).exhaustive({
+  await rideKit({ engine: { preparedStatements: true, preparedQueries: true } }).exhaustive({
     faults: ['crash', 'connectionKilled'],
   })
 })

@@ -66,8 +66,13 @@ export function openEngine(schema: string, options: ContenderOptions) {
   const pool = openPool(options.databaseUrl, schema, options.poolSize)
   const charges = openCharges(options.providerUrl, options.providerDelayMs)
   const createRide = createRideWith(charges)
-  const prepares = { preparedStatements: true, preparedQueries: true }
-  const engine = createEngine({ pool, pipelines: [createRide], schema, ...prepares })
+  const engine = createEngine({
+    pool,
+    pipelines: [createRide],
+    schema,
+    preparedStatements: true,
+    preparedQueries: true,
+  })
   return {
     engine,
     createRide,

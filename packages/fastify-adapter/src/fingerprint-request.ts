@@ -1,7 +1,7 @@
 import { PawlError, type JsonValue } from '@pawl/core'
 import { fingerprintOf } from '@pawl/core/internal'
 import type { FastifyRequest } from 'fastify'
-import { copyPlain } from './copy-plain.js'
+import { copyPlain, isPlain } from './copy-plain.js'
 import { nameOfRoute } from './name-of-route.js'
 import type { RouteSettings } from './options.js'
 import type { Problem } from './problems.js'
@@ -106,10 +106,7 @@ function copy({ body, query }: FastifyRequest): SentRequest {
 
 /** What most requests have for a query. Not what a parser of the application's made of it: that may only look empty. */
 function isEmpty(query: unknown): boolean {
-  if (typeof query !== 'object' || query === null) return false
-  const prototype: unknown = Object.getPrototypeOf(query)
-  const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null
-  return isPlain && Object.keys(query).length === 0
+  return typeof query === 'object' && query !== null && isPlain(query) && Object.keys(query).length === 0
 }
 
 const OF_NO_QUERY = hex({})

@@ -23,7 +23,11 @@ export interface SurvivalCase {
   readonly plan: PipelinePlan
   readonly input: JsonValue
   /** How statements are sent: nothing of what happens may depend on it. */
-  readonly sending: { readonly pipelining: boolean; readonly preparedStatements: boolean }
+  readonly sending: {
+    readonly pipelining: boolean
+    readonly preparedStatements: boolean
+    readonly preparedQueries: boolean
+  }
   readonly disturbance: Disturbance
 }
 
@@ -114,6 +118,7 @@ export const survivalCase: fc.Arbitrary<SurvivalCase> = fc.record({
   sending: fc.record({
     pipelining: fc.oneof({ weight: 2, arbitrary: fc.constant(true) }, fc.constant(false)),
     preparedStatements: fc.boolean(),
+    preparedQueries: fc.boolean(),
   }),
   disturbance,
 })

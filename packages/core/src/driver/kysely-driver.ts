@@ -131,18 +131,13 @@ export class KyselyFactory {
         provideConnection: (consumer) => consumer(connection),
       }),
     })
-    return new PhaseTransaction(tx, connection)
+    return { tx, connection }
   }
 }
 
-export class PhaseTransaction {
+export interface PhaseTransaction {
   readonly tx: Transaction<never>
   readonly connection: PhaseConnection
-
-  constructor(tx: Transaction<never>, connection: PhaseConnection) {
-    this.tx = tx
-    this.connection = connection
-  }
 }
 
 /** The connection of one phase: it notices a transaction that the user ended, and queries that come too late. */

@@ -11,8 +11,13 @@ export function preparedAs(name: string, text: string): string {
  * anew each time would fill it: so they are few, and those that are used again and again.
  */
 export class PreparedQueries {
+  readonly #afterUses: number
   readonly #names = new Map<string, string | null>()
   #uses = new Map<string, number>()
+
+  constructor(afterUses = PREPARE_AFTER_USES) {
+    this.#afterUses = afterUses
+  }
 
   /** What a query is kept prepared as; null if it is not. */
   nameOf(text: string): string | null {
@@ -20,7 +25,7 @@ export class PreparedQueries {
     if (known !== undefined) return known
     if (this.#names.size >= PREPARED_QUERIES) return null
     const uses = (this.#uses.get(text) ?? 0) + 1
-    if (uses < PREPARE_AFTER_USES) {
+    if (uses < this.#afterUses) {
       if (this.#uses.size >= PREPARED_QUERIES) this.#uses = new Map()
       this.#uses.set(text, uses)
       return null

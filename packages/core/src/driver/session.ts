@@ -161,9 +161,9 @@ export class Session {
     return this.#exchange(statements.map((bound) => outgoing(bound, prepares)))
   }
 
-  /** Runs one of the user's queries. */
+  /** Runs one of the user's queries outside of a phase. */
   async query(text: string, values: readonly unknown[]): Promise<QueryResult<Record<string, unknown>>> {
-    const [result] = await this.#exchange([outgoingQuery(text, values, this.#toBegin !== null, null)])
+    const [result] = await this.#exchange([outgoingQuery(text, values, false, null)])
     return result as QueryResult<Record<string, unknown>>
   }
 

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
 import type { JsonValue } from '../pipeline/json-value.js'
+import { sha256 } from '../sha256.js'
 
 /** Tells whether two values were the same, without keeping them: notes of interventions are kept for ever. */
 export interface Digest {
@@ -9,6 +9,6 @@ export interface Digest {
 
 export function digestOf(value: JsonValue | undefined): Digest | null {
   if (value === undefined) return null
-  const json = Buffer.from(JSON.stringify(value))
-  return { sha256: createHash('sha256').update(json).digest('hex'), bytes: json.length }
+  const json = JSON.stringify(value)
+  return { sha256: sha256(json, 'hex'), bytes: Buffer.byteLength(json) }
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { sha256 } from '../sha256.js'
 import type { Guarantee, Phase } from './phase.js'
 import type { PipelineDefinition } from './pipeline.js'
 
@@ -43,10 +43,8 @@ export function describePipeline(definition: PipelineDefinition): PipelineDescri
  * Time-outs and the code inside phases may change without a new version.
  */
 export function hashDefinition(name: string, version: number, phases: readonly Phase[]): string {
-  return createHash('sha256')
-    .update(JSON.stringify([name, version, phases.map((phase) => Object.values(describePhase(phase)))]))
-    .digest('hex')
-    .slice(0, 16)
+  const text = JSON.stringify([name, version, phases.map((phase) => Object.values(describePhase(phase)))])
+  return sha256(text, 'hex').slice(0, 16)
 }
 
 /** A Mermaid state diagram: recovery points are the states, phases the way between them. */

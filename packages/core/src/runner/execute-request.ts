@@ -38,6 +38,7 @@ export async function wantedKey(
 ): Promise<{ readonly wanted: Wanted; readonly invalid: PawlError | null }> {
   const { scope, key, input } = request
   const { maxInputBytes } = how
+  // Where there is nothing to ask, there is nothing to wait for.
   const validated =
     definition.schema === null
       ? encodeInput(definition, input, maxInputBytes)

@@ -110,13 +110,7 @@ function isSkipped(run: Run, phase: LocalPhase | ForeignPhase): boolean {
 
 async function runLocal(run: Run, phase: LocalPhase | FinishPhase): Promise<StepResult> {
   const by = phase.kind === 'finish' ? 'finish' : 'phase'
-  const end = await runTransaction(run, {
-    phase,
-    by,
-    body: phase.run,
-    effect: null,
-    beforeBegin: null,
-  })
+  const end = await runTransaction(run, { phase, by, body: phase.run, effect: null, beforeBegin: null })
   switch (end.type) {
     case 'threw':
       return failureBy(phase.name, end.error)

@@ -36,7 +36,7 @@ export interface KeyRow {
   readonly definitionHash: string
   readonly fingerprint: string
   readonly fingerprintVersion: number
-  /** JSON text: parsed anew for every phase, so that nothing is carried from one to the next but what is stored. */
+  /** JSON text: every phase gets a copy of its own, so that nothing is carried from one to the next but what is stored. */
   readonly inputJson: string
   readonly stateJson: string
   readonly recoveryPoint: string

@@ -125,26 +125,23 @@ export async function writeOut(store: Store): Promise<void> {
   await writeOutStatement(store, [])
 }
 
-const findKeyStatement = defineStatement(
-  'find_key',
-  ({ keys }) => `SELECT ${KEY_COLUMNS} FROM ${keys} AS k WHERE k.scope = $1 AND k.key = $2`,
-)
+type FindKey = (store: Store, scope: string, key: string) => Promise<KeyRow | null>
 
-export async function findKey(store: Store, scope: string, key: string): Promise<KeyRow | null> {
-  const { rows } = await findKeyStatement(store, [scope, key])
-  return rows[0] === undefined ? null : readKeyRow(rows[0])
+function findKeyWith(columns: string): FindKey {
+  const statement = defineStatement(
+    'find_key',
+    ({ keys }) => `SELECT ${columns} FROM ${keys} AS k WHERE k.scope = $1 AND k.key = $2`,
+  )
+  return async (store, scope, key) => {
+    const { rows } = await statement(store, [scope, key])
+    return rows[0] === undefined ? null : readKeyRow(rows[0])
+  }
 }
 
-const findKeyToReplayStatement = defineStatement(
-  'find_key',
-  ({ keys }) => `SELECT ${KEY_COLUMNS_TO_REPLAY} FROM ${keys} AS k WHERE k.scope = $1 AND k.key = $2`,
-)
+export const findKey = findKeyWith(KEY_COLUMNS)
 
 /** As `findKey`, but of a finished key, it is only told what it was answered. */
-export async function findKeyToReplay(store: Store, scope: string, key: string): Promise<KeyRow | null> {
-  const { rows } = await findKeyToReplayStatement(store, [scope, key])
-  return rows[0] === undefined ? null : readKeyRow(rows[0])
-}
+export const findKeyToReplay = findKeyWith(KEY_COLUMNS_TO_REPLAY)
 
 const findKeyByIdStatement = defineStatement(
   'find_key_by_id',
