@@ -91,8 +91,8 @@ describe('statements, round trips and commits', () => {
     expect(outcome.type).toBe('completed')
     expect(cost).toEqual({
       statements: ['insert_key', ...RIDE_CREATED, ...CHARGE_CREATED, ...FINISHED],
-      // The user's own two queries are among them.
-      roundTrips: 13,
+      // The user's own two queries are among them, and BEGIN and COMMIT of the reservation.
+      roundTrips: 15,
       commits: 4,
     })
   })

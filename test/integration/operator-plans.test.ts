@@ -121,7 +121,7 @@ async function plansOf(ask: (op: Operator) => Promise<unknown>): Promise<Plan[]>
     const heard = client as unknown as { query: (config: Sent, ...more: unknown[]) => unknown }
     const query = heard.query.bind(client)
     heard.query = (config, ...more) => {
-      sent.push(config)
+      if (!/^(BEGIN|COMMIT|ROLLBACK)/.test(config.text)) sent.push(config)
       return query(config, ...more)
     }
   })

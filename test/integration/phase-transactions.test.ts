@@ -128,23 +128,18 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
   })
 
   test.each([
-    { command: 'COMMIT', swallow: false, left: [] },
-    { command: ' commit', swallow: true, left: [] },
-    { command: 'END', swallow: true, left: [] },
-    { command: 'ABORT', swallow: true, left: [] },
-    { command: 'BEGIN', swallow: true, left: [] },
-    { command: 'START TRANSACTION', swallow: true, left: [] },
-    { command: "PREPARE TRANSACTION 'x'", swallow: true, left: [] },
-    { command: 'COMMIT AND CHAIN', swallow: true, left: [] },
-    { command: 'COMMIT; BEGIN', swallow: true, left: [] },
-    { command: 'ROLLBACK', swallow: true, left: [] },
-    { command: 'ROLLBACK AND CHAIN', swallow: true, left: [] },
-    { command: 'ROLLBACK; BEGIN', swallow: true, left: [] },
-    { command: '/* hidden */ COMMIT', swallow: false, left: [{ what: 'written' }] },
-    { command: '/* hidden */ COMMIT', swallow: true, left: [{ what: 'written' }] },
-    { command: '/* hidden */ COMMIT AND CHAIN', swallow: true, left: [{ what: 'written' }] },
-    { command: 'SELECT 1; COMMIT; BEGIN', swallow: true, left: [{ what: 'written' }] },
-    { command: '/* hidden */ ROLLBACK AND CHAIN', swallow: true, left: [] },
+    { command: 'COMMIT', swallow: false },
+    { command: ' commit', swallow: true },
+    { command: 'END', swallow: true },
+    { command: 'ABORT', swallow: true },
+    { command: 'BEGIN', swallow: true },
+    { command: 'START TRANSACTION', swallow: true },
+    { command: "PREPARE TRANSACTION 'x'", swallow: true },
+    { command: 'COMMIT AND CHAIN', swallow: true },
+    { command: 'COMMIT; BEGIN', swallow: true },
+    { command: 'ROLLBACK', swallow: true },
+    { command: 'ROLLBACK AND CHAIN', swallow: true },
+    { command: 'ROLLBACK; BEGIN', swallow: true },
   ])('a body that says $command itself (error swallowed: $swallow) advances nothing', async (how) => {
     const body: Body = async ({ tx }) => {
       await insert(tx, 'written')
@@ -160,12 +155,47 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
       recoveryPoint: 'started',
       error: { code: 'PAWL_TRANSACTION_ENDED' },
     })
-    // Refused before it is sent, where it is seen. What was committed all the same is beyond reach; the recovery point is
-    // not moved along with it.
-    expect(await audit()).toEqual(how.left)
+    // Refused before it is sent: no harm is done.
+    expect(await audit()).toEqual([])
     expect(await engine.inspect('s', REQUEST.key)).toMatchObject({ recoveryPoint: 'started', trail: [] })
     await engine.close()
   })
+
+  test.each([
+    { command: '/* hidden */ COMMIT', swallow: false, left: [{ what: 'written' }] },
+    { command: '/* hidden */ COMMIT', swallow: true, left: [{ what: 'written' }] },
+    { command: '/* hidden */ COMMIT AND CHAIN', swallow: true, left: [{ what: 'written' }] },
+    { command: 'SELECT 1; COMMIT; BEGIN', swallow: true, left: [{ what: 'written' }] },
+    { command: 'SELECT 1; COMMIT AND CHAIN; SELECT 1 / 0', swallow: true, left: [{ what: 'written' }] },
+    { command: 'SELECT 1; COMMIT; SELECT 1 / 0', swallow: true, left: [{ what: 'written' }] },
+    { command: '/* hidden */ ROLLBACK', swallow: true, left: [] },
+    { command: '/* hidden */ ROLLBACK AND CHAIN', swallow: true, left: [] },
+  ])(
+    'a body that hides $command from us (error swallowed: $swallow) runs once, and is stuck',
+    async (how) => {
+      const body: Body = async ({ tx }) => {
+        await insert(tx, 'written')
+        await sql
+          .raw(how.command)
+          .execute(tx)
+          .catch(how.swallow ? () => {} : refuse)
+      }
+      const { execute, attempts, engine } = harness(body, {}, where)
+      const stuck = {
+        type: 'stuck',
+        reason: 'transaction_ended',
+        recoveryPoint: 'started',
+        lastError: expect.stringContaining("Phase 'written' ended its own transaction."),
+      }
+      expect(await execute()).toMatchObject(stuck)
+      // What was committed is beyond reach: to run it again would commit it again.
+      expect(await execute()).toMatchObject(stuck)
+      expect(attempts()).toBe(1)
+      expect(await audit()).toEqual(how.left)
+      expect(await provider.requests()).toHaveLength(where === 'settle' ? 1 : 0)
+      await engine.close()
+    },
+  )
 
   test('a server that became read-only (25006): retry_later, and a later try goes on', async () => {
     const { execute, attempts, engine } = harness(

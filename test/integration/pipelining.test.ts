@@ -3,7 +3,7 @@ import { migrate, respond } from '@pawl/core'
 import { sql } from 'kysely'
 import pg from 'pg'
 import { afterAll, beforeEach, describe, expect, inject, test } from 'vitest'
-import { batchesOn } from '../../packages/core/src/driver/batch.js'
+import { wireOf } from '../../packages/core/src/driver/wire.js'
 import { PostgresProxy } from '../support/postgres-proxy.js'
 import { Provider } from '../support/provider.js'
 import { createEngine, createRideOf, createRideTables, pipeline } from '../support/rides.js'
@@ -183,15 +183,15 @@ class OtherClient extends pg.Client {
 describe('a ride, whatever the client can do', () => {
   test.each([
     { how: 'as pg is', pool: {}, engine: {}, messages: 6 },
-    { how: 'switched off', pool: {}, engine: { pipelining: false }, messages: 13 },
-    { how: 'with a client that cannot', pool: { Client: OtherClient }, engine: {}, messages: 13 },
+    { how: 'switched off', pool: {}, engine: { pipelining: false }, messages: 15 },
+    { how: 'with a client that cannot', pool: { Client: OtherClient }, engine: {}, messages: 15 },
     { how: "with pg's own pipeline mode", pool: { pipeline: true }, engine: {}, messages: 6 },
     { how: 'with prepared statements', pool: {}, engine: { preparedStatements: true }, messages: 6 },
     {
       how: 'with prepared statements, one at a time',
       pool: {},
       engine: { preparedStatements: true, pipelining: false },
-      messages: 13,
+      messages: 15,
     },
   ])('$how: $messages round trips', async ({ pool: poolOptions, engine: engineOptions, messages }) => {
     const provider = new Provider(inject('providerUrl'))
@@ -364,14 +364,15 @@ test.each(TRACERS)(
 test('what follows a statement that cannot be sent is not executed', async () => {
   const client = new pg.Client({ connectionString: database.url })
   await client.connect()
-  const send = batchesOn(pg.Client)
   const circle: Record<string, unknown> = {}
   circle['circle'] = circle
   const statements = [
     { text: 'SELECT $1::json', values: [circle] },
     { text: `INSERT INTO ${database.businessSchema}.notes VALUES ($1)`, values: ['lost'] },
   ]
-  const error = await new Promise((resolve) => send?.(client, statements, resolve))
+  const error = await new Promise((resolve) =>
+    wireOf(pg.Client).sendTogether?.(client as never, statements, resolve),
+  )
   expect(String(error)).toContain('circular')
   expect(await notes()).toEqual([])
   await client.end()
@@ -389,6 +390,8 @@ test('under SERIALIZABLE, advances are planned each time, for the sake of their 
     'pawl_begin',
     'pawl_commit',
     'pawl_insert_key',
+    'pawl_lock_timeout',
+    'pawl_read_committed',
     'pawl_set_timeouts',
   ])
   await engine.close()

@@ -61,6 +61,7 @@ describe('while a call runs', () => {
     const steps: string[] = []
     const keeper = new LeaseKeeper(database.pool(), tablesIn(database.schema, 'a test'), {
       statementDeadlineMs: 5_000,
+      lockTimeoutMs: 1_000,
       pipelining: true,
       preparedStatements: false,
       probe: ({ step, when }) => void (when === 'before' && steps.push(step)),

@@ -39,6 +39,9 @@ export const MAX_DEFAULT_IDLE_TIMEOUT_MS = 10 * SECOND_MS
 /** Added to a server-side time-out before the client gives a connection up for dead: a network's hiccup. */
 export const CONNECTION_DEADLINE_SLACK_MS = 2 * SECOND_MS
 
+/** How long the server gets to take a request to cancel a statement, before its connection is cut all the same. */
+export const CANCEL_REQUEST_MS = 1 * SECOND_MS
+
 /** How long a request waits for a connection of the pool before the store counts as unavailable. */
 export const DEFAULT_ACQUIRE_TIMEOUT_MS = 10 * SECOND_MS
 

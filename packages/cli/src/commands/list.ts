@@ -21,6 +21,7 @@ const STUCK_REASONS = Object.keys({
   abandoned: true,
   unknown_outcome: true,
   window_passed: true,
+  transaction_ended: true,
 } satisfies Record<StuckReason, true>) as StuckReason[]
 
 export const listCommand = defineCommand({

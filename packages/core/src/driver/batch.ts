@@ -1,5 +1,6 @@
 import type { QueryResult } from 'pg'
 import { plainMember } from './plain-member.js'
+import { sqlStateOf } from './postgres-error.js'
 
 /** A statement as `pg` takes it. */
 export interface Sendable {
@@ -28,11 +29,12 @@ export interface Member {
 }
 
 /** The parts of `pg`'s own query that a batch is made of; its types leave them out. */
-interface ProtocolQuery {
+export interface ProtocolQuery {
   name: string | undefined
   text: string | undefined
   binary?: boolean | undefined
   callback?: (error: unknown, result?: unknown) => void
+  submit(connection: Connection): Error | null
   prepare(connection: Connection): void
   handleRowDescription(message: unknown): void
   handleDataRow(message: unknown): void
@@ -57,9 +59,10 @@ export interface Connection {
   describe(what: { type: 'P'; name: string }): void
   execute(what: { portal: string }): void
   sync(): void
+  once(event: 'readyForQuery', listener: () => void): unknown
 }
 
-type QueryClass = new (config: object) => ProtocolQuery
+export type QueryClass = new (config: object) => ProtocolQuery
 
 /** A client that a batch can be sent on. */
 export interface BatchingClient {
@@ -68,61 +71,35 @@ export interface BatchingClient {
   getTypeParser(oid: number, format?: never): unknown
 }
 
-/** `results`: of the statements that were executed; without an error, of all. */
-export type OnAnswered = (error: unknown, results: readonly QueryResult[]) => void
+/**
+ * Called once the server has answered and is ready for more: from then on, the client knows its transaction status. An error
+ * of the connection is reported at once. `results` are those of the statements that were executed; without an error, of all.
+ * `executed`: what a text of several statements had executed before its error.
+ */
+export type OnAnswered = (
+  error: unknown,
+  results: readonly QueryResult[],
+  executed?: readonly Executed[],
+) => void
 
-/** Sends statements together; those after a failed one are not executed. */
-export type SendBatch = (
+/** The command of a statement that was executed. */
+export type Executed = Pick<QueryResult, 'command'>
+
+/**
+ * Waits for the end of an answer that holds an error: `pg` reports an error as soon as it arrives, when it is still unknown
+ * whether the transaction failed, is over, or the whole session is. Errors that are not the server's have no such end.
+ */
+export function whenAnswered(error: unknown, connection: Connection, report: () => void): void {
+  if (sqlStateOf(error) === null) report()
+  else connection.once('readyForQuery', report)
+}
+
+/** A message of several statements, as `pg` takes it. */
+export type BatchClass = new (
   client: BatchingClient,
   statements: readonly Sendable[],
   onAnswered: OnAnswered,
-) => void
-
-const known = new WeakMap<object, SendBatch | null>()
-
-/**
- * How to send several statements in one round trip on clients of this class; null where it is not `pg`'s own.
- *
- * They share one Sync: after a failure the server skips all that follow. Queries that merely do not wait for each
- * other, as with `pg`'s `pipeline` option, have one each: there, a statement whose BEGIN failed would be executed
- * outside of any transaction.
- */
-export function batchesOn(clientClass: object): SendBatch | null {
-  let send = known.get(clientClass)
-  if (send === undefined) {
-    send = isSuitable(clientClass) ? sendWith(batchClass(clientClass.Query)) : null
-    known.set(clientClass, send)
-  }
-  return send
-}
-
-const NEEDED = [
-  'prepare',
-  'handleRowDescription',
-  'handleDataRow',
-  'handleCommandComplete',
-  'handleEmptyQuery',
-  'handleReadyForQuery',
-  'handleError',
-]
-
-/** `pg-native` and look-alikes have none of this. */
-function isSuitable(clientClass: object): clientClass is { readonly Query: QueryClass } {
-  const { Query } = clientClass as { readonly Query?: { readonly prototype?: Record<string, unknown> } }
-  const { prototype } = Query ?? {}
-  return prototype !== undefined && NEEDED.every((method) => typeof prototype[method] === 'function')
-}
-
-interface BatchClass {
-  readonly Query: QueryClass
-  new (client: BatchingClient, statements: readonly Sendable[], onAnswered: OnAnswered): object
-}
-
-function sendWith(Batch: BatchClass): SendBatch {
-  return (client, statements, onAnswered) => {
-    client.query(new Batch(client, statements, onAnswered))
-  }
-}
+) => object
 
 /** Framework statements read text only, whatever type parsers the application has set globally. */
 export const TEXT_ONLY = { getTypeParser: () => (value: unknown) => value } as never
@@ -177,15 +154,18 @@ class PgMember implements Member {
 }
 
 /**
- * A query of `pg` that is answered member by member. It is one by its prototype, as a client in `pipeline` mode asks for,
- * and has no need for what the constructor would do.
+ * Several statements in one message, answered member by member. They share one Sync: after a failure the server skips all
+ * that follow. Queries that merely do not wait for each other, as with `pg`'s `pipeline` option, have one each: there, a
+ * statement whose BEGIN failed would be executed outside of any transaction.
+ *
+ * It is a query of `pg` by its prototype, as a client in `pipeline` mode asks for, and has no need for what the constructor
+ * would do.
  *
  * No array here begins empty, and no member knows the batch: where many requests run while a process is young, V8 comes to
  * hold such arrays for long-lived, and what they lead to is then not freed until the next full collection.
  */
-function batchClass(Query: QueryClass): BatchClass {
+export function batchClass(Query: QueryClass): BatchClass {
   class Batch {
-    static readonly Query = Query
     /** The client puts its own in front of it, where it has a time-out. */
     callback: (error: unknown) => void
     readonly #members: readonly Member[]
@@ -245,7 +225,7 @@ function batchClass(Query: QueryClass): BatchClass {
       // The server skipped the rest, so that none of them is prepared there.
       for (const { name } of this.#members.slice(this.#answered))
         if (name !== undefined) delete connection.submittedNamedStatements[name]
-      this.#end(error, connection)
+      whenAnswered(error, connection, () => this.#end(error, connection))
     }
 
     handleReadyForQuery(connection: Connection): void {

@@ -15,18 +15,21 @@ import {
 import type { QueryResult as PgResult } from 'pg'
 import { PawlError } from '../errors.js'
 import type { Session } from './session.js'
+import type { SessionTransaction } from './session-transaction.js'
 import type { SessionPool } from './session-pool.js'
 
 /** A session as Kysely sees it. */
 class SessionConnection implements DatabaseConnection {
   readonly session: Session
+  /** Once there has been one, queries go there: also after its end, which it then tells them of. */
+  transaction: SessionTransaction | null = null
 
   constructor(session: Session) {
     this.session = session
   }
 
-  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    return toKyselyResult<R>(await this.session.query(query.sql, query.parameters))
+  async executeQuery<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {
+    return toKyselyResult<R>(await (this.transaction ?? this.session).query(sql, parameters))
   }
 
   streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
@@ -58,17 +61,20 @@ class SessionDriver implements Driver {
     const isolation =
       settings.isolationLevel === undefined ? '' : ` isolation level ${settings.isolationLevel}`
     const access = settings.accessMode === undefined ? '' : ` ${settings.accessMode}`
-    await sessionOf(connection).query(`begin${isolation}${access}`, [])
+    const alone = { name: 'query', text: `begin${isolation}${access}` }
+    const transaction = sessionOf(connection).begin({ alone, together: [] })
+    ;(connection as SessionConnection).transaction = transaction
+    await transaction.start()
   }
 
   async commitTransaction(connection: DatabaseConnection): Promise<void> {
-    const session = sessionOf(connection)
-    const { command } = await session.query('commit', [])
-    if (command !== 'COMMIT') throw abortedTransaction(session, 'engine.db')
+    const transaction = transactionOf(connection)
+    const [committed] = await transaction.commit([])
+    if (committed?.command !== 'COMMIT') throw abortedTransaction(transaction, 'engine.db')
   }
 
   async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    await rollBack(sessionOf(connection))
+    await transactionOf(connection).rollBack()
   }
 
   async releaseConnection(connection: DatabaseConnection): Promise<void> {
@@ -78,23 +84,13 @@ class SessionDriver implements Driver {
   async destroy(): Promise<void> {}
 }
 
-/** Rolls back if that is still possible; if not, the session's release destroys the connection, which does as well. */
-export async function rollBack(session: Session): Promise<void> {
-  if (session.forgetBegin()) return
-  try {
-    await session.run({ name: 'rollback', text: 'ROLLBACK' })
-  } catch {
-    // The first error is the one to report; the session knows that it is not clean.
-  }
-}
-
 /** `where` names what ran the transaction. */
-export function abortedTransaction(session: Session, where: string): PawlError {
+export function abortedTransaction(transaction: SessionTransaction, where: string): PawlError {
   return new PawlError(
     'PAWL_TRANSACTION_ABORTED',
     `The transaction of ${where} could not commit: a database error in it was swallowed. ` +
       'Let errors of tx pass, or use a savepoint.',
-    { cause: session.firstError },
+    { cause: transaction.firstError },
   )
 }
 
@@ -120,9 +116,9 @@ export class KyselyFactory {
     return new Kysely<DB>({ dialect: this.#dialect, plugins: this.#plugins })
   }
 
-  /** A Kysely transaction on a session that is in one already, and the way to end its use. */
-  onSession(session: Session, phase: string): PhaseTransaction {
-    const connection = new PhaseConnection(session, phase)
+  /** A Kysely transaction on one of a session, and the way to end its use. */
+  onTransaction(session: Session, transaction: SessionTransaction, phase: string): PhaseTransaction {
+    const connection = new PhaseConnection(session, transaction, phase)
     const tx = new Transaction<never>({
       config: { dialect: this.#dialect, plugins: this.#plugins },
       dialect: this.#dialect,
@@ -142,12 +138,14 @@ export interface PhaseTransaction {
 
 /** The connection of one phase: it notices a transaction that the user ended, and queries that come too late. */
 class PhaseConnection extends SessionConnection {
+  override readonly transaction: SessionTransaction
   readonly #phase: string
   #closed = false
-  #endedByUser = false
+  #refusedEnd = false
 
-  constructor(session: Session, phase: string) {
+  constructor(session: Session, transaction: SessionTransaction, phase: string) {
     super(session)
+    this.transaction = transaction
     this.#phase = phase
   }
 
@@ -166,22 +164,19 @@ class PhaseConnection extends SessionConnection {
 
   /** Said when it happens and once more at the end, because user code may have swallowed it. */
   assertNotEnded(): void {
-    if (this.#endedByUser) throw endedByUser(this.#phase)
+    if (this.#refusedEnd || this.transaction.endedEarly) throw endedByUser(this.#phase)
   }
 
   override async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     this.assertOpen()
-    // Before it is sent: afterwards, the phase's rows would be there without its recovery point.
+    // Where it is seen before it is sent, no harm is done. It is noticed afterwards all the same.
     if (ENDS_TRANSACTION.test(query.sql)) {
-      this.#endedByUser = true
+      this.#refusedEnd = true
       throw endedByUser(this.#phase)
     }
-    const result = await this.session.queryOfPhase(query.sql, query.parameters)
-    if (this.session.transactionStatus === 'I' || hasEndedTransaction(result, query.sql)) {
-      this.#endedByUser = true
-      throw endedByUser(this.#phase)
-    }
-    return toKyselyResult<R>(result)
+    const result = await super.executeQuery<R>(query)
+    if (this.transaction.endedEarly) throw endedByUser(this.#phase)
+    return result
   }
 }
 
@@ -196,19 +191,7 @@ function toKyselyResult<R>({ command, rowCount, rows }: PgResult): QueryResult<R
   return CHANGES.has(command) ? { numAffectedRows: BigInt(rowCount ?? 0), rows: found } : { rows: found }
 }
 
-/** Whether another transaction was begun right after ours was ended, which the status alone does not show. */
-function hasEndedTransaction(result: PgResult, sql: string): boolean {
-  // A text of several statements has several results.
-  return Array.isArray(result) ? result.some((one: PgResult) => hasEnded(one, sql)) : hasEnded(result, sql)
-}
-
-function hasEnded({ command }: PgResult, sql: string): boolean {
-  // ROLLBACK is also what going back to a savepoint answers.
-  if (command === 'ROLLBACK') return /\bchain\b/i.test(sql)
-  return command === 'COMMIT' || command === 'BEGIN' || command === 'START'
-}
-
-function endedByUser(phase: string): PawlError {
+export function endedByUser(phase: string): PawlError {
   return new PawlError(
     'PAWL_TRANSACTION_ENDED',
     `Phase '${phase}' ended its own transaction. Leave COMMIT and ROLLBACK to Pawl.`,
@@ -231,4 +214,10 @@ const NESTED_TRANSACTIONS_REFUSED: Driver = {
 
 function sessionOf(connection: DatabaseConnection): Session {
   return (connection as SessionConnection).session
+}
+
+function transactionOf(connection: DatabaseConnection): SessionTransaction {
+  const { transaction } = connection as SessionConnection
+  if (transaction === null) throw new TypeError('no transaction was begun on this connection')
+  return transaction
 }

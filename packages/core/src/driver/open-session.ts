@@ -13,7 +13,7 @@ export async function openSession(pool: Pool, phase: string, options: SessionOpt
   // No pool listens once the session is released, and an ending connection may still break.
   client.on('error', () => {})
   const session = new Session(client, phase, options)
-  const timer = setTimeout(() => session.giveUp(), options.statementDeadlineMs)
+  const timer = setTimeout(() => session.cut(), options.statementDeadlineMs)
   try {
     await client.connect()
     return session

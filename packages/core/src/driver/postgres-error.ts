@@ -4,20 +4,21 @@ export function sqlStateOf(error: unknown): string | null {
   return typeof error.code === 'string' && /^[0-9A-Z]{5}$/.test(error.code) ? error.code : null
 }
 
-/** With these the server also ends the session: shutdown, crash, idle-in-transaction kill, protocol failure. */
+/** With these the server also ends the session: shutdown, crash, idle-in-transaction kill. */
 const SESSION_ENDING = new Set(['57P01', '57P02', '57P03', '57P05', '25P03', '25P04'])
 
 export function endsSession(sqlState: string): boolean {
-  return SESSION_ENDING.has(sqlState) || sqlState.startsWith('08')
+  return SESSION_ENDING.has(sqlState)
 }
 
 /**
  * Whether a prepared statement of ours is gone (DISCARD, DEALLOCATE), or one is of no use any more (a column has changed its
- * type). Not by the SQLSTATE alone: statements of the application may fail with the same.
+ * type). Not by the SQLSTATE alone: statements of the application may fail with the same. Nor by more of the message than our
+ * own name in it: servers translate the rest, quotation marks included.
  */
 export function isPreparedInVain(error: unknown): boolean {
   const { message } = error as { readonly message: string }
-  return (sqlStateOf(error) === '26000' && message.includes('"pawl_')) || isOfChangedRows(error)
+  return (sqlStateOf(error) === '26000' && message.includes('pawl_')) || isOfChangedRows(error)
 }
 
 /** Whether a prepared statement is refused since its rows would not look as they did. */

@@ -1,9 +1,19 @@
-import type { Pool } from 'pg'
+import type { Pool, PoolClient } from 'pg'
 import { PawlError } from '../errors.js'
-import { Session, type SessionOptions } from './session.js'
+import { Session, type SessionOptions, type TransactionStatus } from './session.js'
 
 export interface SessionPoolOptions extends SessionOptions {
   readonly acquireTimeoutMs: number
+}
+
+interface Waiting {
+  readonly place: string
+  readonly resolve: (session: Session) => void
+  readonly reject: (error: PawlError) => void
+  /** It has been given up, and whoever asked has been told. */
+  late: boolean
+  /** How many clients were of no use. */
+  discarded: number
 }
 
 /** Checks sessions out of the user's pool, with a bound on the wait that the pool itself may not have. */
@@ -16,29 +26,55 @@ export class SessionPool {
     this.#options = options
   }
 
-  acquire(phase: string): Promise<Session> {
+  acquire(place: string): Promise<Session> {
     const { acquireTimeoutMs } = this.#options
     return new Promise((resolve, reject) => {
-      let late = false
+      const waiting: Waiting = { place, late: false, discarded: 0, resolve, reject }
       const timer = setTimeout(() => {
-        late = true
+        waiting.late = true
         reject(new PawlError('PAWL_NO_CONNECTION', noneFree(acquireTimeoutMs)))
       }, acquireTimeoutMs)
-      // Called back, not awaited: there must be no moment between the pool's listening for errors and the session's.
-      this.#pool.connect((error, client) => {
-        clearTimeout(timer)
-        if (client === undefined)
-          reject(new PawlError('PAWL_NO_CONNECTION', 'Could not connect to PostgreSQL.', { cause: error }))
-        // Handed straight back, or it is lost to the pool for ever.
-        else if (late) client.release()
-        else resolve(new Session(client, phase, this.#options))
-      })
+      this.#connect(waiting, timer)
     })
   }
 
+  #connect(waiting: Waiting, timer: NodeJS.Timeout): void {
+    // Called back, not awaited: there must be no moment between the pool's listening for errors and the session's.
+    this.#pool.connect((error, client) => {
+      // Handed straight back, or it is lost to the pool for ever.
+      if (waiting.late) {
+        client?.release()
+        return
+      }
+      if (client !== undefined && isInTransaction(client)) {
+        this.#discard(client, waiting, timer)
+        return
+      }
+      clearTimeout(timer)
+      if (client === undefined)
+        waiting.reject(
+          new PawlError('PAWL_NO_CONNECTION', 'Could not connect to PostgreSQL.', { cause: error }),
+        )
+      else waiting.resolve(new Session(client, waiting.place, this.#options))
+    })
+  }
+
+  /** Somebody has left a transaction open on it: whatever is done in there is undone when that ends. */
+  #discard(client: PoolClient, waiting: Waiting, timer: NodeJS.Timeout): void {
+    client.release(new Error(LEFT_OPEN))
+    waiting.discarded++
+    // All that were idle may be like that; a new one cannot, unless the pool's own hooks do it.
+    if (waiting.discarded <= this.#pool.options.max) {
+      this.#connect(waiting, timer)
+      return
+    }
+    clearTimeout(timer)
+    waiting.reject(new PawlError('PAWL_NO_CONNECTION', LEFT_OPEN))
+  }
+
   /** Runs work on a session of its own and gives it back, whatever happens. */
-  async with<T>(phase: string, work: (session: Session) => Promise<T>): Promise<T> {
-    const session = await this.acquire(phase)
+  async with<T>(place: string, work: (session: Session) => Promise<T>): Promise<T> {
+    const session = await this.acquire(place)
     try {
       return await work(session)
     } finally {
@@ -49,3 +85,13 @@ export class SessionPool {
 
 const noneFree = (waitedMs: number): string =>
   `No connection of the pool became free within ${waitedMs} ms. Raise the pool's max or acquireTimeoutMs.`
+
+const LEFT_OPEN =
+  'A connection of the pool was in a transaction that Pawl did not begin, and was discarded. Find the code that leaves a BEGIN ' +
+  'behind.'
+
+function isInTransaction(client: PoolClient): boolean {
+  const status = (client as PoolClient & { getTransactionStatus(): TransactionStatus }).getTransactionStatus()
+  // A client that has just connected does not know yet; each statement asks again before it is sent.
+  return status === 'T' || status === 'E'
+}

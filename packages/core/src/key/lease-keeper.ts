@@ -72,7 +72,7 @@ export class LeaseKeeper {
   halt(): void {
     this.#halted = true
     this.#entries.clear()
-    this.#session?.giveUp()
+    this.#session?.cut()
     this.#schedule()
   }
 

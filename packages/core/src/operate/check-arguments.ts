@@ -71,6 +71,7 @@ const STUCK_REASONS: Readonly<Record<StuckReason, true>> = {
   abandoned: true,
   unknown_outcome: true,
   window_passed: true,
+  transaction_ended: true,
 }
 const FILTER_NAMES = [
   'status',

@@ -31,6 +31,7 @@ export class Workplace {
     this.sessions = new SessionPool(pool, {
       acquireTimeoutMs: DEFAULT_ACQUIRE_TIMEOUT_MS,
       statementDeadlineMs: OPERATOR_STATEMENT_MS + CONNECTION_DEADLINE_SLACK_MS,
+      lockTimeoutMs: STEER_LOCK_TIMEOUT_MS,
       pipelining: false,
       preparedStatements: false,
       probe: null,

@@ -10,6 +10,8 @@ export type StuckReason =
   | 'unknown_outcome'
   /** The provider may have forgotten the key, and there is no `reconcile` to ask. */
   | 'window_passed'
+  /** A phase ended its own transaction, and may have committed rows without its recovery point. */
+  | 'transaction_ended'
 
 /** Why a request has to be sent again. */
 export type RetryReason =

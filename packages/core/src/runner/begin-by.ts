@@ -4,6 +4,9 @@ import type { ResolvedPhaseSettings } from '../pipeline/settings.js'
 
 const begins = new WeakMap<ResolvedPhaseSettings, Begin>()
 
+/** Phases that take on another role in their transactions: learnt when one of them could not write its recovery point. */
+const takesRole = new WeakSet<ResolvedPhaseSettings>()
+
 /** How a phase's transaction begins: written once for each phase. */
 export function beginBy(settings: ResolvedPhaseSettings): Begin {
   let begin = begins.get(settings)
@@ -11,13 +14,30 @@ export function beginBy(settings: ResolvedPhaseSettings): Begin {
   return begin
 }
 
+/** Whether a phase's role is remembered when it begins, and taken again before its recovery point is written. */
+export function remembersRole(settings: ResolvedPhaseSettings): boolean {
+  return takesRole.has(settings)
+}
+
+/** Costs a statement at either end: only for phases that need it. */
+export function rememberRole(settings: ResolvedPhaseSettings): void {
+  takesRole.add(settings)
+  begins.delete(settings)
+}
+
+const REMEMBER_ROLE_SQL =
+  "SELECT pg_catalog.set_config('pawl.role', pg_catalog.current_setting('role'), true)"
+
+/** Undoes a SET ROLE of the phase, as is usual with row-level security: that role may know nothing of our tables. */
+export const TAKE_ROLE_AGAIN = alwaysTheSame({
+  name: '',
+  text: "SELECT pg_catalog.set_config('role', pg_catalog.current_setting('pawl.role'), true)",
+})
+
 /** The time-outs are the server's, since only those really end a statement. */
-function writeBegin({
-  isolation,
-  statementTimeoutMs,
-  lockTimeoutMs,
-  idleTimeoutMs,
-}: ResolvedPhaseSettings): Begin {
+function writeBegin(settings: ResolvedPhaseSettings): Begin {
+  const { isolation, statementTimeoutMs, lockTimeoutMs, idleTimeoutMs } = settings
+  const remember = remembersRole(settings)
   const text = `BEGIN ISOLATION LEVEL ${isolation.toUpperCase()}`
   const timeouts = [statementTimeoutMs, lockTimeoutMs, idleTimeoutMs]
   return {
@@ -25,11 +45,13 @@ function writeBegin({
       name: 'begin',
       text:
         `${text}; SET LOCAL statement_timeout = ${statementTimeoutMs}; ` +
-        `SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleTimeoutMs}`,
+        `SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleTimeoutMs}` +
+        (remember ? `; ${REMEMBER_ROLE_SQL}` : ''),
     },
     together: [
       alwaysTheSame({ name: 'begin', text, preparedAs: preparedAs('begin', text) }),
       alwaysTheSame(SET_TIMEOUTS, timeouts.map(String)),
+      ...(remember ? [alwaysTheSame({ name: '', text: REMEMBER_ROLE_SQL })] : []),
     ],
   }
 }

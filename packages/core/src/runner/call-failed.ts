@@ -6,7 +6,7 @@ import type { Intent } from '../storage/key-row.js'
 import { isAmbiguous } from './classify-error.js'
 import { runTransaction } from './phase-transaction.js'
 import type { Run } from './run.js'
-import { type Failure, failureAsked, failureBy, type StepResult } from './step-result.js'
+import { type Failure, failureAsked, failureBy, type StepResult, stuckByEnding } from './step-result.js'
 
 /** Decides what becomes of a call that threw: onError is asked, if the error is one that can be answered. */
 export async function callFailed(
@@ -36,6 +36,8 @@ export async function callFailed(
   switch (end.type) {
     case 'fenced_off':
       return { type: 'fenced_off', phase: phase.name }
+    case 'ended_early':
+      return stuckByEnding(phase.name, end.error, run.row.intent)
     case 'threw':
       return afterUnknown(run, phase, failureBy(phase.name, end.error, { intent: run.row.intent }))
     case 'rolled_back': {

@@ -110,7 +110,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     const settings = new SettingsBook(checked.defaults, registry.definitions)
     const { lockTimeoutMs, statementTimeoutMs } = resolveSettings(checked.defaults)
     const statementDeadlineMs = statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS
-    const ofSessions = { statementDeadlineMs, pipelining, preparedStatements, probe }
+    const ofSessions = { statementDeadlineMs, lockTimeoutMs, pipelining, preparedStatements, probe }
     const sessions = new SessionPool(pool, { ...ofSessions, preparedQueries, acquireTimeoutMs })
     const lookFirst = new LookFirst()
     const env: Environment = {

@@ -1,5 +1,4 @@
 import { announce } from '../announce/announce.js'
-import { PawlError } from '../errors.js'
 import { SAVE_RESULT_MS } from '../limits.js'
 import type { Outcome, StuckReason } from '../pipeline/outcome.js'
 import { forgetKey, markStuck, releaseKey } from '../storage/hold-statements.js'
@@ -115,16 +114,11 @@ function whatOthersMadeOfIt(row: KeyRow | null): Outcome {
   return inFlightOutcome(row?.leaseUntilMs == null ? null : row.leaseUntilMs - row.nowMs, true)
 }
 
-function hasEndedTransaction(error: unknown): boolean {
-  return error instanceof PawlError && error.code === 'PAWL_TRANSACTION_ENDED'
-}
-
 /** Crashes and unknown errors are capped by attempts, all the rest by age. */
 function capReached(run: Run, failed: Failure): StuckReason | null {
   const { maxAttempts, abandonAfterMs } = run.parts.env.settings.pipeline(run.definition)
   if (failed.reason === 'closing') return null
-  // A phase that ended its own transaction may have left rows behind: then its key must not be forgotten.
-  if (run.parts.unlisted) return hasEndedTransaction(failed.error) ? 'unknown_outcome' : null
+  if (run.parts.unlisted) return null
   if (failed.reason === 'unknown_error' && run.row.attempts >= maxAttempts) return 'attempts_exhausted'
   return ageMs(run.row, run.nowMs()) >= abandonAfterMs ? 'abandoned' : null
 }

@@ -1,8 +1,9 @@
 import { announce } from '../announce/announce.js'
-import { abortedTransaction, rollBack } from '../driver/kysely-driver.js'
-import { alwaysTheSame, type Bound } from '../driver/outgoing.js'
-import { preparedAs } from '../driver/prepared-name.js'
+import { abortedTransaction, endedByUser } from '../driver/kysely-driver.js'
+import type { Bound } from '../driver/outgoing.js'
+import { sqlStateOf } from '../driver/postgres-error.js'
 import type { Session } from '../driver/session.js'
+import type { SessionTransaction } from '../driver/session-transaction.js'
 import { PawlError } from '../errors.js'
 import { ABORT_GRACE_MS, CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
 import type { Respond, RetryLater, StoredResponse } from '../pipeline/directive.js'
@@ -15,10 +16,9 @@ import {
   isFencedOff,
   readAdvanced,
 } from '../storage/advance-statements.js'
-import type { Store } from '../storage/statement.js'
 import type { Tables } from '../storage/tables.js'
 import { pauseBeforeRetry } from './back-off.js'
-import { beginBy } from './begin-by.js'
+import { beginBy, rememberRole, remembersRole, TAKE_ROLE_AGAIN } from './begin-by.js'
 import { classifyError } from './classify-error.js'
 import { interpretReturn, type Returned, type ReturnedBy } from './interpret-return.js'
 import { raiseFenceOf } from './raise-fence.js'
@@ -37,12 +37,14 @@ export interface Work {
   readonly beforeBegin: (() => Promise<'kept' | 'lost'>) | null
 }
 
-/** How a phase's transaction ended. All but the first two left nothing behind. */
+/** How a phase's transaction ended. All but the first two left nothing behind, unless it says so. */
 export type TransactionEnd =
   | { readonly type: 'advanced' }
   | { readonly type: 'finished'; readonly response: StoredResponse; readonly expiresMs: number }
   | { readonly type: 'rolled_back'; readonly directive: Respond | RetryLater | null }
   | { readonly type: 'threw'; readonly error: unknown }
+  /** The body ended the transaction itself. What it had written by then may have been committed. */
+  | { readonly type: 'ended_early'; readonly error: PawlError }
   | { readonly type: 'fenced_off' }
 
 type TryEnd =
@@ -85,8 +87,7 @@ async function tryTransaction(run: Run, work: Work, settings: ResolvedPhaseSetti
   let kept = false
   try {
     if (work.beforeBegin !== null && (await work.beforeBegin()) === 'lost') return { type: 'fenced_off' }
-    session.setDeadline(settings.statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS)
-    const end = await inTransaction(run, work, settings, { session, tables: run.parts.env.tables })
+    const end = await inTransaction(run, work, settings, session)
     kept = end.type === 'advanced'
     return end
   } finally {
@@ -99,39 +100,53 @@ async function inTransaction(
   run: Run,
   work: Work,
   settings: ResolvedPhaseSettings,
-  store: Store,
+  session: Session,
 ): Promise<TryEnd> {
-  const { session } = store
+  const transaction = session.begin(beginBy(settings), {
+    deadlineMs: settings.statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS,
+    idleMs: settings.idleTimeoutMs,
+  })
   let advancing = false
   try {
-    session.beginWithNext(beginBy(settings), settings.idleTimeoutMs)
     const staged: Bound[] = []
-    const returned = await runBody(run, work, session, staged)
+    const returned = await runBody(run, work, session, transaction, staged)
     if (returned.type === 'roll_back' || returned.type === 'nothing') {
-      await rollBack(session)
+      await transaction.rollBack()
       return { type: 'rolled_back', directive: returned.type === 'nothing' ? null : returned.directive }
     }
-    const advance = advanceBy(run, work, store.tables, returned)
+    const advance = advanceBy(run, work, run.parts.env.tables, returned)
     const last = settings.isolation === 'serializable' ? byIndexOnly(advance) : [advance]
+    const first = remembersRole(settings) ? [TAKE_ROLE_AGAIN] : []
     advancing = true
-    return await commit(run, work, session, returned, [...staged, ...last, COMMIT])
+    return await commit(run, work, transaction, returned, [...first, ...staged, ...last])
   } catch (error) {
-    // A body may have hidden the error that doomed its transaction behind one of its own.
-    const met = classifyError(session.firstError) === 'conflict' ? session.firstError : error
-    await rollBack(session)
+    await transaction.rollBack()
+    if (transaction.endedEarly) return { type: 'ended_early', error: endedByUser(work.phase.name) }
     if (advancing && isFencedOff(error)) return { type: 'fenced_off' }
+    if (advancing && sqlStateOf(error) === INSUFFICIENT_PRIVILEGE && !remembersRole(settings)) {
+      rememberRole(settings)
+      return { type: 'conflict', error }
+    }
+    // A body may have hidden the error that doomed its transaction behind one of its own.
+    const met = classifyError(transaction.firstError) === 'conflict' ? transaction.firstError : error
     return classifyError(met) === 'conflict' ? { type: 'conflict', error: met } : { type: 'threw', error }
   }
 }
 
-async function runBody(run: Run, work: Work, session: Session, staged: Bound[]): Promise<Returned> {
+async function runBody(
+  run: Run,
+  work: Work,
+  session: Session,
+  transaction: SessionTransaction,
+  staged: Bound[],
+): Promise<Returned> {
   const { parts, row, definition } = run
   const phase = work.phase.name
-  const transaction = parts.kysely.onSession(session, phase)
-  const { connection } = transaction
-  const stage = stageIn(run, staged, transaction, phase)
+  const ofPhase = parts.kysely.onTransaction(session, transaction, phase)
+  const { connection } = ofPhase
+  const stage = stageIn(run, staged, ofPhase, phase)
   const { input, state, scope, keyId } = run.phaseContext()
-  const context = { input, state, scope, keyId, tx: transaction.tx, stage }
+  const context = { input, state, scope, keyId, tx: ofPhase.tx, stage }
   let value: unknown
   try {
     const body = parts.strict.inTransaction(phase, async () => work.body(context as never))
@@ -141,7 +156,7 @@ async function runBody(run: Run, work: Work, session: Session, staged: Bound[]):
   }
   connection.assertNotEnded()
   // Asked before the advance, which would otherwise fail with an error that tells the user nothing.
-  if (session.doomed) throw abortedTransaction(session, `phase '${phase}'`)
+  if (transaction.isDoomed) throw abortedTransaction(transaction, `phase '${phase}'`)
   const at = { pipeline: definition.name, phase, stateJson: row.stateJson, caps: parts.env.caps }
   return interpretReturn(value, work.by, at)
 }
@@ -163,22 +178,25 @@ const abandoned = (phase: string): PawlError =>
     `Phase '${phase}' did not return before its transaction was ended. Do nothing in a phase but queries through tx.`,
   )
 
+/** What an advance meets under a role that the phase has taken on. */
+const INSUFFICIENT_PRIVILEGE = '42501'
+
 type Onward = Extract<Returned, { type: 'advance' | 'finish' }>
 
 /** Writes the advance and commits it, in one round trip: where the advance fails, COMMIT is not executed. */
 async function commit(
   run: Run,
   work: Work,
-  session: Session,
+  transaction: SessionTransaction,
   returned: Onward,
   statements: readonly Bound[],
 ): Promise<TryEnd> {
   const sentAt = performance.now()
   try {
-    const results = await session.runTogether(statements)
+    const results = await transaction.commit(statements)
     const [advanced, committed] = results.slice(-2)
     // A transaction that failed unnoticed answers COMMIT with ROLLBACK, and no error.
-    if (committed?.command !== 'COMMIT') throw abortedTransaction(session, `phase '${work.phase.name}'`)
+    if (committed?.command !== 'COMMIT') throw abortedTransaction(transaction, `phase '${work.phase.name}'`)
     const { nowMs, expiresMs } = readAdvanced(advanced?.rows[0] ?? {})
     if (returned.type === 'finish')
       return { type: 'finished', response: returned.response, expiresMs: expiresMs ?? nowMs }
@@ -186,7 +204,7 @@ async function commit(
     return { type: 'advanced' }
   } catch (error) {
     const lost = error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST'
-    if (lost && session.commitSent) return { type: 'commit_unknown', error }
+    if (lost && transaction.commitSent) return { type: 'commit_unknown', error }
     throw error
   }
 }
@@ -223,8 +241,6 @@ async function settleCommit(
   }
   return committed ? { type: 'advanced' } : { type: 'conflict', error }
 }
-
-const COMMIT = alwaysTheSame({ name: 'commit', text: 'COMMIT', preparedAs: preparedAs('commit', 'COMMIT') })
 
 /**
  * Under SERIALIZABLE, a sequential scan of a small key table makes phases of unrelated keys abort each other. This

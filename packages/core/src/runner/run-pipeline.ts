@@ -12,7 +12,7 @@ import { nextStep, type Step } from './next-step.js'
 import { runTransaction } from './phase-transaction.js'
 import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
-import { failure, failureAsked, failureBy, type StepResult } from './step-result.js'
+import { failure, failureAsked, failureBy, type StepResult, stuckByEnding } from './step-result.js'
 
 /** The loop: look at the row, do the next step, until there is a response or the key is given back. */
 export async function runPipeline(run: Run): Promise<Outcome> {
@@ -116,6 +116,8 @@ async function runLocal(run: Run, phase: LocalPhase | FinishPhase): Promise<Step
       return failureBy(phase.name, end.error)
     case 'rolled_back':
       return failureAsked(phase.name, end.directive)
+    case 'ended_early':
+      return stuckByEnding(phase.name, end.error, null)
     case 'fenced_off':
       return { type: 'fenced_off', phase: phase.name }
     default:

@@ -7,7 +7,7 @@ import type { KeptResult } from './kept-result.js'
 import { runTransaction } from './phase-transaction.js'
 import { storableText } from './record-error.js'
 import type { Run } from './run.js'
-import { failureAsked, failureBy, type StepResult } from './step-result.js'
+import { failureAsked, failureBy, type StepResult, stuckByEnding } from './step-result.js'
 
 /** Records a result that is known, with its effect, in one transaction. A failure from here on keeps the result. */
 export async function settleResult(
@@ -30,6 +30,8 @@ export async function settleResult(
   // A result that cannot be saved leaves what was declared: that the call may have been made.
   const saved = (result.bytes <= run.parts.env.caps.stateBytes ? result.intent : null) ?? intent
   switch (end.type) {
+    case 'ended_early':
+      return stuckByEnding(phase.name, end.error, saved)
     case 'threw':
       return failureBy(phase.name, end.error, { intent: saved })
     case 'rolled_back':

@@ -37,6 +37,11 @@ export type StepResult =
     }
   | { readonly type: 'fenced_off'; readonly phase: string }
 
+/** A phase that ended its own transaction: it may have left rows behind, and must not run again by itself. */
+export function stuckByEnding(phase: string, error: PawlError, intent: Intent | null): StepResult {
+  return { type: 'stuck', phase, reason: 'transaction_ended', intent, error }
+}
+
 /** A failure with nothing special about it. */
 export function failure(
   phase: string,

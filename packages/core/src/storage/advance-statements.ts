@@ -88,7 +88,8 @@ export function isFencedOff(error: unknown): boolean {
   // What a trigger or a function says has a place; this statement's own cast has none.
   return (
     sqlStateOf(error) === INVALID_TEXT_REPRESENTATION &&
-    message.includes(`"${FENCED_OFF}, rows: `) &&
+    // Without the quotation mark before it: servers translate those.
+    message.includes(`${FENCED_OFF}, rows: `) &&
     where === undefined
   )
 }

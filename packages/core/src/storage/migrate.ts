@@ -1,8 +1,8 @@
 import type { Pool } from 'pg'
 import { checkKnownOptions, invalidOption } from '../check-option.js'
-import { rollBack } from '../driver/kysely-driver.js'
-import type { Session } from '../driver/session.js'
+import type { Begin } from '../driver/outgoing.js'
 import { SessionPool } from '../driver/session-pool.js'
+import type { SessionTransaction } from '../driver/session-transaction.js'
 import { initial } from './migrations/001-initial.js'
 import { operations } from './migrations/002-operations.js'
 import { leanChecks } from './migrations/003-lean-checks.js'
@@ -50,17 +50,19 @@ export async function migrate(
   const sessions = new SessionPool(pool, {
     acquireTimeoutMs: MIGRATION_DEADLINE_MS,
     statementDeadlineMs: MIGRATION_DEADLINE_MS,
+    lockTimeoutMs: MIGRATION_DEADLINE_MS,
     pipelining: false,
     preparedStatements: false,
     probe: null,
   })
   return sessions.with('migrate', async (session) => {
+    const transaction = session.begin(BEGIN)
     try {
-      const applied = await applyMissing(session, tables)
-      await session.run({ name: 'commit', text: 'COMMIT' })
+      const applied = await applyMissing(transaction, tables)
+      await transaction.commit([])
       return { applied }
     } catch (error) {
-      await rollBack(session)
+      await transaction.rollBack()
       throw error
     }
   })
@@ -81,41 +83,44 @@ export function migrationSql(options: MigrateOptions = {}): string {
   return `BEGIN;\n${parts.join('\n')}\nCOMMIT;\n`
 }
 
-async function applyMissing(session: Session, tables: Tables): Promise<number> {
+/** READ COMMITTED whatever the database's default: what another process did while this one waited has to be seen. */
+const BEGIN: Begin = {
+  alone: { name: 'migrate_begin', text: 'BEGIN ISOLATION LEVEL READ COMMITTED' },
+  together: [],
+}
+
+async function applyMissing(transaction: SessionTransaction, tables: Tables): Promise<number> {
   // A lock of the transaction, not of the session: it holds behind a pooler, and cannot be left behind.
   const lock = `pg_advisory_xact_lock(hashtextextended('pawl.migrate.${tables.schema}', 0))`
-  // READ COMMITTED whatever the database's default: what another process did while this one waited has to be seen.
-  await session.run({ name: 'migrate_lock', text: `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${lock}` })
+  const run = (name: string, text: string) => transaction.run({ statement: { name, text } })
+  await run('migrate_lock', `SELECT ${lock}`)
   // Asking first: creating what is there already needs the right to create it all the same.
-  if (!(await exists(session, 'to_regnamespace', `"${tables.schema}"`))) {
-    await session.run({ name: 'migrate_schema', text: `CREATE SCHEMA "${tables.schema}"` })
+  if (!(await exists(transaction, 'to_regnamespace', `"${tables.schema}"`))) {
+    await run('migrate_schema', `CREATE SCHEMA "${tables.schema}"`)
   }
-  if (!(await exists(session, 'to_regclass', historyOf(tables)))) {
-    await session.run({ name: 'migrate_history', text: createHistory(tables) })
+  if (!(await exists(transaction, 'to_regclass', historyOf(tables)))) {
+    await run('migrate_history', createHistory(tables))
   }
-  const { rows } = await session.run({
-    name: 'migrate_version',
-    text: `SELECT coalesce(max(version), 0) AS version FROM ${historyOf(tables)}`,
-  })
+  const { rows } = await run(
+    'migrate_version',
+    `SELECT coalesce(max(version), 0) AS version FROM ${historyOf(tables)}`,
+  )
   const version = Number(rows[0]?.['version'])
   for (const [index, write] of MIGRATIONS.entries()) {
     if (index < version) continue
-    await session.run({ name: 'migrate_step', text: write(tables) })
-    await session.run({
-      name: 'migrate_record',
-      text: `INSERT INTO ${historyOf(tables)} (version) VALUES (${index + 1})`,
-    })
+    await run('migrate_step', write(tables))
+    await run('migrate_record', `INSERT INTO ${historyOf(tables)} (version) VALUES (${index + 1})`)
   }
   return Math.max(0, MIGRATIONS.length - version)
 }
 
 async function exists(
-  session: Session,
+  transaction: SessionTransaction,
   lookUp: 'to_regnamespace' | 'to_regclass',
   name: string,
 ): Promise<boolean> {
   const text = `SELECT ${lookUp}($1) IS NOT NULL AS found`
-  const { rows } = await session.run({ name: 'migrate_look', text }, [name])
+  const { rows } = await transaction.run({ statement: { name: 'migrate_look', text }, values: [name] })
   return rows[0]?.['found'] === 't'
 }
 

@@ -1,0 +1,222 @@
+import type { PoolClient, QueryResult } from 'pg'
+import { STATEMENTS_PER_DEADLINE } from '../limits.js'
+import type { Executed, OnAnswered } from './batch.js'
+import type { Outgoing } from './outgoing.js'
+import type { Probe } from './probe.js'
+import type { Wire } from './wire.js'
+
+/** Whose statements they are: it decides at the last moment whether they may go out, and hears what came of them. */
+export interface Sender {
+  /** How long one message may take before the connection is given up, counted from when it goes out. */
+  readonly deadlineMs: number
+  /** Asked when a message's turn has come: the error that keeps it from being sent, or null. */
+  refusal(): unknown
+  /** Told that a message goes out now. */
+  sending(statements: readonly Outgoing[]): void
+  /** Told of its answer. Returns the error to report, null for none. */
+  answered(error: unknown, results: readonly QueryResult[], executed: readonly Executed[]): unknown
+}
+
+/** Statements that belong together. Where they cannot share a message, they go out one after the other. */
+interface Exchange {
+  readonly sender: Sender
+  readonly statements: readonly Outgoing[]
+  readonly together: boolean
+  readonly resolve: (results: readonly QueryResult[]) => void
+  readonly reject: (error: unknown) => void
+  results: readonly QueryResult[]
+}
+
+/**
+ * The one way to a server: statements go out in the order in which they were handed over, each message when the one before
+ * it has been answered to its end. Nothing overtakes, and whether a message may go out is decided when its turn has come,
+ * by what the server last said of its transaction.
+ */
+export class SendQueue {
+  readonly #client: PoolClient
+  readonly #wire: Wire
+  readonly #probe: Probe | null
+  readonly #onSilence: (deadlineMs: number) => void
+  #waiting: Exchange[] = []
+  #current: Exchange | null = null
+  #closed: { readonly error: unknown } | null = null
+  #timer: NodeJS.Timeout | undefined
+  #isStopped = false
+  #isAnswering = false
+  /** The place that a probe is told. */
+  place: string
+
+  constructor(
+    client: PoolClient,
+    wire: Wire,
+    place: string,
+    probe: Probe | null,
+    onSilence: (deadlineMs: number) => void,
+  ) {
+    this.#client = client
+    this.#wire = wire
+    this.place = place
+    this.#probe = probe
+    this.#onSilence = onSilence
+  }
+
+  get isIdle(): boolean {
+    return this.#current === null
+  }
+
+  /** Whether these statements can share a message. */
+  canJoin(statements: readonly Outgoing[]): boolean {
+    return this.#wire.sendTogether !== null && statements.every(isJoinable)
+  }
+
+  /** Hands statements over. Those after a failed one are not executed. */
+  send(sender: Sender, statements: readonly Outgoing[]): Promise<readonly QueryResult[]> {
+    return new Promise((resolve, reject) => {
+      const together = this.canJoin(statements)
+      const exchange: Exchange = { sender, statements, together, resolve, reject, results: NONE }
+      this.#waiting.push(exchange)
+      if (this.#current === null) this.#next()
+    })
+  }
+
+  /** Refuses all that a sender has handed over and that has not gone out yet. */
+  drop(sender: Sender, error: unknown): void {
+    const dropped = this.#waiting.filter((exchange) => exchange.sender === sender)
+    if (dropped.length === 0) return
+    this.#waiting = this.#waiting.filter((exchange) => exchange.sender !== sender)
+    for (const { reject } of dropped) reject(error)
+  }
+
+  /** Fails what is under way and all that is to come: there is no connection any more. */
+  close(error: unknown): void {
+    if (this.#closed !== null) return
+    this.#closed = { error }
+    const waiting = this.#waiting
+    this.#waiting = []
+    const current = this.#current
+    // One that a test has stopped finds out when it goes on; one whose answer says so is being told.
+    if (current !== null && !this.#isStopped && !this.#isAnswering)
+      this.#end(current, current.sender.answered(error, NONE, NONE))
+    for (const { reject } of waiting) reject(error)
+  }
+
+  #next(): void {
+    while (this.#current === null) {
+      const exchange = this.#waiting.shift()
+      if (exchange === undefined) return
+      this.#current = exchange
+      this.#advance(exchange)
+    }
+  }
+
+  /** Sends the next message of an exchange, or ends it. */
+  #advance(exchange: Exchange): void {
+    const { statements, together, results } = exchange
+    const done = results.length
+    if (done === statements.length && done > 0) {
+      this.#end(exchange, null)
+      return
+    }
+    const message = together ? statements : statements.slice(done, done + 1)
+    this.#stopping(
+      () => this.#stops('before', message),
+      exchange,
+      () => this.#transmit(exchange, message),
+    )
+  }
+
+  #transmit(exchange: Exchange, message: readonly Outgoing[]): void {
+    const { sender, together } = exchange
+    const refusal = this.#closed?.error ?? sender.refusal()
+    if (refusal !== null) {
+      this.#end(exchange, refusal)
+      return
+    }
+    sender.sending(message)
+    const deadlineMs = sender.deadlineMs * Math.ceil(message.length / STATEMENTS_PER_DEADLINE)
+    const timer = setTimeout(() => this.#onSilence(deadlineMs), deadlineMs)
+    this.#timer = timer
+    let answered = false
+    const onAnswered: OnAnswered = (error, results, executed = NONE) => {
+      if (answered || this.#current !== exchange) return
+      answered = true
+      clearTimeout(timer)
+      this.#isAnswering = true
+      const told = sender.answered(error, results, executed)
+      this.#isAnswering = false
+      if (told === null) this.#succeeded(exchange, message, results)
+      else this.#failed(exchange, told)
+    }
+    try {
+      if (together) this.#wire.sendTogether?.(this.#client, message.map(configOf), onAnswered)
+      else this.#wire.sendAlone(this.#client, configOf(message[0] as Outgoing), onAnswered)
+    } catch (error) {
+      onAnswered(error, NONE)
+    }
+  }
+
+  #succeeded(exchange: Exchange, message: readonly Outgoing[], results: readonly QueryResult[]): void {
+    exchange.results = exchange.together ? results : [...exchange.results, ...results]
+    this.#stopping(
+      // Between statements of one message nobody can stop.
+      () => this.#stops('after', message.slice(-1)),
+      exchange,
+      () => {
+        this.#advance(exchange)
+        this.#next()
+      },
+    )
+  }
+
+  #failed(exchange: Exchange, error: unknown): void {
+    this.#end(exchange, error)
+    this.#next()
+  }
+
+  #end(exchange: Exchange, error: unknown): void {
+    if (this.#current !== exchange) return
+    clearTimeout(this.#timer)
+    this.#current = null
+    if (error === null) exchange.resolve(exchange.results)
+    else exchange.reject(error)
+  }
+
+  /** Goes on in the same turn, unless a test wants to stop here. */
+  #stopping(stops: () => Promise<void> | null, exchange: Exchange, goOn: () => void): void {
+    let stopped: Promise<void> | null
+    try {
+      stopped = stops()
+    } catch (error) {
+      this.#failed(exchange, error)
+      return
+    }
+    if (stopped === null) {
+      goOn()
+      return
+    }
+    this.#isStopped = true
+    const over = (then: () => void): void => {
+      this.#isStopped = false
+      then()
+    }
+    stopped.then(
+      () => over(goOn),
+      (error: unknown) => over(() => this.#failed(exchange, error)),
+    )
+  }
+
+  #stops(when: 'before' | 'after', message: readonly Outgoing[]): Promise<void> | null {
+    const probe = this.#probe
+    if (probe === null) return null
+    for (const [index, { step }] of message.entries()) {
+      const stopped = step === null ? undefined : probe({ phase: this.place, step, when })
+      if (stopped !== undefined)
+        return stopped.then(() => this.#stops(when, message.slice(index + 1)) ?? undefined)
+    }
+    return null
+  }
+}
+
+const NONE: readonly never[] = []
+const isJoinable = ({ joinable }: Outgoing): boolean => joinable
+const configOf = ({ config }: Outgoing): Outgoing['config'] => config

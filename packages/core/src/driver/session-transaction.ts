@@ -1,0 +1,230 @@
+import type { QueryResult } from 'pg'
+import { PawlError } from '../errors.js'
+import type { Executed } from './batch.js'
+import { alwaysTheSame, type Begin, type Bound, type Outgoing, outgoing, outgoingQuery } from './outgoing.js'
+import { isOfChangedRows, sqlStateOf } from './postgres-error.js'
+import { preparedAs, type PreparedQueries } from './prepared-name.js'
+import type { Sender, SendQueue } from './send-queue.js'
+import type { Session, TextResult } from './session.js'
+
+export interface TransactionOptions {
+  readonly begin: Begin
+  /** For each of its messages. */
+  readonly deadlineMs: number
+  /**
+   * Gives the connection up if nothing is sent for so long. The server has a time-out for a transaction that is idle, but it
+   * does not know of one whose BEGIN is still waiting.
+   */
+  readonly idleMs?: number
+  /** No test stops at its COMMIT or ROLLBACK: they are but a part of a statement. */
+  readonly silent?: boolean
+  /** The server is to keep framework statements prepared. */
+  readonly prepares: boolean
+  readonly preparedQueries: PreparedQueries | null
+}
+
+type AnyResult = QueryResult<Record<string, unknown>>
+
+/**
+ * One transaction on a session: from its BEGIN, which waits for the first statement, to COMMIT or ROLLBACK. Nothing of it is
+ * ever executed outside of it: a statement goes out only while the server says that the transaction is open, and none is
+ * taken once COMMIT or ROLLBACK has been handed over.
+ */
+export class SessionTransaction implements Sender {
+  readonly deadlineMs: number
+  readonly #session: Session
+  readonly #queue: SendQueue
+  readonly #options: TransactionOptions
+  readonly #commit: Outgoing
+  #stage: 'waiting' | 'beginning' | 'open' | 'ending' = 'waiting'
+  /** How many statements of the message that begins it do that. */
+  #opening = 0
+  #lastText = ''
+  #notBegun: { readonly error: unknown } | null = null
+  #endedEarly = false
+  #commitSent = false
+  #firstError: unknown = null
+  #idleTimer: NodeJS.Timeout | undefined
+
+  constructor(session: Session, queue: SendQueue, options: TransactionOptions) {
+    this.#session = session
+    this.#queue = queue
+    this.#options = options
+    this.deadlineMs = options.deadlineMs
+    this.#commit = outgoing(options.silent === true ? SILENT_COMMIT : COMMIT, options.prepares)
+    const { idleMs } = options
+    if (idleMs !== undefined)
+      this.#idleTimer = setTimeout(() => session.giveUp(`Nothing was sent for ${idleMs} ms`), idleMs)
+  }
+
+  /** The first error that a query met since all was well, which the application may have swallowed. */
+  get firstError(): unknown {
+    return this.#firstError
+  }
+
+  /** Whether it can no longer commit. */
+  get isDoomed(): boolean {
+    return this.#notBegun !== null || (this.#stage === 'open' && this.#session.transactionStatus === 'E')
+  }
+
+  /** Whether it was ended by one of its own queries. What came before that may have been committed. */
+  get endedEarly(): boolean {
+    return this.#endedEarly
+  }
+
+  /** Whether a COMMIT may have reached the server. */
+  get commitSent(): boolean {
+    return this.#commitSent
+  }
+
+  /** Sends BEGIN now, by itself. */
+  async start(): Promise<void> {
+    await this.#send([])
+  }
+
+  /** Runs one of the application's queries, which the server may keep prepared. */
+  async query(text: string, values: readonly unknown[]): Promise<AnyResult> {
+    const name = values.length > 0 ? (this.#options.preparedQueries?.nameOf(text) ?? null) : null
+    try {
+      const [result] = await this.#send([outgoingQuery(text, values, this.#stage === 'waiting', name)])
+      return result as AnyResult
+    } catch (error) {
+      if (name !== null) this.#doubtPrepared(text, error instanceof PawlError ? error.cause : error)
+      throw error
+    }
+  }
+
+  /** Runs a framework statement in it. */
+  async run(bound: Bound): Promise<TextResult> {
+    const [result] = await this.#send([outgoing(bound, this.#options.prepares)])
+    return result as TextResult
+  }
+
+  /**
+   * Runs framework statements and commits, in one round trip where the client can: where one of them fails, COMMIT is not
+   * executed. The last result is that of COMMIT. From here on the transaction takes nothing else.
+   */
+  commit(statements: readonly Bound[]): Promise<readonly TextResult[]> {
+    const last = statements.map((bound) => outgoing(bound, this.#options.prepares))
+    const sent = this.#send([...last, this.#commit])
+    this.#stage = 'ending'
+    return sent as Promise<readonly TextResult[]>
+  }
+
+  /**
+   * Undoes it, if that is still possible; if not, the session's release destroys the connection, which does as well. What has
+   * not gone out yet never does.
+   */
+  async rollBack(): Promise<void> {
+    clearTimeout(this.#idleTimer)
+    const begun = this.#stage !== 'waiting'
+    this.#stage = 'ending'
+    this.#queue.drop(this, closed())
+    if (!begun || this.#notBegun !== null) return
+    try {
+      const rollback = this.#options.silent === true ? { ...ROLLBACK, step: null } : ROLLBACK
+      await this.#queue.send(new Rollback(this.#session, this.deadlineMs), [rollback])
+    } catch {
+      // The first error is the one to report; the session knows that it is not clean.
+    }
+  }
+
+  #send(statements: readonly Outgoing[]): Promise<readonly QueryResult[]> {
+    if (this.#stage === 'ending') return Promise.reject(closed())
+    if (this.#stage !== 'waiting') return this.#queue.send(this, statements)
+    clearTimeout(this.#idleTimer)
+    this.#stage = 'beginning'
+    const { alone, together } = this.#options.begin
+    const joined = together.map((bound) => outgoing(bound, this.#options.prepares))
+    const opening =
+      joined.length > 0 && this.#queue.canJoin([...joined, ...statements])
+        ? joined
+        : [{ ...outgoing({ statement: alone }, false), joinable: false }]
+    this.#opening = opening.length
+    return this.#queue
+      .send(this, [...opening, ...statements])
+      .then((results) => results.slice(opening.length))
+  }
+
+  refusal(): unknown {
+    if (this.#notBegun !== null) return this.#notBegun.error
+    const { transactionStatus: status } = this.#session
+    if (this.#opening > 0) return status === 'I' ? null : this.#session.loseToOthers()
+    if (status === 'I') this.#endedEarly = true
+    return this.#endedEarly ? closed() : null
+  }
+
+  sending(statements: readonly Outgoing[]): void {
+    if (statements.includes(this.#commit)) this.#commitSent = true
+    this.#lastText = statements.at(-1)?.config.text ?? ''
+  }
+
+  answered(error: unknown, results: readonly QueryResult[], executed: readonly Executed[]): unknown {
+    const told = error === null ? null : this.#session.explain(error)
+    if (told !== null) this.#firstError ??= told
+    const opening = this.#opening
+    this.#opening = 0
+    if (results.length < opening) {
+      this.#notBegun = { error: told }
+      // A part of it may have been executed.
+      this.#session.spoil()
+      return told
+    }
+    if (this.#stage === 'beginning') this.#stage = 'open'
+    const { transactionStatus: status } = this.#session
+    // In a failed transaction every statement fails: this one shows that a savepoint has undone the error.
+    if (told === null && status === 'T') this.#firstError = null
+    if (!this.#commitSent && (status === 'I' || this.#hasEnded([...results.slice(opening), ...executed])))
+      this.#endedEarly = true
+    return told
+  }
+
+  /**
+   * Whether a query ended the transaction and began another, which the status alone does not show. A text of several
+   * statements has several results.
+   */
+  #hasEnded(executed: readonly Executed[]): boolean {
+    return executed.flat().some(({ command }) => {
+      // ROLLBACK is also what going back to a savepoint answers.
+      if (command === 'ROLLBACK') return /\bchain\b/i.test(this.#lastText)
+      return command === 'COMMIT' || command === 'BEGIN' || command === 'START'
+    })
+  }
+
+  #doubtPrepared(text: string, error: unknown): void {
+    if (isOfChangedRows(error)) this.#options.preparedQueries?.forget(text)
+    // A value could not be sent: then `pg` has the statement closed, and goes on to believe that it is there.
+    if (sqlStateOf(error) === null) this.#session.spoil()
+  }
+}
+
+const COMMIT = alwaysTheSame({ name: 'commit', text: 'COMMIT', preparedAs: preparedAs('commit', 'COMMIT') })
+const SILENT_COMMIT = alwaysTheSame({ ...COMMIT.statement, name: '' })
+const ROLLBACK = outgoing({ statement: { name: 'rollback', text: 'ROLLBACK' } }, false)
+
+/** Sends ROLLBACK, where there is a transaction left to undo. */
+class Rollback implements Sender {
+  readonly deadlineMs: number
+  readonly #session: Session
+
+  constructor(session: Session, deadlineMs: number) {
+    this.#session = session
+    this.deadlineMs = deadlineMs
+  }
+
+  refusal(): unknown {
+    return this.#session.transactionStatus === 'I' ? closed() : null
+  }
+
+  sending(): void {}
+
+  answered(error: unknown): unknown {
+    return error === null ? null : this.#session.explain(error)
+  }
+}
+
+const closed = (): PawlError =>
+  new PawlError(
+    'PAWL_TRANSACTION_CLOSED',
+    'A query came after its transaction had ended. Await every query inside of it.',
+  )

@@ -1,0 +1,196 @@
+import { randomUUID } from 'node:crypto'
+import { type Engine, respond } from '@pawl/core'
+import { sql, type Transaction } from 'kysely'
+import type pg from 'pg'
+import { afterAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import { Provider } from '../support/provider.js'
+import { createEngine, createRideOf, createRideTables, type Database, pipeline } from '../support/rides.js'
+import { expectWholePool } from '../support/signals.js'
+import { TestDatabase } from '../support/test-database.js'
+
+const database = await TestDatabase.create()
+await createRideTables(database)
+afterAll(() => database.drop())
+beforeEach(async () => {
+  await database.rows('TRUNCATE audit, rides, pawl.idempotency_keys, pawl.staged_jobs, pawl.effects CASCADE')
+})
+
+const note = pipeline<null>({ name: 'note', version: 1 })
+  .local('noted', async ({ tx }) => void (await tx.insertInto('audit').values({ what: 'noted' }).execute()))
+  .finish(() => respond(200))
+const request = () => ({ scope: 's', key: randomUUID(), input: null })
+const keys = () => database.rows('SELECT FROM pawl.idempotency_keys')
+
+/** Leaves an open transaction on each of a pool's connections, as code that forgets its COMMIT does. */
+async function leaveOpen(pool: pg.Pool, clients: number): Promise<void> {
+  const taken = await Promise.all(Array.from({ length: clients }, () => pool.connect()))
+  for (const client of taken) {
+    await client.query('BEGIN')
+    client.release()
+  }
+}
+
+describe('connections that somebody has left in a transaction', () => {
+  const LEFT = 3
+  const open = () => {
+    const application_name = `left_${randomUUID()}`
+    const pool = database.pool({ max: LEFT, application_name })
+    const engine = createEngine({ pool, pipelines: [note], schema: database.schema })
+    return { pool, engine, whole: () => expectWholePool(pool, database, application_name) }
+  }
+
+  test('are discarded: what was enqueued is there', async () => {
+    const { pool, engine, whole } = open()
+    await leaveOpen(pool, LEFT)
+    expect(await engine.enqueue(note, request())).toMatchObject({ type: 'enqueued', fresh: true })
+    expect(await keys()).toHaveLength(1)
+    await whole()
+    await engine.close()
+  })
+
+  test('are discarded: what was executed is there', async () => {
+    const { pool, engine, whole } = open()
+    await leaveOpen(pool, LEFT)
+    expect(await engine.execute(note, request())).toMatchObject({ type: 'completed' })
+    expect(await database.rows('SELECT FROM audit')).toHaveLength(1)
+    await whole()
+    await engine.close()
+  })
+
+  test('pool.query with a BEGIN among requests loses none of them', async () => {
+    const { pool, engine } = open()
+    const outcomes = await Promise.all(
+      Array.from({ length: 60 }, async (_, n) => {
+        if (n % 3 === 0) await pool.query('BEGIN')
+        return engine.enqueue(note, request())
+      }),
+    )
+    expect(new Set(outcomes.map(({ type }) => type))).toEqual(new Set(['enqueued']))
+    expect(await keys()).toHaveLength(60)
+    await engine.close()
+  })
+
+  test('a pool whose every new connection comes in a transaction is refused, and the error says so', async () => {
+    const pool = database.pool({ max: 2 })
+    // Asked first of all that is done with it, so that it is in a transaction before the engine has it.
+    Object.assign(pool.options, { onConnect: (client: pg.ClientBase) => client.query('BEGIN') })
+    const engine = createEngine({ pool, pipelines: [note], schema: database.schema })
+    expect(await engine.execute(note, request())).toMatchObject({
+      type: 'unavailable',
+      error: { code: 'PAWL_NO_CONNECTION', message: expect.stringContaining('leaves a BEGIN behind') },
+    })
+    await engine.close()
+  })
+})
+
+describe('a client that somebody goes on using after its release', () => {
+  /** A pool of one, and its one client in somebody else's hands. */
+  async function shared() {
+    const pool = database.pool({ max: 1 })
+    const client = await pool.connect()
+    client.release()
+    return { pool, client }
+  }
+
+  test('a BEGIN in front of a statement makes that statement fail, and it is made again elsewhere', async () => {
+    const { pool, client } = await shared()
+    const engine = createEngine({ pool, pipelines: [note], schema: database.schema })
+    // Sent when the engine has just taken the client, and so before its first statement.
+    pool.once('acquire', () => void client.query('BEGIN').catch(() => {}))
+    expect(await engine.enqueue(note, request())).toMatchObject({ type: 'enqueued' })
+    expect(await keys()).toHaveLength(1)
+    await engine.close()
+  })
+
+  test("a COMMIT in the middle of a phase: the key is stuck, since the phase's rows may have been committed", async () => {
+    const { pool, client } = await shared()
+    let runs = 0
+    const interrupted = pipeline<null>({ name: 'interrupted', version: 1 })
+      .local('noted', async ({ tx }) => {
+        runs++
+        await tx.insertInto('audit').values({ what: 'noted' }).execute()
+        await client.query('COMMIT')
+        await tx.insertInto('audit').values({ what: 'alone' }).execute()
+      })
+      .finish(() => respond(200))
+    const engine = createEngine({ pool, pipelines: [interrupted], schema: database.schema })
+    const asked = request()
+    expect(await engine.execute(interrupted, asked)).toMatchObject({
+      type: 'stuck',
+      reason: 'transaction_ended',
+    })
+    expect(await engine.execute(interrupted, asked)).toMatchObject({ type: 'stuck' })
+    expect(runs).toBe(1)
+    expect(await database.rows('SELECT what FROM audit')).toEqual([{ what: 'noted' }])
+    await engine.close()
+  })
+})
+
+describe('whatever the defaults of the database are', () => {
+  const isolated = (level: string) =>
+    database.pool({
+      options: `-c search_path=${database.businessSchema} -c default_transaction_isolation=${level}`,
+    })
+
+  test.each(['serializable', 'repeatable\\ read', 'read\\ uncommitted'])(
+    'with %s as the default, fresh keys run at once, side by side',
+    async (level) => {
+      const pool = isolated(level)
+      const provider = new Provider(inject('providerUrl'))
+      const ride = createRideOf(provider)
+      const engine = createEngine({ pool, pipelines: [ride], schema: database.schema })
+      const outcomes = await Promise.all(
+        Array.from({ length: 20 }, () =>
+          engine.execute(ride, { scope: 's', key: randomUUID(), input: { amount: 100 } }),
+        ),
+      )
+      expect(new Set(outcomes.map(({ type }) => type))).toEqual(new Set(['completed']))
+      await engine.close()
+    },
+  )
+
+  test('a statement of ours changes the isolation of nothing else on its connection', async () => {
+    const pool = isolated('serializable')
+    const engine: Engine<Database> = createEngine({ pool, pipelines: [note], schema: database.schema })
+    expect((await engine.execute(note, request())).type).toBe('completed')
+    const { rows } = await pool.query('SHOW transaction_isolation')
+    expect(rows).toEqual([{ transaction_isolation: 'serializable' }])
+    const notices: unknown[] = []
+    pool.on('connect', (client) => client.on('notice', (notice) => notices.push(notice.message)))
+    expect((await engine.execute(note, request())).type).toBe('completed')
+    expect(notices).toEqual([])
+    await engine.close()
+  })
+})
+
+describe('a role that a phase takes on', () => {
+  test.each([
+    ['in a local phase', false],
+    ['in settle', true],
+  ])('%s is laid down before its recovery point is written', async (_, inSettle) => {
+    const role = `reader_${database.schema}`
+    await database.rows(`CREATE ROLE ${role}; GRANT USAGE ON SCHEMA ${database.businessSchema} TO ${role};
+                         GRANT INSERT ON audit TO ${role}; GRANT ${role} TO CURRENT_USER`)
+    const provider = new Provider(inject('providerUrl'))
+    const body = async ({ tx }: { readonly tx: Transaction<Database> }) => {
+      await sql.raw(`SET LOCAL ROLE ${role}`).execute(tx)
+      await tx.insertInto('audit').values({ what: 'noted' }).execute()
+    }
+    const builder = pipeline<null>({ name: 'as-reader', version: 1 })
+    const asReader = inSettle
+      ? builder
+          .foreign('noted', {
+            call: ({ idempotencyKey }) => provider.charge(7, { idempotencyKey }),
+            settle: body,
+          })
+          .finish(() => respond(200))
+      : builder.local('noted', body).finish(() => respond(200))
+    const engine = createEngine({ pool: database.pool(), pipelines: [asReader], schema: database.schema })
+    expect(await engine.execute(asReader, request())).toMatchObject({ type: 'completed' })
+    expect(await engine.execute(asReader, request())).toMatchObject({ type: 'completed' })
+    expect(await database.rows('SELECT what FROM audit')).toEqual([{ what: 'noted' }, { what: 'noted' }])
+    expect(await provider.requests()).toHaveLength(inSettle ? 2 : 0)
+    await engine.close()
+    await database.rows(`DROP OWNED BY ${role}; DROP ROLE ${role}`)
+  })
+})

@@ -1,0 +1,148 @@
+import { randomUUID } from 'node:crypto'
+import { respond } from '@pawl/core'
+import { sql } from 'kysely'
+import type pg from 'pg'
+import { afterAll, describe, expect, test } from 'vitest'
+import { PostgresProxy } from '../support/postgres-proxy.js'
+import { createEngine, createRideTables, pipeline } from '../support/rides.js'
+import { expectWholePool } from '../support/signals.js'
+import { TestDatabase } from '../support/test-database.js'
+
+const database = await TestDatabase.create()
+await createRideTables(database)
+afterAll(() => database.drop())
+
+const note = pipeline<null>({ name: 'note', version: 1 })
+  .local('noted', async ({ tx }) => void (await tx.insertInto('audit').values({ what: 'noted' }).execute()))
+  .finish(() => respond(200))
+const request = () => ({ scope: 's', key: randomUUID(), input: null })
+
+const backends = async (applicationName: string): Promise<number> => {
+  const [row] = await database.rows<{ n: number }>(
+    'SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = $1',
+    [applicationName],
+  )
+  return row?.n ?? 0
+}
+
+/** Locks the keys' table as ALTER TABLE does, for as long as `work` takes. */
+async function whileLocked<T>(work: (blocker: pg.PoolClient) => Promise<T>): Promise<T> {
+  const blocker = await database.admin.connect()
+  try {
+    await blocker.query('BEGIN')
+    await blocker.query(`LOCK TABLE ${database.schema}.idempotency_keys`)
+    return await work(blocker)
+  } finally {
+    await blocker.query('ROLLBACK')
+    blocker.release()
+  }
+}
+
+describe('a lock on the whole table', () => {
+  const LOCKED_S = 8
+  const MAX = 3
+
+  test.each([
+    ['by default', {}],
+    ['without pipelining', { pipelining: false }],
+  ])('%s: requests are told to come back, and backends stay within the pool', async (_, options) => {
+    const application_name = `locked_${randomUUID()}`
+    const pool = database.pool({ max: MAX, application_name })
+    const engine = createEngine({
+      pool,
+      pipelines: [note],
+      schema: database.schema,
+      acquireTimeoutMs: 1_000,
+      ...options,
+    })
+    const known = request()
+    expect((await engine.execute(note, known)).type).toBe('completed')
+    const unlocked = new AbortController()
+    let most = 0
+    const told = new Set<string>()
+    const client = async (asked: () => ReturnType<typeof request>) => {
+      while (!unlocked.signal.aborted) {
+        told.add((await engine.execute(note, asked())).type)
+        most = Math.max(most, await backends(application_name))
+      }
+    }
+    await whileLocked(async (blocker) => {
+      // New requests and replays alike wait for the table.
+      const clients = [request, request, request, request, () => known, () => known].map(client)
+      await blocker.query(`SELECT pg_sleep(${LOCKED_S})`)
+      unlocked.abort()
+      await blocker.query('ROLLBACK')
+      await Promise.all(clients)
+    })
+    expect(most).toBeLessThanOrEqual(MAX + 1)
+    // Those that ran when the lock was gone, those that it kept waiting, and those that found no connection free.
+    for (const type of told) expect(['completed', 'replayed', 'in_flight', 'unavailable']).toContain(type)
+    expect(told).toContain('in_flight')
+    expect((await engine.execute(note, request())).type).toBe('completed')
+    await expectWholePool(pool, database, application_name)
+    await engine.close()
+  })
+})
+
+describe('a statement that is given up', () => {
+  test('is cancelled at the server, so that no backend is left behind', async () => {
+    const application_name = `given_up_${randomUUID()}`
+    const pool = database.pool({ max: 1, application_name, query_timeout: 300 })
+    const engine = createEngine({ pool, pipelines: [note], schema: database.schema })
+    await expect(sql`SELECT pg_sleep(600)`.execute(engine.db)).rejects.toMatchObject({
+      code: 'PAWL_CONNECTION_LOST',
+    })
+    await pool.end()
+    await database.backendsGone(application_name)
+    await engine.close()
+  })
+
+  test('a server that takes no cancel request either is cut off all the same', async () => {
+    const proxy = await PostgresProxy.start(database.url)
+    const pool = database.pool({ max: 1, connectionString: proxy.url, query_timeout: 300 })
+    const engine = createEngine({ pool, pipelines: [note], schema: database.schema })
+    expect((await engine.execute(note, request())).type).toBe('completed')
+    proxy.stall()
+    await expect(sql`SELECT 1`.execute(engine.db)).rejects.toMatchObject({ code: 'PAWL_CONNECTION_LOST' })
+    proxy.flow()
+    expect((await engine.execute(note, request())).type).toBe('completed')
+    expect([pool.totalCount, pool.idleCount, pool.waitingCount]).toEqual([1, 1, 0])
+    await engine.close()
+    await proxy.close()
+  })
+})
+
+describe('parallel queries of one phase', () => {
+  test('each have the whole statement time-out, however long they wait for the others', async () => {
+    const slow = pipeline<null>({ name: 'slow', version: 1, statementTimeoutMs: 1_000 })
+      .local('slept', async ({ tx }) => {
+        await Promise.all(Array.from({ length: 6 }, () => sql`SELECT pg_sleep(${0.7})`.execute(tx)))
+      })
+      .finish(() => respond(200))
+    const engine = createEngine({ pool: database.pool(), pipelines: [slow], schema: database.schema })
+    expect(await engine.execute(slow, request())).toMatchObject({ type: 'completed' })
+    await engine.close()
+  })
+
+  test('a query that the protocol cannot carry is an error of the phase, and is counted', async () => {
+    const tooMany = pipeline<null>({ name: 'too-many', version: 1, maxAttempts: 2 })
+      .local('noted', async ({ tx }) => {
+        const values = Array.from({ length: 70_000 }, (_, n) => sql`${n}`)
+        await sql`SELECT 1 WHERE 0 IN (${sql.join(values)})`.execute(tx)
+      })
+      .finish(() => respond(200))
+    const pool = database.pool({ max: 1 })
+    const engine = createEngine({ pool, pipelines: [tooMany], schema: database.schema })
+    const asked = request()
+    expect(await engine.execute(tooMany, asked)).toMatchObject({
+      type: 'retry_later',
+      reason: 'unknown_error',
+      error: { code: '08P01' },
+    })
+    expect(await engine.execute(tooMany, asked)).toMatchObject({
+      type: 'stuck',
+      reason: 'attempts_exhausted',
+    })
+    await engine.close()
+  })
+})
