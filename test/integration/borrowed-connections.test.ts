@@ -30,6 +30,19 @@ async function leaveOpen(pool: pg.Pool, clients: number): Promise<void> {
   }
 }
 
+/** A pool of one, and its one client in somebody else's hands. */
+async function shared() {
+  const pool = database.pool({ max: 1 })
+  const client = await pool.connect()
+  client.release()
+  return { pool, client }
+}
+
+const isolated = (level: string) =>
+  database.pool({
+    options: `-c search_path=${database.businessSchema} -c default_transaction_isolation=${level}`,
+  })
+
 describe('connections that somebody has left in a transaction', () => {
   const LEFT = 3
   const open = () => {
@@ -84,14 +97,6 @@ describe('connections that somebody has left in a transaction', () => {
 })
 
 describe('a client that somebody goes on using after its release', () => {
-  /** A pool of one, and its one client in somebody else's hands. */
-  async function shared() {
-    const pool = database.pool({ max: 1 })
-    const client = await pool.connect()
-    client.release()
-    return { pool, client }
-  }
-
   test('a BEGIN in front of a statement makes that statement fail, and it is made again elsewhere', async () => {
     const { pool, client } = await shared()
     const engine = createEngine({ pool, pipelines: [note], schema: database.schema })
@@ -127,11 +132,6 @@ describe('a client that somebody goes on using after its release', () => {
 })
 
 describe('whatever the defaults of the database are', () => {
-  const isolated = (level: string) =>
-    database.pool({
-      options: `-c search_path=${database.businessSchema} -c default_transaction_isolation=${level}`,
-    })
-
   test.each(['serializable', 'repeatable\\ read', 'read\\ uncommitted'])(
     'with %s as the default, fresh keys run at once, side by side',
     async (level) => {

@@ -28,6 +28,8 @@ const note = (tx: Tx, text: string) => sql`INSERT INTO notes VALUES (${text})`.e
 const notes = async () =>
   (await database.rows<{ text: string }>('SELECT text FROM notes ORDER BY text')).map(({ text }) => text)
 
+const request = () => ({ scope: 's', key: randomUUID(), input: null })
+
 /** A client as `pg-native` has one: it cannot send statements together. */
 class OtherClient extends pg.Client {
   static readonly Query = { prototype: {} }
@@ -110,7 +112,6 @@ describe.each(WAYS)('$how', ({ pool: poolOptions, engine: engineOptions }) => {
       createEngine({ pool, pipelines, schema: database.schema, ...engineOptions })
     return { pool, engineOf }
   }
-  const request = () => ({ scope: 's', key: randomUUID(), input: null })
 
   describe.each(FAILING)('%s', (_, body) => {
     test('in a local phase: after three attempts, nothing was written', async () => {
@@ -189,6 +190,7 @@ describe.each(WAYS)('$how', ({ pool: poolOptions, engine: engineOptions }) => {
         await note(tx, 'one')
         late.push(note(tx, 'two'), note(tx, 'three'))
         late.push(new Promise((resolve) => setImmediate(resolve)).then(() => note(tx, 'four')))
+        for (const one of late) one.catch(() => {})
       })
       .finish(() => respond(200))
     const engine = engineOf([forgetful])

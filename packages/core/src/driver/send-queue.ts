@@ -118,11 +118,8 @@ export class SendQueue {
       return
     }
     const message = together ? statements : statements.slice(done, done + 1)
-    this.#stopping(
-      () => this.#stops('before', message),
-      exchange,
-      () => this.#transmit(exchange, message),
-    )
+    if (this.#probe === null) this.#transmit(exchange, message)
+    else this.#stopAt('before', message, exchange, () => this.#transmit(exchange, message))
   }
 
   #transmit(exchange: Exchange, message: readonly Outgoing[]): void {
@@ -157,15 +154,14 @@ export class SendQueue {
 
   #succeeded(exchange: Exchange, message: readonly Outgoing[], results: readonly QueryResult[]): void {
     exchange.results = exchange.together ? results : [...exchange.results, ...results]
-    this.#stopping(
-      // Between statements of one message nobody can stop.
-      () => this.#stops('after', message.slice(-1)),
-      exchange,
-      () => {
-        this.#advance(exchange)
-        this.#next()
-      },
-    )
+    if (this.#probe === null) this.#goOn(exchange)
+    // Between statements of one message nobody can stop.
+    else this.#stopAt('after', message.slice(-1), exchange, () => this.#goOn(exchange))
+  }
+
+  #goOn(exchange: Exchange): void {
+    this.#advance(exchange)
+    this.#next()
   }
 
   #failed(exchange: Exchange, error: unknown): void {
@@ -182,10 +178,15 @@ export class SendQueue {
   }
 
   /** Goes on in the same turn, unless a test wants to stop here. */
-  #stopping(stops: () => Promise<void> | null, exchange: Exchange, goOn: () => void): void {
+  #stopAt(
+    when: 'before' | 'after',
+    message: readonly Outgoing[],
+    exchange: Exchange,
+    goOn: () => void,
+  ): void {
     let stopped: Promise<void> | null
     try {
-      stopped = stops()
+      stopped = this.#stops(when, message)
     } catch (error) {
       this.#failed(exchange, error)
       return
@@ -198,6 +199,7 @@ export class SendQueue {
     const over = (then: () => void): void => {
       this.#isStopped = false
       then()
+      this.#next()
     }
     stopped.then(
       () => over(goOn),

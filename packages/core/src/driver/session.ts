@@ -49,7 +49,6 @@ export class Session {
   readonly #onError: (error: Error) => void
   readonly #onEnd: () => void
   readonly #framework: Sender
-  readonly #application: Sender
   #onLost: (() => void) | null = null
   #lost: PawlError | null = null
   #stale = false
@@ -72,12 +71,6 @@ export class Session {
       refusal: () => this.#unlessIdle(),
       sending: () => {},
       answered: (error) => (error === null ? this.#unlessIdle() : this.explain(error)),
-    }
-    this.#application = {
-      deadlineMs: options.statementDeadlineMs,
-      refusal: () => null,
-      sending: () => {},
-      answered: (error) => (error === null ? null : this.explain(error)),
     }
     this.#onError = (error) => this.#lose(error)
     this.#onEnd = () => this.#lose(new Error('Connection ended'))
@@ -127,7 +120,13 @@ export class Session {
 
   /** Runs one of the application's queries outside of a phase. */
   async query(text: string, values: readonly unknown[]): Promise<QueryResult<Record<string, unknown>>> {
-    const [result] = await this.#send(this.#application, [outgoingQuery(text, values, false, null)])
+    const sender: Sender = {
+      deadlineMs: this.#options.statementDeadlineMs,
+      refusal: () => null,
+      sending: () => {},
+      answered: (error) => (error === null ? null : this.explain(error)),
+    }
+    const [result] = await this.#send(sender, [outgoingQuery(text, values, false, null)])
     return result as QueryResult<Record<string, unknown>>
   }
 
