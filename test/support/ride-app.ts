@@ -14,7 +14,7 @@ declare module 'fastify' {
   }
 }
 
-declare module '@pawl/fastify' {
+declare module '@pawl/core' {
   interface Register {
     database: Database
   }

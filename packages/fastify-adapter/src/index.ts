@@ -1,6 +1,6 @@
 export { fastifyPawl as default, fastifyPawl } from './plugin.js'
 export type { AuditedRoute } from './audit.js'
-export type { Register, RegisteredDatabase } from './augmentation.js'
+export type { RegisteredDatabase } from './augmentation.js'
 export type { ChooseFingerprint, SentRequest } from './fingerprint-request.js'
 export type { PawlRequest } from './handled-request.js'
 export type {

@@ -8,8 +8,8 @@ export interface StoredResponse {
   readonly status: number
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
-  /** The body's bytes; empty where there is none. */
-  readonly body: Buffer
+  /** The body's bytes; empty where there is none. `new Response(body, …)` takes them. */
+  readonly body: Buffer<ArrayBuffer>
 }
 
 /** What `respond` gives: the answer that ends the request, if a phase returns it. */
