@@ -39,7 +39,7 @@ export interface RideAppOptions {
   readonly route?: IdempotencyOptions
   readonly server?: Pick<
     FastifyServerOptions,
-    'bodyLimit' | 'onProtoPoisoning' | 'requestTimeout' | 'handlerTimeout' | 'rewriteUrl'
+    'ajv' | 'bodyLimit' | 'onProtoPoisoning' | 'requestTimeout' | 'handlerTimeout' | 'rewriteUrl'
   >
   readonly engine?: {
     readonly acquireTimeoutMs?: number

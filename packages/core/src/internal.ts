@@ -22,10 +22,14 @@ export type { Position, Probe } from './driver/probe.js'
 export { isUuid } from './is-uuid.js'
 export { fingerprintOf } from './key/fingerprint.js'
 export { providerKeyOf } from './key/provider-key.js'
+export { MAX_INPUT_ISSUES, MAX_ISSUE_LENGTH, MAX_ISSUE_PATH_LENGTH, MAX_JSON_DEPTH } from './limits.js'
 export { FORBIDDEN_HEADERS, isTransientStatus } from './pipeline/directive.js'
+export { isLargerThan } from './pipeline/json-size.js'
 export type { AnyPhase, Phase } from './pipeline/phase.js'
 export type { PipelineDefinition } from './pipeline/pipeline.js'
 export { checkPipelineSettings } from './pipeline/settings.js'
+
+export { shorten } from './shorten.js'
 
 /** An engine that awaits `probe` at every position of the protocol, and can be stopped dead. */
 export function createProbedEngine<DB>(

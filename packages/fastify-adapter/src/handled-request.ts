@@ -85,6 +85,12 @@ export class HandledRequest implements PawlRequest {
     throw new PawlError('PAWL_NOT_ATOMIC', `${this.#name} ${told}.`)
   }
 
+  /** Before validation, which may be a matter of the stack: answers what is nested too deeply. Null: go on. */
+  refuseTooDeep(): Promise<void> | null {
+    const { tooDeep } = this.#fingerprint
+    return tooDeep === null ? null : this.#refuse(tooDeep)
+  }
+
   /** When the handler is about to be called: takes the key, or answers why not. Null: the handler is to go on. */
   takeKey(): Promise<void> | null {
     const { header } = this.#route.plugin

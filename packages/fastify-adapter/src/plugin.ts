@@ -41,7 +41,7 @@ const plugin: FastifyPluginAsync<FastifyPawlOptions> = async (app, options) => {
 
   app.addHook('onRoute', function (this: Registered, route) {
     if (this[registration] !== own) return
-    const mark = markRoute(route, settings, waitingRoom)
+    const mark = markRoute(this, route, settings, waitingRoom)
     own.audited.push(...auditRoute(methodsOf(route), route.url, mark))
     if (mark?.type === 'marked') marked.push({ route, settings: mark.settings })
     if (route.handler === status?.handler) statusRoutes.push(route)
