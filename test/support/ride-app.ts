@@ -39,7 +39,7 @@ export interface RideAppOptions {
   readonly route?: IdempotencyOptions
   readonly server?: Pick<
     FastifyServerOptions,
-    'ajv' | 'bodyLimit' | 'onProtoPoisoning' | 'requestTimeout' | 'handlerTimeout' | 'rewriteUrl'
+    'ajv' | 'bodyLimit' | 'onProtoPoisoning' | 'requestTimeout' | 'handlerTimeout' | 'rewriteUrl' | 'routerOptions'
   >
   readonly engine?: {
     readonly acquireTimeoutMs?: number

@@ -41,6 +41,8 @@ export const errorCodes = {
   PAWL_UNREADABLE_BODY: 'A body was parsed into something that cannot be compared with that of a retry.',
   PAWL_NOT_ATOMIC: 'request.tx was used outside an atomic handler.',
   PAWL_REPLY_IN_ATOMIC: 'An atomic handler answered by itself, or with something that cannot be stored.',
+  PAWL_STATUS_NOT_AUTHORIZED:
+    'A hook of a route looked at the body of a request for a status, which has none, and nothing else says who may be told.',
   PAWL_UNPROTECTED_ROUTE: 'A route that changes state takes no idempotency key and is not marked as exempt.',
 } as const
 

@@ -137,7 +137,7 @@ function isOfClient(error: unknown): boolean {
 }
 
 /** As it was sent: before `rewriteUrl`, without query, and without the host that a proxy may put before it. */
-function pathOf(url: string): string {
+export function pathOf(url: string): string {
   const [path = ''] = url.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)
   return path === '' ? '/' : path
 }

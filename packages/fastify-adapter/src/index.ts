@@ -14,4 +14,4 @@ export type {
 export { problems } from './problems.js'
 export type { ProblemCode, ProblemKind } from './problems.js'
 export type { ProfileName } from './profile.js'
-export type { RespondAsync, RespondAsyncOptions } from './respond-async.js'
+export type { AskedStatus, AuthorizeStatus, RespondAsync, RespondAsyncOptions } from './respond-async.js'

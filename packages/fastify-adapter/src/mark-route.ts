@@ -19,12 +19,8 @@ export function markRoute(
   const { idempotency } = route as { readonly idempotency?: unknown }
   if (idempotency === undefined) return null
   const methods = methodsOf(route)
-  const mark = readRouteOption(
-    plugin,
-    `${methods.join(', ')} ${route.url}`,
-    constraintsOf(route),
-    idempotency,
-  )
+  const { url } = route
+  const mark = readRouteOption(plugin, { methods, url, constraints: constraintsOf(route) }, idempotency)
   if (mark.type === 'exempt') return mark
   const { atomic } = mark.settings
   addHooks(route, mark.settings, waitingRoom)

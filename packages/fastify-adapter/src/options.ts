@@ -21,6 +21,8 @@ import {
   type RespondAsync,
   type RespondAsyncOptions,
 } from './respond-async.js'
+import { statusSuffix } from './status-address.js'
+import { patternOf } from './stored-key.js'
 
 /** What a request meets whose key is being processed. */
 export type OnConflict =
@@ -162,6 +164,12 @@ export interface RouteSettings {
   readonly fingerprint: ChooseFingerprint<never, never> | null
   /** What tells the route from others of the same path; null where nothing does. */
   readonly constraints: string | null
+  /** Its methods and pattern, for people. */
+  readonly name: string
+  /** The same with what else tells it from other routes: part of every fingerprint. */
+  readonly origin: string
+  /** What is put between the address of a request and its id, to ask for its status. */
+  readonly statusSuffix: string
   /** Null: the handler runs a pipeline. */
   readonly atomic: PipelineSettings | null
   readonly respondAsync: RespondAsync
@@ -181,7 +189,7 @@ const TOKEN = /^[a-z0-9!#$%&'*+.^_`|~-]+$/
 const PLUGIN: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'register(fastifyPawl)' }
 
 /** Checks the plugin's options once and fills in defaults. */
-export function readPluginOptions(options: FastifyPawlOptions, prefix: string): PluginSettings {
+export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
   // Fastify gives every plugin the options of `register` itself, too.
   const {
     prefix: _prefix,
@@ -222,18 +230,19 @@ export function readPluginOptions(options: FastifyPawlOptions, prefix: string): 
     enforce: options.enforce ?? 'warn',
     strict: strict ?? process.env['NODE_ENV'] !== 'production',
     close: closeTimeoutMs === undefined ? {} : { timeoutMs: closeTimeoutMs },
-    respondAsync: readAsyncOptions(PLUGIN, options.respondAsync ?? false, prefix),
+    respondAsync: readAsyncOptions(PLUGIN, options.respondAsync ?? false),
   }
 }
 
 /** Checks a route's `idempotency` option and fills in the plugin's defaults. */
 export function readRouteOption(
   plugin: PluginSettings,
-  route: string,
-  constraints: string | null,
+  route: { readonly methods: readonly string[]; readonly url: string; readonly constraints: string | null },
   option: unknown,
 ): RouteMark {
-  const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: `idempotency of ${route}` }
+  const { constraints, url } = route
+  const name = `${route.methods.join(', ')} ${url}`
+  const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: `idempotency of ${name}` }
   if (option === false) return { type: 'exempt', reason: null }
   if (option !== true && (typeof option !== 'object' || option === null))
     throw invalidOption(owner, 'the option', option, 'true, false or an object')
@@ -270,6 +279,9 @@ export function readRouteOption(
     settings: {
       plugin,
       constraints,
+      name,
+      statusSuffix: statusSuffix(plugin.respondAsync?.statusPath ?? '', route.methods),
+      origin: patternOf(route.methods.join(', '), url, constraints),
       required: options.required ?? null,
       ...readShared(owner, options, plugin),
       fingerprint: (options.fingerprint as ChooseFingerprint<never, never> | undefined) ?? null,
@@ -277,6 +289,7 @@ export function readRouteOption(
       respondAsync: readRespondAsync(owner, options.respondAsync, {
         isOffered: plugin.respondAsync !== null,
         isAtomic: atomic !== null,
+        url,
       }),
     },
   }

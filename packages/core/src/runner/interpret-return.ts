@@ -10,11 +10,11 @@ export type Returned =
   | { readonly type: 'finish'; readonly response: StoredResponse }
   /** Roll back and give the key back: retryLater(), or a response that must not become final. */
   | { readonly type: 'roll_back'; readonly directive: Respond | RetryLater }
-  /** onError had nothing to say. */
+  /** onError or authorize had nothing to say. */
   | { readonly type: 'nothing' }
 
 /** Which function of a phase returned: each may return something else. */
-export type ReturnedBy = 'phase' | 'finish' | 'onError'
+export type ReturnedBy = 'phase' | 'finish' | 'onError' | 'authorize'
 
 export function interpretReturn(
   value: unknown,
@@ -28,7 +28,7 @@ export function interpretReturn(
     return { type: 'finish', response: value.response }
   }
   const nothing = value === undefined || value === null
-  if (nothing && by === 'onError') return { type: 'nothing' }
+  if (nothing && (by === 'onError' || by === 'authorize')) return { type: 'nothing' }
   if (nothing && by === 'phase') return { type: 'advance', stateJson: at.stateJson }
   if (by !== 'phase' || !isPlainObject(value)) throw invalidReturn(by, at)
 
@@ -66,7 +66,13 @@ function invalidReturn(by: ReturnedBy, at: { readonly pipeline: string; readonly
     phase: 'an object that is merged into the state, respond(), retryLater(), or nothing',
     finish: 'respond() or retryLater()',
     onError: 'respond(), retryLater(), or nothing',
+    authorize: 'respond(), retryLater(), or nothing',
   }[by]
-  const who = by === 'onError' ? `onError of phase '${at.phase}'` : `Phase '${at.phase}'`
+  const who = {
+    phase: `Phase '${at.phase}'`,
+    finish: `Phase '${at.phase}'`,
+    onError: `onError of phase '${at.phase}'`,
+    authorize: 'authorize',
+  }[by]
   return new PawlError('PAWL_INVALID_RESULT', `${who} of pipeline '${at.pipeline}' has to return ${takes}.`)
 }
