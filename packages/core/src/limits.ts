@@ -86,7 +86,7 @@ export const DEFAULT_MAX_INPUT_BYTES = 256 * 1024
 export const DEFAULT_MAX_STATE_BYTES = 64 * 1024
 export const DEFAULT_MAX_RESPONSE_BYTES = 2 * 1024 * 1024
 
-/** Size cap of a response's headers, in bytes: what HTTP clients and proxies take for a whole head, status line and all. */
+/** Size cap of a response's headers, in bytes: proxies take a head of 4 to 8 KiB, and HTTP clients one of 16. */
 export const DEFAULT_MAX_RESPONSE_HEADER_BYTES = 8 * 1024
 
 /**

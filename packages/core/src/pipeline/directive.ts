@@ -153,6 +153,11 @@ export function isTransientStatus(status: number): boolean {
   return status >= 500 || status === 408 || status === 425 || status === 429
 }
 
+/** As they go over the wire: each with a colon, a space and the end of its line. */
+export function headerBytes({ headers }: StoredResponse): number {
+  return Object.entries(headers).reduce((bytes, [name, value]) => bytes + name.length + value.length + 4, 0)
+}
+
 function checkStatus(status: number): void {
   if (!Number.isInteger(status) || status < 200 || status > 599) {
     throw new PawlError(

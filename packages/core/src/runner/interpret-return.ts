@@ -1,6 +1,6 @@
 import { PawlError } from '../errors.js'
 import type { Caps } from '../key/environment.js'
-import { isTransientStatus, Respond, RetryLater, type StoredResponse } from '../pipeline/directive.js'
+import { headerBytes, isTransientStatus, Respond, RetryLater, type StoredResponse } from '../pipeline/directive.js'
 import { encodeJson } from '../pipeline/json-value.js'
 import type { StateObject } from '../pipeline/phase.js'
 
@@ -53,12 +53,22 @@ function checkResponseSize(
   response: StoredResponse,
   at: { readonly pipeline: string; readonly phase: string; readonly caps: Caps },
 ): void {
-  if (response.body.length <= at.caps.responseBytes) return
-  throw new PawlError(
-    'PAWL_TOO_LARGE',
-    `The response of phase '${at.phase}' of pipeline '${at.pipeline}' is ${response.body.length} bytes; ` +
-      `the cap is ${at.caps.responseBytes}. Answer with a link to it, or raise the cap in createEngine({ caps }).`,
-  )
+  const of = `of phase '${at.phase}' of pipeline '${at.pipeline}'`
+  if (response.body.length > at.caps.responseBytes) {
+    throw new PawlError(
+      'PAWL_TOO_LARGE',
+      `The response ${of} is ${response.body.length} bytes; the cap is ${at.caps.responseBytes}. ` +
+        'Answer with a link to it, or raise the cap in createEngine({ caps }).',
+    )
+  }
+  const bytes = headerBytes(response)
+  if (bytes > at.caps.headerBytes) {
+    throw new PawlError(
+      'PAWL_TOO_LARGE',
+      `The headers of the response ${of} are ${bytes} bytes; the cap is ${at.caps.headerBytes}. ` +
+        'Put what is large into the body, or raise headerBytes in createEngine({ caps }).',
+    )
+  }
 }
 
 function invalidReturn(by: ReturnedBy, at: { readonly pipeline: string; readonly phase: string }): PawlError {
