@@ -153,7 +153,14 @@ describe('headers', () => {
     expect(log.filter(({ header }) => header === 'x-request-id')).toHaveLength(2)
   })
 
-  test.each(['set-cookie', 'Set-Cookie', 'date', 'content-length', 'Idempotency-Replayed', 'idempotency-key'])('%s is never stored', async (name) => {
+  test.each([
+    'set-cookie',
+    'Set-Cookie',
+    'date',
+    'content-length',
+    'Idempotency-Replayed',
+    'idempotency-key',
+  ])('%s is never stored', async (name) => {
     const refused = rideApp({ plugin: { storedHeaders: [name] } })
     await expect(refused).rejects.toMatchObject({
       code: 'PAWL_INVALID_OPTION',

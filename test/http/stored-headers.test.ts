@@ -38,7 +38,10 @@ function file(options: RideAppOptions = {}) {
     routes: (app) =>
       void app.post('/file', { idempotency: { atomic: true } }, async (request, reply) => {
         await request.tx.insertInto('audit').values({ what: 'file' }).execute()
-        reply.code(201).type('text/html').headers({ ...PROTECTIVE, ...OF_THE_MOMENT })
+        reply
+          .code(201)
+          .type('text/html')
+          .headers({ ...PROTECTIVE, ...OF_THE_MOMENT })
         return html
       }),
     ...options,
@@ -132,7 +135,9 @@ describe('headers over the cap', () => {
     expect((await send(app, { url: '/large' })).statusCode).toBe(500)
     expect(await audit(database)).toEqual([])
     expect(await keyRows(database)).toEqual([])
-    const message = expect.stringMatching(/headers of the response .* are 90\d\d bytes; the cap is 8192/) as string
+    const message = expect.stringMatching(
+      /headers of the response .* are 90\d\d bytes; the cap is 8192/,
+    ) as string
     const err = expect.objectContaining({ message }) as unknown
     expect(log).toContainEqual(expect.objectContaining({ err }))
   })

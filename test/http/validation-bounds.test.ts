@@ -1,4 +1,5 @@
 import { respond } from '@pawl/core'
+import type { IdempotencyOptions } from '@pawl/fastify'
 import type { FastifyInstance } from 'fastify'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -27,9 +28,9 @@ function orders(options: RideAppOptions = {}): Promise<RideApp> {
     pipelines: [order, named, strict],
     routes: (app) => {
       const route = { idempotency: true }
-      app.post<{ Body: never }>('/orders', route, (request) => request.pawl.run(order, request.body))
-      app.post<{ Body: never }>('/named', route, (request) => request.pawl.run(named, request.body))
-      app.post<{ Body: never }>('/strict', route, (request) => request.pawl.run(strict, request.body))
+      app.post('/orders', route, (request) => request.pawl.run(order, request.body as never))
+      app.post('/named', route, (request) => request.pawl.run(named, request.body as never))
+      app.post('/strict', route, (request) => request.pawl.run(strict, request.body as never))
     },
     ...options,
   })
@@ -53,8 +54,8 @@ describe("a pipeline's schema", () => {
     const { app, database, log } = await rideApp({
       pipelines: [counting],
       routes: (server) =>
-        void server.post<{ Body: never }>('/counting', { idempotency: true }, (request) =>
-          request.pawl.run(counting, request.body),
+        void server.post('/counting', { idempotency: true }, (request) =>
+          request.pawl.run(counting, request.body as never),
         ),
     })
     const response = await send(app, { url: '/counting', ...json(emptyObjects(1_000_000)) })
@@ -68,7 +69,11 @@ describe("a pipeline's schema", () => {
     ['many wrong items', '/orders', emptyObjects(250_000)],
     ['a name of 200 KB', '/named', JSON.stringify({ ['n'.repeat(200_000)]: 'x' })],
     ['a message that quotes 12,000 members', '/strict', manyMembers(12_000)],
-    ['names that JSON writes six times as long', '/named', manyMembers(30, (at) => `${at}${'\u0001'.repeat(1_000)}`)],
+    [
+      'names that JSON writes six times as long',
+      '/named',
+      manyMembers(30, (at) => `${at}${'\u0001'.repeat(1_000)}`),
+    ],
   ])('that refuses %s is answered and logged in few words', async (_, url, body) => {
     const { app, database, log } = await orders()
     const response = await send(app, { url, ...json(body) })
@@ -132,7 +137,8 @@ describe("Fastify's own validation of a marked route", () => {
     for (const place of ['route', 'instance']) {
       const { app } = await rideApp({
         ...marked(ofArray, place === 'route' ? { schemaErrorFormatter } : {}),
-        before: (server) => void (place === 'instance' && server.setSchemaErrorFormatter(schemaErrorFormatter)),
+        before: (server) =>
+          void (place === 'instance' && server.setSchemaErrorFormatter(schemaErrorFormatter)),
       })
       const response = await send(app, { url: '/validated', ...json(emptyObjects(900)) })
       expect(response.json<{ message: string }>().message).toBe('not like this')
@@ -147,14 +153,15 @@ describe('JSON nested 5,000 deep', () => {
   test('is refused by an atomic route whose schema refers to itself', async () => {
     const schema = { body: { $id: 'tree', type: 'array', items: { $ref: '#' } } }
     const { app, database } = await rideApp({
-      routes: (server) => void server.post('/deep', { schema, idempotency: { atomic: true } }, async () => 'ran'),
+      routes: (server) =>
+        void server.post('/deep', { schema, idempotency: { atomic: true } }, async () => 'ran'),
     })
     const response = await send(app, { url: '/deep', ...json(DEEP) })
     expect([response.statusCode, response.json<{ code: string }>().code]).toEqual([400, 'invalid_input'])
     expect(await keyRows(database)).toEqual([])
   })
 
-  test.each([
+  test.each<[string, IdempotencyOptions]>([
     ['an atomic route', { atomic: true }],
     ['an atomic route that says what counts', { atomic: true, fingerprint: () => 'always the same' }],
     ['a pipeline', {}],
@@ -163,9 +170,9 @@ describe('JSON nested 5,000 deep', () => {
     const { app, database } = await rideApp({
       pipelines: [order],
       routes: (server) =>
-        void server.post<{ Body: never }>('/deep', { idempotency }, async (request) => {
-          if ('atomic' in idempotency) return 'ran'
-          return request.pawl.run(order, request.body)
+        void server.post('/deep', { idempotency }, async (request) => {
+          if (idempotency.atomic === true) return 'ran'
+          return request.pawl.run(order, request.body as never)
         }),
     })
     for (const body of [DEEP, `{"query":${DEEP}}`]) {

@@ -39,7 +39,13 @@ export interface RideAppOptions {
   readonly route?: IdempotencyOptions
   readonly server?: Pick<
     FastifyServerOptions,
-    'ajv' | 'bodyLimit' | 'onProtoPoisoning' | 'requestTimeout' | 'handlerTimeout' | 'rewriteUrl' | 'routerOptions'
+    | 'ajv'
+    | 'bodyLimit'
+    | 'onProtoPoisoning'
+    | 'requestTimeout'
+    | 'handlerTimeout'
+    | 'rewriteUrl'
+    | 'routerOptions'
   >
   readonly engine?: {
     readonly acquireTimeoutMs?: number

@@ -102,7 +102,10 @@ describe('fingerprint', () => {
 
   test('sees what the client sends, where a schema fills in defaults or transforms', () => {
     compiles((app) => {
-      const schema = z.object({ amount: z.number().default(5), at: z.string().transform((at) => new Date(at)) })
+      const schema = z.object({
+        amount: z.number().default(5),
+        at: z.string().transform((at) => new Date(at)),
+      })
       const typed = app.withTypeProvider<ZodTypeProvider>()
       typed.post(
         '/a',

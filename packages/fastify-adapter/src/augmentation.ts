@@ -61,8 +61,20 @@ declare module 'fastify' {
   > {
     /** Marks the route: its handler runs a pipeline under the client's key. `false` says that it needs none. */
     idempotency?: RouteIdempotency<
-      FastifyRequest<RouteGeneric, RawServer, RawRequest, NoInfer<SchemaCompiler>, AsSent<TypeProvider>>['body'],
-      FastifyRequest<RouteGeneric, RawServer, RawRequest, NoInfer<SchemaCompiler>, AsSent<TypeProvider>>['query']
+      FastifyRequest<
+        RouteGeneric,
+        RawServer,
+        RawRequest,
+        NoInfer<SchemaCompiler>,
+        AsSent<TypeProvider>
+      >['body'],
+      FastifyRequest<
+        RouteGeneric,
+        RawServer,
+        RawRequest,
+        NoInfer<SchemaCompiler>,
+        AsSent<TypeProvider>
+      >['query']
     >
   }
 }

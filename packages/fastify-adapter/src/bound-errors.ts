@@ -17,7 +17,8 @@ type ValidationError = Parameters<Formatter>[0][number]
 export function boundErrors(app: FastifyInstance, given: Formatter | undefined): Formatter {
   return (errors, dataVar) => {
     // In place: Fastify gives the same list to the error handler. A validator of the application may give anything.
-    if (Array.isArray(errors)) errors.splice(0, errors.length, ...errors.slice(0, MAX_INPUT_ISSUES).map(bound))
+    if (Array.isArray(errors))
+      errors.splice(0, errors.length, ...errors.slice(0, MAX_INPUT_ISSUES).map(bound))
     return (given ?? formatterOf(app) ?? listErrors)(errors, dataVar)
   }
 }

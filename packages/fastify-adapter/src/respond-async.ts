@@ -106,11 +106,11 @@ export function readRespondAsync(
   checkOneOf(owner, 'respondAsync', respondAsync, ['always', 'preferred', 'never'])
   // Nothing can come after these in the pattern of a route, so there is no address for a status.
   const isOpen = /[*?]$/.test(route.url)
-  if (respondAsync === undefined)
-    return route.isOffered && !route.isAtomic && !isOpen ? 'preferred' : 'never'
+  if (respondAsync === undefined) return route.isOffered && !route.isAtomic && !isOpen ? 'preferred' : 'never'
   if (respondAsync === 'never') return respondAsync
   if (isOpen) {
-    const takes = "only 'never' on a route that ends with a wildcard or an optional parameter: its status has no address"
+    const takes =
+      "only 'never' on a route that ends with a wildcard or an optional parameter: its status has no address"
     throw invalidOption(owner, 'respondAsync', respondAsync, takes)
   }
   if (route.isAtomic) {

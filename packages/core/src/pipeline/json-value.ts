@@ -64,7 +64,9 @@ export function encodeJson(value: unknown, origin: JsonOrigin): string {
 /** `bytes`: how large it is, where that is known. */
 export function tooLarge({ what, maxBytes }: JsonOrigin, bytes?: number): PawlError {
   const size =
-    bytes === undefined ? `more than ${maxBytes} bytes of JSON, which is the cap` : `${bytes} bytes of JSON; the cap is ${maxBytes}`
+    bytes === undefined
+      ? `more than ${maxBytes} bytes of JSON, which is the cap`
+      : `${bytes} bytes of JSON; the cap is ${maxBytes}`
   return new PawlError(
     'PAWL_TOO_LARGE',
     `${capitalise(what)} is ${size}. ` +

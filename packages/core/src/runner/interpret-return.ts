@@ -1,6 +1,12 @@
 import { PawlError } from '../errors.js'
 import type { Caps } from '../key/environment.js'
-import { headerBytes, isTransientStatus, Respond, RetryLater, type StoredResponse } from '../pipeline/directive.js'
+import {
+  headerBytes,
+  isTransientStatus,
+  Respond,
+  RetryLater,
+  type StoredResponse,
+} from '../pipeline/directive.js'
 import { encodeJson } from '../pipeline/json-value.js'
 import type { StateObject } from '../pipeline/phase.js'
 

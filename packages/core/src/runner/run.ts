@@ -35,8 +35,7 @@ export class Run {
     this.leasedAt = grant.askedAt
     const { recoveryPoint, intent } = grant.row
     const hasBegun = recoveryPoint !== 'started' || intent !== null
-    this.awaitsAuthorization =
-      grant.definition.authorize !== null && grant.how !== 'reserved' && !hasBegun
+    this.awaitsAuthorization = grant.definition.authorize !== null && grant.how !== 'reserved' && !hasBegun
     this.#session = grant.session
     this.#readAt = performance.now()
   }
