@@ -55,18 +55,17 @@ test('a retry after the finish gets the same status, headers and bytes, says so,
     'idempotency-replayed': 'true',
     date: again.headers['date'],
   })
-  expect(again.headers).toMatchObject({ location: '/there', etag: '"1"' })
-  expect(first.headers).not.toHaveProperty('x-own')
+  expect(again.headers).toMatchObject({ location: '/there', etag: '"1"', 'x-own': 'a' })
   expect(await keyRows(database)).toEqual(before)
   expect(await audit(database)).toEqual(['written'])
 })
 
-test('headers that the plugin is told to store are replayed as well', async () => {
-  const target = scripted([() => respond(200, {}, { headers: { 'x-own': 'a', 'x-other': 'b' } })])
-  const { app } = await appOf(target, { plugin: { storedHeaders: ['X-Own'] } })
+test('headers of the moment that the plugin is told to store are replayed as well', async () => {
+  const target = scripted([() => respond(200, {}, { headers: { 'x-request-id': 'a', 'x-trace-id': 'b' } })])
+  const { app } = await appOf(target, { plugin: { storedHeaders: ['X-Request-Id'] } })
   for (const response of [await send(app, TARGET), await send(app, TARGET)]) {
-    expect(response.headers['x-own']).toBe('a')
-    expect(response.headers).not.toHaveProperty('x-other')
+    expect(response.headers['x-request-id']).toBe('a')
+    expect(response.headers).not.toHaveProperty('x-trace-id')
   }
 })
 

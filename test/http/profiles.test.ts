@@ -101,7 +101,7 @@ const situations: Record<ProblemCode, Situation> = {
     retryAfter: false,
     provoke: async (profile) => {
       const { app } = await rideApp({ plugin: { profile, respondAsync: true } })
-      return send(app, { method: 'GET', url: '/idempotent-requests/none', payload: '' })
+      return send(app, { method: 'GET', url: '/rides/idempotent-requests/none', payload: '' })
     },
   },
   request_too_large: {

@@ -216,17 +216,25 @@ describe('what cannot be meant is refused when it is declared', () => {
     [{ maxWaitMs: 600_001 }, /maxWaitMs is 600001; it takes at most 600000/],
     [{ onRequest: 'auth' }, /onRequest is 'auth'; it takes a function/],
     [{ onRequest: [null] }, /onRequest is null; it takes a function/],
-    [{ statusPath: '/operations', maxWaitMs: 0, onRequest: [] }, /taken/],
+    [{ authorize: true }, /authorize is true; it takes a function/],
+    [{ statusPath: '/operations', maxWaitMs: 0, onRequest: [], authorize: () => true }, /taken/],
     [{ statusPath: '/.well-known/...and/v1..' }, /taken/],
   ])('by the plugin: %j', async (options, message) => {
     expect(await register(options)).toMatch(message)
   })
 
-  test('by the plugin: a prefix with parameters', async () => {
-    expect(await register(true, true, '/tenants/:tenant')).toMatch(
-      /statusPath is '\/tenants\/:tenant\/idempotent-requests'.*Register the plugin further out/,
-    )
-    expect(await register(false, true, '/tenants/:tenant')).toBe('taken')
+  test('by a route: an address that nothing can be below', async () => {
+    const app = Fastify()
+    onTestFinished(() => app.close())
+    await app.register(fastifyPawl, { engine: idleEngine(), scope: () => 'ann', ...plugin })
+    for (const url of ['/files/*', '/files/:name?']) {
+      const declare = (respondAsync?: 'always') =>
+        app.post(url, { idempotency: respondAsync === undefined ? true : { respondAsync } }, async () => null)
+      expect(() => declare('always')).toThrow(/takes only 'never' on a route that ends with a wildcard/)
+      declare()
+    }
+    await app.ready()
+    expect(app.printRoutes()).not.toContain('idempotent-requests')
   })
 
   test.each([
@@ -284,7 +292,7 @@ describe('OpenAPI', () => {
   })
 
   test('the status is there with its parameter and its answers', async () => {
-    const status = (await document())['/idempotent-requests/{keyId}']?.['get']
+    const status = (await document())['/preferred/idempotent-requests/{keyId}']?.['get']
     expect(status?.parameters).toMatchObject([{ name: 'keyId', in: 'path', required: true }])
     expect(Object.keys(status?.responses ?? {}).toSorted()).toEqual(['202', '2XX', '404', '500', '503'])
     for (const { description } of Object.values(status?.responses ?? {})) expect(description).not.toBe('')

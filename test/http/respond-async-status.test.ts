@@ -12,7 +12,7 @@ import { pipeline } from '../support/rides.js'
 import { appOf, scripted, TARGET } from '../support/scripted-app.js'
 
 const plugin = { respondAsync: true }
-const STATUS = '/idempotent-requests'
+const STATUS = '/rides/idempotent-requests'
 
 /** All that a client sees, but for the time. */
 function seen({ statusCode, headers, payload }: LightMyRequestResponse): unknown {
@@ -184,7 +184,7 @@ test('a stored header that lets caches keep the response is not for the status',
   expect(replay.headers).toMatchObject({ 'cache-control': 'max-age=60', vary: 'Origin, Prefer' })
 })
 
-test('its address has the prefix of the instance and the path that was chosen', async () => {
+test('its address is below that of the request, at the path that was chosen', async () => {
   const plain = pipeline<null>({ name: 'plain', version: 1 }).finish(() => respond(201))
   const { app } = await rideApp({
     pipelines: [plain],
@@ -203,7 +203,7 @@ test('its address has the prefix of the instance and the path that was chosen', 
     },
   })
   const accepted = await sendAsync(app, { url: '/v1/plain' })
-  expect(accepted.headers['location']).toMatch(/^\/v1\/admin\/operations\/[0-9a-f-]{36}$/)
+  expect(accepted.headers['location']).toMatch(/^\/v1\/plain\/admin\/operations\/[0-9a-f-]{36}$/)
   expect((await ask(app, accepted)).statusCode).toBe(202)
   // The outer registration has none.
   expect((await sendAsync(app, { headers: { 'idempotency-key': 'k2' } })).statusCode).toBe(201)

@@ -15,7 +15,7 @@ import { expectOneWholeRide } from '../support/whole-ride.js'
 const body = { amount: 20 }
 const plugin = { respondAsync: true }
 
-const LOCATION = /^\/idempotent-requests\/[0-9a-f-]{36}$/
+const LOCATION = /^\/(?:rides|target)\/idempotent-requests\/[0-9a-f-]{36}$/
 
 function expectAccepted({ statusCode, headers, json }: LightMyRequestResponse): void {
   expect(statusCode).toBe(202)

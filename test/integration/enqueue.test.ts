@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createBackground, type Engine, InvalidInputError, respond } from '@pawl/core'
-import { createProbedEngine, inspectById } from '@pawl/core/internal'
+import { createProbedEngine, inspectOwn, OriginFingerprint } from '@pawl/core/internal'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
@@ -71,13 +71,26 @@ describe('a key that is not known', () => {
     expect(steps).toEqual(['insert_key', 'insert_key', 'find_key'])
   })
 
-  test('is found by its id', async () => {
+  test('is found by its id, for its scope, where it came in', async () => {
+    const engine = engineOf()
+    const fingerprint = new OriginFingerprint('POST /rides', { amount: 20 }) as never
+    const outcome = await engine.enqueue(ride, { ...request, fingerprint })
+    const { keyId = '' } = outcome.type === 'enqueued' ? outcome : {}
+    const own = { keyId, scope: request.scope, origin: 'POST /rides' }
+    expect(await inspectOwn(engine, own)).toMatchObject({ keyId, key: request.key, lease: null })
+    expect(await inspectOwn(engine, { ...own, scope: 'somebody else' })).toBeNull()
+    expect(await inspectOwn(engine, { ...own, origin: 'PUT /rides' })).toBeNull()
+    expect(await inspectOwn(engine, { ...own, keyId: randomUUID() })).toBeNull()
+    await expect(inspectOwn(engine, { ...own, keyId: 'none' })).rejects.toMatchObject({
+      code: 'PAWL_INVALID_REQUEST',
+    })
+  })
+
+  test('is found by its id nowhere, if it did not say where it came in', async () => {
     const engine = engineOf()
     const outcome = await engine.enqueue(ride, request)
     const { keyId = '' } = outcome.type === 'enqueued' ? outcome : {}
-    expect(await inspectById(engine, keyId)).toMatchObject({ keyId, key: request.key, lease: null })
-    expect(await inspectById(engine, randomUUID())).toBeNull()
-    await expect(inspectById(engine, 'none')).rejects.toMatchObject({ code: 'PAWL_INVALID_REQUEST' })
+    expect(await inspectOwn(engine, { keyId, scope: request.scope, origin: '' })).toBeNull()
   })
 })
 

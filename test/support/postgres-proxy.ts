@@ -18,6 +18,8 @@ export class PostgresProxy {
   readonly url: string
   /** Resolves when the server has answered a late COMMIT. */
   answered: Promise<void> = Promise.resolve()
+  /** How much the server has sent, on all connections together. */
+  bytesFromServer = 0
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   #fault: CommitFault | null = null
@@ -149,6 +151,7 @@ export class PostgresProxy {
       }
     })
     server.on('data', (chunk: Buffer) => {
+      this.bytesFromServer += chunk.length
       if (swallowAnswers || this.#stalled) return
       // In one message with its being ready, so that the client reads both at once.
       if (this.#endNew && endsInReadyForQuery(chunk)) client.end(Buffer.concat([chunk, SHUTTING_DOWN]))

@@ -14,7 +14,7 @@ declare module 'fastify' {
   }
 }
 
-declare module '@pawl/fastify' {
+declare module '@pawl/core' {
   interface Register {
     database: Database
   }
@@ -39,7 +39,13 @@ export interface RideAppOptions {
   readonly route?: IdempotencyOptions
   readonly server?: Pick<
     FastifyServerOptions,
-    'bodyLimit' | 'onProtoPoisoning' | 'requestTimeout' | 'handlerTimeout' | 'rewriteUrl'
+    | 'ajv'
+    | 'bodyLimit'
+    | 'onProtoPoisoning'
+    | 'requestTimeout'
+    | 'handlerTimeout'
+    | 'rewriteUrl'
+    | 'routerOptions'
   >
   readonly engine?: {
     readonly acquireTimeoutMs?: number

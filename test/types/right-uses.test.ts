@@ -10,6 +10,7 @@ import {
   type Pipeline,
   respond,
   retryLater,
+  type StoredResponse,
 } from '@pawl/core'
 import type { Transaction } from 'kysely'
 import type pg from 'pg'
@@ -209,6 +210,24 @@ describe('phases', () => {
       reference: (result) => result.id,
       settle: ({ result }) => ({ charge: result }),
     })
+  })
+})
+
+describe('reference', () => {
+  test('may return nothing where the provider has no name for the effect', () => {
+    start
+      .foreign('a', { call: charge, reference: ({ refunds }) => refunds[0]?.id })
+      .foreign('b', { call: (): { id: string | null } => ({ id: null }), reference: ({ id }) => id })
+      .foreign('c', { call, reference: () => undefined })
+  })
+})
+
+describe('a stored response', () => {
+  test('has a body that Response takes', () => {
+    const answer = ({ status, headers, body }: StoredResponse) => new Response(body, { status, headers })
+    expectTypeOf(answer).returns.toEqualTypeOf<Response>()
+    expectTypeOf<StoredResponse['body']>().toExtend<Uint8Array<ArrayBuffer>>()
+    expectTypeOf<StoredResponse['body']>().toExtend<Buffer>()
   })
 })
 

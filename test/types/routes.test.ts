@@ -1,13 +1,10 @@
 import { Type, type TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import type { Engine } from '@pawl/core'
-import fastifyPawl, {
-  type AuditedRoute,
-  type FastifyPawlOptions,
-  type RegisteredDatabase,
-} from '@pawl/fastify'
-import type { FastifyInstance } from 'fastify'
+import type { Engine, RegisteredDatabase } from '@pawl/core'
+import fastifyPawl, { type AuditedRoute, type FastifyPawlOptions } from '@pawl/fastify'
+import type { FastifyInstance, FastifyTypeProvider } from 'fastify'
 import type { Transaction } from 'kysely'
 import { describe, expectTypeOf, test } from 'vitest'
+import { z } from 'zod'
 import { type Database, pipeline, type RideInput } from '../support/rides.js'
 
 // The compiler does the work here: what is wrong fails the build, before this runs. The functions are never called.
@@ -19,6 +16,12 @@ const compiles = (
 const createRide = pipeline<RideInput>({ name: 'typed', version: 1 }).finish(() => ({}) as never)
 const Ride = Type.Object({ amount: Type.Integer(), note: Type.Optional(Type.String()) })
 const Created = Type.Object({ id: Type.String() })
+
+/** As the providers for zod declare themselves. */
+interface ZodTypeProvider extends FastifyTypeProvider {
+  readonly validator: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown
+  readonly serializer: this['schema'] extends z.ZodType ? z.input<this['schema']> : unknown
+}
 
 interface RideBody {
   readonly amount: number
@@ -94,6 +97,44 @@ describe('fingerprint', () => {
         },
         (request) => request.pawl.run(createRide, request.body),
       )
+    })
+  })
+
+  test('sees what the client sends, where a schema fills in defaults or transforms', () => {
+    compiles((app) => {
+      const schema = z.object({
+        amount: z.number().default(5),
+        at: z.string().transform((at) => new Date(at)),
+      })
+      const typed = app.withTypeProvider<ZodTypeProvider>()
+      typed.post(
+        '/a',
+        {
+          schema: { body: schema },
+          idempotency: {
+            fingerprint: ({ body }) => {
+              expectTypeOf(body).toEqualTypeOf<{ amount?: number | undefined; at: string }>()
+              return { amount: body.amount ?? 5 }
+            },
+          },
+        },
+        (request) => {
+          expectTypeOf(request.body).toEqualTypeOf<{ amount: number; at: Date }>()
+          return request.pawl.run(createRide, { amount: request.body.amount })
+        },
+      )
+      typed.route({
+        method: 'POST',
+        url: '/b',
+        schema: { body: schema },
+        idempotency: {
+          fingerprint: ({ body }) => {
+            expectTypeOf(body.amount).toEqualTypeOf<number | undefined>()
+            return body
+          },
+        },
+        handler: (request) => request.pawl.run(createRide, { amount: request.body.amount }),
+      })
     })
   })
 

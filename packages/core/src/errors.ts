@@ -1,3 +1,6 @@
+import { MAX_INPUT_ISSUES, MAX_ISSUE_LENGTH, MAX_ISSUE_PATH_LENGTH } from './limits.js'
+import { shorten } from './shorten.js'
+
 /**
  * Every code an error of Pawl can carry, with what it means. `docs/errors.md` has a section for each;
  * a test compares the two.
@@ -38,6 +41,8 @@ export const errorCodes = {
   PAWL_UNREADABLE_BODY: 'A body was parsed into something that cannot be compared with that of a retry.',
   PAWL_NOT_ATOMIC: 'request.tx was used outside an atomic handler.',
   PAWL_REPLY_IN_ATOMIC: 'An atomic handler answered by itself, or with something that cannot be stored.',
+  PAWL_STATUS_NOT_AUTHORIZED:
+    'A hook of a route looked at the body of a request for a status, which has none, and nothing else says who may be told.',
   PAWL_UNPROTECTED_ROUTE: 'A route that changes state takes no idempotency key and is not marked as exempt.',
 } as const
 
@@ -72,14 +77,22 @@ export interface InputIssue {
 /** The input does not satisfy the pipeline's schema. Nothing was reserved or run. */
 export class InvalidInputError extends PawlError {
   override readonly name = 'InvalidInputError'
-  /** All that the schema found. */
+  /** What the schema found: the first twenty issues, each shortened where it is long. */
   readonly issues: readonly InputIssue[]
+  /** How many more there were. */
+  readonly omittedIssues: number
 
-  constructor(pipeline: string, issues: readonly InputIssue[]) {
-    const list = issues
-      .map((issue) => `${issue.path === '' ? 'input' : issue.path}: ${issue.message}`)
-      .join('; ')
-    super('PAWL_INVALID_INPUT', `The input of pipeline '${pipeline}' is not valid: ${list}`)
-    this.issues = issues
+  /** `found`: how many issues there are, where not all of them are given. */
+  constructor(pipeline: string, issues: readonly InputIssue[], found = issues.length) {
+    const kept = issues.slice(0, MAX_INPUT_ISSUES).map(({ message, path }) => ({
+      message: shorten(message, MAX_ISSUE_LENGTH),
+      path: shorten(path, MAX_ISSUE_PATH_LENGTH),
+    }))
+    const omitted = found - kept.length
+    const list = kept.map(({ message, path }) => `${path === '' ? 'input' : path}: ${message}`).join('; ')
+    const more = omitted > 0 ? `; and ${omitted} more` : ''
+    super('PAWL_INVALID_INPUT', `The input of pipeline '${pipeline}' is not valid: ${list}${more}`)
+    this.issues = kept
+    this.omittedIssues = omitted
   }
 }

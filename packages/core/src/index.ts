@@ -76,6 +76,7 @@ export type {
 } from './pipeline/phase.js'
 export type { AnyPipeline, Pipeline, UpgradeFrom } from './pipeline/pipeline.js'
 export type { IsolationLevel, PhaseSettings, PipelineSettings } from './pipeline/settings.js'
+export type { Register, RegisteredDatabase } from './register.js'
 export { createEngine } from './runner/engine.js'
 export type { Engine } from './runner/engine.js'
 export type { ExecuteRequest } from './runner/execute-request.js'

@@ -1,6 +1,6 @@
 /** For adapters and test kits of this project. Not covered by semantic versioning. */
 import type { Probe } from './driver/probe.js'
-import { type Engine, RunningEngine } from './runner/engine.js'
+import { type Engine, type OwnKey, RunningEngine } from './runner/engine.js'
 import type { ExecuteRequest } from './runner/execute-request.js'
 import type { JsonValue } from './pipeline/json-value.js'
 import type { Outcome } from './pipeline/outcome.js'
@@ -20,12 +20,16 @@ export {
 export type { OptionOwner } from './check-option.js'
 export type { Position, Probe } from './driver/probe.js'
 export { isUuid } from './is-uuid.js'
-export { fingerprintOf } from './key/fingerprint.js'
+export { fingerprintOf, OriginFingerprint } from './key/fingerprint.js'
 export { providerKeyOf } from './key/provider-key.js'
+export { MAX_INPUT_ISSUES, MAX_ISSUE_LENGTH, MAX_ISSUE_PATH_LENGTH, MAX_JSON_DEPTH } from './limits.js'
 export { FORBIDDEN_HEADERS, isTransientStatus } from './pipeline/directive.js'
+export { isLargerThan } from './pipeline/json-size.js'
 export type { AnyPhase, Phase } from './pipeline/phase.js'
 export type { PipelineDefinition } from './pipeline/pipeline.js'
 export { checkPipelineSettings } from './pipeline/settings.js'
+
+export { shorten } from './shorten.js'
 
 /** An engine that awaits `probe` at every position of the protocol, and can be stopped dead. */
 export function createProbedEngine<DB>(
@@ -73,7 +77,10 @@ export function prepareUnlisted<DB, Input>(engine: Engine<DB>, pipeline: Pipelin
   ;(engine as RunningEngine<DB>).prepareUnlisted(pipeline)
 }
 
-/** A key by its id, with its trail; null if there is none. It only reads. */
-export function inspectById<DB>(engine: Engine<DB>, keyId: string): Promise<KeyView | null> {
-  return (engine as RunningEngine<DB>).inspectById(keyId)
+/**
+ * A key by its id, for its owner: null if there is none, if it is another scope's, or if its request came in elsewhere (see
+ * `OriginFingerprint`). Of those, nothing is read. Input, state and trail of a finished key are left out. It only reads.
+ */
+export function inspectOwn<DB>(engine: Engine<DB>, of: OwnKey): Promise<KeyView | null> {
+  return (engine as RunningEngine<DB>).inspectOwn(of)
 }

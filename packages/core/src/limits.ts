@@ -89,6 +89,17 @@ export const DEFAULT_MAX_INPUT_BYTES = 256 * 1024
 export const DEFAULT_MAX_STATE_BYTES = 64 * 1024
 export const DEFAULT_MAX_RESPONSE_BYTES = 2 * 1024 * 1024
 
+/** Size cap of a response's headers, in bytes: proxies take a head of 4 to 8 KiB, and HTTP clients one of 16. */
+export const DEFAULT_MAX_RESPONSE_HEADER_BYTES = 8 * 1024
+
+/**
+ * What is kept of an input that its schema refuses, for message, log and answer: the first issues, each cut to so many
+ * characters. Enough to correct a form by; a client that sends nonsense gets no more out of us than it put in.
+ */
+export const MAX_INPUT_ISSUES = 20
+export const MAX_ISSUE_LENGTH = 300
+export const MAX_ISSUE_PATH_LENGTH = 200
+
 /** PostgreSQL's parser and JSON.stringify recurse; both are safe at this depth with room to spare. */
 export const MAX_JSON_DEPTH = 256
 

@@ -6,7 +6,7 @@ import {
   type StoredResponse,
 } from '@pawl/core'
 import { DEFAULT_RETRY_AFTER_MS } from './limits.js'
-import type { Problem } from './problems.js'
+import { type Problem, problems } from './problems.js'
 
 /** What the client gets. */
 export type Answer =
@@ -82,7 +82,9 @@ function answerToRetryLater(outcome: Extract<Outcome, { type: 'retry_later' }>):
 export function problemOf(error: unknown): Problem {
   if (error instanceof InvalidInputError) {
     const errors = error.issues.map(({ message, path }) => ({ detail: message, path }))
-    return { code: 'invalid_input', errors }
+    if (error.omittedIssues === 0) return { code: 'invalid_input', errors }
+    const detail = `${problems.invalid_input.detail} Not listed: ${error.omittedIssues} more.`
+    return { code: 'invalid_input', detail, errors }
   }
   const isTooLarge = error instanceof PawlError && error.code === 'PAWL_TOO_LARGE'
   return { code: isTooLarge ? 'request_too_large' : 'internal_error' }

@@ -1,10 +1,10 @@
 import type { EnqueueOutcome } from '@pawl/core'
 import type { Answerable } from './answer.js'
-import type { AsyncSettings } from './respond-async.js'
 
 /** How one request is left for the completer. */
 export interface Later {
-  readonly settings: AsyncSettings
+  /** Where its status is, but for its id. */
+  readonly statusUrl: string
   /** The client asked for it with `Prefer`. */
   readonly isPreferred: boolean
   /** How long the client waits for the response all the same. */
@@ -16,18 +16,13 @@ export interface Later {
  * first one, and no replay.
  */
 export function askLater(enqueue: () => Promise<EnqueueOutcome>, later: Later): () => Promise<Answerable> {
-  const { settings, isPreferred } = later
+  const { statusUrl, isPreferred } = later
   let isFirst = false
   return async () => {
     const outcome = await enqueue()
     if (outcome.type === 'replayed' && isFirst) return { ...outcome, type: 'completed' }
     if (outcome.type !== 'enqueued') return outcome
     isFirst ||= outcome.fresh
-    return { ...outcome, location: locationOf(settings, outcome.keyId), isPreferred }
+    return { ...outcome, location: `${statusUrl}/${outcome.keyId}`, isPreferred }
   }
-}
-
-/** Where to ask what became of a request. */
-export function locationOf({ statusUrl }: AsyncSettings, keyId: string): string {
-  return `${statusUrl}/${keyId}`
 }

@@ -22,6 +22,7 @@ import {
 import { copyPlain } from './copy-plain.js'
 import { guardReply } from './guard-reply.js'
 import { FOREVER_MS, MAX_PIPELINE_NAME_LENGTH } from './limits.js'
+import type { StoredHeaders } from './stored-headers.js'
 
 /** A pipeline on whatever database the engine has. */
 export type AtomicPipeline = Pipeline<any, null>
@@ -53,12 +54,12 @@ export class AtomicRun {
   readonly #request: FastifyRequest
   readonly #reply: FastifyReply
   readonly #handler: () => unknown
-  readonly #storedHeaders: ReadonlySet<string>
+  readonly #storedHeaders: StoredHeaders
   readonly #sent: Pick<FastifyRequest, 'body' | 'query' | 'params'>
   #tries = 0
   #latest: AtomicTry | null = null
 
-  constructor(reply: FastifyReply, handler: () => unknown, storedHeaders: ReadonlySet<string>) {
+  constructor(reply: FastifyReply, handler: () => unknown, storedHeaders: StoredHeaders) {
     const { body, query, params } = reply.request
     this.#request = reply.request
     this.#reply = reply

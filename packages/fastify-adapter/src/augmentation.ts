@@ -1,3 +1,4 @@
+import type { RegisteredDatabase } from '@pawl/core'
 import type {
   ContextConfigDefault,
   FastifyBaseLogger,
@@ -15,23 +16,23 @@ import type { AuditedRoute } from './audit.js'
 import type { HandledRequest, PawlRequest } from './handled-request.js'
 import type { RouteIdempotency } from './options.js'
 
-/**
- * Name your database type once, and `request.tx` knows it.
- *
- * @example
- * declare module '@pawl/fastify' {
- *   interface Register {
- *     database: Database
- *   }
- * }
- */
-export interface Register {}
-
-/** The database type that `Register` names; anything goes where it names none. */
-export type RegisteredDatabase = Register extends { readonly database: infer DB } ? DB : any
+export type { RegisteredDatabase }
 
 /** Where the adapter keeps what it knows of a request. */
 export const handledRequest: unique symbol = Symbol('pawl.request')
+
+/**
+ * What clients send, before validation has filled in defaults or transformed anything. A type provider knows it as what a
+ * serializer takes: the input of its schemas.
+ */
+interface AsSent<TypeProvider extends FastifyTypeProvider> extends FastifyTypeProvider {
+  readonly validator: InputOf<TypeProvider, this['schema']>
+}
+type InputOf<Provider extends FastifyTypeProvider, Schema> = unknown extends (Provider & {
+  schema: Schema
+})['serializer']
+  ? (Provider & { schema: Schema })['validator']
+  : (Provider & { schema: Schema })['serializer']
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -60,8 +61,20 @@ declare module 'fastify' {
   > {
     /** Marks the route: its handler runs a pipeline under the client's key. `false` says that it needs none. */
     idempotency?: RouteIdempotency<
-      FastifyRequest<RouteGeneric, RawServer, RawRequest, NoInfer<SchemaCompiler>, TypeProvider>['body'],
-      FastifyRequest<RouteGeneric, RawServer, RawRequest, NoInfer<SchemaCompiler>, TypeProvider>['query']
+      FastifyRequest<
+        RouteGeneric,
+        RawServer,
+        RawRequest,
+        NoInfer<SchemaCompiler>,
+        AsSent<TypeProvider>
+      >['body'],
+      FastifyRequest<
+        RouteGeneric,
+        RawServer,
+        RawRequest,
+        NoInfer<SchemaCompiler>,
+        AsSent<TypeProvider>
+      >['query']
     >
   }
 }

@@ -2,6 +2,7 @@ import { PawlError, type Respond, respondBytes } from '@pawl/core'
 import { FORBIDDEN_HEADERS, isTransientStatus } from '@pawl/core/internal'
 import type { FastifyReply } from 'fastify'
 import { nameOfRoute } from './name-of-route.js'
+import type { StoredHeaders } from './stored-headers.js'
 
 /** Status and headers of a reply, as hooks left them. */
 export interface ReplyHead {
@@ -33,7 +34,7 @@ export function captureReply(
   reply: FastifyReply,
   head: ReplyHead,
   payload: unknown,
-  storedHeaders: ReadonlySet<string>,
+  storedHeaders: StoredHeaders,
 ): Respond {
   if (reply.raw.headersSent) throw refusedAnswer(reply, 'wrote to reply.raw')
   const { bytes, contentType } = serialize(reply, payload)

@@ -1,8 +1,24 @@
-/** Copies plain objects and arrays. Bytes, streams and objects of a class are left as they are, with their methods. */
-export function copyPlain(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(copyPlain)
+import { MAX_JSON_DEPTH } from '@pawl/core/internal'
+
+/**
+ * Copies plain objects and arrays. Bytes, streams and objects of a class are left as they are, with their methods; so is
+ * what is nested deeper than JSON that can be stored, or a client could use up the stack.
+ */
+export function copyPlain(value: unknown, depth = 0): unknown {
+  if (depth > MAX_JSON_DEPTH) return value
+  if (Array.isArray(value)) return value.map((item) => copyPlain(item, depth + 1))
   if (typeof value !== 'object' || value === null || !isPlain(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, copyPlain(member)]))
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, copyPlain(member, depth + 1)]),
+  )
+}
+
+/** Whether plain objects and arrays are nested deeper than JSON that can be stored. */
+export function isTooDeep(value: unknown, depth = 0): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (depth > MAX_JSON_DEPTH) return true
+  if (!Array.isArray(value) && !isPlain(value)) return false
+  return Object.values(value).some((member) => isTooDeep(member, depth + 1))
 }
 
 /** Neither an array nor an object of a class. */

@@ -65,21 +65,18 @@ export function documentRoute(route: RouteOptions, settings: RouteSettings): voi
   if (Object.values(schema).some(isOfOtherLibrary)) return
   route.schema = {
     ...schema,
-    headers: withHeader(schema.headers as HeaderSchema | undefined, route, settings),
+    headers: withHeader(schema.headers as ObjectSchema | undefined, route, settings),
     response: { ...responsesOf(route, settings), ...(schema.response ?? SUCCESS) },
   }
 }
 
 /** The same for the resource that says what became of a request. */
 export function documentStatus(route: RouteOptions, plugin: PluginSettings): void {
+  if (isReference(route.schema?.params) || isOfOtherLibrary(route.schema?.params)) return
   const schema: FastifySchema & { summary: string } = {
     ...route.schema,
     summary: 'What became of a request',
-    params: {
-      type: 'object',
-      properties: { keyId: { type: 'string', description: 'As in the Location of the answer 202.' } },
-      required: ['keyId'],
-    },
+    params: withKeyId(route.schema?.params as ObjectSchema | undefined),
     response: {
       '2xx': { type: 'null', description: 'The response of the request' },
       ...ACCEPTED,
@@ -89,9 +86,20 @@ export function documentStatus(route: RouteOptions, plugin: PluginSettings): voi
   route.schema = schema
 }
 
-interface HeaderSchema {
+interface ObjectSchema {
   readonly properties?: object
   readonly required?: readonly string[]
+}
+
+function withKeyId(params: ObjectSchema = {}): object {
+  return {
+    type: 'object',
+    properties: {
+      ...params.properties,
+      keyId: { type: 'string', description: 'As in the Location of the answer 202.' },
+    },
+    required: [...(params.required ?? []), 'keyId'],
+  }
 }
 
 const PREFER = {
@@ -100,7 +108,7 @@ const PREFER = {
     'respond-async: answer 202 at once, with the location of the status. wait=10: hold that for 10 s.',
 }
 
-function withHeader(headers: HeaderSchema = {}, route: RouteOptions, settings: RouteSettings): object {
+function withHeader(headers: ObjectSchema = {}, route: RouteOptions, settings: RouteSettings): object {
   const { header } = settings.plugin
   const key = {
     type: 'string',

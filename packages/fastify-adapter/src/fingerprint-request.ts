@@ -1,7 +1,7 @@
 import { PawlError, type JsonValue } from '@pawl/core'
 import { fingerprintOf } from '@pawl/core/internal'
 import type { FastifyRequest } from 'fastify'
-import { copyPlain, isPlain } from './copy-plain.js'
+import { copyPlain, isPlain, isTooDeep } from './copy-plain.js'
 import { nameOfRoute } from './name-of-route.js'
 import type { RouteSettings } from './options.js'
 import type { Problem } from './problems.js'
@@ -33,6 +33,11 @@ export class SentFingerprint {
     this.#content = choose === null ? digest(request) : copy(request)
   }
 
+  /** What to say of content that is nested too deeply; null where it is not. */
+  get tooDeep(): Problem | null {
+    return this.#content instanceof Refused && this.#content.isTooDeep ? this.#content.problem : null
+  }
+
   /**
    * For the engine, or what is wrong with the content. Throws where the developer has to say what counts. `chosen`: what
    * the pipeline itself says counts.
@@ -58,7 +63,7 @@ export class SentFingerprint {
       return hex(choose(sent))
     } catch (cause) {
       // Mostly it is part of what was sent, which the client answers for.
-      if (isJson(this.#request) && isOfClient(whyNotComparable(sent.body))) return new Refused()
+      if (isJson(this.#request) && isOfClient(whyNotComparable(sent.body))) return new Refused(false)
       const why = cause instanceof Error ? cause.message : String(cause)
       throw new PawlError(
         'PAWL_UNREADABLE_BODY',
@@ -72,10 +77,15 @@ export class SentFingerprint {
 /** The client sent JSON that nothing can be done with, such as a thousand brackets, or 1e999. */
 class Refused {
   readonly type = 'refused'
+  readonly isTooDeep: boolean
   readonly problem: Problem = {
     code: 'invalid_input',
     detail:
       'The content of this request cannot be stored: it is nested too deeply, or has a number too large.',
+  }
+
+  constructor(isTooDeep: boolean) {
+    this.isTooDeep = isTooDeep
   }
 }
 
@@ -89,19 +99,16 @@ function digest(request: FastifyRequest): JsonValue | PawlError | Refused {
     }
   } catch (error) {
     if (!(error instanceof PawlError)) throw error
-    return isJson(request) && isOfClient(error) ? new Refused() : unreadable(request, error)
+    if (!isJson(request) || !isOfClient(error)) return unreadable(request, error)
+    return new Refused(/nested deeper/.test(error.message))
   }
 }
 
 /** For a function of the user's, which is asked after validation: before it, any garbage may be in the body. */
-function copy({ body, query }: FastifyRequest): SentRequest {
-  try {
-    return { body: copyPlain(body), query: copyPlain(query) }
-  } catch (error) {
-    // Brackets without end: then as it is, for the fingerprint to refuse.
-    if (error instanceof RangeError) return { body, query }
-    throw error
-  }
+function copy(request: FastifyRequest): SentRequest | Refused {
+  const { body, query } = request
+  if (isJson(request) && isTooDeep(body)) return new Refused(true)
+  return { body: copyPlain(body), query: copyPlain(query) }
 }
 
 /** What most requests have for a query. Not what a parser of the application's made of it: that may only look empty. */
@@ -130,7 +137,7 @@ function isOfClient(error: unknown): boolean {
 }
 
 /** As it was sent: before `rewriteUrl`, without query, and without the host that a proxy may put before it. */
-function pathOf(url: string): string {
+export function pathOf(url: string): string {
   const [path = ''] = url.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)
   return path === '' ? '/' : path
 }

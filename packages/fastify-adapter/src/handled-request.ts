@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { type JsonValue, PawlError, type Pipeline, type Stage } from '@pawl/core'
-import { chosenFingerprint, executeUnlisted, hashName } from '@pawl/core/internal'
+import { chosenFingerprint, executeUnlisted, hashName, OriginFingerprint } from '@pawl/core/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Answer, type Answerable, answerTo, problemOf } from './answer.js'
 import { askLater, type Later } from './ask-later.js'
 import { type AtomicPipeline, AtomicRun, errorOfHandler } from './atomic.js'
 import { restoreHead } from './capture-reply.js'
 import { checkScope } from './check-scope.js'
-import { SentFingerprint } from './fingerprint-request.js'
+import { pathOf, SentFingerprint } from './fingerprint-request.js'
 import {
   type LoggedRequest,
   logNotAccepted,
@@ -23,6 +23,7 @@ import { readKey } from './read-key.js'
 import { readPrefer } from './read-prefer.js'
 import { type AnsweredKey, sendAnswer } from './send-answer.js'
 import { settleOutcome, type Wait } from './settle-outcome.js'
+import { statusBelow } from './status-address.js'
 import { keyOfRoute } from './stored-key.js'
 import type { WaitingRoom } from './waiting-room.js'
 
@@ -85,6 +86,12 @@ export class HandledRequest implements PawlRequest {
     throw new PawlError('PAWL_NOT_ATOMIC', `${this.#name} ${told}.`)
   }
 
+  /** Before validation, which may be a matter of the stack: answers what is nested too deeply. Null: go on. */
+  refuseTooDeep(): Promise<void> | null {
+    const { tooDeep } = this.#fingerprint
+    return tooDeep === null ? null : this.#refuse(tooDeep)
+  }
+
   /** When the handler is about to be called: takes the key, or answers why not. Null: the handler is to go on. */
   takeKey(): Promise<void> | null {
     const { header } = this.#route.plugin
@@ -134,7 +141,9 @@ export class HandledRequest implements PawlRequest {
     this.#later = later
     return this.#process(nameOf(pipeline), choose, ({ scope, key, fingerprint }) => {
       // Without one, the engine asks the pipeline again, and knows whether the input or the function is to blame.
-      const request = isReadable ? { scope, key, fingerprint, input } : { scope, key, input }
+      const request = isReadable
+        ? { scope, key, fingerprint: new OriginFingerprint(this.#route.origin, fingerprint) as never, input }
+        : { scope, key, input }
       return later === null
         ? () => engine.execute(pipeline, request)
         : askLater(() => engine.enqueue(pipeline, request), later)
@@ -241,7 +250,8 @@ export class HandledRequest implements PawlRequest {
     const preferences = readPrefer(this.#request.headers['prefer'])
     if (respondAsync === 'preferred' && !preferences.respondAsync) return null
     const waitMs = Math.min(preferences.waitMs, plugin.respondAsync.maxWaitMs)
-    return { settings: plugin.respondAsync, isPreferred: preferences.respondAsync, waitMs }
+    const statusUrl = statusBelow(pathOf(this.#request.originalUrl), this.#route.statusSuffix)
+    return { statusUrl, isPreferred: preferences.respondAsync, waitMs }
   }
 
   #waitFor(keyHash: string): Wait {

@@ -1,6 +1,6 @@
 export { fastifyPawl as default, fastifyPawl } from './plugin.js'
 export type { AuditedRoute } from './audit.js'
-export type { Register, RegisteredDatabase } from './augmentation.js'
+export type { RegisteredDatabase } from './augmentation.js'
 export type { ChooseFingerprint, SentRequest } from './fingerprint-request.js'
 export type { PawlRequest } from './handled-request.js'
 export type {
@@ -14,4 +14,4 @@ export type {
 export { problems } from './problems.js'
 export type { ProblemCode, ProblemKind } from './problems.js'
 export type { ProfileName } from './profile.js'
-export type { RespondAsync, RespondAsyncOptions } from './respond-async.js'
+export type { AskedStatus, AuthorizeStatus, RespondAsync, RespondAsyncOptions } from './respond-async.js'

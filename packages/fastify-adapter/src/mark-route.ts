@@ -2,6 +2,7 @@ import { prepareUnlisted } from '@pawl/core/internal'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { type AtomicPipeline, atomicPipeline } from './atomic.js'
 import { handledRequest } from './augmentation.js'
+import { boundErrors } from './bound-errors.js'
 import { HandledRequest } from './handled-request.js'
 import { type PluginSettings, readRouteOption, type RouteMark, type RouteSettings } from './options.js'
 import type { WaitingRoom } from './waiting-room.js'
@@ -10,6 +11,7 @@ type Handler = RouteOptions['handler']
 
 /** Reads a route's `idempotency` option and puts the route under it; null where it has none. */
 export function markRoute(
+  app: FastifyInstance,
   route: RouteOptions,
   plugin: PluginSettings,
   waitingRoom: WaitingRoom,
@@ -17,15 +19,12 @@ export function markRoute(
   const { idempotency } = route as { readonly idempotency?: unknown }
   if (idempotency === undefined) return null
   const methods = methodsOf(route)
-  const mark = readRouteOption(
-    plugin,
-    `${methods.join(', ')} ${route.url}`,
-    constraintsOf(route),
-    idempotency,
-  )
+  const { url } = route
+  const mark = readRouteOption(plugin, { methods, url, constraints: constraintsOf(route) }, idempotency)
   if (mark.type === 'exempt') return mark
   const { atomic } = mark.settings
   addHooks(route, mark.settings, waitingRoom)
+  route.schemaErrorFormatter = boundErrors(app, route.schemaErrorFormatter)
   if (atomic === null) route.handler = watched(route.handler)
   else
     route.handler = inTransaction(route.handler, plugin, atomicPipeline(methods.join('-'), route.url, atomic))
@@ -49,12 +48,16 @@ export function methodsOf({ method }: RouteOptions): readonly string[] {
 /** Before validation, the body is as it was parsed. */
 function addHooks(route: RouteOptions, settings: RouteSettings, waitingRoom: WaitingRoom): void {
   const readRequest = (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
+    let refusing: Promise<void> | null
     try {
-      request[handledRequest] = new HandledRequest(request, reply, settings, waitingRoom)
+      const handling = new HandledRequest(request, reply, settings, waitingRoom)
+      request[handledRequest] = handling
+      refusing = handling.refuseTooDeep()
     } catch (error) {
       return done(error as Error)
     }
-    done()
+    if (refusing === null) done()
+    else refusing.catch(done)
   }
   route.preValidation = [readRequest, ...listOf(route.preValidation)]
   route.onError = [...listOf(route.onError), noteFailure]

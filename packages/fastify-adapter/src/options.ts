@@ -6,7 +6,6 @@ import {
   checkOptionalFunction,
   checkPipelineSettings,
   checkWholeNumber,
-  FORBIDDEN_HEADERS,
   invalidOption,
   type OptionOwner,
 } from '@pawl/core/internal'
@@ -21,6 +20,9 @@ import {
   type RespondAsync,
   type RespondAsyncOptions,
 } from './respond-async.js'
+import { statusSuffix } from './status-address.js'
+import { StoredHeaders } from './stored-headers.js'
+import { patternOf } from './stored-key.js'
 
 /** What a request meets whose key is being processed. */
 export type OnConflict =
@@ -113,8 +115,8 @@ export interface FastifyPawlOptions extends SharedOptions {
   /** Whose conventions answers follow. Default `ietf`: problem details as in RFC 9457. */
   readonly profile?: ProfileName
   /**
-   * Headers of a response that are stored and replayed, besides content-type, content-encoding,
-   * location, link and etag.
+   * Headers of a response that are stored and replayed although they are of the moment, such as `retry-after`. All others
+   * that an operation sets are, but for cookies and headers of the connection: docs/http.md has the list.
    */
   readonly storedHeaders?: readonly string[]
   /** Where `docs/http.md` can be read: the `type` of a problem is this address with the problem's code as fragment. */
@@ -143,7 +145,7 @@ export interface PluginSettings {
   readonly keyScope: KeyScope
   readonly waitMs: number
   readonly profile: Profile
-  readonly storedHeaders: ReadonlySet<string>
+  readonly storedHeaders: StoredHeaders
   readonly problemBaseUrl: string
   readonly enforce: 'off' | 'warn' | 'error'
   readonly strict: boolean
@@ -162,6 +164,12 @@ export interface RouteSettings {
   readonly fingerprint: ChooseFingerprint<never, never> | null
   /** What tells the route from others of the same path; null where nothing does. */
   readonly constraints: string | null
+  /** Its methods and pattern, for people. */
+  readonly name: string
+  /** The same with what else tells it from other routes: part of every fingerprint. */
+  readonly origin: string
+  /** What is put between the address of a request and its id, to ask for its status. */
+  readonly statusSuffix: string
   /** Null: the handler runs a pipeline. */
   readonly atomic: PipelineSettings | null
   readonly respondAsync: RespondAsync
@@ -173,15 +181,13 @@ export type RouteMark =
   | { readonly type: 'exempt'; readonly reason: string | null }
 
 const DEFAULT_HEADER = 'idempotency-key'
-/** Part of the response itself; `content-encoding` for handlers that encode by themselves. */
-const DEFAULT_STORED_HEADERS = ['content-encoding', 'content-type', 'etag', 'link', 'location']
 const DEFAULT_PROBLEM_BASE_URL = 'https://pawl.dev/docs/http'
 
 const TOKEN = /^[a-z0-9!#$%&'*+.^_`|~-]+$/
 const PLUGIN: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'register(fastifyPawl)' }
 
 /** Checks the plugin's options once and fills in defaults. */
-export function readPluginOptions(options: FastifyPawlOptions, prefix: string): PluginSettings {
+export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
   // Fastify gives every plugin the options of `register` itself, too.
   const {
     prefix: _prefix,
@@ -211,29 +217,31 @@ export function readPluginOptions(options: FastifyPawlOptions, prefix: string): 
   checkOneOf(PLUGIN, 'enforce', options.enforce, ['off', 'warn', 'error'])
   checkBoolean(PLUGIN, 'strict', strict)
   checkWholeNumber(PLUGIN, 'closeTimeoutMs', closeTimeoutMs, 0, MAX_TIMER_MS)
+  const header = readHeaderName('header', options.header ?? DEFAULT_HEADER)
   return {
     engine,
     scope,
-    header: readHeaderName('header', options.header ?? DEFAULT_HEADER),
+    header,
     ...readShared(PLUGIN, options, { keyScope: 'account', waitMs: 0 }),
     profile: profiles[options.profile ?? 'ietf'],
-    storedHeaders: readStoredHeaders(options.storedHeaders ?? []),
+    storedHeaders: readStoredHeaders(header, options.storedHeaders ?? []),
     problemBaseUrl: readUrl(options.problemBaseUrl ?? DEFAULT_PROBLEM_BASE_URL),
     enforce: options.enforce ?? 'warn',
     strict: strict ?? process.env['NODE_ENV'] !== 'production',
     close: closeTimeoutMs === undefined ? {} : { timeoutMs: closeTimeoutMs },
-    respondAsync: readAsyncOptions(PLUGIN, options.respondAsync ?? false, prefix),
+    respondAsync: readAsyncOptions(PLUGIN, options.respondAsync ?? false),
   }
 }
 
 /** Checks a route's `idempotency` option and fills in the plugin's defaults. */
 export function readRouteOption(
   plugin: PluginSettings,
-  route: string,
-  constraints: string | null,
+  route: { readonly methods: readonly string[]; readonly url: string; readonly constraints: string | null },
   option: unknown,
 ): RouteMark {
-  const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: `idempotency of ${route}` }
+  const { constraints, url } = route
+  const name = `${route.methods.join(', ')} ${url}`
+  const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: `idempotency of ${name}` }
   if (option === false) return { type: 'exempt', reason: null }
   if (option !== true && (typeof option !== 'object' || option === null))
     throw invalidOption(owner, 'the option', option, 'true, false or an object')
@@ -270,6 +278,9 @@ export function readRouteOption(
     settings: {
       plugin,
       constraints,
+      name,
+      statusSuffix: statusSuffix(plugin.respondAsync?.statusPath ?? '', route.methods),
+      origin: patternOf(route.methods.join(', '), url, constraints),
       required: options.required ?? null,
       ...readShared(owner, options, plugin),
       fingerprint: (options.fingerprint as ChooseFingerprint<never, never> | undefined) ?? null,
@@ -277,6 +288,7 @@ export function readRouteOption(
       respondAsync: readRespondAsync(owner, options.respondAsync, {
         isOffered: plugin.respondAsync !== null,
         isAtomic: atomic !== null,
+        url,
       }),
     },
   }
@@ -314,13 +326,14 @@ function readWait(owner: OptionOwner, onConflict: OnConflict): number {
   return onConflict.waitMs
 }
 
-function readStoredHeaders(names: readonly string[]): ReadonlySet<string> {
+function readStoredHeaders(header: string, names: readonly string[]): StoredHeaders {
   if (!Array.isArray(names)) throw invalidOption(PLUGIN, 'storedHeaders', names, 'a list of header names')
   const added = names.map((name) => readHeaderName('storedHeaders', name))
-  const refused = added.find((name) => FORBIDDEN_HEADERS.has(name))
+  const stored = new StoredHeaders(header, added)
+  const refused = added.find((name) => !stored.canHave(name))
   if (refused !== undefined)
     throw invalidOption(PLUGIN, 'storedHeaders', refused, 'headers that may be replayed, and that is not one')
-  return new Set([...DEFAULT_STORED_HEADERS, ...added])
+  return stored
 }
 
 function readHeaderName(option: string, name: unknown): string {

@@ -30,23 +30,29 @@ interface Registration {
 const audited = new WeakSet<FastifyInstance['server']>()
 
 const plugin: FastifyPluginAsync<FastifyPawlOptions> = async (app, options) => {
-  const settings = readPluginOptions(options, app.prefix)
+  const settings = readPluginOptions(options)
   const own: Registration = { settings, audited: audited.has(app.server) ? [] : routesBefore(app) }
   audited.add(app.server)
   const marked: { readonly route: RouteOptions; readonly settings: RouteSettings }[] = []
-  const status = settings.respondAsync === null ? null : statusResource(settings, settings.respondAsync)
+  const statusHandlers = new Set<RouteOptions['handler']>()
   const statusRoutes: RouteOptions[] = []
   const waitingRoom = new WaitingRoom()
   register(app, own)
 
   app.addHook('onRoute', function (this: Registered, route) {
     if (this[registration] !== own) return
-    const mark = markRoute(route, settings, waitingRoom)
+    if (statusHandlers.has(route.handler)) return void statusRoutes.push(route)
+    // With the hooks that it was declared with, and not ours.
+    const declared = { ...route }
+    const mark = markRoute(this, route, settings, waitingRoom)
     own.audited.push(...auditRoute(methodsOf(route), route.url, mark))
-    if (mark?.type === 'marked') marked.push({ route, settings: mark.settings })
-    if (route.handler === status?.handler) statusRoutes.push(route)
+    if (mark?.type !== 'marked') return
+    marked.push({ route, settings: mark.settings })
+    if (settings.respondAsync === null || mark.settings.respondAsync === 'never') return
+    const status = statusResource(declared, mark.settings, settings.respondAsync)
+    statusHandlers.add(status.handler)
+    this.route(status)
   })
-  if (status !== null) app.route(status)
 
   app.addHook('onReady', async () => {
     for (const { route, settings: routeSettings } of marked) documentRoute(route, routeSettings)

@@ -2,6 +2,7 @@ import {
   checkFunction,
   checkKnownOptions,
   checkOneOf,
+  checkOptionalFunction,
   checkWholeNumber,
   invalidOption,
   type OptionOwner,
@@ -20,12 +21,38 @@ export type RespondAsync =
 
 /** How requests are answered before they have run. A completer has to run somewhere, or they never do. */
 export interface RespondAsyncOptions {
-  /** Where to ask what became of a request: `GET <statusPath>/<id>`. Default `/idempotent-requests`. */
+  /**
+   * Where to ask what became of a request, below the address it was sent to: `GET /rides<statusPath>/<id>`. Default
+   * `/idempotent-requests`.
+   */
   readonly statusPath?: string
   /** How long a client can have its answer held with `Prefer: wait=…`; 0 ignores that. Default 10 s. */
   readonly maxWaitMs?: number
-  /** Hooks of the status resource, such as an authentication that your routes name one by one. */
+  /** Further hooks of the status resources. Those of the route that a request was sent to run as they do for that. */
   readonly onRequest?: StatusHook | readonly StatusHook[]
+  /**
+   * Whether who asks may be told, besides what the hooks of the route say. Nothing but `true` lets the answer through. It is
+   * needed where a hook of the route looks at the body, which a request for the status has not.
+   *
+   * @example
+   * authorize: async (request, { pipeline }) => request.user.mayRun.includes(pipeline)
+   */
+  readonly authorize?: AuthorizeStatus
+}
+
+/** Whether who asks what became of a request may be told. */
+export type AuthorizeStatus = (request: FastifyRequest, asked: AskedStatus) => boolean | Promise<boolean>
+
+/** The request whose status is asked for. It is of the scope of who asks. */
+export interface AskedStatus {
+  /** As `pawl show --id` takes it. */
+  readonly keyId: string
+  /** Who owns it, as the plugin's `scope` says of who asks. */
+  readonly scope: string
+  /** The name of the pipeline that runs it. */
+  readonly pipeline: string
+  /** The method and pattern that it was sent to, such as `POST /rides`. */
+  readonly route: string
 }
 
 /** As Fastify takes it: asynchronous, or with a callback. */
@@ -37,12 +64,11 @@ type StatusHook = (
 
 /** How requests are answered before they have run. */
 export interface AsyncSettings {
-  /** Without the prefix of the instance that the plugin is registered on. */
+  /** What is put between the address of a request and its id. */
   readonly statusPath: string
-  /** With it: what clients are told. */
-  readonly statusUrl: string
   readonly maxWaitMs: number
-  readonly onRequest: onRequestHookHandler[] | null
+  readonly onRequest: readonly onRequestHookHandler[]
+  readonly authorize: AuthorizeStatus | null
 }
 
 const DEFAULT_STATUS_PATH = '/idempotent-requests'
@@ -50,45 +76,43 @@ const DEFAULT_STATUS_PATH = '/idempotent-requests'
 /** Neither parameters nor wildcards: a client is told the address as it is. It would resolve `.` and `..` itself. */
 const STATUS_PATH = /^(?:\/(?!\.\.?(?:\/|$))[A-Za-z0-9._~-]+)+$/
 
-/** The plugin's option. `prefix` is that of the instance it is registered on. */
+/** The plugin's option. */
 export function readAsyncOptions(
   plugin: OptionOwner,
   option: boolean | RespondAsyncOptions,
-  prefix: string,
 ): AsyncSettings | null {
   if (option === false) return null
   if (option !== true && (typeof option !== 'object' || option === null))
     throw invalidOption(plugin, 'respondAsync', option, 'true, false or an object')
   const given: RespondAsyncOptions = option === true ? {} : option
   const owner: OptionOwner = { ...plugin, where: `${plugin.where}: respondAsync` }
-  checkKnownOptions(owner, given, ['statusPath', 'maxWaitMs', 'onRequest'])
+  checkKnownOptions(owner, given, ['statusPath', 'maxWaitMs', 'onRequest', 'authorize'])
   const { statusPath = DEFAULT_STATUS_PATH, maxWaitMs = DEFAULT_MAX_PREFERRED_WAIT_MS } = given
   if (typeof statusPath !== 'string' || !STATUS_PATH.test(statusPath))
     throw invalidOption(owner, 'statusPath', statusPath, "a path such as '/operations', without parameters")
-  if (/[:*]/.test(prefix)) {
-    const takes = 'no part of an instance whose prefix has parameters. Register the plugin further out'
-    throw invalidOption(owner, 'statusPath', `${prefix}${statusPath}`, takes)
-  }
   checkWholeNumber(owner, 'maxWaitMs', maxWaitMs, 0, MAX_WAIT_MS)
   const hooks = given.onRequest === undefined ? [] : [given.onRequest].flat()
   for (const hook of hooks) checkFunction(owner, 'onRequest', hook)
-  return {
-    statusPath,
-    statusUrl: `${prefix}${statusPath}`,
-    maxWaitMs,
-    onRequest: hooks.length === 0 ? null : hooks,
-  }
+  checkOptionalFunction(owner, 'authorize', given.authorize)
+  return { statusPath, maxWaitMs, onRequest: hooks, authorize: given.authorize ?? null }
 }
 
 /** Which requests of a route are answered before they have run. */
 export function readRespondAsync(
   owner: OptionOwner,
   respondAsync: RespondAsync | undefined,
-  route: { readonly isOffered: boolean; readonly isAtomic: boolean },
+  route: { readonly isOffered: boolean; readonly isAtomic: boolean; readonly url: string },
 ): RespondAsync {
   checkOneOf(owner, 'respondAsync', respondAsync, ['always', 'preferred', 'never'])
-  if (respondAsync === undefined) return route.isOffered && !route.isAtomic ? 'preferred' : 'never'
+  // Nothing can come after these in the pattern of a route, so there is no address for a status.
+  const isOpen = /[*?]$/.test(route.url)
+  if (respondAsync === undefined) return route.isOffered && !route.isAtomic && !isOpen ? 'preferred' : 'never'
   if (respondAsync === 'never') return respondAsync
+  if (isOpen) {
+    const takes =
+      "only 'never' on a route that ends with a wildcard or an optional parameter: its status has no address"
+    throw invalidOption(owner, 'respondAsync', respondAsync, takes)
+  }
   if (route.isAtomic) {
     const takes = "only 'never' on an atomic route: its handler needs the request. Run a pipeline for this"
     throw invalidOption(owner, 'respondAsync', respondAsync, takes)

@@ -76,8 +76,10 @@ function setResponse(
   const { replayedHeader, shouldRetryHeader } = plugin.profile
   reply.code(status)
   for (const [name, value] of Object.entries(headers)) {
-    if (answer.expiresAt === null || plugin.storedHeaders.has(name)) reply.header(name, value)
-    else reply.log.warn({ header: name }, 'a header of the response is not among storedHeaders: left out')
+    // Hooks, such as those for CORS, may have named others.
+    if (name === 'vary') addVary(reply, value)
+    else if (answer.expiresAt === null || plugin.storedHeaders.has(name)) reply.header(name, value)
+    else reply.log.warn({ header: name }, 'a header of the response is not to be replayed: left out')
   }
   if (answer.replayed) reply.header(replayedHeader, 'true')
   if (answer.expiresAt !== null && canAskAgain)
@@ -108,11 +110,19 @@ function setProblem(reply: FastifyReply, plugin: PluginSettings, problem: Proble
   return Buffer.from(JSON.stringify(profile.bodyOf(problem, `${problemBaseUrl}#${problem.code}`)))
 }
 
-/** Hooks, such as those for CORS, may have named others. */
-function addVary(reply: FastifyReply, name: string): void {
-  const given = [reply.getHeader('vary') ?? []].flat().join(', ')
-  const isNamed = given.split(',').some((one) => ['*', name.toLowerCase()].includes(one.trim().toLowerCase()))
-  if (!isNamed) reply.header('vary', given === '' ? name : `${given}, ${name}`)
+/** Adds to what the answer depends on already. */
+function addVary(reply: FastifyReply, names: string): void {
+  const given = listed([reply.getHeader('vary') ?? []].flat().join(','))
+  const known = new Set(given.map((name) => name.toLowerCase()))
+  const added = known.has('*') ? [] : listed(names).filter((name) => !known.has(name.toLowerCase()))
+  if (added.length > 0) reply.header('vary', [...given, ...added].join(', '))
+}
+
+function listed(names: string): string[] {
+  return names
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
 }
 
 /** Whole seconds are all the header can say; rounded up, or the client comes back too early. */

@@ -1,85 +1,148 @@
 import { PawlError } from '@pawl/core'
-import { hashName, inspectById } from '@pawl/core/internal'
-import type { FastifyRequest, RouteOptions } from 'fastify'
+import { hashName, inspectOwn } from '@pawl/core/internal'
+import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { type Answer, type Answerable, answerTo, problemOf } from './answer.js'
-import { locationOf } from './ask-later.js'
 import { checkScope } from './check-scope.js'
+import { pathOf } from './fingerprint-request.js'
 import { type LoggedStatus, logNotAccepted, logOutcome, logThrownByEngine } from './log-outcome.js'
 import { nameOfRoute } from './name-of-route.js'
-import type { PluginSettings } from './options.js'
-import type { AsyncSettings } from './respond-async.js'
+import type { RouteSettings } from './options.js'
+import type { AskedStatus, AsyncSettings } from './respond-async.js'
 import { sendAnswer } from './send-answer.js'
+import { statusBelow } from './status-address.js'
 
 /** What became of a request, for whoever has its id. One of somebody else is as unknown as one that never was. */
 type KeyStatus =
   | { readonly type: 'unknown' }
-  | { readonly type: 'known'; readonly logged: LoggedStatus; readonly outcome: Answerable }
+  | { readonly type: 'unavailable'; readonly error: unknown }
+  | {
+      readonly type: 'known'
+      readonly logged: LoggedStatus
+      readonly asked: AskedStatus
+      readonly outcome: Answerable
+    }
 
 const ASKED_BY_ID = { key: null, canAskAgain: true, dependsOnPrefer: false, changes: true }
 
-/** `GET` and `HEAD` of one request's status. It only reads: no lock, no lease, and nothing is run. */
-export function statusResource(plugin: PluginSettings, settings: AsyncSettings): RouteOptions {
+/**
+ * `GET` and `HEAD` of the status of requests to one route. It is declared where that is, below its address and with its
+ * hooks, so that whoever may not send a request is not told of one either. It only reads: no lock, no lease, and nothing
+ * is run.
+ */
+export function statusResource(
+  owner: RouteOptions & { readonly routePath?: string },
+  route: RouteSettings,
+  settings: AsyncSettings,
+): RouteOptions {
+  const {
+    // What belongs to the one route, and not to its hooks.
+    idempotency: _idempotency,
+    routePath = owner.url,
+    schema,
+    bodyLimit: _bodyLimit,
+    ...shared
+  } = owner as typeof owner & { idempotency?: unknown }
+  const { params } = schema ?? {}
   return {
+    ...shared,
     method: 'GET',
-    url: `${settings.statusPath}/:keyId`,
+    url: `${statusBelow(routePath, route.statusSuffix)}/:keyId`,
+    // Hooks may count on what validation makes of parameters.
+    schema: params === undefined ? {} : { params },
+    attachValidation: false,
     exposeHeadRoute: true,
-    ...(settings.onRequest === null ? {} : { onRequest: settings.onRequest }),
+    onRequest: [...[owner.onRequest ?? []].flat(), ...settings.onRequest, watchBody],
     handler: async (request, reply) => {
       // What it throws, such as 403, is the application's to answer.
-      const scope: unknown = await plugin.scope(request)
-      const answer = await answerFor(request, plugin, settings, scope)
-      await sendAnswer(reply, plugin, answer, ASKED_BY_ID)
+      const scope: unknown = await route.plugin.scope(request)
+      const answer = await answerFor(request, route, settings, scope)
+      await sendAnswer(reply, route.plugin, answer, ASKED_BY_ID)
     },
   }
 }
 
+/** Requests whose hooks looked for a body. There is none, so what they decided by it is worth nothing. */
+const lookedForBody = new WeakSet<FastifyRequest>()
+
+function watchBody(request: FastifyRequest, _reply: FastifyReply, done: () => void): void {
+  Object.defineProperty(request, 'body', {
+    configurable: true,
+    // Whoever logs a request, or copies it, does not decide by it.
+    enumerable: false,
+    get() {
+      lookedForBody.add(request)
+      return undefined
+    },
+    set(value: unknown) {
+      Object.defineProperty(request, 'body', { value, writable: true })
+    },
+  })
+  done()
+}
+
 async function answerFor(
   request: FastifyRequest,
-  plugin: PluginSettings,
+  route: RouteSettings,
   settings: AsyncSettings,
   scope: unknown,
 ): Promise<Answer> {
   const name = nameOfRoute(request)
-  const { keyId } = request.params as { readonly keyId: string }
+  const notFound = (): Answer => {
+    logNotAccepted(request.log, name, 'request_not_found')
+    return { type: 'problem', problem: { code: 'request_not_found' } }
+  }
+  let status: KeyStatus
   try {
-    const status = await readStatus(plugin, settings, checkScope(scope, name), keyId)
-    if (status.type === 'unknown') {
-      logNotAccepted(request.log, name, 'request_not_found')
-      return { type: 'problem', problem: { code: 'request_not_found' } }
-    }
-    const { outcome, logged } = status
-    logOutcome(request.log, logged, outcome)
-    return answerTo(outcome)
+    if (settings.authorize === null && lookedForBody.has(request)) throw needsAuthorize(route)
+    status = await readStatus(request, route, checkScope(scope, name))
   } catch (error) {
     const problem = problemOf(error)
     logThrownByEngine(request.log, name, problem.code, error)
     return { type: 'problem', problem }
   }
+  if (status.type === 'unknown') return notFound()
+  if (status.type === 'unavailable') {
+    logOutcome(request.log, { asked: 'status' }, status)
+    return answerTo(status)
+  }
+  const { outcome, logged, asked } = status
+  // What it throws is the application's to answer, as with `scope`.
+  if (settings.authorize !== null && (await settings.authorize(request, asked)) !== true) return notFound()
+  logOutcome(request.log, logged, outcome)
+  return answerTo(outcome)
 }
 
 async function readStatus(
-  { engine }: PluginSettings,
-  settings: AsyncSettings,
+  request: FastifyRequest,
+  { plugin: { engine }, origin, name: route }: RouteSettings,
   scope: string,
-  id: string,
 ): Promise<KeyStatus> {
-  let view: Awaited<ReturnType<typeof inspectById>>
+  const path = pathOf(request.originalUrl)
+  // Not of `params`, which a schema of the route may have changed.
+  const slash = path.lastIndexOf('/')
+  let view: Awaited<ReturnType<typeof inspectOwn>>
   try {
-    view = await inspectById(engine, id)
+    view = await inspectOwn(engine, { keyId: path.slice(slash + 1), scope, origin })
   } catch (error) {
     if (error instanceof PawlError && error.code === 'PAWL_INVALID_REQUEST') return { type: 'unknown' }
-    return { type: 'known', logged: { asked: 'status' }, outcome: { type: 'unavailable', error } }
+    return { type: 'unavailable', error }
   }
-  if (view === null || view.scope !== scope) return { type: 'unknown' }
+  if (view === null) return { type: 'unknown' }
   const { keyId, key, pipeline, response, stuckReason, recoveryPoint, lastError, expiresAt } = view
   const logged: LoggedStatus = { asked: 'status', keyHash: hashName(scope, key), pipeline }
+  const known = { type: 'known', logged, asked: { keyId, scope, pipeline, route } } as const
   if (response !== null && expiresAt !== null)
-    return { type: 'known', logged, outcome: { type: 'replayed', keyId, response, expiresAt } }
-  if (stuckReason !== null) {
-    const outcome = { type: 'stuck', keyId, reason: stuckReason, recoveryPoint, lastError } as const
-    return { type: 'known', logged, outcome }
-  }
-  const location = locationOf(settings, keyId)
-  const outcome = { type: 'enqueued', keyId, fresh: false, location, isPreferred: false } as const
-  return { type: 'known', logged, outcome }
+    return { ...known, outcome: { type: 'replayed', keyId, response, expiresAt } }
+  if (stuckReason !== null)
+    return { ...known, outcome: { type: 'stuck', keyId, reason: stuckReason, recoveryPoint, lastError } }
+  const location = `${statusBelow(path.slice(0, slash), '')}/${keyId}`
+  return { ...known, outcome: { type: 'enqueued', keyId, fresh: false, location, isPreferred: false } }
+}
+
+function needsAuthorize({ name }: RouteSettings): PawlError {
+  return new PawlError(
+    'PAWL_STATUS_NOT_AUTHORIZED',
+    `A hook of ${name} looked at the body of a request for a status, which has none: what it decides by the body cannot be ` +
+      'decided again. Give register(fastifyPawl) respondAsync: { authorize }, which says who may be told.',
+  )
 }

@@ -3,7 +3,7 @@ import fastifyPawl from '@pawl/fastify'
 import type { FastifyInstance } from 'fastify'
 import { type Database, engine, right } from './database.js'
 
-declare module '@pawl/fastify' {
+declare module '@pawl/core' {
   interface Register {
     database: Database
   }

@@ -18,6 +18,8 @@ export interface Caps {
   readonly stateBytes: number
   /** The response's body. Default 2 MiB. */
   readonly responseBytes: number
+  /** The response's headers, names and values together. Default 8 KiB: what proxies take. */
+  readonly headerBytes: number
 }
 
 /** What the parts of one engine share. */

@@ -7,11 +7,33 @@ import { sha256 } from '../sha256.js'
 /** Raised when the way a fingerprint is computed changes; rows remember theirs. */
 export const FINGERPRINT_VERSION = 1
 
+/** So many bytes of a fingerprint name where its request came in, where that is told. */
+const ORIGIN_BYTES = 8
+
+/** A fingerprint that also tells where the request came in, so that its key can be asked for from there alone. */
+export class OriginFingerprint {
+  readonly origin: string
+  readonly request: JsonValue
+
+  constructor(origin: string, request: JsonValue) {
+    this.origin = origin
+    this.request = request
+  }
+}
+
+/** What fingerprints of requests that came in there begin with. */
+export function originOf(origin: string): Buffer {
+  return Buffer.from(sha256(`origin:${origin}`, 'hex'), 'hex').subarray(0, ORIGIN_BYTES)
+}
+
 /**
  * Names a request: equal exactly for equal canonical JSON (RFC 8785), so key order, white space and the spelling of
  * numbers do not matter. Bytes are taken as they are, and never equal a JSON value.
  */
-export function fingerprintOf(request: JsonValue | Uint8Array): Buffer {
+export function fingerprintOf(request: JsonValue | Uint8Array | OriginFingerprint): Buffer {
+  if (request instanceof OriginFingerprint) {
+    return Buffer.concat([originOf(request.origin), fingerprintOf(request.request).subarray(ORIGIN_BYTES)])
+  }
   if (request instanceof Uint8Array) return createHash('sha256').update('bytes:').update(request).digest()
   // A Map, a FormData or a promise would all be `{}`, and so one request.
   checkJson(request, 'the value to take the fingerprint of')

@@ -10,6 +10,7 @@ import { PawlError } from '../errors.js'
 import { checkRequest } from '../key/check-request.js'
 import {
   DEFAULT_MAX_RESPONSE_BYTES,
+  DEFAULT_MAX_RESPONSE_HEADER_BYTES,
   DEFAULT_RETENTION_MS,
   MAX_ACTOR_LENGTH,
   MAX_INT32,
@@ -18,7 +19,7 @@ import {
   MAX_NAME_LENGTH,
   MAX_REASON_LENGTH,
 } from '../limits.js'
-import { isTransientStatus, respond, type StoredResponse } from '../pipeline/directive.js'
+import { headerBytes, isTransientStatus, respond, type StoredResponse } from '../pipeline/directive.js'
 import { encodeJson } from '../pipeline/json-value.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { Because, CallVerdict, DeadJobs, KeyFilter, KeyReference, OperatorResponse } from './operator.js'
@@ -161,15 +162,13 @@ export function checkResponse(where: string, given: OperatorResponse): CheckedRe
     )
   }
   checkSize(of, 'body', response.body.length)
+  checkSize(of, 'headers', headerBytes(response), DEFAULT_MAX_RESPONSE_HEADER_BYTES)
   return { response, retentionMs: given.retentionMs ?? DEFAULT_RETENTION_MS }
 }
 
-function checkSize(of: OptionOwner, option: string, bytes: number): void {
-  if (bytes <= DEFAULT_MAX_RESPONSE_BYTES) return
-  throw new PawlError(
-    'PAWL_TOO_LARGE',
-    `${of.where}: ${option} is ${bytes} bytes of JSON; the cap is ${DEFAULT_MAX_RESPONSE_BYTES}.`,
-  )
+function checkSize(of: OptionOwner, option: string, bytes: number, cap = DEFAULT_MAX_RESPONSE_BYTES): void {
+  if (bytes <= cap) return
+  throw new PawlError('PAWL_TOO_LARGE', `${of.where}: ${option} is ${bytes} bytes; the cap is ${cap}.`)
 }
 
 export function checkWindow(where: string, { from, to }: { readonly from: Date; readonly to: Date }): void {

@@ -25,12 +25,14 @@ export function checkPipelineOptions(options: Record<string, unknown>): void {
     'version',
     'input',
     'fingerprint',
+    'authorize',
     'upgradesFrom',
     ...PIPELINE_SETTING_NAMES,
   ])
   checkName(owner, 'name', options['name'])
   checkWholeNumber(owner, 'version', options['version'] ?? null, 1, MAX_INT32)
   checkOptionalFunction(owner, 'fingerprint', options['fingerprint'])
+  checkOptionalFunction(owner, 'authorize', options['authorize'])
   checkSchema(owner, options['input'] as Partial<StandardSchemaV1>)
   checkUpgrades(owner, options['upgradesFrom'], options['version'] as number)
   checkSettings(owner, options)

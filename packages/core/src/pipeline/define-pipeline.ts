@@ -124,6 +124,10 @@ type JsonInput<Input> = [Input] extends [Jsonable<Input>]
   ? unknown
   : NotJson<"the input's type is not JSON: it is stored, so it cannot hold Dates, bigints or class instances">
 
+type Authorize<DB, Input> = (
+  context: Omit<TransactionContext<DB, Input, object>, 'state'>,
+) => MaybePromise<Respond | RetryLater | void>
+
 /**
  * Declares a pipeline: with a Standard Schema as `input`, or with the input's type as type argument. One signature for
  * both, because the compiler explains only the last of several.
@@ -139,22 +143,38 @@ export type DefinePipeline<DB> = <Input = JsonValue, Schema extends MaybeSchema 
      * has to be JSON that the schema accepts again. The fingerprint is taken from the input as given.
      */
     readonly input?: Schema & JsonOutput<Schema>
+    /**
+     * Asked before the first phase of a request that was accepted a while ago: one that `enqueue` left for the completer,
+     * or whose process died before it had begun. Whoever sent it may have lost the right since. It returns `respond(403)` to
+     * end the request with that, or nothing to let it run; if it throws, nothing runs. What has begun is not asked about: it
+     * has to be finished.
+     *
+     * @example
+     * authorize: async ({ tx, scope }) => {
+     *   const user = await tx.selectFrom('users').select('active').where('id', '=', scope).executeTakeFirst()
+     *   return user?.active ? undefined : respond(403, { code: 'not_allowed' })
+     * }
+     */
+    readonly authorize?: Authorize<DB, StoredBy<Schema, Input>>
   } & JsonInput<Input>,
 ) => PipelineBuilder<DB, GivenBy<Schema, Input>, StoredBy<Schema, Input>, object, never>
 
-export function definePipeline(
-  options: PipelineOptions<never> & { readonly input?: unknown },
-): UntypedBuilder {
+type UntypedOptions = PipelineOptions<never> & {
+  readonly input?: unknown
+  readonly authorize?: (context: never) => unknown
+}
+
+export function definePipeline(options: UntypedOptions): UntypedBuilder {
   checkPipelineOptions(options as unknown as Record<string, unknown>)
   return new UntypedBuilder(options, [])
 }
 
 /** The builder as it runs; `DefinePipeline` is how it is seen. Each step gives a new one, so prefixes can be shared. */
 class UntypedBuilder {
-  readonly #options: PipelineOptions<never> & { readonly input?: unknown }
+  readonly #options: UntypedOptions
   readonly #phases: readonly Phase[]
 
-  constructor(options: PipelineOptions<never> & { readonly input?: unknown }, phases: readonly Phase[]) {
+  constructor(options: UntypedOptions, phases: readonly Phase[]) {
     this.#options = options
     this.#phases = phases
   }
@@ -207,7 +227,7 @@ class UntypedBuilder {
   }
 
   finish(run: (context: never) => unknown, options: PhaseSettings = {}): Pipeline<never, never> {
-    const { name, version, input, fingerprint, upgradesFrom } = this.#options
+    const { name, version, input, fingerprint, authorize, upgradesFrom } = this.#options
     const owner = ownerOf(name, 'finished')
     checkFinish(owner, run, options)
     const definition: PipelineDefinition = {
@@ -215,6 +235,7 @@ class UntypedBuilder {
       version,
       schema: (input as StandardSchemaV1 | undefined) ?? null,
       fingerprint: fingerprint ?? null,
+      authorize: authorize ?? null,
       upgradesFrom: upgradesFrom ?? [],
       phases: this.#phases,
       finish: { kind: 'finish', name: 'finished', run, settings: pickPhaseSettings(options) },

@@ -8,8 +8,8 @@ export interface StoredResponse {
   readonly status: number
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
-  /** The body's bytes; empty where there is none. */
-  readonly body: Buffer
+  /** The body's bytes; empty where there is none. `new Response(body, …)` takes them. */
+  readonly body: Buffer<ArrayBuffer>
 }
 
 /** What `respond` gives: the answer that ends the request, if a phase returns it. */
@@ -151,6 +151,11 @@ export function retryLater(error?: unknown, options: RetryLaterOptions = {}): Re
 /** 5xx, and the 4xx that mean "not now": they never become final. */
 export function isTransientStatus(status: number): boolean {
   return status >= 500 || status === 408 || status === 425 || status === 429
+}
+
+/** As they go over the wire: each with a colon, a space and the end of its line. */
+export function headerBytes({ headers }: StoredResponse): number {
+  return Object.entries(headers).reduce((bytes, [name, value]) => bytes + name.length + value.length + 4, 0)
 }
 
 function checkStatus(status: number): void {

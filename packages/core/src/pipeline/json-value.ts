@@ -57,14 +57,21 @@ export function encodeJson(value: unknown, origin: JsonOrigin): string {
   checkJson(value, origin.what)
   const text = JSON.stringify(value)
   const bytes = Buffer.byteLength(text)
-  if (bytes > origin.maxBytes) {
-    throw new PawlError(
-      'PAWL_TOO_LARGE',
-      `${capitalise(origin.what)} is ${bytes} bytes of JSON; the cap is ${origin.maxBytes}. ` +
-        'Keep large data in a table of your own and its id here, or raise the cap in createEngine({ caps }).',
-    )
-  }
+  if (bytes > origin.maxBytes) throw tooLarge(origin, bytes)
   return text
+}
+
+/** `bytes`: how large it is, where that is known. */
+export function tooLarge({ what, maxBytes }: JsonOrigin, bytes?: number): PawlError {
+  const size =
+    bytes === undefined
+      ? `more than ${maxBytes} bytes of JSON, which is the cap`
+      : `${bytes} bytes of JSON; the cap is ${maxBytes}`
+  return new PawlError(
+    'PAWL_TOO_LARGE',
+    `${capitalise(what)} is ${size}. ` +
+      'Keep large data in a table of your own and its id here, or raise the cap in createEngine({ caps }).',
+  )
 }
 
 /** Refuses what JSON would not give back as it was. */

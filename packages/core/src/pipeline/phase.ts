@@ -176,8 +176,8 @@ export interface ForeignPhaseOptions<DB, Input, State, Called, Returned> extends
       readonly result: NoInfer<Awaited<Called>>
     },
   ) => Returned & PhaseReturn<Returned>
-  /** The provider's name for the effect, recorded in `effects` for reconciliation. */
-  readonly reference?: (result: NoInfer<Awaited<Called>>) => string
+  /** The provider's name for the effect, recorded in `effects` for reconciliation. Nothing where it has none. */
+  readonly reference?: (result: NoInfer<Awaited<Called>>) => string | null | undefined
   /**
    * Asked when `call` failed. May write and respond: rows and response commit together. Nothing returned means: treat
    * the error as usual. A final response to an error that does not say what happened is refused.

@@ -30,6 +30,8 @@ export interface PipelineDefinition {
   readonly version: number
   readonly schema: StandardSchemaV1 | null
   readonly fingerprint: ((input: never) => JsonValue) | null
+  /** Asked before a request begins that was accepted a while ago. */
+  readonly authorize: ((context: never) => unknown) | null
   readonly upgradesFrom: readonly UpgradeFrom[]
   readonly phases: readonly Phase[]
   readonly finish: FinishPhase

@@ -10,6 +10,7 @@ import { SessionPool } from '../driver/session-pool.js'
 import { PawlError } from '../errors.js'
 import { isUuid } from '../is-uuid.js'
 import { checkRequest } from '../key/check-request.js'
+import { originOf } from '../key/fingerprint.js'
 import { LookFirst } from '../key/look-first.js'
 import type { Environment } from '../key/environment.js'
 import { LeaseKeeper } from '../key/lease-keeper.js'
@@ -28,7 +29,7 @@ import { type PipelineSettings, resolveSettings } from '../pipeline/settings.js'
 import { SettingsBook } from '../pipeline/settings-book.js'
 import type { KeyRow } from '../storage/key-row.js'
 import { isNotMigrated, notMigrated } from '../storage/not-migrated.js'
-import { findKey, findKeyById } from '../storage/reserve-statements.js'
+import { findKey, findOwnKey } from '../storage/reserve-statements.js'
 import type { Store } from '../storage/statement.js'
 import { within } from '../within.js'
 import { checkEngineOptions, type EngineOptions } from './engine-options.js'
@@ -42,6 +43,14 @@ import { runPipeline } from './run-pipeline.js'
 import { failure } from './step-result.js'
 import { StrictMode } from './strict-mode.js'
 import { recheckInput } from './validate-input.js'
+
+/** A key by its id, and by what only its owner knows it by. */
+export interface OwnKey {
+  readonly keyId: string
+  readonly scope: string
+  /** Where its request came in, as its fingerprint says. */
+  readonly origin: string
+}
 
 /** Runs pipelines on one database. */
 export interface Engine<DB> {
@@ -250,10 +259,11 @@ export class RunningEngine<DB> implements Engine<DB> {
     return this.#look((store) => findKey(store, scope, key))
   }
 
-  /** As `inspect`, for who knows a key by its id. */
-  async inspectById(keyId: string): Promise<KeyView | null> {
-    checkKeyId('inspectById', keyId)
-    return this.#look((store) => findKeyById(store, keyId))
+  /** As `inspect`, for an owner who knows a key by its id. */
+  async inspectOwn(of: OwnKey): Promise<KeyView | null> {
+    const { keyId: id, scope, origin } = of
+    checkKeyId('inspectOwn', id)
+    return this.#look((store) => findOwnKey(store, { id, scope, fingerprintStart: originOf(origin) }))
   }
 
   async #look(find: (store: Store) => Promise<KeyRow | null>): Promise<KeyView | null> {

@@ -1,6 +1,12 @@
 import { PawlError } from '../errors.js'
 import type { Caps } from '../key/environment.js'
-import { isTransientStatus, Respond, RetryLater, type StoredResponse } from '../pipeline/directive.js'
+import {
+  headerBytes,
+  isTransientStatus,
+  Respond,
+  RetryLater,
+  type StoredResponse,
+} from '../pipeline/directive.js'
 import { encodeJson } from '../pipeline/json-value.js'
 import type { StateObject } from '../pipeline/phase.js'
 
@@ -10,11 +16,11 @@ export type Returned =
   | { readonly type: 'finish'; readonly response: StoredResponse }
   /** Roll back and give the key back: retryLater(), or a response that must not become final. */
   | { readonly type: 'roll_back'; readonly directive: Respond | RetryLater }
-  /** onError had nothing to say. */
+  /** onError or authorize had nothing to say. */
   | { readonly type: 'nothing' }
 
 /** Which function of a phase returned: each may return something else. */
-export type ReturnedBy = 'phase' | 'finish' | 'onError'
+export type ReturnedBy = 'phase' | 'finish' | 'onError' | 'authorize'
 
 export function interpretReturn(
   value: unknown,
@@ -28,7 +34,7 @@ export function interpretReturn(
     return { type: 'finish', response: value.response }
   }
   const nothing = value === undefined || value === null
-  if (nothing && by === 'onError') return { type: 'nothing' }
+  if (nothing && (by === 'onError' || by === 'authorize')) return { type: 'nothing' }
   if (nothing && by === 'phase') return { type: 'advance', stateJson: at.stateJson }
   if (by !== 'phase' || !isPlainObject(value)) throw invalidReturn(by, at)
 
@@ -53,12 +59,22 @@ function checkResponseSize(
   response: StoredResponse,
   at: { readonly pipeline: string; readonly phase: string; readonly caps: Caps },
 ): void {
-  if (response.body.length <= at.caps.responseBytes) return
-  throw new PawlError(
-    'PAWL_TOO_LARGE',
-    `The response of phase '${at.phase}' of pipeline '${at.pipeline}' is ${response.body.length} bytes; ` +
-      `the cap is ${at.caps.responseBytes}. Answer with a link to it, or raise the cap in createEngine({ caps }).`,
-  )
+  const of = `of phase '${at.phase}' of pipeline '${at.pipeline}'`
+  if (response.body.length > at.caps.responseBytes) {
+    throw new PawlError(
+      'PAWL_TOO_LARGE',
+      `The response ${of} is ${response.body.length} bytes; the cap is ${at.caps.responseBytes}. ` +
+        'Answer with a link to it, or raise the cap in createEngine({ caps }).',
+    )
+  }
+  const bytes = headerBytes(response)
+  if (bytes > at.caps.headerBytes) {
+    throw new PawlError(
+      'PAWL_TOO_LARGE',
+      `The headers of the response ${of} are ${bytes} bytes; the cap is ${at.caps.headerBytes}. ` +
+        'Put what is large into the body, or raise headerBytes in createEngine({ caps }).',
+    )
+  }
 }
 
 function invalidReturn(by: ReturnedBy, at: { readonly pipeline: string; readonly phase: string }): PawlError {
@@ -66,7 +82,13 @@ function invalidReturn(by: ReturnedBy, at: { readonly pipeline: string; readonly
     phase: 'an object that is merged into the state, respond(), retryLater(), or nothing',
     finish: 'respond() or retryLater()',
     onError: 'respond(), retryLater(), or nothing',
+    authorize: 'respond(), retryLater(), or nothing',
   }[by]
-  const who = by === 'onError' ? `onError of phase '${at.phase}'` : `Phase '${at.phase}'`
+  const who = {
+    phase: `Phase '${at.phase}'`,
+    finish: `Phase '${at.phase}'`,
+    onError: `onError of phase '${at.phase}'`,
+    authorize: 'authorize',
+  }[by]
   return new PawlError('PAWL_INVALID_RESULT', `${who} of pipeline '${at.pipeline}' has to return ${takes}.`)
 }

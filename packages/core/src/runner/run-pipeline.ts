@@ -2,7 +2,7 @@ import { announce } from '../announce/announce.js'
 import { PawlError } from '../errors.js'
 import { MAX_REDECISIONS } from '../limits.js'
 import type { Outcome } from '../pipeline/outcome.js'
-import type { FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js'
+import type { AnyPhase, FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js'
 import { skipPhase } from '../storage/advance-statements.js'
 import { renewLeases } from '../storage/hold-statements.js'
 import { disarmPromise } from '../disarm-promise.js'
@@ -77,6 +77,8 @@ async function runStep(run: Run, step: Step): Promise<StepResult> {
   const { phase } = step
   announce('pawl:phase_started', () => run.phaseMessage(phase.name))
   try {
+    const refused = await askWhetherItMay(run, phase)
+    if (refused !== null) return refused
     if (phase.kind !== 'finish' && isSkipped(run, phase)) return await skip(run, phase)
     switch (step.do) {
       case 'run_local':
@@ -89,6 +91,26 @@ async function runStep(run: Run, step: Step): Promise<StepResult> {
     }
   } catch (error) {
     return failureBy(phase.name, error, { intent: run.row.intent })
+  }
+}
+
+/** Before the first phase: whether a request that was accepted a while ago may still begin. Null: it may. */
+async function askWhetherItMay(run: Run, phase: AnyPhase): Promise<StepResult | null> {
+  const { authorize } = run.definition
+  if (!run.awaitsAuthorization || authorize === null) return null
+  const work = { phase, by: 'authorize', body: authorize, effect: null, beforeBegin: null } as const
+  const end = await runTransaction(run, work)
+  switch (end.type) {
+    case 'threw':
+      return failureBy(phase.name, end.error)
+    case 'rolled_back':
+      if (end.directive !== null) return failureAsked(phase.name, end.directive)
+      run.awaitsAuthorization = false
+      return null
+    case 'fenced_off':
+      return { type: 'fenced_off', phase: phase.name }
+    default:
+      return end
   }
 }
 

@@ -20,6 +20,8 @@ export class Run {
   renewedAt: string | null = null
   /** Jobs were written to `staged_jobs` since the relay was last told. */
   hasStaged = false
+  /** Whether it was accepted a while ago, has not begun, and nobody has asked yet whether it still may. */
+  awaitsAuthorization: boolean
   #session: Session | null
   readonly #inputs = new OwnCopies()
   readonly #states = new OwnCopies()
@@ -31,6 +33,9 @@ export class Run {
     this.definition = grant.definition
     this.row = grant.row
     this.leasedAt = grant.askedAt
+    const { recoveryPoint, intent } = grant.row
+    const hasBegun = recoveryPoint !== 'started' || intent !== null
+    this.awaitsAuthorization = grant.definition.authorize !== null && grant.how !== 'reserved' && !hasBegun
     this.#session = grant.session
     this.#readAt = performance.now()
   }

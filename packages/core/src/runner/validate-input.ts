@@ -1,6 +1,8 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { InvalidInputError, type InputIssue, PawlError } from '../errors.js'
-import { encodeJson } from '../pipeline/json-value.js'
+import { MAX_INPUT_ISSUES, MAX_ISSUE_PATH_LENGTH } from '../limits.js'
+import { isLargerThan } from '../pipeline/json-size.js'
+import { encodeJson, type JsonOrigin, tooLarge } from '../pipeline/json-value.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 
 /** The validated input as it will be stored, or what is wrong with it. */
@@ -8,12 +10,16 @@ export type ValidatedInput =
   | { readonly type: 'valid'; readonly json: string }
   | { readonly type: 'invalid'; readonly error: InvalidInputError }
 
-/** Runs the schema and encodes what it gives: that is what every phase sees, now and after a crash. */
+/**
+ * Runs the schema and encodes what it gives: that is what every phase sees, now and after a crash. What is too large is
+ * refused before: a schema may find something wrong with each of a million items.
+ */
 export async function validateInput(
   definition: PipelineDefinition,
   input: unknown,
   maxBytes: number,
 ): Promise<ValidatedInput> {
+  if (isLargerThan(input, maxBytes)) throw tooLarge(originOf(definition, maxBytes))
   const checked = await check(definition, input)
   if (checked.type === 'invalid') return checked
   const encoded = encodeInput(definition, checked.value, maxBytes)
@@ -32,11 +38,15 @@ export async function validateInput(
 
 /** An input that has passed the schema, or needs not to. */
 export function encodeInput(
-  { name }: PipelineDefinition,
+  definition: PipelineDefinition,
   input: unknown,
   maxBytes: number,
 ): Extract<ValidatedInput, { type: 'valid' }> {
-  return { type: 'valid', json: encodeJson(input, { what: `the input of pipeline '${name}'`, maxBytes }) }
+  return { type: 'valid', json: encodeJson(input, originOf(definition, maxBytes)) }
+}
+
+function originOf({ name }: PipelineDefinition, maxBytes: number): JsonOrigin {
+  return { what: `the input of pipeline '${name}'`, maxBytes }
 }
 
 /** Whether a stored input still satisfies the schema; if not, the error that says so. */
@@ -65,10 +75,14 @@ async function check(
   if (definition.schema === null) return { type: 'valid', value: input }
   const result = await definition.schema['~standard'].validate(input)
   if (result.issues === undefined) return { type: 'valid', value: result.value }
-  return { type: 'invalid', error: new InvalidInputError(definition.name, result.issues.map(readIssue)) }
+  const kept = result.issues.slice(0, MAX_INPUT_ISSUES).map(readIssue)
+  return { type: 'invalid', error: new InvalidInputError(definition.name, kept, result.issues.length) }
 }
 
 function readIssue(issue: StandardSchemaV1.Issue): InputIssue {
-  const path = (issue.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part)).join('.')
-  return { message: issue.message, path }
+  // A part has at least one character and a dot: more of them would be cut off.
+  const parts = (issue.path ?? []).slice(0, MAX_ISSUE_PATH_LENGTH)
+  const path = parts.map((part) => String(typeof part === 'object' ? part.key : part)).join('.')
+  // A schema in JavaScript may leave the message out.
+  return { message: String(issue.message), path }
 }

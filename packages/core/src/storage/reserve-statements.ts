@@ -153,6 +153,23 @@ export async function findKeyById(store: Store, id: string): Promise<KeyRow | nu
   return rows[0] === undefined ? null : readKeyRow(rows[0])
 }
 
+/** What belongs to somebody else is not found, rather than read and withheld: it costs what an unknown id costs. */
+const findOwnKeyStatement = defineStatement(
+  'find_own_key',
+  ({ keys }) => `SELECT ${KEY_COLUMNS_TO_REPLAY} FROM ${keys} AS k
+   WHERE k.id = $1::uuid AND k.scope = $2::text
+     AND pg_catalog.substr(k.fingerprint, 1, pg_catalog.octet_length($3::bytea)) = $3::bytea`,
+)
+
+/** `fingerprintStart`: what the fingerprints of requests that may be asked about begin with. */
+export async function findOwnKey(
+  store: Store,
+  of: { readonly id: string; readonly scope: string; readonly fingerprintStart: Buffer },
+): Promise<KeyRow | null> {
+  const { rows } = await findOwnKeyStatement(store, [of.id, of.scope, of.fingerprintStart])
+  return rows[0] === undefined ? null : readKeyRow(rows[0])
+}
+
 /**
  * The row that was read, if nothing of it has changed since and nobody holds it. The fence alone does not tell: a
  * holder whose lease ran out may have advanced, declared a call and given the key back under the fence that was read.

@@ -64,6 +64,7 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     write_out: 'the reservation was on the disk',
     find_key: 'the key was looked up',
     find_key_by_id: 'the key was looked up by its id',
+    find_own_key: 'the key was looked up for its owner',
     take_over_key: 'the key was taken over',
     give_up_key: 'the key was given up',
   }),

@@ -1,0 +1,40 @@
+/**
+ * Whether the JSON of a value has more bytes than this. It counts no more than the text would have, and stops as soon as it
+ * knows: what a client sent can be refused before anything else is done with it. Objects of a class are not looked into.
+ */
+export function isLargerThan(value: unknown, maxBytes: number): boolean {
+  let bytes = 0
+  const toCount: unknown[] = [value]
+  while (toCount.length > 0) {
+    const counted = toCount.pop()
+    bytes += ownBytes(counted)
+    // Before the members are gone through: their separators alone may be too many.
+    if (bytes > maxBytes) return true
+    if (Array.isArray(counted)) for (const item of counted) toCount.push(item)
+    else if (isPlainObject(counted)) {
+      for (const [name, member] of Object.entries(counted)) {
+        if (member === undefined) continue
+        bytes += Buffer.byteLength(name) + NAME_BYTES
+        toCount.push(member)
+      }
+    }
+  }
+  return false
+}
+
+/** `"":`, without the comma, which the last member has not. */
+const NAME_BYTES = 3
+
+/** The value without its members: an array's commas are its own. */
+function ownBytes(value: unknown): number {
+  if (typeof value === 'string') return Buffer.byteLength(value) + 2
+  if (Array.isArray(value)) return 2 + Math.max(0, value.length - 1)
+  if (ArrayBuffer.isView(value)) return value.byteLength
+  return typeof value === 'object' && value !== null ? 2 : 1
+}
+
+function isPlainObject(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
+}
