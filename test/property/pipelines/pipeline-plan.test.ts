@@ -1,8 +1,13 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { SEED } from '../settings.js'
-import { BUSY_ANSWERS, type Mishap, type PhasePlan, SQL_STATES, type Trouble } from './phase-plan.js'
+import {
+  AFTER_ERROR,
+  BUSY_ANSWERS,
+  IMMEDIATE_ERRORS,
+  type Mishap, type PhasePlan, SQL_STATES, type Trouble } from './phase-plan.js'
 import { type PipelinePlan, pipelinePlan } from './pipeline-plan.js'
+import { PLAIN_STYLE } from './random-style.js'
 import { referenceModel } from './reference-model.js'
 
 /** Enough for the rarest kind, and a second's work. */
@@ -11,7 +16,7 @@ const SAMPLES = 1_500
 const GUARANTEES = ['keyed', 'queryable', 'at_most_once']
 
 function nameOf(mishap: Mishap): string {
-  return mishap.kind === 'sql_error' ? `${mishap.error}${mishap.swallowed ? ' swallowed' : ''}` : mishap.kind
+  return mishap.kind === 'sql_error' ? `${mishap.error} ${mishap.then}` : mishap.kind
 }
 
 const troubleIn = (where: string, trouble: Trouble | null) =>
@@ -52,8 +57,10 @@ const sampled = fc.sample(pipelinePlan, { numRuns: SAMPLES, seed: SEED }).map(ki
 
 test('plans have everything in them that a pipeline can have, and get there', () => {
   const met = new Set(sampled.flat())
-  const sqlErrors = Object.keys(SQL_STATES).flatMap((error) => [error, `${error} swallowed`])
-  const mishaps = ['throws', 'retry_later', 'answers', ...sqlErrors]
+  const sqlErrors = Object.keys(SQL_STATES).flatMap((error) =>
+    AFTER_ERROR.map((then) => `${error} ${then}`),
+  )
+  const mishaps = [...IMMEDIATE_ERRORS, 'stream', 'retry_later', 'answers', ...sqlErrors]
   const wanted = [
     ...[1, 2, 3, 4, 5, 6, 7, 8].map((count) => `phases: ${count}`),
     'stuck',
@@ -89,18 +96,18 @@ function smallestWith(has: (phase: PhasePlan) => boolean): PipelinePlan {
 
 test('a plan shrinks to the one phase that counts, with nothing in it but what counts', () => {
   const nothing = { facts: [], totals: [], jobs: [] }
-  const plain = { work: nothing, trouble: null, ending: { kind: 'advance', patch: null } }
+  const plain = { work: nothing, style: PLAIN_STYLE, trouble: null, ending: { kind: 'advance', patch: null } }
   const response = { status: 200, body: { kind: 'none' }, headers: {} }
   const finish = {
     isolation: null,
-    run: { work: nothing, trouble: null, ending: { kind: 'respond', response } },
+    run: { work: nothing, style: PLAIN_STYLE, trouble: null, ending: { kind: 'respond', response } },
   }
   const queryable = smallestWith((phase) => phase.kind === 'foreign' && phase.guarantee === 'queryable')
   const foreign = { kind: 'foreign', guarantee: 'queryable', refusal: null, settle: plain }
   expect(queryable).toEqual({ phases: [{ name: 'p1', isolation: null, when: null, ...foreign }], finish })
 
   const troubled = smallestWith((phase) => phase.kind === 'local' && phase.run.trouble !== null)
-  const run = { ...plain, trouble: { mishap: { kind: 'throws' }, times: 1 } }
+  const run = { ...plain, trouble: { mishap: { kind: 'throws' }, at: 'first', times: 1 } }
   const local = { kind: 'local', run }
   expect(troubled).toEqual({ phases: [{ name: 'p1', isolation: null, when: null, ...local }], finish })
 })

@@ -1,13 +1,16 @@
 import type { IsolationLevel, JsonObject } from '@pawl/core'
 import fc from 'fast-check'
 import { jsonValue } from '../support/json.js'
+import type { Style } from './body-style.js'
 import {
+  AFTER_ERROR,
   type Answer,
   BUSY_ANSWERS,
   type BusyError,
   type Ending,
   type FinishPlan,
   type ForeignPlan,
+  IMMEDIATE_ERRORS,
   type LocalPlan,
   type Mishap,
   type PhasePlan,
@@ -22,6 +25,7 @@ import {
   type When,
   type Work,
 } from './phase-plan.js'
+import { style } from './random-style.js'
 
 /** A pipeline as plain data. */
 export interface PipelinePlan {
@@ -70,12 +74,13 @@ const work: fc.Arbitrary<Work> = fc.record({
 const mishap: fc.Arbitrary<Mishap> = mostly<Mishap>(
   fc.constant({ kind: 'throws' }),
   1,
+  fc.record({ kind: fc.constantFrom(...IMMEDIATE_ERRORS, 'stream' as const) }),
   fc.constant({ kind: 'retry_later' }),
   fc.record({ kind: fc.constant('answers'), status: fc.constantFrom(...TRANSIENT_STATUSES) }),
   fc.record({
     kind: fc.constant('sql_error'),
     error: fc.constantFrom(...(Object.keys(SQL_STATES) as SqlError[])),
-    swallowed: fc.boolean(),
+    then: fc.constantFrom(...AFTER_ERROR),
   }),
 )
 
@@ -84,7 +89,7 @@ const times = fc.integer({ min: 1, max: MAX_TIMES })
 const trouble: fc.Arbitrary<Trouble | null> = mostly<Trouble | null>(
   fc.constant(null),
   3,
-  fc.record({ mishap, times }),
+  fc.record({ mishap, at: fc.constantFrom<Trouble['at'][]>('first', 'last', 'lagging'), times }),
 )
 
 /** What HTTP can carry, beyond ASCII as well. */
@@ -137,8 +142,13 @@ const ending: fc.Arbitrary<Ending> = mostly<Ending>(
   answer,
 )
 
-const transaction: fc.Arbitrary<TransactionPlan> = fc.record({ work, trouble, ending })
-const lastTransaction: fc.Arbitrary<TransactionPlan<Answer>> = fc.record({ work, trouble, ending: answer })
+const transaction: fc.Arbitrary<TransactionPlan> = fc.record({ work, style, trouble, ending })
+const lastTransaction: fc.Arbitrary<TransactionPlan<Answer>> = fc.record({
+  work,
+  style,
+  trouble,
+  ending: answer,
+})
 
 const isolation: fc.Arbitrary<IsolationLevel | null> = fc.constantFrom(
   null,
@@ -198,3 +208,28 @@ export const pipelinePlan: fc.Arbitrary<PipelinePlan> = fc.record({
     .map((phases) => phases.map((plan, index) => ({ name: `p${index + 1}`, ...plan }))),
   finish: fc.record({ isolation, run: lastTransaction }),
 })
+
+/** The same plan with no statement whose turn depends on time: each position is passed in every run of it. */
+export function withoutRaces(plan: PipelinePlan): PipelinePlan {
+  return withStyles(plan, (each) => ({
+    ...each,
+    awaits: each.awaits === 'race' ? 'all' : each.awaits,
+    loose: [],
+  }))
+}
+
+function withStyles({ phases, finish }: PipelinePlan, change: (style: Style) => Style): PipelinePlan {
+  const changed = <Plan extends TransactionPlan>(run: Plan): Plan => ({ ...run, style: change(run.style) })
+  return {
+    phases: phases.map((each) => {
+      if (each.kind === 'local') return { ...each, run: changed(each.run) }
+      const declined = each.refusal?.kind === 'declined' ? each.refusal : null
+      return {
+        ...each,
+        settle: changed(each.settle),
+        refusal: declined === null ? each.refusal : { ...declined, onError: changed(declined.onError) },
+      }
+    }),
+    finish: { ...finish, run: changed(finish.run) },
+  }
+}

@@ -13,6 +13,7 @@ import { runRace } from '../../../packages/crash-kit/src/races/run-race.js'
 import { buildPipeline } from '../pipelines/build-pipeline.js'
 import { Chances } from '../pipelines/chances.js'
 import { createFactTables } from '../pipelines/fact-tables.js'
+import { PLAIN_STYLE } from '../pipelines/random-style.js'
 import { referenceModel } from '../pipelines/reference-model.js'
 import { modelViolations } from './model-violations.js'
 import type { Disturbance, SurvivalCase } from './survival-case.js'
@@ -101,6 +102,7 @@ const NOTHING = {
   isolation: null,
   run: {
     work: { facts: [], totals: [], jobs: [] },
+    style: PLAIN_STYLE,
     trouble: null,
     ending: { kind: 'respond', response: { status: 200, body: { kind: 'none' }, headers: {} } },
   },
