@@ -106,6 +106,7 @@ describe('the right engine beside them', () => {
     const bench = await RideBench.open(core, rideOf)
     expect(await bench.execute()).toMatchObject({ type: 'completed', response: { status: 201 } })
     expect(await bench.provider.ledger()).toHaveLength(rideOf === RIDES.two_calls ? 2 : 1)
+    expect(await bench.rides()).toHaveLength(rideOf === RIDES.parallel ? 2 : 1)
   })
 })
 
