@@ -5,7 +5,8 @@ import { AWAITS, DETOURS, type Loose, type Style } from './body-style.js'
 const MOST_MICROTASKS = 120
 const MOST_IMMEDIATES = 12
 
-const loose: fc.Arbitrary<Loose> = fc.record({
+/** A statement that nobody awaits. */
+export const loose: fc.Arbitrary<Loose> = fc.record({
   at: fc.oneof(
     { withCrossShrink: true },
     { weight: 3, arbitrary: fc.constantFrom<Loose['at'][]>('first', 'middle', 'last') },

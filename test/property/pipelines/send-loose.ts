@@ -32,6 +32,7 @@ async function insert(index: number, slow: boolean, { name, context }: Doing): P
   else await tx.insertInto('facts').values(row).execute()
 }
 
-async function pass(count: number, turns: 'microtasks' | 'immediates'): Promise<void> {
+/** Lets so many turns pass, of promises or of the event loop. */
+export async function pass(count: number, turns: 'microtasks' | 'immediates'): Promise<void> {
   for (let turn = 0; turn < count; turn++) await (turns === 'immediates' ? immediate() : null)
 }
