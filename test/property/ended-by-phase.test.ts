@@ -28,7 +28,16 @@ const DISGUISED = [
 ] as const
 
 /** The same in the open, which is refused before it is sent. */
-const OPEN = ['commit', 'COMMIT;', ' end', 'abort', 'rollback', 'begin', 'start transaction', 'commit and chain'] as const
+const OPEN = [
+  'commit',
+  'COMMIT;',
+  ' end',
+  'abort',
+  'rollback',
+  'begin',
+  'start transaction',
+  'commit and chain',
+] as const
 
 /** What PostgreSQL itself refuses inside of a transaction. */
 const IN_A_BLOCK = ['DO $$ BEGIN COMMIT; END $$', 'DO $$ BEGIN ROLLBACK; END $$'] as const
@@ -59,7 +68,9 @@ afterAll(() => database.drop())
 const pool = database.pool({ max: 2 })
 
 /** What two requests in a row were told, and the numbers of the facts that are there. Only the first meets the text. */
-async function run(each: EndedCase): Promise<{ told: readonly [Outcome, Outcome]; facts: readonly number[] }> {
+async function run(
+  each: EndedCase,
+): Promise<{ told: readonly [Outcome, Outcome]; facts: readonly number[] }> {
   const scope = randomUUID()
   let isMet = false
   const pipeline = pawl<FactDatabase>()
@@ -83,7 +94,12 @@ async function run(each: EndedCase): Promise<{ told: readonly [Outcome, Outcome]
     })
     .finish(() => respond(200, null))
   const { pipelining } = each
-  const engine = createEngine<FactDatabase>({ pool, pipelines: [pipeline], schema: database.schema, pipelining })
+  const engine = createEngine<FactDatabase>({
+    pool,
+    pipelines: [pipeline],
+    schema: database.schema,
+    pipelining,
+  })
   try {
     const request = { scope, key: 'key', input: null }
     const told = [await engine.execute(pipeline, request), await engine.execute(pipeline, request)] as const

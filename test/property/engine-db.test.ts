@@ -17,7 +17,7 @@ type Member = (typeof MEMBERS)[number]
 interface DbCase {
   readonly awaits: Awaits
   readonly members: readonly Member[]
-  readonly loose: readonly Loose[]
+  readonly forgotten: readonly Loose[]
   readonly pipelining: boolean
 }
 
@@ -27,7 +27,7 @@ const dbCase: fc.Arbitrary<DbCase> = fc.record({
     fc.oneof({ weight: 3, arbitrary: fc.constant<Member>('insert') }, fc.constantFrom(...MEMBERS)),
     { maxLength: 5 },
   ),
-  loose: fc.array(loose, { maxLength: 2 }),
+  forgotten: fc.array(loose, { maxLength: 2 }),
   pipelining: fc.boolean(),
 })
 
@@ -48,12 +48,12 @@ function start(tx: Transaction<FactDatabase>, run: string, member: Member, n: nu
   }
 }
 
-async function work(tx: Transaction<FactDatabase>, run: string, { awaits, members, loose }: DbCase) {
+async function work(tx: Transaction<FactDatabase>, run: string, { awaits, members, forgotten }: DbCase) {
   const forget = (index: number): void => void start(tx, run, 'insert', 100 + index).catch(() => {})
   const forgetAll = (place: Loose['at']): void => {
-    for (const [index, { at }] of loose.entries()) if (at === place) forget(index)
+    for (const [index, { at }] of forgotten.entries()) if (at === place) forget(index)
   }
-  for (const [index, { at }] of loose.entries())
+  for (const [index, { at }] of forgotten.entries())
     if (typeof at === 'object') void pass(at.after, at.turns).then(() => forget(index))
   forgetAll('first')
   const all = () => members.map((member, n) => start(tx, run, member, n))
@@ -119,4 +119,25 @@ test('I15: a transaction of engine.db that is over takes no statement, and bring
   await engine.close()
   expect(late?.status).toBe('rejected')
   expect(await database.rows('SELECT n FROM facts WHERE run = $1', [run])).toEqual([{ n: 0 }])
+})
+
+test('I15: what a transaction of engine.db forgot to await does not end up in that of another', async () => {
+  const [forgetful, other] = [randomUUID(), randomUUID()]
+  const pool = database.pool({ max: 1 })
+  const engine = createEngine<FactDatabase>({ pool, pipelines: [], schema: database.schema })
+  const forgotten: Promise<unknown>[] = []
+  await engine.db.transaction().execute(async (tx) => {
+    // As `items.forEach(async (item) => …)` does.
+    for (const n of [0, 1, 2, 3, 4, 5]) forgotten.push(start(tx, forgetful, 'insert', n).catch(() => {}))
+  })
+  await engine.db.transaction().execute(async (tx) => {
+    for (const n of [0, 1, 2, 3]) await start(tx, other, 'insert', n)
+  })
+  await Promise.all(forgotten)
+  await engine.close()
+  const idsOf = async (run: string) =>
+    database.rows<{ xmin: string }>('SELECT DISTINCT xmin::text FROM facts WHERE run = $1', [run])
+  const others = await idsOf(other)
+  expect(others).toHaveLength(1)
+  for (const id of await idsOf(forgetful)) expect(others).not.toContainEqual(id)
 })

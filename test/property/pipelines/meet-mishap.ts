@@ -35,11 +35,11 @@ export async function meetMishap(
       return core.respond(mishap.status, { planned: true })
     case 'sql_error': {
       const raised = raise(mishap.error).execute(tx)
-      await (mishap.then === 'passes' ? raised : raised.catch(() => {}))
-      if (mishap.then === 'passes' || mishap.then === 'swallowed') return undefined
+      await (mishap.afterwards === 'passes' ? raised : raised.catch(() => {}))
+      if (mishap.afterwards === 'passes' || mishap.afterwards === 'swallowed') return undefined
       const stray = { run: runOf(context), phase: name, n: 0, value: '"stray"' }
       const queried = tx.insertInto('facts').values(stray).execute()
-      await (mishap.then === 'queries_on' ? queried : queried.catch(() => {}))
+      await (mishap.afterwards === 'queries_on' ? queried : queried.catch(() => {}))
       return undefined
     }
   }
@@ -47,7 +47,5 @@ export async function meetMishap(
 
 /** A statement that fails so. */
 export function raise(error: SqlError) {
-  return sql.raw(
-    `DO $$ BEGIN RAISE EXCEPTION 'planned' USING ERRCODE = '${SQL_STATES[error]}'; END $$`,
-  )
+  return sql.raw(`DO $$ BEGIN RAISE EXCEPTION 'planned' USING ERRCODE = '${SQL_STATES[error]}'; END $$`)
 }

@@ -46,7 +46,7 @@ export type Mishap =
   | { readonly kind: 'retry_later' }
   | { readonly kind: 'answers'; readonly status: TransientStatus }
   /** The database raises it, and the phase lets it pass; or catches it and returns as if nothing had been; or goes on. */
-  | { readonly kind: 'sql_error'; readonly error: SqlError; readonly then: AfterError }
+  | { readonly kind: 'sql_error'; readonly error: SqlError; readonly afterwards: AfterError }
 
 export const AFTER_ERROR = ['passes', 'swallowed', 'queries_on', 'queries_on_swallowed'] as const
 export type AfterError = (typeof AFTER_ERROR)[number]

@@ -80,7 +80,7 @@ const mishap: fc.Arbitrary<Mishap> = mostly<Mishap>(
   fc.record({
     kind: fc.constant('sql_error'),
     error: fc.constantFrom(...(Object.keys(SQL_STATES) as SqlError[])),
-    then: fc.constantFrom(...AFTER_ERROR),
+    afterwards: fc.constantFrom(...AFTER_ERROR),
   }),
 )
 

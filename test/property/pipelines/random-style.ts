@@ -34,11 +34,7 @@ function rarely<T>(element: fc.Arbitrary<T>): fc.Arbitrary<T[]> {
 /** How a body is written. It shrinks to one that awaits each of its queries. */
 export const style: fc.Arbitrary<Style> = fc.record({
   awaits: fc.constantFrom(...AWAITS),
-  slow: fc.oneof(
-    { withCrossShrink: true },
-    { weight: 4, arbitrary: fc.constant(false) },
-    fc.constant(true),
-  ),
+  slow: fc.oneof({ withCrossShrink: true }, { weight: 4, arbitrary: fc.constant(false) }, fc.constant(true)),
   detours: rarely(fc.constantFrom(...DETOURS)),
   loose: rarely(loose),
 })

@@ -1,12 +1,6 @@
 import type { JsonObject, JsonValue, RetryReason } from '@pawl/core'
 import { FIRST_DETOUR_FACT, FIRST_LOOSE_FACT, WRITING_DETOURS } from './body-style.js'
-import {
-  isWanted,
-  type ResponsePlan,
-  type Source,
-  type TransactionPlan,
-  valueOf,
-} from './phase-plan.js'
+import { isWanted, type ResponsePlan, type Source, type TransactionPlan, valueOf } from './phase-plan.js'
 import type { PipelinePlan } from './pipeline-plan.js'
 import { callsInVain, isKnownUnmade, rollbacks } from './setbacks.js'
 
@@ -175,9 +169,11 @@ export function asSeen(wanted: Snapshot | undefined, seen: Pick<Snapshot, 'facts
 
 const isAt = (phase: string, n: number) => (fact: Fact) => fact.phase === phase && fact.n === n
 
+/** Phases are named by their place. */
+const turn = (phase: string) => (phase === 'finished' ? Infinity : Number(phase.slice(1)))
+
 /** In the order of phases and places, whatever the order in which they were written. */
 export function inOrder(facts: readonly Fact[]): Fact[] {
-  const turn = (phase: string) => (phase === 'finished' ? Infinity : Number(phase.slice(1)))
   return facts.toSorted((one, other) => turn(one.phase) - turn(other.phase) || one.n - other.n)
 }
 

@@ -49,7 +49,9 @@ async function runInStyle(
   const loose = sendLoose(style.loose, doing)
   loose('first')
   for (const [index, detour] of style.detours.entries()) await takeDetour(detour, index, doing)
-  const slow: Start[] = style.slow ? [nothing(() => sql`SELECT pg_sleep(0.003)`.execute(doing.context.tx))] : []
+  const slow: Start[] = style.slow
+    ? [nothing(() => sql`SELECT pg_sleep(0.003)`.execute(doing.context.tx))]
+    : []
   const facts = [...slow, ...factsOf(work, doing)]
   const others = [nothing(async () => loose('middle')), ...totalsOf(work, doing), ...jobsOf(work, doing)]
   const directive = await perform(style.awaits, facts, others, trouble, doing)

@@ -28,7 +28,9 @@ async function insert(index: number, slow: boolean, { name, context }: Doing): P
   const { tx } = context
   if (slow)
     await sql`INSERT INTO facts (run, phase, n, value)
-              SELECT ${row.run}, ${row.phase}, ${n}::integer, ${row.value}::json FROM pg_sleep(0.002)`.execute(tx)
+              SELECT ${row.run}, ${row.phase}, ${n}::integer, ${row.value}::json FROM pg_sleep(0.002)`.execute(
+      tx,
+    )
   else await tx.insertInto('facts').values(row).execute()
 }
 

@@ -54,8 +54,8 @@ function reasonOfTrouble({ mishap, at }: Trouble, awaits: Awaits, queries: numbe
     case 'sql_error': {
       const reason = reasonOfSqlError(mishap.error)
       // What comes after it fails because of it, and hides it; but not where it is a conflict.
-      const isFollowed = at === 'first' && awaits !== 'race' && queries > 0 && mishap.then !== 'passes'
-      const isHidden = awaits !== 'all_settled' && (isFollowed || mishap.then === 'queries_on')
+      const isFollowed = at === 'first' && awaits !== 'race' && queries > 0 && mishap.afterwards !== 'passes'
+      const isHidden = awaits !== 'all_settled' && (isFollowed || mishap.afterwards === 'queries_on')
       return isHidden && reason !== null ? 'unknown_error' : reason
     }
   }

@@ -27,7 +27,14 @@ const MOST_KILLS = 4
 const MOST_ASKS = 6
 
 /** Not those that are never answered: they wait for a time-out. */
-const PROVIDER_FAULTS = ['cutBefore', 'cutAfter', 'tooMany', 'serverError', 'unavailable', 'malformed'] as const
+const PROVIDER_FAULTS = [
+  'cutBefore',
+  'cutAfter',
+  'tooMany',
+  'serverError',
+  'unavailable',
+  'malformed',
+] as const
 
 export const shippedCase: fc.Arbitrary<ShippedCase> = fc.record({
   plan: troubledPlan,

@@ -148,7 +148,7 @@ export class ShippedTrial {
   #theatreOf({ plan, input }: ShippedCase, pipeline: Pipeline<FactDatabase, never>): Theatre {
     return {
       ...this.#opened.theatre,
-      pipeline: () => pipeline as unknown as Pipeline<never, never>,
+      pipeline: () => pipeline,
       shape: {
         name: 'random-pipeline',
         version: 1,
@@ -198,7 +198,14 @@ function chargesAt(provider: FakeProvider, caller: Caller): ChargeProvider {
       const { scene, execution } = caller
       const { idempotencyKey = null } = options
       if (idempotencyKey !== null)
-        scene?.calls.push({ tick: scene.tick(), actor: CLIENT, execution, phase, kind: 'call', idempotencyKey })
+        scene?.calls.push({
+          tick: scene.tick(),
+          actor: CLIENT,
+          execution,
+          phase,
+          kind: 'call',
+          idempotencyKey,
+        })
       const leave = scene?.enter({ actor: CLIENT, execution, phase, kind: 'call', idempotencyKey })
       try {
         return await provider.send({ phase, number }, options)

@@ -19,7 +19,9 @@ export async function transactionEvidence(
  */
 async function rowsOfNoMove(database: KitDatabase, commits: readonly Commit[]): Promise<Violation[]> {
   const { audit } = kitSchemasOf(database.id)
-  const movers = commits.filter((commit) => advancesIn(commit).length > 0).map(({ transaction }) => transaction)
+  const movers = commits
+    .filter((commit) => advancesIn(commit).length > 0)
+    .map(({ transaction }) => transaction)
   const { rows } = await database.admin.query<{ table_name: string; xmin: string; what: string }>(
     `WITH present (table_name, xmin, what) AS (
        SELECT 'facts', xmin, phase || ' ' || n FROM ${database.schema}.facts
@@ -49,7 +51,9 @@ function rowsOfAnotherPhase(commits: readonly Commit[], { phases }: PipelinePlan
         ({ table, after }) => table === 'facts' && after !== null && after['phase'] !== moved,
       )
       return others.map(({ after }) =>
-        violation(`Transaction ${transaction} moved '${moved}', and has a row of '${String(after?.['phase'])}'.`),
+        violation(
+          `Transaction ${transaction} moved '${moved}', and has a row of ${JSON.stringify(after?.['phase'])}.`,
+        ),
       )
     }),
   )

@@ -13,7 +13,11 @@ export function modelViolations(history: History, expected: Expected, plan: Pipe
     .slice(1, at + 1)
     .map((each) => ({ point: each.point, skipped: each.skipped }))
   return [
-    ...differs(`what is committed at '${point}'`, observed.snapshot, asSeen(expected.snapshots[at], observed.snapshot)),
+    ...differs(
+      `what is committed at '${point}'`,
+      observed.snapshot,
+      asSeen(expected.snapshots[at], observed.snapshot),
+    ),
     ...differs('the trail', observed.trail, trail),
     ...endViolations(observed, expected, nextPhase(observed, plan)),
   ]

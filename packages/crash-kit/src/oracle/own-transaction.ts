@@ -8,7 +8,9 @@ import { businessChanges } from './phase-changes.js'
  * with its transaction, so that a later phase that writes the same row again covers nothing up.
  */
 export function ownTransaction({ commits }: History): Violation[] {
-  const moved = commits.filter((commit) => advancesIn(commit).length > 0).map(({ transaction }) => transaction)
+  const moved = commits
+    .filter((commit) => advancesIn(commit).length > 0)
+    .map(({ transaction }) => transaction)
   return commits
     .filter((commit) => commit.actor !== KIT && advancesIn(commit).length === 0)
     .flatMap((commit) => {
@@ -26,7 +28,11 @@ function isNewEffect({ framework, table, op }: Change): boolean {
   return framework && table === 'effects' && op === 'INSERT'
 }
 
-function violation({ actor, transaction }: Commit, written: readonly Change[], moved: readonly string[]): Violation {
+function violation(
+  { actor, transaction }: Commit,
+  written: readonly Change[],
+  moved: readonly string[],
+): Violation {
   const movers = moved.length === 0 ? 'none did' : `these did: ${moved.join(', ')}`
   return {
     rule: 'I15',
