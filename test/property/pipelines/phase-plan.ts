@@ -49,7 +49,7 @@ export type Mishap =
   | { readonly kind: 'sql_error'; readonly error: SqlError; readonly afterwards: AfterError }
 
 export const AFTER_ERROR = ['passes', 'swallowed', 'queries_on', 'queries_on_swallowed'] as const
-export type AfterError = (typeof AFTER_ERROR)[number]
+type AfterError = (typeof AFTER_ERROR)[number]
 
 /** A mishap that is over after so many times, counted outside of the database. */
 export interface Trouble {

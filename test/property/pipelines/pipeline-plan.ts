@@ -236,6 +236,18 @@ export function withoutRaces(plan: PipelinePlan): PipelinePlan {
   }))
 }
 
+/** Whether a body may end while a statement of its own is under way: which is worth a lint, and breaks nothing. */
+export function forgetsAwaits({ phases, finish }: PipelinePlan): boolean {
+  const bodies = phases.flatMap((each) => {
+    if (each.kind === 'local') return [each.run]
+    return each.refusal?.kind === 'declined' ? [each.settle, each.refusal.onError] : [each.settle]
+  })
+  return [...bodies, finish.run].some(
+    ({ style: { awaits, loose }, trouble }) =>
+      awaits === 'race' || loose.length > 0 || (awaits === 'all' && trouble !== null),
+  )
+}
+
 function withStyles({ phases, finish }: PipelinePlan, change: (style: Style) => Style): PipelinePlan {
   const changed = <Plan extends TransactionPlan>(run: Plan): Plan => ({ ...run, style: change(run.style) })
   return {

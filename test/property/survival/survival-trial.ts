@@ -13,7 +13,7 @@ import { runRace } from '../../../packages/crash-kit/src/races/run-race.js'
 import { buildPipeline } from '../pipelines/build-pipeline.js'
 import { Chances } from '../pipelines/chances.js'
 import { createFactTables } from '../pipelines/fact-tables.js'
-import { EMPTY_PLAN } from '../pipelines/pipeline-plan.js'
+import { EMPTY_PLAN, forgetsAwaits } from '../pipelines/pipeline-plan.js'
 import { referenceModel } from '../pipelines/reference-model.js'
 import { modelViolations } from './model-violations.js'
 import type { Disturbance, SurvivalCase } from './survival-case.js'
@@ -90,7 +90,9 @@ export class SurvivalTrial {
     const violations = [
       ...seen,
       // A pipeline that fails by itself disturbs whoever runs it.
-      ...judge(disturbed(history), theatre.shape, null),
+      ...judge(disturbed(history), theatre.shape, null).filter(
+        ({ rule }) => rule !== 'lint' || !forgetsAwaits(plan),
+      ),
       ...modelViolations(history, referenceModel(plan, input), plan),
     ]
     return { violations, timeline: violations.length === 0 ? '' : renderTimeline(timeline), fired }
