@@ -8,7 +8,11 @@ import { AWAITS, type Awaits, type Loose } from './pipelines/body-style.js'
 import { createFactTables, type FactDatabase } from './pipelines/fact-tables.js'
 import { loose } from './pipelines/random-style.js'
 import { pass } from './pipelines/send-loose.js'
+import { RUNS } from './settings.js'
 import { assertProperty } from './support/assert-property.js'
+
+/** Each case has connections of its own. */
+const DB_RUNS = Math.ceil(RUNS / 2)
 
 /** `fails`: the database refuses it; `rejects`: without asking the database. */
 const MEMBERS = ['insert', 'slow', 'fails', 'rejects'] as const
@@ -103,6 +107,7 @@ test('I15: what is done in a transaction of engine.db is in it, or not done', ()
         expect(rows.map(({ n }) => n).filter((n) => n < 100)).toEqual(wanted)
       }
     }),
+    DB_RUNS,
   ))
 
 test('I15: a transaction of engine.db that is over takes no statement, and brings none into that of another', async () => {
