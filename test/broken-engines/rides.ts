@@ -141,9 +141,55 @@ const returnRideOf: RideOf = (core, charge) =>
       return core.respond(201, { ride: rideId, charge: chargeId, return: returnChargeId })
     })
 
+/** What a second database says that is busy: the engine tries the transaction again. */
+const busy = () => Object.assign(new Error('the riders are busy'), { code: '40001', severity: 'ERROR' })
+
+/**
+ * Both ways are written down at once, and the rider is looked up elsewhere beside them. That fails at first, while the inserts
+ * are under way: none of them may outlive the transaction that it belonged to.
+ */
+const parallelRideOf: RideOf = (core, charge) => {
+  const asked = new Set<string>()
+  const lookUp = async (keyId: string): Promise<void> => {
+    if (asked.has(keyId)) return
+    asked.add(keyId)
+    throw busy()
+  }
+  return core
+    .pawl<RideDatabase>()
+    .pipeline<RideInput>({ name: 'parallel-ride', version: 1 })
+    .local('ride_created', async ({ tx, input, scope, keyId }) => {
+      const insert = (amount: number) =>
+        tx
+          .insertInto('rides')
+          .values({ rider: scope, amount, key_id: keyId })
+          .returning('id')
+          .executeTakeFirstOrThrow()
+      const [there, back] = await Promise.all([insert(input.amount), insert(0), lookUp(keyId)])
+      return { rideId: there.id, backId: back.id }
+    })
+    .foreign('charge_created', {
+      call: ({ input, idempotencyKey, signal }) =>
+        charge({ amount: input.amount }, { idempotencyKey, signal }),
+      settle: async ({ tx, state, result }) => {
+        const settle = (id: string) =>
+          tx.updateTable('rides').set({ charge_id: result.id }).where('id', '=', id).execute()
+        await Promise.all([settle(state.rideId), settle(state.backId)])
+        return { chargeId: result.id }
+      },
+      reference: (result) => result.id,
+      onError: ({ error }) => answerTo(core, error),
+    })
+    .finish(async ({ state, stage }) => {
+      await stage('send_receipt', { rideId: state.rideId })
+      return core.respond(201, { ride: state.rideId, charge: state.chargeId })
+    })
+}
+
 /** The ride on which a variant's weakness shows. */
 export const RIDES: Readonly<Record<NeededRide, RideOf>> = {
   keyed: rideOf,
   at_most_once: atMostOnceRideOf,
   two_calls: returnRideOf,
+  parallel: parallelRideOf,
 }

@@ -22,7 +22,7 @@ export const TRANSACTION_VARIANTS = [
     foundBy:
       'A ride is committed by a transaction that moves no recovery point: the clean run shows it. A crash ' +
       'at ride_created/commit#1:after leaves it behind, and the recovery writes another.',
-    expected: ['I4'],
+    expected: ['I15'],
   },
   {
     name: 'commit-beside-a-failed-advance',
@@ -40,7 +40,7 @@ export const TRANSACTION_VARIANTS = [
     foundBy:
       'Frozen at ride_created/advance_key#1:before until another has taken over: its ride is committed beside that of ' +
       'whoever has the key.',
-    expected: ['I4'],
+    expected: ['I15'],
   },
   {
     name: 'unknown-commit-as-failure',

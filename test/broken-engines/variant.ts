@@ -17,6 +17,8 @@ export type NeededRide =
   | 'at_most_once'
   /** Two calls, each with a phase of its own. */
   | 'two_calls'
+  /** Queries that are made at once, and an error while they are under way: in a run without faults. */
+  | 'parallel'
 
 /** Where the kit finds it: in a run without faults, by faults at every position, or by a race of these actors. */
 export type Search =

@@ -25,7 +25,7 @@ const learn = (ignore: string[] = []) => cleanRunOf(cleanRide(1).build(), cleanR
 
 const complaintsOfReaping = (change: (story: HistoryBuilder) => ReturnType<typeof insert>) => {
   const story = cleanRide().expire()
-  return broken('I4', story.reap('reaper', change(story)))
+  return broken('I15', story.reap('reaper', change(story)))
 }
 
 const referringRow = (story: HistoryBuilder) => ({ id: 1, key_id: story.keyId, status: 'charged' })
@@ -41,17 +41,6 @@ describe('I4: rows and recovery point together', () => {
   test('holds for each phase, and for what the kit itself does', () => {
     expect(broken('I4', crashedRide(), clean)).toEqual([])
     expect(broken('I4', crashedRide().commit('kit', insert('rides', { id: 1 })), clean)).toEqual([])
-  })
-
-  test('rows without a recovery point are seen', () => {
-    expect(broken('I4', begun().story.commit('client', insert('rides', { id: 1 })))).toMatchInlineSnapshot(`
-      [
-        "client wrote business rows in a transaction that moved no recovery point: INSERT rides.",
-      ]
-    `)
-    expect(
-      broken('I4', begun().story.write('client', { attempts: 2 }, insert('rides', { id: 1 }))),
-    ).toHaveLength(1)
   })
 
   test('a transaction that moves two keys is seen', () => {
@@ -111,6 +100,38 @@ describe('I4: rows and recovery point together', () => {
     expect(broken('I4', unevenRide(2), uneven)).toEqual([])
   })
 
+  test('what a person does is compared with no phase', () => {
+    const story = begun(3).story.stick('client', 'unknown_outcome')
+    story.steer({ recovery_point: 'charge_created', status: 'running', stuck_reason: null })
+    expect(broken('I4', story, clean)).toEqual([])
+  })
+})
+
+describe('I15: each statement in its transaction', () => {
+  test('holds for each phase, and for what the kit itself does', () => {
+    expect(broken('I15', crashedRide())).toEqual([])
+    expect(broken('I15', crashedRide().commit('kit', insert('rides', { id: 1 })))).toEqual([])
+  })
+
+  test('rows of a transaction that moves no recovery point are seen', () => {
+    expect(broken('I15', begun().story.commit('client', insert('rides', { id: 1 })))).toMatchInlineSnapshot(`
+      [
+        "client wrote INSERT rides in transaction 702, which moved no recovery point (these did: 701).",
+      ]
+    `)
+    expect(
+      broken('I15', begun().story.write('client', { attempts: 2 }, insert('rides', { id: 1 }))),
+    ).toHaveLength(1)
+  })
+
+  test('also where a later phase writes the same row again', () => {
+    const { story } = begun()
+    const row = { id: 1, amount: 1 }
+    story.commit('client', insert('rides', row))
+    story.advance('client', 'charge_created', update('rides', row, { amount: 2 }))
+    expect(broken('I15', story)).toHaveLength(1)
+  })
+
   test('rows that follow a key that is deleted are the database at work', () => {
     expect(complaintsOfReaping((story) => update('rides', referringRow(story), { key_id: null }))).toEqual([])
     expect(complaintsOfReaping((story) => remove('rides', referringRow(story)))).toEqual([])
@@ -126,10 +147,9 @@ describe('I4: rows and recovery point together', () => {
     expect(complaintsOfReaping(() => remove('rides', { id: 2, key_id: 'another' }))).toHaveLength(1)
   })
 
-  test('what a person does is compared with no phase', () => {
-    const story = begun(3).story.stick('client', 'unknown_outcome')
-    story.steer({ recovery_point: 'charge_created', status: 'running', stuck_reason: null })
-    expect(broken('I4', story, clean)).toEqual([])
+  test('effects are rows of a phase, too', () => {
+    const { story } = begun()
+    expect(broken('I15', story.commit('client', note('effects', { id: story.id() })))).toHaveLength(1)
   })
 })
 

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { TestDatabase } from '../support/test-database.js'
 import { createFactTables } from './pipelines/fact-tables.js'
-import { type PipelinePlan, pipelinePlan } from './pipelines/pipeline-plan.js'
+import { type PipelinePlan, pipelinePlan, withoutRaces } from './pipelines/pipeline-plan.js'
 import {
   chargesOf,
   countRequests,
@@ -11,7 +11,7 @@ import {
   observeTrial,
 } from './pipelines/observe-trial.js'
 import { type Ended, PlanTrial } from './pipelines/plan-trial.js'
-import { type Expected, type ExpectedEnd, referenceModel } from './pipelines/reference-model.js'
+import { asSeen, type Expected, type ExpectedEnd, referenceModel } from './pipelines/reference-model.js'
 import { RUNS } from './settings.js'
 import { assertProperty } from './support/assert-property.js'
 import { jsonValue } from './support/json.js'
@@ -43,7 +43,7 @@ function expectSame(what: string, seen: unknown, wanted: unknown): void {
 function expectConsistent({ key, snapshot }: Observed, { snapshots }: Expected): void {
   const { point } = snapshot
   const at = snapshots.findIndex((one) => one.point === point)
-  expectSame(`at ${point}`, snapshot, snapshots[at])
+  expectSame(`at ${point}`, snapshot, asSeen(snapshots[at], snapshot))
   const trail = snapshots.slice(1, at + 1).map((one) => ({ point: one.point, skipped: one.skipped }))
   expectSame(`trail at ${point}`, key?.trail ?? [], trail)
 }
@@ -126,7 +126,7 @@ test(
   'an engine that dies anywhere in it leaves a whole prefix, and another one ends it the same',
   () =>
     assertProperty(
-      fc.asyncProperty(pipelinePlan, jsonValue, place, async (plan, input, at) => {
+      fc.asyncProperty(pipelinePlan.map(withoutRaces), jsonValue, place, async (plan, input, at) => {
         const expected = referenceModel(plan, input)
         const { positions } = await new PlanTrial(database, plan, input).runWatched(pool)
         const trial = new PlanTrial(database, plan, input)

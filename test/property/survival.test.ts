@@ -42,6 +42,7 @@ const RULES = [
   ['I12', 'another request under the same key is a mismatch, and has no effect'],
   ['I13', 'jobs exist exactly when their phase committed, and are delivered'],
   ['I14', 'no connection, transaction or promise is left behind'],
+  ['I15', 'each statement is in the transaction of its phase'],
   ['L1', 'every key ends'],
   ['oracle', 'the final state is that of the reference model'],
   ['told', 'what is told is true'],

@@ -122,7 +122,7 @@ export interface PipelineShape {
 
 /** A guarantee of the design, or a lint, that did not hold. */
 export interface Violation {
-  /** `I1` to `I14`, `L1`, `oracle`, `told`, or `lint`. */
+  /** `I1` to `I15`, `L1`, `oracle`, `told`, or `lint`. */
   readonly rule: string
   /** One sentence: what must hold. */
   readonly title: string

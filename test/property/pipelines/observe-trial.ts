@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { runOf } from './fact-tables.js'
 import type { PlanTrial } from './plan-trial.js'
-import { chargeOf, type Snapshot } from './reference-model.js'
+import { chargeOf, inOrder, type Snapshot } from './reference-model.js'
 
 /** What is committed, in the form of the reference model. */
 export interface Observed {
@@ -76,7 +76,7 @@ const NO_KEY: KeyRow = {
 }
 
 async function snapshotOf(trial: PlanTrial, row: KeyRow): Promise<Snapshot> {
-  const { database, scope, plan } = trial
+  const { database, scope } = trial
   const charges = await chargesOf(trial)
   const facts = await database.rows<{ phase: string; n: number; json: string }>(
     'SELECT phase, n, value::text AS json FROM facts WHERE run = $1',
@@ -90,16 +90,13 @@ async function snapshotOf(trial: PlanTrial, row: KeyRow): Promise<Snapshot> {
     'SELECT name, payload::text AS json FROM pawl.staged_jobs WHERE key_id = $1 ORDER BY seq',
     [row.id],
   )
-  const order = [...plan.phases.map(({ name }) => name), 'finished']
   const named = (json: string) =>
     charges.reduce((text, { id, phase }) => text.replaceAll(id, chargeOf(phase)), json)
   return {
     point: row.recovery_point,
     skipped: row.trail.at(-1)?.s === true,
     stateJson: row.state,
-    facts: facts
-      .map((fact) => ({ ...fact, json: named(fact.json) }))
-      .toSorted((one, other) => order.indexOf(one.phase) - order.indexOf(other.phase) || one.n - other.n),
+    facts: inOrder(facts.map((fact) => ({ ...fact, json: named(fact.json) }))),
     totals: Object.fromEntries(totals.map(({ name, amount }) => [name, amount])),
     jobs,
     effects: (await effectsOf(trial)).map(({ phase }) => phase),

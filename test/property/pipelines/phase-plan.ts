@@ -1,4 +1,5 @@
 import type { Guarantee, IsolationLevel, JsonObject, JsonValue } from '@pawl/core'
+import type { Style } from './body-style.js'
 
 /** Where a value comes from: the plan itself, or what the phase is handed. */
 export type Source =
@@ -28,17 +29,33 @@ export type SqlError = keyof typeof SQL_STATES
 export const TRANSIENT_STATUSES = [408, 425, 429, 500, 503] as const
 type TransientStatus = (typeof TRANSIENT_STATUSES)[number]
 
-/** What goes wrong at the end of a transaction, all of its work done. */
+/** Errors that need no answer of the database, and so come before that of any query sent with them. */
+export const IMMEDIATE_ERRORS = [
+  'throws',
+  /** The body is no async function, and throws before it has done anything. */
+  'throws_at_once',
+  /** `stage` refuses its payload. */
+  'stage_refused',
+  /** A transaction in the transaction. */
+  'nested',
+] as const
+
+/** What goes wrong in a transaction. */
 export type Mishap =
-  | { readonly kind: 'throws' }
+  | { readonly kind: (typeof IMMEDIATE_ERRORS)[number] | 'stream' }
   | { readonly kind: 'retry_later' }
   | { readonly kind: 'answers'; readonly status: TransientStatus }
-  /** The database raises it; `swallowed`: the phase catches it and returns as if nothing had been. */
-  | { readonly kind: 'sql_error'; readonly error: SqlError; readonly swallowed: boolean }
+  /** The database raises it, and the phase lets it pass; or catches it and returns as if nothing had been; or goes on. */
+  | { readonly kind: 'sql_error'; readonly error: SqlError; readonly afterwards: AfterError }
+
+export const AFTER_ERROR = ['passes', 'swallowed', 'queries_on', 'queries_on_swallowed'] as const
+type AfterError = (typeof AFTER_ERROR)[number]
 
 /** A mishap that is over after so many times, counted outside of the database. */
 export interface Trouble {
   readonly mishap: Mishap
+  /** Before the work, after it, or beside it: where all is sent at once, `lagging` waits for an answer of its own first. */
+  readonly at: 'first' | 'last' | 'lagging'
   readonly times: number
 }
 
@@ -64,6 +81,7 @@ export type Ending = { readonly kind: 'advance'; readonly patch: JsonObject | nu
 /** The body of one transaction. */
 export interface TransactionPlan<End extends Ending = Ending> {
   readonly work: Work
+  readonly style: Style
   readonly trouble: Trouble | null
   readonly ending: End
 }

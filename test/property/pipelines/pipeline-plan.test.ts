@@ -1,21 +1,54 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { SEED } from '../settings.js'
-import { BUSY_ANSWERS, type Mishap, type PhasePlan, SQL_STATES, type Trouble } from './phase-plan.js'
-import { type PipelinePlan, pipelinePlan } from './pipeline-plan.js'
+import { AWAITS, DETOURS, type Style } from './body-style.js'
+import { isImmediate } from './meet-mishap.js'
+import {
+  AFTER_ERROR,
+  BUSY_ANSWERS,
+  IMMEDIATE_ERRORS,
+  type Mishap,
+  type PhasePlan,
+  SQL_STATES,
+  type TransactionPlan,
+  type Trouble,
+} from './phase-plan.js'
+import { type PipelinePlan, pipelinePlan, troubledPlan } from './pipeline-plan.js'
+import { PLAIN_STYLE } from './random-style.js'
 import { referenceModel } from './reference-model.js'
 
 /** Enough for the rarest kind, and a second's work. */
 const SAMPLES = 1_500
 
+/** Enough for a share of them that does not depend on the seed. */
+const TROUBLED_SAMPLES = 400
+
 const GUARANTEES = ['keyed', 'queryable', 'at_most_once']
 
-function nameOf(mishap: Mishap): string {
-  return mishap.kind === 'sql_error' ? `${mishap.error}${mishap.swallowed ? ' swallowed' : ''}` : mishap.kind
+function namesOf(mishap: Mishap): string[] {
+  return mishap.kind === 'sql_error' ? [mishap.error, `an error ${mishap.afterwards}`] : [mishap.kind]
+}
+
+/** How a body is written. */
+function styleIn({ awaits, slow, detours, loose }: Style): string[] {
+  return [
+    `awaits: ${awaits}`,
+    ...(slow ? ['slow'] : []),
+    ...detours.map((detour) => `detour: ${detour}`),
+    ...loose.map(({ at }) => `loose: ${typeof at === 'object' ? at.turns : at}`),
+  ]
+}
+
+/** Fails while queries that were made with it are under way: what no transaction may survive. */
+function failsBesideQueries({ work, style, trouble }: TransactionPlan): boolean {
+  if (trouble === null || trouble.mishap.kind === 'throws_at_once' || !isImmediate(trouble.mishap))
+    return false
+  const queries = work.facts.length + work.totals.length
+  return (style.awaits === 'all' || style.awaits === 'race') && trouble.at !== 'lagging' && queries >= 2
 }
 
 const troubleIn = (where: string, trouble: Trouble | null) =>
-  trouble === null ? [] : [`${where}: ${nameOf(trouble.mishap)}`]
+  trouble === null ? [] : namesOf(trouble.mishap).map((name) => `${where}: ${name}`)
 
 /** What a phase has in it, in words. */
 function kindsOf(phase: PhasePlan): string[] {
@@ -24,10 +57,11 @@ function kindsOf(phase: PhasePlan): string[] {
     `isolation: ${isolation}`,
     `when: ${when !== null && typeof when === 'object' ? 'state' : when}`,
   ]
-  if (phase.kind === 'local') return [...kinds, ...troubleIn('local', phase.run.trouble)]
+  if (phase.kind === 'local')
+    return [...kinds, ...styleIn(phase.run.style), ...troubleIn('local', phase.run.trouble)]
   const { guarantee, refusal, settle } = phase
   const how = refusal?.kind === 'busy' ? refusal.onError : (refusal?.kind ?? 'executed')
-  return [...kinds, `${guarantee}: ${how}`, ...troubleIn('settle', settle.trouble)]
+  return [...kinds, `${guarantee}: ${how}`, ...styleIn(settle.style), ...troubleIn('settle', settle.trouble)]
 }
 
 /** The same of a pipeline, as far as it is run, and of what it comes to. */
@@ -52,8 +86,8 @@ const sampled = fc.sample(pipelinePlan, { numRuns: SAMPLES, seed: SEED }).map(ki
 
 test('plans have everything in them that a pipeline can have, and get there', () => {
   const met = new Set(sampled.flat())
-  const sqlErrors = Object.keys(SQL_STATES).flatMap((error) => [error, `${error} swallowed`])
-  const mishaps = ['throws', 'retry_later', 'answers', ...sqlErrors]
+  const sqlErrors = [...Object.keys(SQL_STATES), ...AFTER_ERROR.map((afterwards) => `an error ${afterwards}`)]
+  const mishaps = [...IMMEDIATE_ERRORS, 'stream', 'retry_later', 'answers', ...sqlErrors]
   const wanted = [
     ...[1, 2, 3, 4, 5, 6, 7, 8].map((count) => `phases: ${count}`),
     'stuck',
@@ -67,6 +101,10 @@ test('plans have everything in them that a pipeline can have, and get there', ()
     ...['null', 'read committed', 'repeatable read', 'serializable'].map((level) => `isolation: ${level}`),
     ...['null', 'always', 'state'].map((when) => `when: ${when}`),
     ...['local', 'settle', 'finish'].flatMap((where) => mishaps.map((mishap) => `${where}: ${mishap}`)),
+    ...AWAITS.map((awaits) => `awaits: ${awaits}`),
+    ...DETOURS.map((detour) => `detour: ${detour}`),
+    ...['first', 'middle', 'last', 'microtasks', 'immediates'].map((at) => `loose: ${at}`),
+    'slow',
     ...GUARANTEES.flatMap((guarantee) =>
       ['executed', 'declined', ...BUSY_ANSWERS].map((how) => `${guarantee}: ${how}`),
     ),
@@ -79,6 +117,16 @@ test('most plans come to their end: early answers and stuck calls leave the late
   expect(ended.length).toBeGreaterThan(SAMPLES / 2)
 })
 
+function bodiesOf({ phases, finish }: PipelinePlan): TransactionPlan[] {
+  return [...phases.map((phase) => (phase.kind === 'local' ? phase.run : phase.settle)), finish.run]
+}
+
+test('bodies that fail beside their queries are in so many plans that a few dozen have one', () => {
+  const troubled = fc.sample(troubledPlan, { numRuns: TROUBLED_SAMPLES, seed: SEED })
+  const prone = troubled.filter((plan) => bodiesOf(plan).some(failsBesideQueries))
+  expect(prone.length).toBeGreaterThan(TROUBLED_SAMPLES / 8)
+})
+
 /** The smallest plan that has this in one of its phases. */
 function smallestWith(has: (phase: PhasePlan) => boolean): PipelinePlan {
   const without = fc.property(pipelinePlan, ({ phases }) => !phases.some(has))
@@ -89,18 +137,18 @@ function smallestWith(has: (phase: PhasePlan) => boolean): PipelinePlan {
 
 test('a plan shrinks to the one phase that counts, with nothing in it but what counts', () => {
   const nothing = { facts: [], totals: [], jobs: [] }
-  const plain = { work: nothing, trouble: null, ending: { kind: 'advance', patch: null } }
+  const plain = { work: nothing, style: PLAIN_STYLE, trouble: null, ending: { kind: 'advance', patch: null } }
   const response = { status: 200, body: { kind: 'none' }, headers: {} }
   const finish = {
     isolation: null,
-    run: { work: nothing, trouble: null, ending: { kind: 'respond', response } },
+    run: { work: nothing, style: PLAIN_STYLE, trouble: null, ending: { kind: 'respond', response } },
   }
   const queryable = smallestWith((phase) => phase.kind === 'foreign' && phase.guarantee === 'queryable')
   const foreign = { kind: 'foreign', guarantee: 'queryable', refusal: null, settle: plain }
   expect(queryable).toEqual({ phases: [{ name: 'p1', isolation: null, when: null, ...foreign }], finish })
 
   const troubled = smallestWith((phase) => phase.kind === 'local' && phase.run.trouble !== null)
-  const run = { ...plain, trouble: { mishap: { kind: 'throws' }, times: 1 } }
+  const run = { ...plain, trouble: { mishap: { kind: 'throws' }, at: 'first', times: 1 } }
   const local = { kind: 'local', run }
   expect(troubled).toEqual({ phases: [{ name: 'p1', isolation: null, when: null, ...local }], finish })
 })

@@ -1,13 +1,16 @@
 import type { IsolationLevel, JsonObject } from '@pawl/core'
 import fc from 'fast-check'
 import { jsonValue } from '../support/json.js'
+import type { Style } from './body-style.js'
 import {
+  AFTER_ERROR,
   type Answer,
   BUSY_ANSWERS,
   type BusyError,
   type Ending,
   type FinishPlan,
   type ForeignPlan,
+  IMMEDIATE_ERRORS,
   type LocalPlan,
   type Mishap,
   type PhasePlan,
@@ -22,6 +25,7 @@ import {
   type When,
   type Work,
 } from './phase-plan.js'
+import { PLAIN_STYLE, style } from './random-style.js'
 
 /** A pipeline as plain data. */
 export interface PipelinePlan {
@@ -68,24 +72,27 @@ const work: fc.Arbitrary<Work> = fc.record({
 })
 
 const mishap: fc.Arbitrary<Mishap> = mostly<Mishap>(
-  fc.constant({ kind: 'throws' }),
-  1,
+  // Every other: they come while what was sent with them is still under way.
+  fc.record({ kind: fc.constantFrom(...IMMEDIATE_ERRORS, 'stream' as const) }),
+  3,
   fc.constant({ kind: 'retry_later' }),
   fc.record({ kind: fc.constant('answers'), status: fc.constantFrom(...TRANSIENT_STATUSES) }),
   fc.record({
     kind: fc.constant('sql_error'),
     error: fc.constantFrom(...(Object.keys(SQL_STATES) as SqlError[])),
-    swallowed: fc.boolean(),
+    afterwards: fc.constantFrom(...AFTER_ERROR),
   }),
 )
 
 const times = fc.integer({ min: 1, max: MAX_TIMES })
 
-const trouble: fc.Arbitrary<Trouble | null> = mostly<Trouble | null>(
-  fc.constant(null),
-  3,
-  fc.record({ mishap, times }),
-)
+/** `calm`: how many bodies have none, for each that has. */
+const troubles = (calm: number): fc.Arbitrary<Trouble | null> =>
+  mostly<Trouble | null>(
+    fc.constant(null),
+    calm,
+    fc.record({ mishap, at: fc.constantFrom<Trouble['at'][]>('first', 'last', 'lagging'), times }),
+  )
 
 /** What HTTP can carry, beyond ASCII as well. */
 const headerText = fc.string({
@@ -137,8 +144,10 @@ const ending: fc.Arbitrary<Ending> = mostly<Ending>(
   answer,
 )
 
-const transaction: fc.Arbitrary<TransactionPlan> = fc.record({ work, trouble, ending })
-const lastTransaction: fc.Arbitrary<TransactionPlan<Answer>> = fc.record({ work, trouble, ending: answer })
+const transactions = (calm: number): fc.Arbitrary<TransactionPlan> =>
+  fc.record({ work, style, trouble: troubles(calm), ending })
+const lastTransactions = (calm: number): fc.Arbitrary<TransactionPlan<Answer>> =>
+  fc.record({ work, style, trouble: troubles(calm), ending: answer })
 
 const isolation: fc.Arbitrary<IsolationLevel | null> = fc.constantFrom(
   null,
@@ -157,44 +166,100 @@ const when: fc.Arbitrary<When> = mostly<When>(
 
 const busyError = fc.constantFrom<BusyError[]>(...TRANSIENT_STATUSES, 'broken_answer')
 
-const refusal: fc.Arbitrary<Refusal | null> = mostly<Refusal | null>(
-  fc.constant(null),
-  6,
+const refusals = (calm: number): fc.Arbitrary<Refusal | null> =>
+  mostly<Refusal | null>(
+    fc.constant(null),
+    6,
+    fc.record({
+      kind: fc.constant('busy'),
+      error: busyError,
+      times,
+      onError: fc.constantFrom(...BUSY_ANSWERS),
+    }),
+    // One that is over after a while, whatever the guarantee.
+    fc.record({ kind: fc.constant('busy'), error: busyError, times, onError: fc.constant('not_executed') }),
+    fc.record({ kind: fc.constant('declined'), onError: lastTransactions(calm) }),
+  )
+
+const locals = (calm: number): fc.Arbitrary<Omit<LocalPlan, 'name'>> =>
+  fc.record({ kind: fc.constant('local'), isolation, when, run: transactions(calm) })
+
+const foreigns = (calm: number): fc.Arbitrary<Omit<ForeignPlan, 'name'>> =>
   fc.record({
-    kind: fc.constant('busy'),
-    error: busyError,
-    times,
-    onError: fc.constantFrom(...BUSY_ANSWERS),
-  }),
-  // One that is over after a while, whatever the guarantee.
-  fc.record({ kind: fc.constant('busy'), error: busyError, times, onError: fc.constant('not_executed') }),
-  fc.record({ kind: fc.constant('declined'), onError: lastTransaction }),
-)
+    kind: fc.constant('foreign'),
+    isolation,
+    when,
+    guarantee: fc.constantFrom('keyed', 'queryable', 'at_most_once'),
+    refusal: refusals(calm),
+    settle: transactions(calm),
+  })
 
-const local: fc.Arbitrary<Omit<LocalPlan, 'name'>> = fc.record({
-  kind: fc.constant('local'),
-  isolation,
-  when,
-  run: transaction,
-})
+/** One that has no phase, and answers. */
+export const EMPTY_PLAN: PipelinePlan = {
+  phases: [],
+  finish: {
+    isolation: null,
+    run: {
+      work: { facts: [], totals: [], jobs: [] },
+      style: PLAIN_STYLE,
+      trouble: null,
+      ending: { kind: 'respond', response: { status: 200, body: { kind: 'none' }, headers: {} } },
+    },
+  },
+}
 
-const foreign: fc.Arbitrary<Omit<ForeignPlan, 'name'>> = fc.record({
-  kind: fc.constant('foreign'),
-  isolation,
-  when,
-  guarantee: fc.constantFrom('keyed', 'queryable', 'at_most_once'),
-  refusal,
-  settle: transaction,
-})
+/** Any pipeline. It shrinks to fewer phases, then to phases that do less. `calm`: bodies without trouble, for each with. */
+function pipelinePlans(calm: number): fc.Arbitrary<PipelinePlan> {
+  const phase = mostly<Omit<LocalPlan, 'name'> | Omit<ForeignPlan, 'name'>>(locals(calm), 1, foreigns(calm))
+  return fc.record({
+    phases: fc
+      .array(phase, { maxLength: MAX_PHASES })
+      // Not as the array's minimum: that would keep it from dropping the last phases as well as the first.
+      .filter((phases) => phases.length > 0)
+      .map((phases) => phases.map((plan, index) => ({ name: `p${index + 1}`, ...plan }))),
+    finish: fc.record({ isolation, run: lastTransactions(calm) }),
+  })
+}
 
-const phase = mostly<Omit<LocalPlan, 'name'> | Omit<ForeignPlan, 'name'>>(local, 1, foreign)
+/** Most of their bodies go well, so that most pipelines come far. */
+export const pipelinePlan: fc.Arbitrary<PipelinePlan> = pipelinePlans(3)
 
-/** Any pipeline. It shrinks to fewer phases, then to phases that do less. */
-export const pipelinePlan: fc.Arbitrary<PipelinePlan> = fc.record({
-  phases: fc
-    .array(phase, { maxLength: MAX_PHASES })
-    // Not as the array's minimum: that would keep it from dropping the last phases as well as the first.
-    .filter((phases) => phases.length > 0)
-    .map((phases) => phases.map((plan, index) => ({ name: `p${index + 1}`, ...plan }))),
-  finish: fc.record({ isolation, run: lastTransaction }),
-})
+/** Every other body meets trouble: for what is about bodies, and not about how far they come. */
+export const troubledPlan: fc.Arbitrary<PipelinePlan> = pipelinePlans(1)
+
+/** The same plan with no statement whose turn depends on time: each position is passed in every run of it. */
+export function withoutRaces(plan: PipelinePlan): PipelinePlan {
+  return withStyles(plan, (each) => ({
+    ...each,
+    awaits: each.awaits === 'race' ? 'all' : each.awaits,
+    loose: [],
+  }))
+}
+
+/** Whether a body may end while a statement of its own is under way: which is worth a lint, and breaks nothing. */
+export function forgetsAwaits({ phases, finish }: PipelinePlan): boolean {
+  const bodies = phases.flatMap((each) => {
+    if (each.kind === 'local') return [each.run]
+    return each.refusal?.kind === 'declined' ? [each.settle, each.refusal.onError] : [each.settle]
+  })
+  return [...bodies, finish.run].some(
+    ({ style: { awaits, loose }, trouble }) =>
+      awaits === 'race' || loose.length > 0 || (awaits === 'all' && trouble !== null),
+  )
+}
+
+function withStyles({ phases, finish }: PipelinePlan, change: (style: Style) => Style): PipelinePlan {
+  const changed = <Plan extends TransactionPlan>(run: Plan): Plan => ({ ...run, style: change(run.style) })
+  return {
+    phases: phases.map((each) => {
+      if (each.kind === 'local') return { ...each, run: changed(each.run) }
+      const declined = each.refusal?.kind === 'declined' ? each.refusal : null
+      return {
+        ...each,
+        settle: changed(each.settle),
+        refusal: declined === null ? each.refusal : { ...declined, onError: changed(declined.onError) },
+      }
+    }),
+    finish: { ...finish, run: changed(finish.run) },
+  }
+}

@@ -1,20 +1,16 @@
 import type { JsonObject, JsonValue, RetryReason } from '@pawl/core'
-import {
-  isWanted,
-  type ResponsePlan,
-  type Source,
-  type TransactionPlan,
-  valueOf,
-  type Work,
-} from './phase-plan.js'
+import { FIRST_DETOUR_FACT, FIRST_LOOSE_FACT, WRITING_DETOURS } from './body-style.js'
+import { isWanted, type ResponsePlan, type Source, type TransactionPlan, valueOf } from './phase-plan.js'
 import type { PipelinePlan } from './pipeline-plan.js'
 import { callsInVain, isKnownUnmade, rollbacks } from './setbacks.js'
 
 /** A row of `facts`. Values are JSON text here, since they are stored to the byte. */
-interface Fact {
+export interface Fact {
   readonly phase: string
   readonly n: number
   readonly json: string
+  /** Nobody awaited its statement: it is there or not, and in the transaction of its phase if it is. */
+  readonly optional?: true
 }
 
 /** All that is committed once a recovery point is reached, and until the next one is. */
@@ -23,7 +19,7 @@ export interface Snapshot {
   /** Whether the point was reached without its phase. */
   readonly skipped: boolean
   readonly stateJson: string
-  /** In the order in which they were written. A charge's id is `chargeOf` its phase. */
+  /** In the order of `inOrder`. A charge's id is `chargeOf` its phase. */
   readonly facts: readonly Fact[]
   readonly totals: Readonly<Record<string, number>>
   readonly jobs: readonly { readonly name: string; readonly json: string }[]
@@ -70,7 +66,7 @@ export function referenceModel(plan: PipelinePlan, input: JsonValue): Expected {
     charged: boolean,
   ): Expected => {
     const before = last(snapshots)
-    snapshots.push({ ...written(before, phase, run.work, seen, charged), point: 'finished', skipped: false })
+    snapshots.push({ ...written(before, phase, run, seen, charged), point: 'finished', skipped: false })
     return endsWith({ status: 'finished', response: responseOf(response, seen, before) })
   }
 
@@ -98,16 +94,16 @@ export function referenceModel(plan: PipelinePlan, input: JsonValue): Expected {
     }
     const run = phase.kind === 'local' ? phase.run : phase.settle
     const charged = phase.kind === 'foreign'
-    setbacks.push(...rollbacks(run.trouble))
+    setbacks.push(...rollbacks(run, charged))
     if (run.ending.kind === 'respond') return answers(name, run, run.ending.response, charged)
-    const after = written(before, name, run.work, seen, charged)
+    const after = written(before, name, run, seen, charged)
     const { patch } = run.ending
     const stateJson = patch === null ? before.stateJson : JSON.stringify({ ...stateOf(before), ...patch })
     snapshots.push({ ...after, point: name, skipped: false, stateJson })
   }
 
   const { run } = plan.finish
-  setbacks.push(...rollbacks(run.trouble))
+  setbacks.push(...rollbacks(run))
   return answers('finished', run, run.ending.response, false)
 }
 
@@ -125,22 +121,60 @@ const STARTED: Snapshot = {
 function written(
   before: Snapshot,
   phase: string,
-  work: Work,
+  { work, style }: TransactionPlan,
   input: JsonValue,
   charged: boolean,
 ): Omit<Snapshot, 'point' | 'skipped'> {
   const json = (source: Source) => JSON.stringify(valueOf(source, input, stateOf(before)))
   const charge = charged ? [JSON.stringify({ charge: chargeOf(phase) })] : []
-  const values = [...charge, ...work.facts.map(json)]
+  const isRaced = style.awaits === 'race'
+  const facts = [...charge, ...work.facts.map(json)].map((value, n) => ({
+    phase,
+    n,
+    json: value,
+    ...(isRaced && OPTIONAL),
+  }))
+  const detours = style.detours.flatMap((detour, index) =>
+    WRITING_DETOURS.includes(detour)
+      ? [{ phase, n: FIRST_DETOUR_FACT + index, json: JSON.stringify(detour) }]
+      : [],
+  )
+  const loose = style.loose.map((_, index) => ({
+    phase,
+    n: FIRST_LOOSE_FACT + index,
+    json: JSON.stringify('loose'),
+    ...OPTIONAL,
+  }))
   const totals = { ...before.totals }
   for (const { name, amount } of work.totals) totals[name] = (totals[name] ?? 0) + amount
   return {
     stateJson: before.stateJson,
-    facts: [...before.facts, ...values.map((value, n) => ({ phase, n, json: value }))],
+    facts: [...before.facts, ...facts, ...detours, ...loose],
     totals,
     jobs: [...before.jobs, ...work.jobs.map(({ name, payload }) => ({ name, json: json(payload) }))],
     effects: charged ? [...before.effects, phase] : before.effects,
   }
+}
+
+const OPTIONAL = { optional: true } as const
+
+/** A snapshot as it may be seen: of the facts that nobody awaited, those are left that are seen. */
+export function asSeen(wanted: Snapshot | undefined, seen: Pick<Snapshot, 'facts'>): Snapshot | undefined {
+  if (wanted === undefined) return undefined
+  const facts = wanted.facts
+    .filter(({ phase, n, optional }) => optional !== true || seen.facts.some(isAt(phase, n)))
+    .map(({ phase, n, json }) => ({ phase, n, json }))
+  return { ...wanted, facts }
+}
+
+const isAt = (phase: string, n: number) => (fact: Fact) => fact.phase === phase && fact.n === n
+
+/** Phases are named by their place. */
+const turn = (phase: string) => (phase === 'finished' ? Infinity : Number(phase.slice(1)))
+
+/** In the order of phases and places, whatever the order in which they were written. */
+export function inOrder(facts: readonly Fact[]): Fact[] {
+  return facts.toSorted((one, other) => turn(one.phase) - turn(other.phase) || one.n - other.n)
 }
 
 /** Header names in lower case; JSON says that it is, unless the plan says otherwise. */

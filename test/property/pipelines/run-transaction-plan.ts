@@ -1,16 +1,13 @@
 import type * as thisCore from '@pawl/core'
 import type { Directive, JsonObject, JsonValue, Respond, TransactionContext } from '@pawl/core'
 import { sql } from 'kysely'
+import type { Awaits } from './body-style.js'
 import type { Chances } from './chances.js'
 import { type FactDatabase, runOf } from './fact-tables.js'
-import {
-  type Mishap,
-  type ResponsePlan,
-  SQL_STATES,
-  type TransactionPlan,
-  valueOf,
-  type Work,
-} from './phase-plan.js'
+import { isImmediate, meetMishap } from './meet-mishap.js'
+import { type ResponsePlan, type TransactionPlan, type Trouble, valueOf, type Work } from './phase-plan.js'
+import { sendLoose } from './send-loose.js'
+import { takeDetour } from './take-detour.js'
 
 /** What a plan needs of @pawl/core. */
 export type Core = Pick<
@@ -18,68 +15,146 @@ export type Core = Pick<
   'pawl' | 'respond' | 'respondBytes' | 'retryLater' | 'found' | 'absent'
 >
 
-interface Doing {
+/** A body at work. */
+export interface Doing {
   readonly name: string
   readonly context: TransactionContext<FactDatabase, JsonValue, JsonObject>
   /** The result of the phase's call: its first fact. */
   readonly charge?: string
 }
 
-/** Does the work, then meets its trouble, then ends: what is rolled back has been written. */
-export async function runTransactionPlan(
-  { work, trouble, ending }: TransactionPlan,
+type Ended = JsonObject | Directive | undefined
+
+/** Starts something when it is called, and not before. */
+type Start = () => Promise<Directive | undefined>
+
+/** Does the work in its style, meets its trouble, and ends. Not an async function: it may throw at once. */
+export function runTransactionPlan(
+  plan: TransactionPlan,
   doing: Doing & { readonly core: Core; readonly chances: Chances },
-): Promise<JsonObject | Directive | undefined> {
+): Promise<Ended> {
   const { chances, context, name } = doing
-  await doWork(work, doing)
-  if (trouble !== null && chances.strikes(context.keyId, `${name} transaction`, trouble.times)) {
-    const directive = await meet(trouble.mishap, doing)
-    if (directive !== undefined) return directive
-  }
+  const { trouble } = plan
+  const strikes =
+    trouble !== null && chances.strikes(context.keyId, `${name} transaction`, trouble.times) ? trouble : null
+  if (strikes?.mishap.kind === 'throws_at_once') throw new Error('the phase threw at once, as planned')
+  return runInStyle(plan, strikes, doing)
+}
+
+async function runInStyle(
+  { work, style, ending }: TransactionPlan,
+  trouble: Trouble | null,
+  doing: Doing & { readonly core: Core },
+): Promise<Ended> {
+  const loose = sendLoose(style.loose, doing)
+  loose('first')
+  for (const [index, detour] of style.detours.entries()) await takeDetour(detour, index, doing)
+  const slow: Start[] = style.slow
+    ? [nothing(() => sql`SELECT pg_sleep(0.003)`.execute(doing.context.tx))]
+    : []
+  const facts = [...slow, ...factsOf(work, doing)]
+  const others = [nothing(async () => loose('middle')), ...totalsOf(work, doing), ...jobsOf(work, doing)]
+  const directive = await perform(style.awaits, facts, others, trouble, doing)
+  loose('last')
+  if (directive !== undefined) return directive
   if (ending.kind === 'respond') return respondAs(ending.response, doing)
   return ending.patch ?? undefined
 }
 
-/** Writes what the plan says, in its order. */
-export async function doWork(work: Work, { name, context, charge }: Doing): Promise<void> {
-  const { tx, input, state, scope, stage } = context
-  const values = work.facts.map((source) => valueOf(source, input, state))
-  for (const [n, value] of [...(charge === undefined ? [] : [{ charge }]), ...values].entries()) {
-    await tx
-      .insertInto('facts')
-      .values({ run: runOf(context), phase: name, n, value: JSON.stringify(value) })
-      .execute()
-  }
-  for (const total of work.totals) {
-    await tx
-      .insertInto('totals')
-      .values({ scope, ...total })
-      .onConflict((conflict) =>
-        conflict.columns(['scope', 'name']).doUpdateSet({ amount: sql`totals.amount + excluded.amount` }),
-      )
-      .execute()
-  }
-  for (const job of work.jobs) await stage(job.name, valueOf(job.payload, input, state))
+/** Writes what the plan says, in its order, and awaits each. */
+export async function doWork(work: Work, doing: Doing): Promise<void> {
+  for (const start of [...factsOf(work, doing), ...totalsOf(work, doing), ...jobsOf(work, doing)])
+    await start()
 }
 
-async function meet(
-  mishap: Mishap,
-  { core, context }: Doing & { readonly core: Core },
+/** Starts all of it and waits for it in the body's way. Gives the directive that its mishap comes to. */
+async function perform(
+  awaits: Awaits,
+  facts: readonly Start[],
+  others: readonly Start[],
+  trouble: Trouble | null,
+  doing: Doing & { readonly core: Core },
 ): Promise<Directive | undefined> {
-  switch (mishap.kind) {
-    case 'throws':
-      throw new Error('the phase threw, as planned')
-    case 'retry_later':
-      return core.retryLater(new Error('not now, as planned'))
-    case 'answers':
-      return core.respond(mishap.status, { planned: true })
-    case 'sql_error': {
-      const raise = `DO $$ BEGIN RAISE EXCEPTION 'planned' USING ERRCODE = '${SQL_STATES[mishap.error]}'; END $$`
-      const raised = sql.raw(raise).execute(context.tx)
-      await (mishap.swallowed ? raised.catch(() => {}) : raised)
-      return undefined
+  const mishap: Start[] = trouble === null ? [] : [() => meetMishap(trouble.mishap, doing)]
+  const isFirst = trouble?.at === 'first'
+  const inPlace = isFirst ? [...mishap, ...facts, ...others] : [...facts, ...others, ...mishap]
+  const lagging = trouble?.at === 'lagging' ? [...facts, ...others, ...mishap.map(after(doing))] : inPlace
+  switch (awaits) {
+    case 'in_turn':
+      return inTurn(inPlace)
+    case 'all':
+      return (await Promise.all(lagging.map((start) => start()))).find(isDirective)
+    case 'all_settled': {
+      const settled = await Promise.allSettled(lagging.map((start) => start()))
+      return settled.map((each) => (each.status === 'fulfilled' ? each.value : undefined)).find(isDirective)
+    }
+    case 'race': {
+      // What fails without an answer of the database wins: so whether it is raced makes no difference to the outcome.
+      const isRaced = trouble !== null && isImmediate(trouble.mishap)
+      const raced = isRaced ? [...facts, ...mishap] : facts
+      if (raced.length > 0) await Promise.race(raced.map((start) => start()))
+      return inTurn(isRaced ? others : [...others, ...mishap])
     }
   }
+}
+
+async function inTurn(starts: readonly Start[]): Promise<Directive | undefined> {
+  for (const start of starts) {
+    const directive = await start()
+    if (directive !== undefined) return directive
+  }
+  return undefined
+}
+
+const isDirective = (value: Directive | undefined): boolean => value !== undefined
+
+/** The same once a query of its own is answered. */
+const after =
+  ({ context }: Doing) =>
+  (start: Start): Start =>
+  async () => {
+    await sql`SELECT 1`.execute(context.tx)
+    return start()
+  }
+
+function nothing(start: () => Promise<unknown>): Start {
+  return async () => {
+    await start()
+    return undefined
+  }
+}
+
+function factsOf(work: Work, { name, context, charge }: Doing): Start[] {
+  const { tx, input, state } = context
+  const values = work.facts.map((source) => valueOf(source, input, state))
+  return [...(charge === undefined ? [] : [{ charge }]), ...values].map((value, n) =>
+    nothing(() =>
+      tx
+        .insertInto('facts')
+        .values({ run: runOf(context), phase: name, n, value: JSON.stringify(value) })
+        .execute(),
+    ),
+  )
+}
+
+function totalsOf(work: Work, { context }: Doing): Start[] {
+  const { tx, scope } = context
+  return work.totals.map((total) =>
+    nothing(() =>
+      tx
+        .insertInto('totals')
+        .values({ scope, ...total })
+        .onConflict((conflict) =>
+          conflict.columns(['scope', 'name']).doUpdateSet({ amount: sql`totals.amount + excluded.amount` }),
+        )
+        .execute(),
+    ),
+  )
+}
+
+function jobsOf(work: Work, { context }: Doing): Start[] {
+  const { stage, input, state } = context
+  return work.jobs.map(({ name, payload }) => nothing(() => stage(name, valueOf(payload, input, state))))
 }
 
 function respondAs(

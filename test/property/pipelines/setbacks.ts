@@ -1,10 +1,11 @@
 import type { RetryReason } from '@pawl/core'
-import type { BusyAnswer, BusyError, ForeignPlan, Mishap, SqlError, Trouble } from './phase-plan.js'
+import type { Awaits } from './body-style.js'
+import type { BusyAnswer, BusyError, ForeignPlan, SqlError, TransactionPlan, Trouble } from './phase-plan.js'
 
 /** Why each call was in vain that `onError` did not end. */
 export function callsInVain({ refusal }: ForeignPlan): RetryReason[] {
   if (refusal === null) return []
-  if (refusal.kind === 'declined') return rollbacks(refusal.onError.trouble)
+  if (refusal.kind === 'declined') return rollbacks(refusal.onError)
   return repeated(reasonOfBusy(refusal.onError, refusal.error), refusal.times)
 }
 
@@ -30,21 +31,33 @@ function reasonOfBusy(answer: BusyAnswer, error: BusyError): RetryReason {
 }
 
 /** Why each try of a transaction was given up. Conflicts are tried again by the engine itself: nobody hears of them. */
-export function rollbacks(trouble: Trouble | null): RetryReason[] {
+export function rollbacks({ trouble, style, work }: TransactionPlan, charged = false): RetryReason[] {
   if (trouble === null) return []
-  const reason = reasonOfMishap(trouble.mishap)
+  const queries = (style.slow ? 1 : 0) + (charged ? 1 : 0) + work.facts.length + work.totals.length
+  const reason = reasonOfTrouble(trouble, style.awaits, queries)
   return reason === null ? [] : repeated(reason, trouble.times)
 }
 
-function reasonOfMishap(mishap: Mishap): RetryReason | null {
+/** `queries`: how many of them the body's work has. Null: nobody hears of it. */
+function reasonOfTrouble({ mishap, at }: Trouble, awaits: Awaits, queries: number): RetryReason | null {
   switch (mishap.kind) {
-    case 'throws':
+    case 'throws_at_once':
       return 'unknown_error'
+    case 'throws':
+    case 'stage_refused':
+    case 'nested':
+    case 'stream':
+      return awaits === 'all_settled' ? null : 'unknown_error'
     case 'retry_later':
     case 'answers':
       return 'asked_by_phase'
-    case 'sql_error':
-      return reasonOfSqlError(mishap.error)
+    case 'sql_error': {
+      const reason = reasonOfSqlError(mishap.error)
+      // What comes after it fails because of it, and hides it; but not where it is a conflict.
+      const isFollowed = at === 'first' && awaits !== 'race' && queries > 0 && mishap.afterwards !== 'passes'
+      const isHidden = awaits !== 'all_settled' && (isFollowed || mishap.afterwards === 'queries_on')
+      return isHidden && reason !== null ? 'unknown_error' : reason
+    }
   }
 }
 

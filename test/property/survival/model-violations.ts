@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { History, Violation } from '../../../packages/crash-kit/src/history.js'
 import type { PipelinePlan } from '../pipelines/pipeline-plan.js'
-import type { Expected } from '../pipelines/reference-model.js'
+import { asSeen, type Expected } from '../pipelines/reference-model.js'
 import { observeHistory, type ObservedEnd } from './observe-history.js'
 
 /** Where a history ended otherwise than the reference model has it. */
@@ -13,7 +13,11 @@ export function modelViolations(history: History, expected: Expected, plan: Pipe
     .slice(1, at + 1)
     .map((each) => ({ point: each.point, skipped: each.skipped }))
   return [
-    ...differs(`what is committed at '${point}'`, observed.snapshot, expected.snapshots[at]),
+    ...differs(
+      `what is committed at '${point}'`,
+      observed.snapshot,
+      asSeen(expected.snapshots[at], observed.snapshot),
+    ),
     ...differs('the trail', observed.trail, trail),
     ...endViolations(observed, expected, nextPhase(observed, plan)),
   ]

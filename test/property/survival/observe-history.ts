@@ -1,5 +1,5 @@
 import type { Change, History, Row } from '../../../packages/crash-kit/src/history.js'
-import { chargeOf, type Snapshot } from '../pipelines/reference-model.js'
+import { chargeOf, inOrder, type Snapshot } from '../pipelines/reference-model.js'
 
 /** What a history ended in, in the form of the reference model. */
 export interface ObservedEnd {
@@ -30,11 +30,13 @@ export function observeHistory({ commits, requests }: History): ObservedEnd {
       point: text(row, 'recovery_point'),
       skipped: trail.at(-1)?.s === true,
       stateJson: JSON.stringify(row['state']),
-      facts: inserted(of('facts')).map((fact) => ({
-        phase: text(fact, 'phase'),
-        n: Number(fact['n']),
-        json: named(JSON.stringify(fact['value'])),
-      })),
+      facts: inOrder(
+        inserted(of('facts')).map((fact) => ({
+          phase: text(fact, 'phase'),
+          n: Number(fact['n']),
+          json: named(JSON.stringify(fact['value'])),
+        })),
+      ),
       totals: Object.fromEntries(
         of('totals').map(({ after }) => [text(after ?? {}, 'name'), Number(after?.['amount'])]),
       ),

@@ -13,6 +13,7 @@ import { runRace } from '../../../packages/crash-kit/src/races/run-race.js'
 import { buildPipeline } from '../pipelines/build-pipeline.js'
 import { Chances } from '../pipelines/chances.js'
 import { createFactTables } from '../pipelines/fact-tables.js'
+import { EMPTY_PLAN, forgetsAwaits } from '../pipelines/pipeline-plan.js'
 import { referenceModel } from '../pipelines/reference-model.js'
 import { modelViolations } from './model-violations.js'
 import type { Disturbance, SurvivalCase } from './survival-case.js'
@@ -50,9 +51,8 @@ export class SurvivalTrial {
   static async open(): Promise<SurvivalTrial> {
     const provider = fakeProvider()
     const where = new pg.Pool({ connectionString: inject('databaseUrl') })
-    const plan = { phases: [], finish: NOTHING }
     const opened = await openTheatre({
-      pipeline: () => buildPipeline(plan, { provider: chargesAt(provider), chances: new Chances() }),
+      pipeline: () => buildPipeline(EMPTY_PLAN, { provider: chargesAt(provider), chances: new Chances() }),
       pool: where,
       provider,
       prepare: ({ pool, schema }) => createFactTables(pool, schema),
@@ -90,21 +90,14 @@ export class SurvivalTrial {
     const violations = [
       ...seen,
       // A pipeline that fails by itself disturbs whoever runs it.
-      ...judge(disturbed(history), theatre.shape, null),
+      ...judge(disturbed(history), theatre.shape, null).filter(
+        ({ rule }) => rule !== 'lint' || !forgetsAwaits(plan),
+      ),
       ...modelViolations(history, referenceModel(plan, input), plan),
     ]
     return { violations, timeline: violations.length === 0 ? '' : renderTimeline(timeline), fired }
   }
 }
-
-const NOTHING = {
-  isolation: null,
-  run: {
-    work: { facts: [], totals: [], jobs: [] },
-    trouble: null,
-    ending: { kind: 'respond', response: { status: 200, body: { kind: 'none' }, headers: {} } },
-  },
-} as const
 
 function disturbed(history: History): History {
   return { ...history, told: history.told.map((told) => ({ ...told, disturbed: true })) }

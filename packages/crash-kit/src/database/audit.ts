@@ -39,6 +39,8 @@ export async function createAudit(pool: pg.Pool, { audit }: KitSchemas): Promise
       after            json,
       before_row       text,
       after_row        text,
+      -- What the row itself is marked with: of a savepoint's own, where it was written after one.
+      row_xmin         xid,
       written_at       timestamptz NOT NULL
     );
     CREATE INDEX ON ${audit}.history (transaction);
@@ -47,11 +49,11 @@ export async function createAudit(pool: pg.Pool, { audit }: KitSchemas): Promise
       ${settings.map(([name, value]) => `SET ${name} = ${pg.escapeLiteral(value)}`).join(' ')} AS $$
     BEGIN
       INSERT INTO ${audit}.history (transaction, application_name, table_name, framework, op, before, after, before_row,
-                                    after_row, written_at)
+                                    after_row, row_xmin, written_at)
       VALUES (pg_current_xact_id(), current_setting('application_name'), TG_ARGV[0], TG_ARGV[1]::boolean, TG_OP,
               CASE WHEN TG_OP <> 'INSERT' THEN row_to_json(OLD) END, CASE WHEN TG_OP <> 'DELETE' THEN row_to_json(NEW) END,
               CASE WHEN TG_OP <> 'INSERT' THEN OLD::text END, CASE WHEN TG_OP <> 'DELETE' THEN NEW::text END,
-              clock_timestamp());
+              CASE WHEN TG_OP <> 'DELETE' THEN NEW.xmin END, clock_timestamp());
       RETURN NULL;
     END $$;
     ${createKindOf(audit)}`)

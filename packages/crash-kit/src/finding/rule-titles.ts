@@ -4,6 +4,7 @@ const RULE_TITLES: ReadonlyMap<string, string> = new Map([
   ['I1', 'one holder per key'],
   ['I11', 'scopes stay apart'],
   ['I3', 'one response per key'],
+  ['I15', 'each statement in its transaction'],
   ['I4', 'rows and recovery point together'],
   ['I13', 'jobs exactly with their phase'],
   ['I7', 'nothing uncertain becomes final'],

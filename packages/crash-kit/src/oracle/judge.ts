@@ -10,6 +10,7 @@ import { lastStates } from './key-writes.js'
 import { nothingLeft } from './nothing-left.js'
 import { oneEffect } from './one-effect.js'
 import { oneHolder } from './one-holder.js'
+import { ownTransaction } from './own-transaction.js'
 import { phaseTransactions } from './phase-transactions.js'
 import { pinnedVersion } from './pinned-version.js'
 import { providerKeys } from './provider-keys.js'
@@ -35,6 +36,7 @@ const RULES: readonly Rule[] = [
   impostors, // I12
   stagedJobs, // I13
   nothingLeft, // I14
+  ownTransaction, // I15
   everyKeyEnds, // L1
   toldTruth,
   toldWithoutAFault,

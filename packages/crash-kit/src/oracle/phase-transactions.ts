@@ -15,15 +15,14 @@ export function phaseTransactions(
     .flatMap((commit) => [...movesOneKey(commit), ...(clean === null ? [] : asInCleanRun(commit, clean))])
 }
 
+/** Rows of a transaction that moves none are for I15. */
 function movesOneKey(commit: Commit): Violation[] {
   const written = businessChanges(commit)
   const moves = advancesIn(commit)
-  if (written.length === 0 || moves.length === 1) return []
-  const found =
-    moves.length === 0
-      ? 'in a transaction that moved no recovery point'
-      : `in a transaction that moved ${moves.length} keys`
-  const detail = `${commit.actor} wrote business rows ${found}: ${saidOf({ changes: written })}.`
+  if (written.length === 0 || moves.length <= 1) return []
+  const detail =
+    `${commit.actor} wrote business rows in a transaction that moved ${moves.length} keys: ` +
+    `${saidOf({ changes: written })}.`
   return [{ rule: 'I4', title: 'business rows commit together with the recovery point of one key', detail }]
 }
 

@@ -1,0 +1,44 @@
+import { type Change, type Commit, type History, KIT, type Violation } from '../history.js'
+import { saidOf } from './commit-words.js'
+import { advancesIn } from './key-writes.js'
+import { businessChanges } from './phase-changes.js'
+
+/**
+ * I15: every row that a phase writes is written by the transaction that commits its recovery point. The audit has each write
+ * with its transaction, so that a later phase that writes the same row again covers nothing up.
+ */
+export function ownTransaction({ commits }: History): Violation[] {
+  const moved = commits
+    .filter((commit) => advancesIn(commit).length > 0)
+    .map(({ transaction }) => transaction)
+  return commits
+    .filter((commit) => commit.actor !== KIT && advancesIn(commit).length === 0)
+    .flatMap((commit) => {
+      const written = rowsOfPhases(commit)
+      return written.length === 0 ? [] : [violation(commit, written, moved)]
+    })
+}
+
+/** Jobs have a rule of their own, I13. */
+function rowsOfPhases(commit: Commit): Change[] {
+  return [...businessChanges(commit), ...commit.changes.filter(isNewEffect)]
+}
+
+function isNewEffect({ framework, table, op }: Change): boolean {
+  return framework && table === 'effects' && op === 'INSERT'
+}
+
+function violation(
+  { actor, transaction }: Commit,
+  written: readonly Change[],
+  moved: readonly string[],
+): Violation {
+  const movers = moved.length === 0 ? 'none did' : `these did: ${moved.join(', ')}`
+  return {
+    rule: 'I15',
+    title: "a phase's rows are written by the transaction that commits its recovery point",
+    detail:
+      `${actor} wrote ${saidOf({ changes: written })} in transaction ${transaction}, ` +
+      `which moved no recovery point (${movers}).`,
+  }
+}
