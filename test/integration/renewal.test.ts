@@ -221,5 +221,5 @@ test('of two grants of one key in one engine, only the one that is over is lost'
 
 /** A renewal of a key that is not there says so. */
 function holdOfNoKey() {
-  return { id: randomUUID(), fence: 1, holder: randomUUID() }
+  return { id: randomUUID(), fence: 1, holder: randomUUID(), recoveryPoint: 'started' }
 }

@@ -65,6 +65,7 @@ const DECLARE_AND_CALL = { do: 'call', declareFirst: true }
 const SETTLE = { do: 'settle', result: { id: 'ch' } }
 const RECONCILE = { do: 'reconcile', absentCountsInMs: 0 }
 const reconcileIn = (absentCountsInMs: number) => ({ do: 'reconcile', absentCountsInMs })
+const STOP = { do: 'stop_at_call', call: ofAnotherPhase }
 const stick = (reason: string) => ({ do: 'stick', reason })
 
 const cases: [Kind, string, Intent | null, number, object][] = [
@@ -82,7 +83,7 @@ const cases: [Kind, string, Intent | null, number, object][] = [
     WINDOW_MS + 1,
     stick('window_passed'),
   ],
-  ['keyed', 'only something of another phase', ofAnotherPhase, 0, CALL],
+  ['keyed', 'only something of another phase', ofAnotherPhase, 0, STOP],
 
   ['keyed', 'that it was not made, past the first window', notMade(WINDOW_MS), 9_000_000, CALL],
   ['keyed', 'that it was not made, past its own', notMade(WINDOW_MS + 1), 9_000_000, stick('window_passed')],
@@ -99,7 +100,7 @@ const cases: [Kind, string, Intent | null, number, object][] = [
   ['queryable', 'that 1 ms of quiet is left', calling(NOW - QUIET_MS + 1), 0, reconcileIn(1)],
   ['queryable', 'that the quiet time is just over', calling(NOW - QUIET_MS), 0, RECONCILE],
   ['queryable', 'that the quiet time is long over', calling(NOW - 9_000_000), 0, RECONCILE],
-  ['queryable', 'only something of another phase', ofAnotherPhase, 0, DECLARE_AND_CALL],
+  ['queryable', 'only something of another phase', ofAnotherPhase, 0, STOP],
 
   ['queryable', 'that it was not made', notMade(0), 0, DECLARE_AND_CALL],
 
@@ -115,7 +116,7 @@ const cases: [Kind, string, Intent | null, number, object][] = [
     0,
     stick('unknown_outcome'),
   ],
-  ['at_most_once', 'only something of another phase', ofAnotherPhase, 0, DECLARE_AND_CALL],
+  ['at_most_once', 'only something of another phase', ofAnotherPhase, 0, STOP],
 ]
 
 test.each(cases)('%s, of the call is known: %s', (kind, _, intent, committedAgoMs, step) => {
@@ -131,4 +132,40 @@ test('without a commit before it, the window counts from the reservation', () =>
   const row = { recoveryPoint: 'started', intent: null, trail: [], createdMs: NOW }
   expect(nextStep(definition, row, NOW + WINDOW_MS).do).toBe('call')
   expect(nextStep(definition, row, NOW + WINDOW_MS + 1).do).toBe('stick')
+})
+
+describe('a call of a later phase than the next one', () => {
+  const definition = definitionWith('at_most_once')
+  const next = (recoveryPoint: string, intent: Intent) => {
+    const { do: what, phase } = nextStep(
+      definition,
+      { recoveryPoint, intent, trail: [], createdMs: NOW },
+      NOW,
+    )
+    return [what, phase.name]
+  }
+  const said: Intent = { kind: 'called', phase: 'charged', result: { id: 'ch' }, said: true }
+
+  test.each([calling(NOW), called])('is not run past: $kind', (intent) =>
+    expect(next('started', intent)).toEqual(['stop_at_call', 'created']),
+  )
+  test.each([said, notMade(0)])('is carried over local phases once a person has decided: $kind', (intent) =>
+    expect(next('started', intent)).toEqual(['run_local', 'created']),
+  )
+  test.each([
+    ['charged', 'noted'],
+    ['noted', 'finished'],
+  ])('one of an earlier phase is never run past, whoever said it: at %s', (point, phase) => {
+    for (const intent of [said, notMade(0), calling(NOW), called]) {
+      expect(next(point, intent)).toEqual(['stop_at_call', phase])
+    }
+  })
+  test('is not carried over another call', () => {
+    const two = pipeline({ name: 'two', version: 1 })
+      .foreign('asked', { call })
+      .foreign('charged', OPTIONS.at_most_once)
+      .finish(() => respond(200))[definitionOf]
+    const row = { recoveryPoint: 'started', intent: said, trail: [], createdMs: NOW }
+    expect(nextStep(two, row, NOW)).toMatchObject({ do: 'stop_at_call', phase: { name: 'asked' } })
+  })
 })

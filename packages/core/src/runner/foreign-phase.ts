@@ -1,6 +1,7 @@
 import { PawlError } from '../errors.js'
 import { Absent, type ForeignPhase, Found } from '../pipeline/phase.js'
 import { declareCall } from '../storage/hold-statements.js'
+import { applyRaised } from './apply-raised.js'
 import { afterUnknown, callFailed } from './call-failed.js'
 import type { Intent } from '../storage/key-row.js'
 import { callProvider } from './call-provider.js'
@@ -101,7 +102,7 @@ async function declareAgain(run: Run, phase: ForeignPhase, error: unknown): Prom
   if (raised === 'fenced_off') return { type: 'fenced_off', phase: phase.name }
   if (raised === 'unreachable')
     return failure(phase.name, 'transient_error', error, { intent: run.row.intent })
-  run.update({ ...raised, intent: run.row.intent }, sentAt)
+  applyRaised(run, raised, sentAt)
   return { type: 'again' }
 }
 

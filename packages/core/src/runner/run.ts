@@ -87,9 +87,16 @@ export class Run {
     this.#readAt = performance.now()
   }
 
+  /** The phase of a call that is known of, where it is another than this one: no advance of this one may clear it. */
+  carriedCallOf(phase: string): string | null {
+    const { intent } = this.row
+    return intent === null || intent.phase === phase ? null : intent.phase
+  }
+
   /** Mirrors an advance that committed. */
   advanced(point: string, stateJson: string, nowMs: number, leasedAt: number, skipped: boolean): void {
     const trail = [...this.row.trail, { point, atMs: nowMs, fence: this.row.fence, skipped }]
+    const carries = this.carriedCallOf(point) !== null
     this.update(
       {
         ...this.row,
@@ -97,8 +104,8 @@ export class Run {
         stateJson,
         trail,
         nowMs,
-        intent: null,
-        effectEpoch: 0,
+        intent: carries ? this.row.intent : null,
+        effectEpoch: carries ? this.row.effectEpoch : 0,
         attempts: 0,
         retries: 0,
       },
