@@ -453,7 +453,12 @@ describe('rights', () => {
 })
 
 const call = () => ({ id: 'ch' })
-const calling = (deadlineMs: number): Intent => ({ kind: 'calling', phase: 'charged', deadlineMs })
+const calling = (deadlineMs: number): Intent => ({
+  kind: 'calling',
+  phase: 'charged',
+  deadlineMs,
+  server: 'here',
+})
 
 describe('who decides', () => {
   const NOW = 10 * DAY_MS
@@ -510,6 +515,7 @@ describe('who decides', () => {
       updatedMs: NOW - committedAgoMs,
       expiresMs: null,
       nowMs: NOW,
+      server: 'here',
       ...columns,
     }
   }

@@ -11,8 +11,11 @@ export type Step =
   /** `declareFirst`: say durably that the call is about to be made, because it must not be made twice unasked. */
   | { readonly do: 'call'; readonly phase: ForeignPhase; readonly declareFirst: boolean }
   | { readonly do: 'settle'; readonly phase: ForeignPhase; readonly result: JsonValue }
-  /** Ask the provider. `absentCountsInMs`: from when on "absent" may be believed; 0 means now. */
-  | { readonly do: 'reconcile'; readonly phase: ForeignPhase; readonly absentCountsInMs: number }
+  /**
+   * Ask the provider. `absentCountsInMs`: from when on "absent" may be believed; 0 means now, null that the call was
+   * declared by another server's clock, and that its time has to pass here first.
+   */
+  | { readonly do: 'reconcile'; readonly phase: ForeignPhase; readonly absentCountsInMs: number | null }
   | { readonly do: 'stick'; readonly phase: ForeignPhase; readonly reason: StuckReason }
   /** A call is known of that belongs to another phase than the next one: whatever is run now would run past it. */
   | { readonly do: 'stop_at_call'; readonly phase: AnyPhase; readonly call: Intent }
@@ -22,7 +25,7 @@ export type Step =
  */
 export function nextStep(
   definition: PipelineDefinition,
-  row: Pick<KeyRow, 'recoveryPoint' | 'intent' | 'trail' | 'createdMs'>,
+  row: Pick<KeyRow, 'recoveryPoint' | 'intent' | 'trail' | 'createdMs' | 'server'>,
   nowMs: number,
 ): Step {
   const phase = nextPhase(definition, row.recoveryPoint)
@@ -60,7 +63,7 @@ function nextPhase(definition: PipelineDefinition, recoveryPoint: string): AnyPh
 
 function nextForeignStep(
   phase: ForeignPhase,
-  row: Pick<KeyRow, 'intent' | 'trail' | 'createdMs'>,
+  row: Pick<KeyRow, 'intent' | 'trail' | 'createdMs' | 'server'>,
   nowMs: number,
 ): Step {
   const { intent } = row
@@ -76,6 +79,7 @@ function nextForeignStep(
     }
     case 'queryable': {
       if (intent?.kind !== 'calling') return { do: 'call', phase, declareFirst: true }
+      if (intent.server !== row.server) return { do: 'reconcile', phase, absentCountsInMs: null }
       return {
         do: 'reconcile',
         phase,

@@ -18,6 +18,8 @@ export class Run {
   leasedAt: number
   /** The recovery point at which a stale lease was renewed, if it was. */
   renewedAt: string | null = null
+  /** On the monotonic clock: when the call that this grant has declared must have ended. */
+  callEndsAt = Infinity
   /** Jobs were written to `staged_jobs` since the relay was last told. */
   hasStaged = false
   #session: Session | null

@@ -1,5 +1,5 @@
 import type { StuckReason } from '../pipeline/outcome.js'
-import { type Intent, KEY_COLUMNS, type KeyRow, readKeyRow } from './key-row.js'
+import { type Intent, KEY_COLUMNS, type KeyRow, readKeyRow, SERVER } from './key-row.js'
 import { boundedBy, defineStatement, epochMs, msInterval, statusIs, type Store } from './statement.js'
 
 /**
@@ -52,14 +52,14 @@ const declareCallStatement = defineStatement(
   ({ keys }) => `
   UPDATE ${keys} AS k
      SET intent = json_build_object('kind', 'calling', 'phase', $4::text,
-                                    'deadlineMs', ${epochMs(`clock_timestamp() + ${msInterval('$5')}`)}),
+                                    'deadlineMs', ${epochMs(`clock_timestamp() + ${msInterval('$5')}`)}, 'server', ${SERVER}),
          lease_until = clock_timestamp() + ${msInterval('$6')}, updated_at = clock_timestamp()
     FROM ${boundedBy('$7')}
    WHERE ${HELD} AND ${statusIs('running')} AND k.recovery_point = $8
-  RETURNING k.id`,
+  RETURNING k.intent`,
 )
 
-/** Says durably that the call is about to be made. False: fenced off. */
+/** Says durably that the call is about to be made, and gives what was declared. Null: fenced off. */
 export async function declareCall(
   store: Store,
   hold: Hold,
@@ -69,7 +69,7 @@ export async function declareCall(
     readonly leaseMs: number
     readonly lockTimeoutMs: number
   },
-): Promise<boolean> {
+): Promise<Intent | null> {
   const { rows } = await declareCallStatement(store, [
     hold.id,
     hold.fence,
@@ -80,7 +80,8 @@ export async function declareCall(
     String(call.lockTimeoutMs),
     hold.recoveryPoint,
   ])
-  return rows.length === 1
+  const declared = rows[0]?.['intent']
+  return declared == null ? null : (JSON.parse(declared) as Intent)
 }
 
 /** How a key is given back. */
