@@ -25,6 +25,15 @@ export const LEASE_SLACK_MS = 10 * 60 * SECOND_MS
 /** A row that was written later than this from now was written by a clock that has gone back since. */
 export const CLOCK_WENT_BACK_MS = 10 * 60 * SECOND_MS
 
+/**
+ * How long the end of a call waits for the renewal that its lease is in: a statement that never waits for a lock. One that
+ * lands later could give the transaction to come a conflict, which is retried; one that hangs must not keep it waiting.
+ */
+export const RENEWAL_WAIT_MS = 1 * SECOND_MS
+
+/** The least time that a renewal gets, however short the lease: a new connection would take as long. */
+export const MIN_RENEWAL_DEADLINE_MS = 1 * SECOND_MS
+
 /** Under this, a round trip to a loaded database can outlast the lease. */
 export const MIN_LEASE_MS = 100
 
