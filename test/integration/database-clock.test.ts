@@ -26,7 +26,7 @@ afterEach(async () => {
 
 /** An engine of its own, as another process would have, on the server that is the primary just now. */
 function process(trial: RideTrial): Engine<Database> {
-  const engine = createEngine(trial.options(database.pool({ Client: clock.Client } as never)))
+  const engine = createEngine(trial.options(database.pool({ Client: clock.Client })))
   engines.push(engine)
   return engine
 }

@@ -205,14 +205,14 @@ describe('a renewal that hangs', () => {
 
   test('because no connection can be had holds up nobody', async () => {
     const opening = gate()
+    const stall = (): Promise<void> => {
+      opening.open()
+      return new Promise(() => {})
+    }
     class StalledClient extends pg.Client {
       constructor(config: pg.ClientConfig) {
         super(config)
-        const connect = (): Promise<void> => {
-          opening.open()
-          return new Promise(() => {})
-        }
-        Object.assign(this, { connect })
+        Object.assign(this, { connect: stall })
       }
     }
     const pool = database.pool()
@@ -301,21 +301,6 @@ test('of two grants of one key in one engine, only the one that is over is lost'
 })
 
 describe("the connection for renewals is made as the pool's own are", () => {
-  /** A role that may do nothing, which connections begin as, and one that may: hooks of the pool change to it. */
-  async function roles(): Promise<{ readonly powerless: string; readonly able: string }> {
-    const name = randomUUID().replaceAll('-', '')
-    const [powerless, able] = [`powerless_${name}`, `able_${name}`]
-    const { schema, businessSchema } = database
-    await database.rows(`CREATE ROLE ${powerless}; CREATE ROLE ${able}`)
-    await database.rows(`GRANT USAGE ON SCHEMA ${schema}, ${businessSchema} TO ${able}`)
-    await database.rows(`GRANT ALL ON ALL TABLES IN SCHEMA ${schema}, ${businessSchema} TO ${able}`)
-    await database.rows(`GRANT ALL ON ALL SEQUENCES IN SCHEMA ${schema} TO ${able}`)
-    onTestFinished(async () => {
-      await database.rows(`DROP OWNED BY ${able}; DROP ROLE ${powerless}; DROP ROLE ${able}`)
-    })
-    return { powerless, able }
-  }
-
   const HOOKS = [
     {
       hook: 'the connect event',
@@ -325,13 +310,12 @@ describe("the connection for renewals is made as the pool's own are", () => {
     {
       hook: 'onConnect',
       poolWith: (config: pg.PoolConfig, sql: string): pg.Pool =>
-        database.pool({
-          ...config,
-          onConnect: async (client: pg.ClientBase) => {
+        database.pool(
+          hooked(config, async (client) => {
             await database.rows('SELECT 1')
             await client.query(sql)
-          },
-        } as pg.PoolConfig),
+          }),
+        ),
     },
   ]
 
@@ -370,7 +354,7 @@ describe("the connection for renewals is made as the pool's own are", () => {
     ['never ends', () => new Promise<never>(() => {})],
   ])('a hook that %s leaves no connection behind', async (_, onConnect) => {
     const application_name = `renewal_${randomUUID()}`
-    const pool = database.pool({ application_name, onConnect } as pg.PoolConfig)
+    const pool = database.pool(hooked({ application_name }, onConnect))
     await expect(openSession(pool, 'renewal', session)).rejects.toMatchObject({ code: 'PAWL_NO_CONNECTION' })
     await database.backendsGone(application_name)
   })
@@ -390,6 +374,26 @@ describe("the connection for renewals is made as the pool's own are", () => {
     expect(heard).toEqual(['connect', 'remove'])
   })
 })
+
+/** A role that may do nothing, which connections begin as, and one that may: hooks of the pool change to it. */
+async function roles(): Promise<{ readonly powerless: string; readonly able: string }> {
+  const name = randomUUID().replaceAll('-', '')
+  const [powerless, able] = [`powerless_${name}`, `able_${name}`]
+  const { schema, businessSchema } = database
+  await database.rows(`CREATE ROLE ${powerless}; CREATE ROLE ${able}`)
+  await database.rows(`GRANT USAGE ON SCHEMA ${schema}, ${businessSchema} TO ${able}`)
+  await database.rows(`GRANT ALL ON ALL TABLES IN SCHEMA ${schema}, ${businessSchema} TO ${able}`)
+  await database.rows(`GRANT ALL ON ALL SEQUENCES IN SCHEMA ${schema} TO ${able}`)
+  onTestFinished(async () => {
+    await database.rows(`DROP OWNED BY ${able}; DROP ROLE ${powerless}; DROP ROLE ${able}`)
+  })
+  return { powerless, able }
+}
+
+/** The types of `pg` say that the hook returns nothing; the pool awaits what it returns. */
+function hooked(config: pg.PoolConfig, onConnect: (client: pg.ClientBase) => unknown): pg.PoolConfig {
+  return Object.assign({}, config, { onConnect })
+}
 
 function raise(error: Error): never {
   throw error
