@@ -35,9 +35,10 @@ export const HOLDING_VARIANTS = [
       {
         file: RESERVE,
         from: `AND fence = $2::bigint AND xmin = \${writtenBy}::xid AND \${statusIs('running', '')}
-     AND (lease_until IS NULL OR lease_until <= clock_timestamp())`,
+     AND \${leaseIsOver('lease_until', leaseBoundMs)}`,
         // A finished row would be refused by a check of the table: an error, and no harm.
-        to: `AND fence = $2::bigint AND \${writtenBy}::xid IS NOT NULL AND \${statusIs('running', '')}`,
+        to: `AND fence = $2::bigint AND \${writtenBy}::xid IS NOT NULL AND \${statusIs('running', '')}
+     AND \${leaseBoundMs}::double precision IS NOT NULL`,
       },
     ],
     ride: 'keyed',
@@ -84,8 +85,8 @@ export const HOLDING_VARIANTS = [
       {
         file: RESERVE,
         from: `
-     AND (lease_until IS NULL OR lease_until <= clock_timestamp())`,
-        to: '',
+     AND \${leaseIsOver('lease_until', leaseBoundMs)}`,
+        to: ' AND \${leaseBoundMs}::double precision IS NOT NULL',
       },
     ],
     ride: 'keyed',
@@ -194,8 +195,8 @@ export const HOLDING_VARIANTS = [
     replacements: [
       {
         file: 'background/completer.ts',
-        from: 'return findAbandonedKeys(store, runnableVersions(env.registry), except, this.#batchSize)',
-        to: 'return (await findAbandonedKeys(store, runnableVersions(env.registry), except, this.#batchSize)).slice(0, 0)',
+        from: 'return this.#sweep.next(store, this.#batchSize, isWanted)',
+        to: 'return this.#sweep.next(store, this.#batchSize, (keyId) => isWanted(keyId) && false)',
       },
     ],
     ride: 'keyed',

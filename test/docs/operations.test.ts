@@ -453,7 +453,12 @@ describe('rights', () => {
 })
 
 const call = () => ({ id: 'ch' })
-const calling = (deadlineMs: number): Intent => ({ kind: 'calling', phase: 'charged', deadlineMs })
+const calling = (deadlineMs: number): Intent => ({
+  kind: 'calling',
+  phase: 'charged',
+  deadlineMs,
+  server: 'here',
+})
 
 describe('who decides', () => {
   const NOW = 10 * DAY_MS
@@ -510,6 +515,7 @@ describe('who decides', () => {
       updatedMs: NOW - committedAgoMs,
       expiresMs: null,
       nowMs: NOW,
+      server: 'here',
       ...columns,
     }
   }
@@ -533,6 +539,7 @@ describe('who decides', () => {
       case 'take_over': {
         const step = nextStep(ride[definitionOf], { ...row, ...decision.at }, NOW)
         if (step.do === 'stick') return { who: 'a person', how: `\`${step.reason}\`` }
+        if (step.do === 'stop_at_call') return { who: 'a person', how: '`unknown_outcome`' }
         return { who: 'itself', how: HOW[step.do] }
       }
       case 'give_up':
@@ -575,6 +582,8 @@ describe('who decides', () => {
     '`queryable`, declared, after it': () => decided('queryable', { intent: calling(NOW - QUIET_MS) }),
     '`at_most_once`, call not declared': () => decided('at_most_once', {}),
     '`at_most_once`, declared': () => decided('at_most_once', { intent: calling(NOW) }),
+    'a call is known of, of a later phase': () =>
+      decided('at_most_once', { recoveryPoint: 'started', trail: [], intent: calling(NOW) }),
     'an exception or a crash, below `maxAttempts`': () => decided('keyed', { attempts: 2 }),
     'an exception or a crash, at `maxAttempts`': () => decided('keyed', { attempts: 3 }),
     'an orderly retry, however many': () => decided('keyed', { attempts: 0, retries: 1_000 }),

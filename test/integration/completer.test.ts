@@ -299,6 +299,31 @@ describe('what it does not know', () => {
     let rounds = 0
     while ((await completer.runOnce()).completed === 0) expect(++rounds).toBeLessThan(1_000)
   })
+
+  test('nor do they if they are many more than it remembers, of the very same version', async () => {
+    const BLOCKED = 1_500
+    // What is at 'gone' cannot be gone on with, what is at 'started' can: both are of version 1.
+    const newer = pipeline<RideInput>({
+      name: 'some-ride',
+      version: 2,
+      upgradesFrom: [{ version: 1 }],
+    }).finish(() => respond(200))
+    await database.rows(
+      `INSERT INTO pawl.idempotency_keys (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version,
+                                          input, holder, recovery_point, created_at)
+       SELECT 's', n::text, 'some-ride', 1, '0123456789abcdef', sha256(''), 1, '{}', gen_random_uuid(),
+              CASE WHEN n <= $1 THEN 'gone' ELSE 'started' END, clock_timestamp() - interval '1 hour' + n * interval '1 ms'
+         FROM generate_series(1, $1 + 1) AS n`,
+      [BLOCKED],
+    )
+    const engine = createEngine({ pool: database.pool(), schema: database.schema, pipelines: [newer] })
+    const completer = completerOf(engine, { batchSize: 100, concurrency: 8 })
+    let rounds = 1
+    while ((await completer.runOnce()).completed === 0) expect(++rounds).toBeLessThanOrEqual(16)
+    // A client that comes back while all of them rest costs two short looks at most.
+    await engine.enqueue(newer, { scope: 's', key: 'later', input: { amount: 1 } })
+    expect(await completer.runOnce()).toMatchObject({ completed: 1 })
+  })
 })
 
 const poison = pipeline<RideInput>({ name: 'poison', version: 1, maxAttempts: 3 }).finish(() => {

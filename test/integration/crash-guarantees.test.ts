@@ -25,8 +25,8 @@ const isUnknown = (positions: readonly string[], at: string) =>
 /** Moves the declared deadline so far back that the provider's quiet time is over as well. */
 async function passDeadline(trial: RideTrial): Promise<void> {
   await database.rows(
-    `UPDATE pawl.idempotency_keys SET intent = json_build_object('kind', intent->>'kind', 'phase', intent->>'phase',
-            'deadlineMs', (intent->>'deadlineMs')::bigint - 3600000)
+    `UPDATE pawl.idempotency_keys SET intent = jsonb_set(intent::jsonb, '{deadlineMs}',
+            to_jsonb((intent->>'deadlineMs')::bigint - 3600000))
       WHERE scope = $1 AND intent->>'kind' = 'calling'`,
     [trial.scope],
   )

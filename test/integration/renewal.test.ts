@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { createProbedEngine } from '@pawl/core/internal'
 import pg from 'pg'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { openSession } from '../../packages/core/src/driver/open-session.js'
 import { LeaseKeeper } from '../../packages/core/src/key/lease-keeper.js'
 import { tablesIn } from '../../packages/core/src/storage/tables.js'
 import { RideTrial } from '../support/ride-trial.js'
@@ -162,6 +163,86 @@ test('settle begins once the renewal under way is done, and so does not conflict
   await engine.close()
 })
 
+describe('a renewal that hangs', () => {
+  const LEASE_MS = 60_000
+  const options = { statementDeadlineMs: 120_000, lockTimeoutMs: 1_000, pipelining: true, preparedStatements: false }
+  const tables = tablesIn(database.schema, 'a test')
+  /** So much of its lease has passed that it is due. */
+  const dueSince = () => performance.now() - LEASE_MS / 3
+
+  test('does not hold up a call whose lease is not in it', async () => {
+    const [sent, answered] = [gate(), gate()]
+    const probe = async ({ when }: { readonly when: string }) => {
+      if (when !== 'before') return
+      sent.open()
+      await answered.opened
+    }
+    const keeper = new LeaseKeeper(database.pool(), tables, { ...options, probe })
+    const renewed = keeper.keep(holdOfNoKey(), LEASE_MS, dueSince(), () => {})
+    await sent.opened
+    const other = keeper.keep(holdOfNoKey(), LEASE_MS, performance.now(), () => {})
+    expect(await other.stop()).toBe('kept')
+    answered.open()
+    expect(await renewed.stop()).toBe('lost')
+  })
+
+  test('holds up one whose lease is in it for a moment only, and is given up then', async () => {
+    const application_name = `renewal_${randomUUID()}`
+    const warnings = hear('pawl:warning')
+    const sent = gate()
+    const never = new Promise<void>(() => {})
+    const probe = ({ when }: { readonly when: string }) => {
+      sent.open()
+      return when === 'before' ? never : undefined
+    }
+    const keeper = new LeaseKeeper(database.pool({ application_name }), tables, { ...options, probe })
+    const renewed = keeper.keep(holdOfNoKey(), LEASE_MS, dueSince(), () => {})
+    await sent.opened
+    expect(await renewed.stop()).toBe('kept')
+    // Its connection is cut, so that nothing of it lands in the middle of what comes next.
+    await database.backendsGone(application_name)
+    expect(warnings).toMatchObject([{ message: expect.stringContaining('a renewal of leases hangs') }])
+  })
+
+  test('because no connection can be had holds up nobody', async () => {
+    const opening = gate()
+    const stall = (): Promise<void> => {
+      opening.open()
+      return new Promise(() => {})
+    }
+    class StalledClient extends pg.Client {
+      constructor(config: pg.ClientConfig) {
+        super(config)
+        Object.assign(this, { connect: stall })
+      }
+    }
+    const pool = database.pool()
+    Object.assign(pool, { Client: StalledClient })
+    const keeper = new LeaseKeeper(pool, tables, { ...options, probe: null })
+    const renewed = keeper.keep(holdOfNoKey(), LEASE_MS, dueSince(), () => {})
+    await opening.opened
+    expect(await renewed.stop()).toBe('kept')
+    keeper.halt()
+  })
+
+  test('lets a ride be settled all the same', async () => {
+    const trial = new RideTrial(database)
+    const { engine, stops } = engineWithStops(
+      trial.options(database.pool(), { defaults: { leaseMs: 3_000 } }),
+      'renewal/renew_leases#1:before',
+    )
+    const [renewal] = stops
+    await trial.provider.willMeet('hold_then_execute')
+    const execution = trial.execute(engine)
+    await trial.provider.arrived()
+    await renewal.reached
+    await trial.provider.letGo()
+    expect(await execution).toMatchObject({ type: 'completed' })
+    renewal.go()
+    await engine.close()
+  })
+})
+
 test('an engine that is stopped while it opens a connection for renewals does not leave it open', async () => {
   const application_name = `renewal_${randomUUID()}`
   const opening = gate()
@@ -220,7 +301,106 @@ test('of two grants of one key in one engine, only the one that is over is lost'
   await engine.close()
 })
 
+describe("the connection for renewals is made as the pool's own are", () => {
+  const HOOKS = [
+    {
+      hook: 'the connect event',
+      poolWith: (config: pg.PoolConfig, sql: string): pg.Pool =>
+        database.pool(config).on('connect', (client) => void client.query(sql).catch(() => {})),
+    },
+    {
+      hook: 'onConnect',
+      poolWith: (config: pg.PoolConfig, sql: string): pg.Pool =>
+        database.pool(
+          hooked(config, async (client) => {
+            await database.rows('SELECT 1')
+            await client.query(sql)
+          }),
+        ),
+    },
+  ]
+
+  test.each(HOOKS)('with $hook, such as one that sets the role', async ({ poolWith }) => {
+    const { powerless, able } = await roles()
+    const warnings = hear('pawl:warning')
+    const options = `-c search_path=${database.businessSchema} -c role=${powerless}`
+    const pool = poolWith({ options }, `SET ROLE ${able}`)
+    const trial = new RideTrial(database)
+    const { engine, stops } = engineWithStops(
+      trial.options(pool, { defaults: { leaseMs: 900 } }),
+      'renewal/renew_leases#1:before',
+      'renewal/renew_leases#1:after',
+    )
+    const [before, after] = stops
+    await trial.provider.willMeet('hold_then_execute')
+    const execution = trial.execute(engine)
+    await trial.provider.arrived()
+    await before.reached
+    await database.expireLeases()
+    before.go()
+    await after.reached
+    expect((await leasesLeftMs(trial))[0]).toBeGreaterThan(0)
+    after.go()
+    await trial.provider.letGo()
+    expect((await execution).type).toBe('completed')
+    expect(warnings).toEqual([])
+    await engine.close()
+  })
+
+  const session = { statementDeadlineMs: 300, lockTimeoutMs: 1_000, pipelining: true, preparedStatements: false, probe: null }
+
+  test.each([
+    ['rejects', () => Promise.reject(new Error('no such role'))],
+    ['throws', () => raise(new Error('no such role'))],
+    ['never ends', () => new Promise<never>(() => {})],
+  ])('a hook that %s leaves no connection behind', async (_, onConnect) => {
+    const application_name = `renewal_${randomUUID()}`
+    const pool = database.pool(hooked({ application_name }, onConnect))
+    await expect(openSession(pool, 'renewal', session)).rejects.toMatchObject({ code: 'PAWL_NO_CONNECTION' })
+    await database.backendsGone(application_name)
+  })
+
+  test('a listener that counts connections hears of its end, too', async () => {
+    const heard: string[] = []
+    const removed = gate()
+    const pool = database.pool()
+    pool.on('connect', () => void heard.push('connect'))
+    pool.on('remove', () => {
+      heard.push('remove')
+      removed.open()
+    })
+    const opened = await openSession(pool, 'renewal', session)
+    opened.release()
+    await removed.opened
+    expect(heard).toEqual(['connect', 'remove'])
+  })
+})
+
+/** A role that may do nothing, which connections begin as, and one that may: hooks of the pool change to it. */
+async function roles(): Promise<{ readonly powerless: string; readonly able: string }> {
+  const name = randomUUID().replaceAll('-', '')
+  const [powerless, able] = [`powerless_${name}`, `able_${name}`]
+  const { schema, businessSchema } = database
+  await database.rows(`CREATE ROLE ${powerless}; CREATE ROLE ${able}`)
+  await database.rows(`GRANT USAGE ON SCHEMA ${schema}, ${businessSchema} TO ${able}`)
+  await database.rows(`GRANT ALL ON ALL TABLES IN SCHEMA ${schema}, ${businessSchema} TO ${able}`)
+  await database.rows(`GRANT ALL ON ALL SEQUENCES IN SCHEMA ${schema} TO ${able}`)
+  onTestFinished(async () => {
+    await database.rows(`DROP OWNED BY ${able}; DROP ROLE ${powerless}; DROP ROLE ${able}`)
+  })
+  return { powerless, able }
+}
+
+/** The types of `pg` say that the hook returns nothing; the pool awaits what it returns. */
+function hooked(config: pg.PoolConfig, onConnect: (client: pg.ClientBase) => unknown): pg.PoolConfig {
+  return Object.assign({}, config, { onConnect })
+}
+
+function raise(error: Error): never {
+  throw error
+}
+
 /** A renewal of a key that is not there says so. */
 function holdOfNoKey() {
-  return { id: randomUUID(), fence: 1, holder: randomUUID() }
+  return { id: randomUUID(), fence: 1, holder: randomUUID(), recoveryPoint: 'started' }
 }

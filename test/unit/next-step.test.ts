@@ -10,6 +10,7 @@ const call = () => ({ id: 'ch' })
 const NOW = 1_000_000_000
 const WINDOW_MS = 1_000
 const QUIET_MS = 500
+const SERVER = 'here'
 
 type Kind = Guarantee | 'keyed_and_queryable'
 const OPTIONS = {
@@ -30,18 +31,28 @@ function definitionWith(kind: Kind) {
 /** A row at the recovery point before the charge. */
 function rowBeforeCharge(intent: Intent | null, committedAgoMs: number) {
   const entry = { point: 'created', atMs: NOW - committedAgoMs, fence: 1, skipped: false }
-  return { recoveryPoint: 'created', intent, trail: [entry], createdMs: NOW - 9_000_000 }
+  return { recoveryPoint: 'created', intent, trail: [entry], createdMs: NOW - 9_000_000, server: SERVER }
 }
 
 const called: Intent = { kind: 'called', phase: 'charged', result: { id: 'ch' } }
-const calling = (deadlineMs: number): Intent => ({ kind: 'calling', phase: 'charged', deadlineMs })
+const calling = (deadlineMs: number, server: string | undefined = SERVER): Intent => ({
+  kind: 'calling',
+  phase: 'charged',
+  deadlineMs,
+  ...(server !== undefined && { server }),
+})
+const declaredElsewhere: Intent = { kind: 'calling', phase: 'charged', deadlineMs: NOW - 9_000_000 }
 const notMade = (agoMs: number): Intent => ({ kind: 'not_made', phase: 'charged', atMs: NOW - agoMs })
 const ofAnotherPhase: Intent = { kind: 'calling', phase: 'other', deadlineMs: NOW }
 
 describe('by recovery point', () => {
   const definition = definitionWith('keyed')
   const at = (recoveryPoint: string) => {
-    const step = nextStep(definition, { recoveryPoint, intent: null, trail: [], createdMs: NOW }, NOW)
+    const step = nextStep(
+      definition,
+      { recoveryPoint, intent: null, trail: [], createdMs: NOW, server: SERVER },
+      NOW,
+    )
     return [step.do, step.phase.name]
   }
   test('started leads to the first phase', () => expect(at('started')).toEqual(['run_local', 'created']))
@@ -52,7 +63,7 @@ describe('by recovery point', () => {
   test('the last phase leads to the finish', () => expect(at('noted')).toEqual(['finish', 'finished']))
   test('a pipeline without phases starts with its finish', () => {
     const empty = pipeline({ name: 'e', version: 1 }).finish(() => respond(200))[definitionOf]
-    const row = { recoveryPoint: 'started', intent: null, trail: [], createdMs: NOW }
+    const row = { recoveryPoint: 'started', intent: null, trail: [], createdMs: NOW, server: SERVER }
     expect(nextStep(empty, row, NOW).do).toBe('finish')
   })
   test.each(['gone', 'finished', 'constructor', ''])('%j is no point to go on from', (point) => {
@@ -64,7 +75,8 @@ const CALL = { do: 'call', declareFirst: false }
 const DECLARE_AND_CALL = { do: 'call', declareFirst: true }
 const SETTLE = { do: 'settle', result: { id: 'ch' } }
 const RECONCILE = { do: 'reconcile', absentCountsInMs: 0 }
-const reconcileIn = (absentCountsInMs: number) => ({ do: 'reconcile', absentCountsInMs })
+const reconcileIn = (absentCountsInMs: number | null) => ({ do: 'reconcile', absentCountsInMs })
+const STOP = { do: 'stop_at_call', call: ofAnotherPhase }
 const stick = (reason: string) => ({ do: 'stick', reason })
 
 const cases: [Kind, string, Intent | null, number, object][] = [
@@ -82,7 +94,7 @@ const cases: [Kind, string, Intent | null, number, object][] = [
     WINDOW_MS + 1,
     stick('window_passed'),
   ],
-  ['keyed', 'only something of another phase', ofAnotherPhase, 0, CALL],
+  ['keyed', 'only something of another phase', ofAnotherPhase, 0, STOP],
 
   ['keyed', 'that it was not made, past the first window', notMade(WINDOW_MS), 9_000_000, CALL],
   ['keyed', 'that it was not made, past its own', notMade(WINDOW_MS + 1), 9_000_000, stick('window_passed')],
@@ -99,7 +111,15 @@ const cases: [Kind, string, Intent | null, number, object][] = [
   ['queryable', 'that 1 ms of quiet is left', calling(NOW - QUIET_MS + 1), 0, reconcileIn(1)],
   ['queryable', 'that the quiet time is just over', calling(NOW - QUIET_MS), 0, RECONCILE],
   ['queryable', 'that the quiet time is long over', calling(NOW - 9_000_000), 0, RECONCILE],
-  ['queryable', 'only something of another phase', ofAnotherPhase, 0, DECLARE_AND_CALL],
+  [
+    'queryable',
+    "that it was declared by another server's clock",
+    calling(NOW - 9_000_000, 'elsewhere'),
+    0,
+    reconcileIn(null),
+  ],
+  ['queryable', 'that it was declared by nobody knows whose clock', declaredElsewhere, 0, reconcileIn(null)],
+  ['queryable', 'only something of another phase', ofAnotherPhase, 0, STOP],
 
   ['queryable', 'that it was not made', notMade(0), 0, DECLARE_AND_CALL],
 
@@ -115,7 +135,7 @@ const cases: [Kind, string, Intent | null, number, object][] = [
     0,
     stick('unknown_outcome'),
   ],
-  ['at_most_once', 'only something of another phase', ofAnotherPhase, 0, DECLARE_AND_CALL],
+  ['at_most_once', 'only something of another phase', ofAnotherPhase, 0, STOP],
 ]
 
 test.each(cases)('%s, of the call is known: %s', (kind, _, intent, committedAgoMs, step) => {
@@ -128,7 +148,43 @@ test('without a commit before it, the window counts from the reservation', () =>
   const definition = pipeline({ name: 'ride', version: 1 })
     .foreign('charged', OPTIONS.keyed)
     .finish(() => respond(200))[definitionOf]
-  const row = { recoveryPoint: 'started', intent: null, trail: [], createdMs: NOW }
+  const row = { recoveryPoint: 'started', intent: null, trail: [], createdMs: NOW, server: SERVER }
   expect(nextStep(definition, row, NOW + WINDOW_MS).do).toBe('call')
   expect(nextStep(definition, row, NOW + WINDOW_MS + 1).do).toBe('stick')
+})
+
+describe('a call of a later phase than the next one', () => {
+  const definition = definitionWith('at_most_once')
+  const next = (recoveryPoint: string, intent: Intent) => {
+    const { do: what, phase } = nextStep(
+      definition,
+      { recoveryPoint, intent, trail: [], createdMs: NOW, server: SERVER },
+      NOW,
+    )
+    return [what, phase.name]
+  }
+  const said: Intent = { kind: 'called', phase: 'charged', result: { id: 'ch' }, said: true }
+
+  test.each([calling(NOW), called])('is not run past: $kind', (intent) =>
+    expect(next('started', intent)).toEqual(['stop_at_call', 'created']),
+  )
+  test.each([said, notMade(0)])('is carried over local phases once a person has decided: $kind', (intent) =>
+    expect(next('started', intent)).toEqual(['run_local', 'created']),
+  )
+  test.each([
+    ['charged', 'noted'],
+    ['noted', 'finished'],
+  ])('one of an earlier phase is never run past, whoever said it: at %s', (point, phase) => {
+    for (const intent of [said, notMade(0), calling(NOW), called]) {
+      expect(next(point, intent)).toEqual(['stop_at_call', phase])
+    }
+  })
+  test('is not carried over another call', () => {
+    const two = pipeline({ name: 'two', version: 1 })
+      .foreign('asked', { call })
+      .foreign('charged', OPTIONS.at_most_once)
+      .finish(() => respond(200))[definitionOf]
+    const row = { recoveryPoint: 'started', intent: said, trail: [], createdMs: NOW, server: SERVER }
+    expect(nextStep(two, row, NOW)).toMatchObject({ do: 'stop_at_call', phase: { name: 'asked' } })
+  })
 })

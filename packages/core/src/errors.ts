@@ -30,6 +30,8 @@ export const errorCodes = {
   PAWL_PHASE_TIMEOUT: 'A phase did not return before its transaction was ended by the server.',
   PAWL_CONNECTION_LOST: 'The connection to PostgreSQL broke.',
   PAWL_NO_CONNECTION: 'No connection could be had in time.',
+  PAWL_KEY_WENT_BACK:
+    'A key is stored at an earlier point than a call that is known of: the database has lost commits.',
   PAWL_LEASE_LOST: 'Another holder took the key over.',
   PAWL_AMBIGUOUS_RESPONSE: 'onError gave a final response to an error that does not say what happened.',
   PAWL_STORED_INPUT_REJECTED: 'A stored input no longer satisfies the schema of its pipeline.',

@@ -16,6 +16,24 @@ export const DEFAULT_LEASE_MS = 30 * SECOND_MS
 /** Three renewals fit into a lease, so that one may fail without losing it. */
 export const RENEWALS_PER_LEASE = 3
 
+/**
+ * How much longer than any lease of its pipeline a lease may be before it counts as over: the database's clock must have
+ * gone back since it was granted. Minutes, because another deployment may grant longer leases than this one knows of.
+ */
+export const LEASE_SLACK_MS = 10 * 60 * SECOND_MS
+
+/** A row that was written later than this from now was written by a clock that has gone back since. */
+export const CLOCK_WENT_BACK_MS = 10 * 60 * SECOND_MS
+
+/**
+ * How long the end of a call waits for the renewal that its lease is in: a statement that never waits for a lock. One that
+ * lands later could give the transaction to come a conflict, which is retried; one that hangs must not keep it waiting.
+ */
+export const RENEWAL_WAIT_MS = 1 * SECOND_MS
+
+/** The least time that a renewal gets, however short the lease: a new connection would take as long. */
+export const MIN_RENEWAL_DEADLINE_MS = 1 * SECOND_MS
+
 /** Under this, a round trip to a loaded database can outlast the lease. */
 export const MIN_LEASE_MS = 100
 
@@ -70,6 +88,9 @@ export const SHORT_RETENTION_MS = HOUR_MS
 
 /** After a day nobody waits for the request any more, and the provider's window is over. */
 export const DEFAULT_ABANDON_AFTER_MS = 24 * HOUR_MS
+
+/** Calls of which one engine remembers, on its own clock, when their quiet time ends. Beyond, the database's has to do. */
+export const MAX_QUIET_CALLS = 10_000
 
 /** How long after the call's deadline a provider's answer "absent" starts to count. */
 export const DEFAULT_QUIET_MS = 60 * SECOND_MS
@@ -142,7 +163,7 @@ export const DEFAULT_COMPLETER_BATCH_SIZE = 100
 export const DEFAULT_COMPLETER_CONCURRENCY = 4
 
 /** Keys that one completer remembers to leave alone for a while. Beyond, the oldest is merely asked for again. */
-export const MAX_RESTING_KEYS = 1_000
+export const MAX_RESTING_KEYS = 10_000
 
 /** One small query a second per process; a phase that stages in the same process wakes the relay at once. */
 export const DEFAULT_RELAY_POLL_MS = 1 * SECOND_MS
@@ -233,8 +254,8 @@ export const BLOAT_DEAD_ROWS = 10_000
 /** An effect is settled within a day of the moment the provider gave it, or its key is stuck by age. */
 export const DEFAULT_RECONCILE_SLACK_MS = 24 * HOUR_MS
 
-/** Due keys of one version that a look takes in before it chooses: beyond, the youngest wait for the next look. */
-export const MAX_DUE_KEYS_SEEN = 10_000
+/** Due keys that one look of the completer reads, of which some may be resting: a page of ids, read in a few milliseconds. */
+export const DUE_KEYS_PER_LOOK = 1_000
 
 /** Staged jobs travel with the advance. So many small statements take no longer than the one that a deadline is meant for. */
 export const STATEMENTS_PER_DEADLINE = 100

@@ -114,8 +114,8 @@ export class PlanTrial {
   /** Moves the declared deadline so far back that the provider's quiet time is over as well. */
   async #passDeadline(): Promise<void> {
     await this.database.rows(
-      `UPDATE pawl.idempotency_keys SET intent = json_build_object('kind', intent->>'kind', 'phase', intent->>'phase',
-              'deadlineMs', (intent->>'deadlineMs')::numeric - 3600000)
+      `UPDATE pawl.idempotency_keys SET intent = jsonb_set(intent::jsonb, '{deadlineMs}',
+              to_jsonb((intent->>'deadlineMs')::numeric - 3600000))
         WHERE scope = $1 AND intent->>'kind' = 'calling'`,
       [this.scope],
     )

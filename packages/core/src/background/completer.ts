@@ -8,17 +8,17 @@ import {
   MAX_RESTING_KEYS,
 } from '../limits.js'
 import type { ResumeOutcome } from '../pipeline/outcome.js'
-import type { Registry } from '../pipeline/registry.js'
 import { backOffMs } from '../runner/back-off.js'
 import { type Engine, partsOf, type RunningEngine } from '../runner/engine.js'
 import type { EngineParts } from '../runner/engine-parts.js'
+import type { Environment } from '../key/environment.js'
 import {
-  findAbandonedKeys,
   type ForgettableVersion,
   forgetAbandonedKeys,
   type RunnableVersion,
 } from '../storage/complete-statements.js'
 import type { Store } from '../storage/statement.js'
+import { Sweep } from './sweep.js'
 import { checkStopOptions, Poller, type Service, type StopOptions } from './service.js'
 
 /** How the completer works. */
@@ -70,6 +70,9 @@ export class Completer implements Service<CompleterCounts> {
   /** Found, and not ended yet: until they are taken over, they would be found again. */
   readonly #begun = new Set<string>()
   readonly #resting = new RestingKeys()
+  readonly #sweep: Sweep
+  /** Keys of the last round could not even be asked for: then there is nothing to hurry for. */
+  #storeIsAway = false
   readonly #ended: Counting = { ...NOTHING }
   readonly #poller: Poller
   #silence: (() => void) | null = null
@@ -81,6 +84,7 @@ export class Completer implements Service<CompleterCounts> {
     checkWholeNumber(OWNER, 'concurrency', options.concurrency, 1, MAX_INT32)
     this.#parts = partsOf(engine, 'createBackground')
     this.#engine = engine as RunningEngine<never>
+    this.#sweep = new Sweep(runnableVersions(this.#parts.env))
     this.#batchSize = options.batchSize ?? DEFAULT_COMPLETER_BATCH_SIZE
     this.#concurrency = options.concurrency ?? DEFAULT_COMPLETER_CONCURRENCY
     this.#poller = new Poller({
@@ -88,12 +92,12 @@ export class Completer implements Service<CompleterCounts> {
       pollMs: options.pollMs ?? DEFAULT_COMPLETER_POLL_MS,
       underWay: this.#running,
       round: async (stopping) => {
-        const { found } = await this.#begin(stopping, this.#ended)
+        this.#storeIsAway = false
+        const { isOver } = await this.#begin(stopping, this.#ended)
         // What ended since the last round, whichever it was begun in.
         const counts = { ...this.#ended }
         Object.assign(this.#ended, NOTHING)
-        // Where all of them were passed over, there is nothing to hurry for.
-        return { counts, more: found === this.#batchSize && counts.passed < counts.found }
+        return { counts, more: !isOver && !this.#storeIsAway }
       },
     })
   }
@@ -118,10 +122,14 @@ export class Completer implements Service<CompleterCounts> {
   }
 
   /** Finds keys and begins with each as a place becomes free. A slow key keeps its own place, and nobody else's. */
-  async #begin(stopping: AbortSignal, counts: Counting): Promise<{ begun: Promise<void>[]; found: number }> {
+  async #begin(
+    stopping: AbortSignal,
+    counts: Counting,
+  ): Promise<{ begun: Promise<void>[]; isOver: boolean }> {
     const begun: Promise<void>[] = []
     await this.#placeFree()
-    const keyIds = stopping.aborted || this.#parts.stopping.aborted ? [] : await this.#find(counts)
+    if (stopping.aborted || this.#parts.stopping.aborted) return { begun, isOver: true }
+    const { keyIds, isOver } = await this.#find(counts)
     // In another order than that of other processes, which found the same keys.
     for (const keyId of shuffled(keyIds)) {
       await this.#placeFree()
@@ -129,22 +137,23 @@ export class Completer implements Service<CompleterCounts> {
       counts.found++
       begun.push(this.#complete(keyId, counts))
     }
-    return { begun, found: keyIds.length }
+    return { begun, isOver }
   }
 
-  async #find(counts: Counting): Promise<string[]> {
+  async #find(counts: Counting): Promise<{ readonly keyIds: readonly string[]; readonly isOver: boolean }> {
     const { env, unlistedDefinitions } = this.#parts
     return env.sessions.with('completer', async (session) => {
       const store = { session, tables: env.tables }
       if (unlistedDefinitions.size > 0) {
-        const forgettable = [...unlistedDefinitions].map(({ definition, forgetAfterMs }) => {
+        const forgettable = [...unlistedDefinitions].map(({ definition, forgetAfterMs, leaseBoundMs }) => {
           const { name: pipeline, version, hash: definitionHash } = definition
-          return { pipeline, version, definitionHash, forgetAfterMs }
+          return { pipeline, version, definitionHash, forgetAfterMs, leaseBoundMs }
         })
         counts.forgotten += await this.#forget(store, forgettable)
       }
-      const except = [...this.#resting.ids(), ...this.#begun]
-      return findAbandonedKeys(store, runnableVersions(env.registry), except, this.#batchSize)
+      const resting = this.#resting.ids()
+      const isWanted = (keyId: string): boolean => !resting.has(keyId) && !this.#begun.has(keyId)
+      return this.#sweep.next(store, this.#batchSize, isWanted)
     })
   }
 
@@ -176,6 +185,7 @@ export class Completer implements Service<CompleterCounts> {
       this.#count(keyId, await this.#engine.resumeDue(keyId), counts)
     } catch (error) {
       counts.passed++
+      this.#storeIsAway = true
       this.#resting.add(keyId)
       announce('pawl:round_failed', () => ({ service: 'completer', error, failures: 1 }))
     }
@@ -196,9 +206,13 @@ export class Completer implements Service<CompleterCounts> {
       case 'gone':
         counts.passed++
         return
+      case 'unavailable':
+        this.#storeIsAway = true
+        counts.passed++
+        this.#resting.add(keyId)
+        return
       case 'in_flight':
       case 'refused':
-      case 'unavailable':
         // The row says nothing of this, so that it would be found again at once.
         counts.passed++
         this.#resting.add(keyId)
@@ -211,11 +225,20 @@ export class Completer implements Service<CompleterCounts> {
 }
 
 /** All that may run here, and nothing else: a version that is not known here is not even looked at. */
-function runnableVersions({ definitions }: Registry): RunnableVersion[] {
-  return definitions.flatMap(({ name: pipeline, version, hash: definitionHash, upgradesFrom }) => [
-    { pipeline, version, definitionHash },
-    ...upgradesFrom.map((from) => ({ pipeline, version: from.version, definitionHash: null })),
-  ])
+function runnableVersions({ registry, settings }: Environment): RunnableVersion[] {
+  return registry.definitions.flatMap((definition) => {
+    const { name: pipeline, version, hash: definitionHash, upgradesFrom } = definition
+    const leaseBoundMs = settings.leaseBoundMs(definition)
+    return [
+      { pipeline, version, definitionHash, leaseBoundMs },
+      ...upgradesFrom.map((from) => ({
+        pipeline,
+        version: from.version,
+        definitionHash: null,
+        leaseBoundMs,
+      })),
+    ]
+  })
 }
 
 /** Keys that could not be had although their rows look free, such as one that a frozen session has locked. */
@@ -231,12 +254,12 @@ class RestingKeys {
   }
 
   /** Those to leave alone just now. What rested long ago is forgotten. */
-  ids(): string[] {
+  ids(): ReadonlySet<string> {
     const now = performance.now()
     for (const [keyId, { until, times }] of this.#keys) {
       if (now > until + backOffMs(times + 1) * 2) this.#keys.delete(keyId)
     }
-    return [...this.#keys].filter(([, { until }]) => until > now).map(([keyId]) => keyId)
+    return new Set([...this.#keys].filter(([, { until }]) => until > now).map(([keyId]) => keyId))
   }
 }
 

@@ -2,9 +2,15 @@ import type { Client, Pool, PoolClient } from 'pg'
 import { PawlError } from '../errors.js'
 import { Session, type SessionOptions } from './session.js'
 
+/** What a pool does with a new connection before it hands it out, beside emitting `connect`. */
+interface PoolHooks {
+  readonly onConnect?: (client: PoolClient) => unknown
+  readonly verify?: (client: PoolClient, done: (error?: Error) => void) => void
+}
+
 /**
- * A session of its own beside the pool, with the pool's settings: a saturated pool cannot starve it. Its release ends
- * the connection.
+ * A session of its own beside the pool, with the pool's settings and hooks: a saturated pool cannot starve it. Its release
+ * ends the connection.
  */
 export async function openSession(pool: Pool, phase: string, options: SessionOptions): Promise<Session> {
   const ClientOfPool = (pool as unknown as { Client: new (options: unknown) => Client }).Client
@@ -13,9 +19,16 @@ export async function openSession(pool: Pool, phase: string, options: SessionOpt
   // No pool listens once the session is released, and an ending connection may still break.
   client.on('error', () => {})
   const session = new Session(client, phase, options)
-  const timer = setTimeout(() => session.cut(), options.statementDeadlineMs)
+  let timer: NodeJS.Timeout | undefined
+  const expired = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      session.cut()
+      reject(new Error(`No connection, or its hooks did not end, within ${options.statementDeadlineMs} ms`))
+    }, options.statementDeadlineMs)
+  })
   try {
-    await client.connect()
+    // A hook may wait for something else than the connection, and forever.
+    await Promise.race([connectAsPool(pool, client), expired])
     return session
   } catch (error) {
     session.release()
@@ -23,4 +36,17 @@ export async function openSession(pool: Pool, phase: string, options: SessionOpt
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** In the pool's own order, since applications set roles and search paths there: without them nothing could be renewed. */
+async function connectAsPool(pool: Pool, client: Client & PoolClient): Promise<void> {
+  const { onConnect, verify } = pool.options as unknown as PoolHooks
+  await client.connect()
+  await onConnect?.(client)
+  client.once('end', () => pool.emit('remove', client))
+  pool.emit('connect', client)
+  if (verify === undefined) return
+  await new Promise<void>((resolve, reject) => {
+    verify(client, (error) => (error == null ? resolve() : reject(error)))
+  })
 }

@@ -49,6 +49,7 @@ export class Session {
   readonly #onError: (error: Error) => void
   readonly #onEnd: () => void
   readonly #framework: Sender
+  #deadlineMs: number
   #onLost: (() => void) | null = null
   #lost: PawlError | null = null
   #stale = false
@@ -58,6 +59,7 @@ export class Session {
   constructor(client: PoolClient, place: string, options: SessionOptions) {
     this.#client = client
     this.#options = options
+    this.#deadlineMs = options.statementDeadlineMs
     const wire = wireOf(client.constructor)
     this.#queue = new SendQueue(
       client,
@@ -66,8 +68,11 @@ export class Session {
       options.probe,
       (deadlineMs) => this.giveUp(`No answer from PostgreSQL in ${deadlineMs} ms`),
     )
+    const deadlineMs = (): number => this.#deadlineMs
     this.#framework = {
-      deadlineMs: options.statementDeadlineMs,
+      get deadlineMs() {
+        return deadlineMs()
+      },
       refusal: () => this.#unlessIdle(),
       sending: () => {},
       answered: (error) => (error === null ? this.#unlessIdle() : this.explain(error)),
@@ -90,6 +95,11 @@ export class Session {
   onceLost(listener: () => void): void {
     if (this.#lost === null) this.#onLost = listener
     else listener()
+  }
+
+  /** How long one of the framework's statements may take from now on before the connection is given up. */
+  setDeadline(deadlineMs: number): void {
+    this.#deadlineMs = deadlineMs
   }
 
   get transactionStatus(): TransactionStatus {

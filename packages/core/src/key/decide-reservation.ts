@@ -5,6 +5,7 @@ import type { StateObject } from '../pipeline/phase.js'
 import type { PipelineDefinition, UpgradeFrom } from '../pipeline/pipeline.js'
 import { type Registry, upgradePoint } from '../pipeline/registry.js'
 import type { SettingsBook } from '../pipeline/settings-book.js'
+import { CLOCK_WENT_BACK_MS } from '../limits.js'
 import { ageMs, type KeyRow } from '../storage/key-row.js'
 import { disarmPromise } from '../disarm-promise.js'
 import { FINGERPRINT_VERSION } from './fingerprint.js'
@@ -27,7 +28,7 @@ export type Decision =
   /** It is held by us: a grant whose answer was lost on the way. */
   | { readonly type: 'ours'; readonly definition: PipelineDefinition }
   | { readonly type: 'in_flight'; readonly leaseLeftMs: number }
-  | { readonly type: 'give_up'; readonly reason: StuckReason }
+  | { readonly type: 'give_up'; readonly definition: PipelineDefinition; readonly reason: StuckReason }
   | { readonly type: 'take_over'; readonly definition: PipelineDefinition; readonly at: Continuation }
 
 /** Where and with what a row goes on: as it is, or as an upgrade maps it. */
@@ -63,23 +64,22 @@ export function decideReservation(
   if (row.holder === asking.holder) return { type: 'ours', definition: resolution.definition }
 
   const leaseLeftMs = (row.leaseUntilMs ?? row.nowMs) - row.nowMs
-  if (leaseLeftMs > 0) return { type: 'in_flight', leaseLeftMs }
+  const isPlausible = leaseLeftMs <= settings.leaseBoundMs(resolution.definition)
+  if (leaseLeftMs > 0 && isPlausible) return { type: 'in_flight', leaseLeftMs }
   const restMs = (row.runAfterMs ?? row.nowMs) - row.nowMs
-  if (asking.onlyDue && restMs > 0) return { type: 'in_flight', leaseLeftMs: restMs }
+  const clockWentBack = row.updatedMs > row.nowMs + CLOCK_WENT_BACK_MS
+  if (asking.onlyDue && restMs > 0 && !clockWentBack) return { type: 'in_flight', leaseLeftMs: restMs }
 
-  const { maxAttempts, abandonAfterMs } = settings.pipeline(resolution.definition)
-  if (row.attempts >= maxAttempts) return { type: 'give_up', reason: 'attempts_exhausted' }
-  if (ageMs(row, row.nowMs) >= abandonAfterMs) return { type: 'give_up', reason: 'abandoned' }
+  const { definition } = resolution
+  const { maxAttempts, abandonAfterMs } = settings.pipeline(definition)
+  if (row.attempts >= maxAttempts) return { type: 'give_up', definition, reason: 'attempts_exhausted' }
+  if (ageMs(row, row.nowMs) >= abandonAfterMs) return { type: 'give_up', definition, reason: 'abandoned' }
 
   if (resolution.type === 'registered') {
     const { recoveryPoint, intent } = row
-    return {
-      type: 'take_over',
-      definition: resolution.definition,
-      at: { recoveryPoint, intent, stateJson: null },
-    }
+    return { type: 'take_over', definition, at: { recoveryPoint, intent, stateJson: null } }
   }
-  return upgrade(row, resolution.definition, resolution.upgrade)
+  return upgrade(row, definition, resolution.upgrade)
 }
 
 function upgrade(row: KeyRow, definition: PipelineDefinition, from: UpgradeFrom): Decision {

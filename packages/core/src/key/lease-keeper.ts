@@ -2,9 +2,12 @@ import type { Pool } from 'pg'
 import { announce } from '../announce/announce.js'
 import { openSession } from '../driver/open-session.js'
 import type { Session, SessionOptions } from '../driver/session.js'
-import { RENEWALS_PER_LEASE } from '../limits.js'
+import { MIN_RENEWAL_DEADLINE_MS, RENEWAL_WAIT_MS, RENEWALS_PER_LEASE } from '../limits.js'
 import { type Hold, renewLeases } from '../storage/hold-statements.js'
 import type { Tables } from '../storage/tables.js'
+import { within } from '../within.js'
+
+const NONE: ReadonlySet<KeptLease> = new Set()
 
 /** A lease that is being kept while its call runs. */
 export class KeptLease {
@@ -23,7 +26,7 @@ export class KeptLease {
     this.onLost = onLost
   }
 
-  /** Ends the renewals, after the last one under way: a late renewal would disturb the transaction to come. */
+  /** Ends the renewals, after one that is under way: a late renewal would disturb the transaction to come. */
   async stop(): Promise<'kept' | 'lost'> {
     await this.#keeper.stopKeeping(this)
     return this.lost ? 'lost' : 'kept'
@@ -43,6 +46,8 @@ export class LeaseKeeper {
   /** When the timer fires, on the monotonic clock; never, while there is none. */
   #wakesAt = Infinity
   #round: Promise<void> | null = null
+  /** Those whose renewal has been sent, and not answered yet. */
+  #underWay: ReadonlySet<KeptLease> = NONE
   #session: Session | null = null
   #halted = false
 
@@ -60,12 +65,24 @@ export class LeaseKeeper {
     return lease
   }
 
-  /** Comes back once no renewal of it is under way. */
+  /** Comes back once no renewal of it is under way: one that hangs is given up. */
   async stopKeeping(lease: KeptLease): Promise<void> {
     this.#entries.delete(lease)
-    await this.#round
+    if (this.#underWay.has(lease)) await this.#awaitRenewal()
     // Otherwise the timer is early at most: it is not worth looking at all entries each time that a call ends.
     if (this.#entries.size === 0) this.#schedule()
+  }
+
+  async #awaitRenewal(): Promise<void> {
+    const session = this.#session
+    if (this.#round === null || (await within(RENEWAL_WAIT_MS, new Set([this.#round])))) return
+    // Others may have given it up meanwhile, and it may have been renewed on another.
+    if (session === null || this.#session !== session) return
+    this.#session = null
+    this.#underWay = NONE
+    const message = 'a renewal of leases hangs; its connection is given up, and it is tried again'
+    announce('pawl:warning', () => ({ message, error: null }))
+    session.giveUp('A renewal hangs')
   }
 
   /** Ends all renewals at once, as the end of the process would. */
@@ -117,24 +134,43 @@ export class LeaseKeeper {
       (entry) => entry.dueAt <= now + entry.leaseMs / RENEWALS_PER_LEASE / 2,
     )
     for (const entry of due) entry.dueAt = now + entry.leaseMs / RENEWALS_PER_LEASE
+    let session: Session | null = null
     try {
-      this.#session ??= await openSession(this.#pool, 'renewal', this.#options)
-      const store = { session: this.#session, tables: this.#tables }
-      const renewals = await renewLeases(
-        store,
-        due.map(({ hold, leaseMs }) => ({ ...hold, leaseMs })),
+      session = this.#session ??= await openSession(this.#pool, 'renewal', this.#options)
+      // Some calls have ended while it was opened.
+      await this.#renew(
+        session,
+        due.filter((entry) => this.#entries.has(entry)),
       )
-      const lost = new Set(
-        renewals.filter((renewal) => renewal.result === 'lost').map((renewal) => renewal.holder),
-      )
-      for (const entry of due) {
-        if (lost.has(entry.hold.holder)) this.#lose(entry)
-      }
     } catch (error) {
-      announce('pawl:warning', () => ({ message: 'leases could not be renewed; it is tried again', error }))
+      const isGivenUp = session !== null && this.#session !== session
+      if (!isGivenUp) {
+        announce('pawl:warning', () => ({ message: 'leases could not be renewed; it is tried again', error }))
+      }
       // The next round tries on a new connection; if none succeeds, the lease runs out, which is what leases are for.
-      this.#session?.release()
-      this.#session = null
+      session?.release()
+      if (this.#session === session) this.#session = null
+    } finally {
+      this.#underWay = NONE
+    }
+  }
+
+  async #renew(session: Session, due: readonly KeptLease[]): Promise<void> {
+    if (due.length === 0) return
+    const untilNextMs = Math.min(...due.map(({ leaseMs }) => leaseMs)) / RENEWALS_PER_LEASE
+    // Given up in time for another try, which a lease has room for.
+    const deadlineMs = Math.max(untilNextMs, MIN_RENEWAL_DEADLINE_MS)
+    session.setDeadline(Math.min(deadlineMs, this.#options.statementDeadlineMs))
+    this.#underWay = new Set(due)
+    const renewals = await renewLeases(
+      { session, tables: this.#tables },
+      due.map(({ hold, leaseMs }) => ({ ...hold, leaseMs })),
+    )
+    const lost = new Set(
+      renewals.filter((renewal) => renewal.result === 'lost').map((renewal) => renewal.holder),
+    )
+    for (const entry of due) {
+      if (lost.has(entry.hold.holder)) this.#lose(entry)
     }
   }
 

@@ -168,7 +168,9 @@ async function askOnce(
     case 'take_over': {
       const { definition, at } = decision
       const leaseMs = env.settings.leaseMsAt(definition, at.recoveryPoint)
-      const by = { ...at, holder, leaseMs, version: definition.version, definitionHash: definition.hash }
+      const leaseBoundMs = env.settings.leaseBoundMs(definition)
+      const { version, hash: definitionHash } = definition
+      const by = { ...at, holder, leaseMs, leaseBoundMs, version, definitionHash }
       const taken = await takeOverKey(store, row, by)
       return taken === null
         ? 'moved'
@@ -184,8 +186,10 @@ async function askOnce(
         session: store.session,
       }
     case 'give_up': {
-      const { reason } = decision
-      const stuck = await giveUpKey(store, row, { holder, reason, lastError: withoutAnError(row) })
+      const { reason, definition } = decision
+      const leaseBoundMs = env.settings.leaseBoundMs(definition)
+      const by = { holder, reason, leaseBoundMs, lastError: withoutAnError(row) }
+      const stuck = await giveUpKey(store, row, by)
       return stuck === null
         ? 'moved'
         : { type: 'decided', row: stuck, decision: { type: 'stuck', reason }, gaveUp: true }

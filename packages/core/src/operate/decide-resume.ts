@@ -16,9 +16,14 @@ export function decideResume(row: KeyRow, verdict: CallVerdict | null): ResumeDe
   if (row.status !== 'stuck') return refuse(`It is not stuck but ${row.status}.`)
   const { intent, stuckReason } = row
   const isInDoubt = stuckReason === 'unknown_outcome' || stuckReason === 'window_passed'
-  // A result that was of use would not have left it in doubt: that one is of some other phase.
-  if (intent?.kind === 'called' && intent.said !== true && !isInDoubt) {
-    if (verdict === null) return { type: 'resume', said: { kind: 'nothing' } }
+  if (intent?.kind === 'called' && intent.said !== true) {
+    if (verdict === null) {
+      // It is of a later phase than the one that comes next. With a person's word, it is kept until that phase's turn.
+      const { phase } = intent
+      const kept: Intent = { ...intent, said: true }
+      const said = { kind: 'called', phase, intentJson: JSON.stringify(kept) } as const
+      return { type: 'resume', said: isInDoubt ? said : { kind: 'nothing' } }
+    }
     return refuse(`What the call of phase '${intent.phase}' returned is known. Resume it without a verdict.`)
   }
   if (verdict === null) {

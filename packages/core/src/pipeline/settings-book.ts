@@ -1,5 +1,5 @@
 import { PawlError } from '../errors.js'
-import { SHORT_RETENTION_MS } from '../limits.js'
+import { LEASE_SLACK_MS, SHORT_RETENTION_MS } from '../limits.js'
 import { ownerOf } from './check-pipeline.js'
 import type { PipelineDefinition } from './pipeline.js'
 import {
@@ -38,6 +38,15 @@ export class SettingsBook {
     const index = definition.phases.findIndex((phase) => phase.name === recoveryPoint)
     const next = definition.phases[index + 1] ?? definition.finish
     return this.phase(definition, next.name).leaseMs
+  }
+
+  /**
+   * The longest lease that a key of this pipeline can have: one that ends later than this from now was granted by a clock
+   * that has gone back since, and is over.
+   */
+  leaseBoundMs(definition: PipelineDefinition): number {
+    const leases = [...this.#entry(definition).phases.values()].map(({ leaseMs }) => leaseMs)
+    return Math.max(...leases) + LEASE_SLACK_MS
   }
 
   #entry(definition: PipelineDefinition): Entry {

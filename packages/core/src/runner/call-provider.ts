@@ -66,9 +66,7 @@ export async function callProvider(
 
 /** A declared call ends when it was declared to: from then on, others may believe a provider that does not have it. */
 function declaredLeftMs(run: Run, phase: ForeignPhase, step: 'call' | 'reconcile'): number {
-  const { intent } = run.row
-  const declared = step === 'call' && phase.guarantee !== 'keyed' && intent?.phase === phase.name
-  return declared && intent.kind === 'calling' ? intent.deadlineMs - run.nowMs() : Infinity
+  return step === 'call' && phase.guarantee !== 'keyed' ? run.callEndsAt - performance.now() : Infinity
 }
 
 async function send(

@@ -6,6 +6,7 @@ import type { LeaseKeeper } from '../key/lease-keeper.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { RunningCall } from './call-provider.js'
+import type { QuietCalls } from './quiet-calls.js'
 import type { StrictMode } from './strict-mode.js'
 
 /** A job as a stager gets it, inside the transaction of the phase that staged it. */
@@ -45,6 +46,7 @@ export interface EngineParts {
   readonly kysely: KyselyFactory
   readonly keeper: LeaseKeeper
   readonly strict: StrictMode
+  readonly quietCalls: QuietCalls
   readonly stager: Stager<never> | null
   /** The pipeline has one phase and is known to its own requests alone: a failed key is forgotten, not given back. */
   readonly unlisted: boolean
@@ -52,6 +54,7 @@ export interface EngineParts {
   readonly unlistedDefinitions: Set<{
     readonly definition: PipelineDefinition
     readonly forgetAfterMs: number
+    readonly leaseBoundMs: number
   }>
   /** Rung when a key was left for the completer. */
   readonly enqueued: Bell

@@ -41,6 +41,7 @@ import { askedMessage, reservationOutcome } from './reservation-outcome.js'
 import { Run } from './run.js'
 import { runPipeline } from './run-pipeline.js'
 import { failure } from './step-result.js'
+import { QuietCalls } from './quiet-calls.js'
 import { StrictMode } from './strict-mode.js'
 import { recheckInput } from './validate-input.js'
 
@@ -144,6 +145,7 @@ export class RunningEngine<DB> implements Engine<DB> {
       kysely,
       keeper,
       strict,
+      quietCalls: new QuietCalls(),
       stager,
       unlisted: false,
       unlistedDefinitions: new Set(),
@@ -211,7 +213,8 @@ export class RunningEngine<DB> implements Engine<DB> {
     const { abandonAfterMs } = settings.pipeline(definition)
     // A retry may come at any time, and is then as good as the first; but nobody counts on one for longer than this.
     const forgetAfterMs = Math.min(abandonAfterMs, DEFAULT_ABANDON_AFTER_MS)
-    this.#parts.unlistedDefinitions.add({ definition, forgetAfterMs })
+    const leaseBoundMs = settings.leaseBoundMs(definition)
+    this.#parts.unlistedDefinitions.add({ definition, forgetAfterMs, leaseBoundMs })
     return parts
   }
 

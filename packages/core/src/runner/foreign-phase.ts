@@ -1,6 +1,7 @@
 import { PawlError } from '../errors.js'
 import { Absent, type ForeignPhase, Found } from '../pipeline/phase.js'
 import { declareCall } from '../storage/hold-statements.js'
+import { applyRaised } from './apply-raised.js'
 import { afterUnknown, callFailed } from './call-failed.js'
 import type { Intent } from '../storage/key-row.js'
 import { callProvider } from './call-provider.js'
@@ -58,10 +59,7 @@ function callInDoubt(run: Run, phase: ForeignPhase): Intent {
 
 /** Whether a declared call must not be sent any more: its deadline has passed, or its lease may be over. */
 function isTooLate(run: Run): boolean {
-  const { intent } = run.row
-  return (
-    run.leaseIsStale || run.leaseIsOver || (intent?.kind === 'calling' && intent.deadlineMs <= run.nowMs())
-  )
+  return run.leaseIsStale || run.leaseIsOver || run.callEndsAt <= performance.now()
 }
 
 /** Says durably that the call is about to be made. */
@@ -69,10 +67,9 @@ async function declare(run: Run, phase: ForeignPhase): Promise<'declared' | Step
   const { env } = run.parts
   const { callTimeoutMs: timeoutMs, leaseMs } = env.settings.phase(run.definition, phase.name)
   const sentAt = performance.now()
-  // Taken before it is sent, so that the call ends no later than what is declared.
-  const deadlineMs = run.nowMs() + timeoutMs
+  let declared: Intent | null
   try {
-    const held = await env.sessions.with(phase.name, (session) =>
+    declared = await env.sessions.with(phase.name, (session) =>
       declareCall({ session, tables: env.tables }, run.hold, {
         phase: phase.name,
         timeoutMs,
@@ -80,14 +77,16 @@ async function declare(run: Run, phase: ForeignPhase): Promise<'declared' | Step
         lockTimeoutMs: env.lockTimeoutMs,
       }),
     )
-    if (!held) return { type: 'fenced_off', phase: phase.name }
   } catch (error) {
     return declareAgain(run, phase, error)
   }
-  run.update(
-    { ...run.row, nowMs: run.nowMs(), intent: { kind: 'calling', phase: phase.name, deadlineMs } },
-    sentAt,
-  )
+  if (declared === null) return { type: 'fenced_off', phase: phase.name }
+  run.update({ ...run.row, nowMs: run.nowMs(), intent: declared }, sentAt)
+  // From before it was sent, so that the call ends no later than what is declared.
+  run.callEndsAt = sentAt + timeoutMs
+  if (phase.guarantee === 'queryable' && declared.kind === 'calling') {
+    run.parts.quietCalls.watch(run.row.id, declared.deadlineMs, timeoutMs + phase.quietForMs)
+  }
   return 'declared'
 }
 
@@ -101,7 +100,7 @@ async function declareAgain(run: Run, phase: ForeignPhase, error: unknown): Prom
   if (raised === 'fenced_off') return { type: 'fenced_off', phase: phase.name }
   if (raised === 'unreachable')
     return failure(phase.name, 'transient_error', error, { intent: run.row.intent })
-  run.update({ ...raised, intent: run.row.intent }, sentAt)
+  applyRaised(run, raised, sentAt)
   return { type: 'again' }
 }
 
@@ -111,6 +110,7 @@ async function call(run: Run, phase: ForeignPhase): Promise<StepResult> {
     case 'fenced_off':
       return { type: 'fenced_off', phase: phase.name }
     case 'returned':
+      run.parts.quietCalls.forget(run.row.id)
       return settleResult(run, phase, keepResult(phase, end.value), end.lease)
     case 'threw':
       return callFailed(run, phase, end.error, end.lease)
@@ -126,11 +126,16 @@ async function call(run: Run, phase: ForeignPhase): Promise<StepResult> {
   }
 }
 
-async function reconcile(run: Run, phase: ForeignPhase, absentCountsInMs: number): Promise<StepResult> {
+async function reconcile(
+  run: Run,
+  phase: ForeignPhase,
+  absentCountsInMs: number | null,
+): Promise<StepResult> {
+  const { intent, leftMs } = timeLeft(run, phase, absentCountsInMs)
   const end = await callProvider(run, phase, 'reconcile')
   if (end.type === 'fenced_off') return { type: 'fenced_off', phase: phase.name }
-  const intent = run.row.intent
   if (end.type === 'returned' && end.value instanceof Found) {
+    run.parts.quietCalls.forget(run.row.id)
     return settleResult(run, phase, keepResult(phase, end.value.result), end.lease)
   }
   if ((await end.lease.stop()) === 'lost') return { type: 'fenced_off', phase: phase.name }
@@ -142,9 +147,31 @@ async function reconcile(run: Run, phase: ForeignPhase, absentCountsInMs: number
     )
     return failure(phase.name, 'unknown_error', error, { intent })
   }
-  if (absentCountsInMs > 0)
-    return failure(phase.name, 'outcome_pending', null, { intent, afterMs: absentCountsInMs })
+  if (leftMs > 0) return failure(phase.name, 'outcome_pending', null, { intent, afterMs: leftMs })
   if (phase.guarantee === 'keyed') return call(run, phase)
+  run.parts.quietCalls.forget(run.row.id)
   run.update({ ...run.row, nowMs: run.nowMs(), intent: null }, run.leasedAt)
   return { type: 'again' }
+}
+
+/**
+ * How long "absent" does not count yet, and the declaration as it is to be kept. One that was made by another server's
+ * clock is dated anew by this one's, as if the call were made now: the two clocks cannot be compared.
+ */
+function timeLeft(
+  run: Run,
+  phase: ForeignPhase,
+  absentCountsInMs: number | null,
+): { readonly intent: Intent | null; readonly leftMs: number } {
+  const { row, parts } = run
+  const { intent, id, server } = row
+  if (intent?.kind !== 'calling') return { intent, leftMs: absentCountsInMs ?? 0 }
+  if (absentCountsInMs !== null) {
+    return { intent, leftMs: parts.quietCalls.leftMs(id, intent.deadlineMs, absentCountsInMs) }
+  }
+  const { callTimeoutMs } = parts.env.settings.phase(run.definition, phase.name)
+  const deadlineMs = Math.floor(run.nowMs()) + callTimeoutMs
+  const leftMs = callTimeoutMs + phase.quietForMs
+  parts.quietCalls.watch(id, deadlineMs, leftMs)
+  return { intent: { ...intent, deadlineMs, server }, leftMs }
 }

@@ -1,10 +1,12 @@
 import { announce } from '../announce/announce.js'
+import { PawlError } from '../errors.js'
 import { SAVE_RESULT_MS } from '../limits.js'
 import type { Outcome, StuckReason } from '../pipeline/outcome.js'
-import { forgetKey, markStuck, releaseKey } from '../storage/hold-statements.js'
+import { forgetKey, type Hold, markStuck, releaseKey } from '../storage/hold-statements.js'
 import { ageMs, type Intent, type KeyRow } from '../storage/key-row.js'
 import { findKeyById } from '../storage/reserve-statements.js'
 import type { Store } from '../storage/statement.js'
+import { callKnownOf } from './apply-raised.js'
 import { backOffMs, pauseBeforeRetry } from './back-off.js'
 import { classifyError } from './classify-error.js'
 import { recordError } from './record-error.js'
@@ -101,11 +103,31 @@ async function isOurs({ hold }: Run, store: Store): Promise<boolean> {
   return row?.status === 'stuck' && row.fence === hold.fence && row.holder === hold.holder
 }
 
-/** Ends an execution that another holder took over from: it writes nothing more, and tells what it sees. */
+/**
+ * Ends an execution that another holder took over from: it writes nothing more, and tells what it sees. One exception:
+ * the key is still ours and has gone back behind a call that must not be repeated. Nobody else knows of that call.
+ */
 export async function fencedOff(run: Run, phase: string): Promise<Outcome> {
   announce('pawl:fenced_off', () => run.phaseMessage(phase))
   const row = await write(run, (store) => findKeyById(store, run.row.id))
-  return whatOthersMadeOfIt(row)
+  const call = row !== null && isHeldBy(run.hold, row) ? callKnownOf(run, row) : null
+  if (row === null || call === null) return whatOthersMadeOfIt(row)
+  run.update(row, run.leasedAt)
+  return giveToPerson(run, 'unknown_outcome', call, keyWentBack(row.recoveryPoint, call))
+}
+
+function isHeldBy(hold: Hold, { fence, holder, status }: KeyRow): boolean {
+  return fence === hold.fence && holder === hold.holder && status === 'running'
+}
+
+/** For a person: why a key cannot go on from where it is stored. */
+export function keyWentBack(recoveryPoint: string, call: Intent): PawlError {
+  return new PawlError(
+    'PAWL_KEY_WENT_BACK',
+    `The key is at '${recoveryPoint}', and of the call of phase '${call.phase}', which does not come next, something is ` +
+      'known already. The database has lost commits, as a failover to a replica that was behind does. Find out at the ' +
+      'provider what came of that call, and what the lost phases left behind; then resume or abandon the key.',
+  )
 }
 
 function whatOthersMadeOfIt(row: KeyRow | null): Outcome {

@@ -1,8 +1,8 @@
 import type { StuckReason } from '../pipeline/outcome.js'
-import type { FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js'
+import type { AnyPhase, FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { JsonValue } from '../pipeline/json-value.js'
-import { type KeyRow, previousCommitMs } from '../storage/key-row.js'
+import { type Intent, type KeyRow, previousCommitMs } from '../storage/key-row.js'
 
 /** What to do next with a key. */
 export type Step =
@@ -11,19 +11,28 @@ export type Step =
   /** `declareFirst`: say durably that the call is about to be made, because it must not be made twice unasked. */
   | { readonly do: 'call'; readonly phase: ForeignPhase; readonly declareFirst: boolean }
   | { readonly do: 'settle'; readonly phase: ForeignPhase; readonly result: JsonValue }
-  /** Ask the provider. `absentCountsInMs`: from when on "absent" may be believed; 0 means now. */
-  | { readonly do: 'reconcile'; readonly phase: ForeignPhase; readonly absentCountsInMs: number }
+  /**
+   * Ask the provider. `absentCountsInMs`: from when on "absent" may be believed; 0 means now, null that the call was
+   * declared by another server's clock, and that its time has to pass here first.
+   */
+  | { readonly do: 'reconcile'; readonly phase: ForeignPhase; readonly absentCountsInMs: number | null }
   | { readonly do: 'stick'; readonly phase: ForeignPhase; readonly reason: StuckReason }
+  /** A call is known of that belongs to another phase than the next one: whatever is run now would run past it. */
+  | { readonly do: 'stop_at_call'; readonly phase: AnyPhase; readonly call: Intent }
 
 /**
  * Decides from what is stored and the database's clock alone, so that a resumed run and an unbroken one cannot differ.
  */
 export function nextStep(
   definition: PipelineDefinition,
-  row: Pick<KeyRow, 'recoveryPoint' | 'intent' | 'trail' | 'createdMs'>,
+  row: Pick<KeyRow, 'recoveryPoint' | 'intent' | 'trail' | 'createdMs' | 'server'>,
   nowMs: number,
 ): Step {
   const phase = nextPhase(definition, row.recoveryPoint)
+  const { intent } = row
+  if (intent !== null && intent.phase !== phase.name && !isToBeCarried(definition, phase, intent)) {
+    return { do: 'stop_at_call', phase, call: intent }
+  }
   switch (phase.kind) {
     case 'local':
       return { do: 'run_local', phase }
@@ -34,10 +43,17 @@ export function nextStep(
   }
 }
 
-function nextPhase(
-  definition: PipelineDefinition,
-  recoveryPoint: string,
-): LocalPhase | ForeignPhase | FinishPhase {
+/**
+ * Once a person has said what came of a call, the local phases before it run again with that in hand. Not a foreign one:
+ * a row holds what is known of one call.
+ */
+function isToBeCarried({ phases }: PipelineDefinition, next: AnyPhase, intent: Intent): boolean {
+  const isSaid = intent.kind === 'not_made' || (intent.kind === 'called' && intent.said === true)
+  const at = phases.findIndex(({ name }) => name === next.name)
+  return isSaid && next.kind === 'local' && phases.slice(at + 1).some(({ name }) => name === intent.phase)
+}
+
+function nextPhase(definition: PipelineDefinition, recoveryPoint: string): AnyPhase {
   if (recoveryPoint === 'started') return definition.phases[0] ?? definition.finish
   const index = definition.phases.findIndex((phase) => phase.name === recoveryPoint)
   if (index === -1)
@@ -47,10 +63,10 @@ function nextPhase(
 
 function nextForeignStep(
   phase: ForeignPhase,
-  row: Pick<KeyRow, 'intent' | 'trail' | 'createdMs'>,
+  row: Pick<KeyRow, 'intent' | 'trail' | 'createdMs' | 'server'>,
   nowMs: number,
 ): Step {
-  const intent = row.intent?.phase === phase.name ? row.intent : null
+  const { intent } = row
   if (intent?.kind === 'called') return { do: 'settle', phase, result: intent.result }
 
   switch (phase.guarantee) {
@@ -63,6 +79,7 @@ function nextForeignStep(
     }
     case 'queryable': {
       if (intent?.kind !== 'calling') return { do: 'call', phase, declareFirst: true }
+      if (intent.server !== row.server) return { do: 'reconcile', phase, absentCountsInMs: null }
       return {
         do: 'reconcile',
         phase,

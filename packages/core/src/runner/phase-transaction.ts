@@ -17,6 +17,7 @@ import {
   readAdvanced,
 } from '../storage/advance-statements.js'
 import type { Tables } from '../storage/tables.js'
+import { applyRaised } from './apply-raised.js'
 import { pauseBeforeRetry } from './back-off.js'
 import { beginBy, rememberRole, remembersRole, TAKE_ROLE_AGAIN } from './begin-by.js'
 import { classifyError } from './classify-error.js'
@@ -37,10 +38,12 @@ export interface Work {
   readonly beforeBegin: (() => Promise<'kept' | 'lost'>) | null
 }
 
-/** How a phase's transaction ended. All but the first two left nothing behind, unless it says so. */
+/** How a phase's transaction ended. Only `advanced` and `finished` left anything behind, unless it says so. */
 export type TransactionEnd =
   | { readonly type: 'advanced' }
   | { readonly type: 'finished'; readonly response: StoredResponse; readonly expiresMs: number }
+  /** The key is at an earlier point than the one that this phase comes from: decide again from what is stored. */
+  | { readonly type: 'again' }
   | { readonly type: 'rolled_back'; readonly directive: Respond | RetryLater | null }
   | { readonly type: 'threw'; readonly error: unknown }
   /** The body ended the transaction itself. What it had written by then may have been committed. */
@@ -211,14 +214,21 @@ async function commit(
 
 function advanceBy(run: Run, work: Work, tables: Tables, returned: Onward): Bound {
   const { settings } = run.parts.env
-  const { row, definition, hold } = run
+  const { definition, hold } = run
+  const phase = work.phase.name
+  const carriedCallOf = run.carriedCallOf(phase)
   if (returned.type === 'finish') {
     const { retentionMs } = settings.pipeline(definition)
-    return finishKey(tables, hold, row.recoveryPoint, returned.response, retentionMs, work.effect)
+    const to = { phase, response: returned.response, retentionMs, carriedCallOf }
+    return finishKey(tables, hold, to, work.effect)
   }
-  const point = work.phase.name
-  const to = { point, stateJson: returned.stateJson, leaseMs: settings.leaseMsAt(definition, point) }
-  return advanceKey(tables, hold, row.recoveryPoint, to, work.effect)
+  const leaseMs = settings.leaseMsAt(definition, phase)
+  return advanceKey(
+    tables,
+    hold,
+    { point: phase, stateJson: returned.stateJson, leaseMs, carriedCallOf },
+    work.effect,
+  )
 }
 
 /** Learns what became of a COMMIT that got no answer, by raising the fence: after that, it can no longer land. */
@@ -227,19 +237,20 @@ async function settleCommit(
   work: Work,
   error: unknown,
 ): Promise<Exclude<TryEnd, { type: 'commit_unknown' }>> {
-  const before = run.row
   const sentAt = performance.now()
   const raised = await raiseFenceOf(run, error)
   if (raised === 'fenced_off') return { type: 'fenced_off' }
   if (raised === 'unreachable') return { type: 'threw', error }
-  const committed = raised.recoveryPoint !== before.recoveryPoint
-  // A result that is only in memory stays known: the call must not be repeated.
-  run.update(committed ? raised : { ...raised, intent: before.intent }, sentAt)
-  announce('pawl:commit_settled', () => ({ ...run.phaseMessage(work.phase.name), committed }))
+  const moved = applyRaised(run, raised, sentAt)
+  announce('pawl:commit_settled', () => ({
+    ...run.phaseMessage(work.phase.name),
+    committed: moved === 'forward',
+  }))
   if (raised.response !== null) {
     return { type: 'finished', response: raised.response, expiresMs: raised.expiresMs ?? raised.nowMs }
   }
-  return committed ? { type: 'advanced' } : { type: 'conflict', error }
+  if (moved === 'back') return { type: 'again' }
+  return moved === 'forward' ? { type: 'advanced' } : { type: 'conflict', error }
 }
 
 /**

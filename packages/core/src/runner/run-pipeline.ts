@@ -7,7 +7,8 @@ import { skipPhase } from '../storage/advance-statements.js'
 import { renewLeases } from '../storage/hold-statements.js'
 import { disarmPromise } from '../disarm-promise.js'
 import { runForeignStep } from './foreign-phase.js'
-import { announceFailure, fencedOff, giveBack, giveToPerson } from './give-back.js'
+import { applyRaised } from './apply-raised.js'
+import { announceFailure, fencedOff, giveBack, giveToPerson, keyWentBack } from './give-back.js'
 import { nextStep, type Step } from './next-step.js'
 import { runTransaction } from './phase-transaction.js'
 import { raiseFenceOf } from './raise-fence.js'
@@ -49,7 +50,9 @@ async function runSteps(run: Run): Promise<Outcome> {
         if (++redecisions <= MAX_REDECISIONS) continue
         return giveBack(
           run,
-          failure(name, 'transient_error', new PawlError('PAWL_CONNECTION_LOST', TOO_OFTEN)),
+          failure(name, 'transient_error', new PawlError('PAWL_CONNECTION_LOST', TOO_OFTEN), {
+            intent: run.row.intent,
+          }),
         )
       case 'finished': {
         const { response } = result
@@ -75,6 +78,10 @@ const TOO_OFTEN = 'The connection to PostgreSQL broke again and again.'
 
 async function runStep(run: Run, step: Step): Promise<StepResult> {
   const { phase } = step
+  if (step.do === 'stop_at_call') {
+    const error = keyWentBack(run.row.recoveryPoint, step.call)
+    return { type: 'stuck', phase: phase.name, reason: 'unknown_outcome', intent: step.call, error }
+  }
   announce('pawl:phase_started', () => run.phaseMessage(phase.name))
   try {
     const refused = await askWhetherItMay(run, phase)
@@ -107,6 +114,8 @@ async function askWhetherItMay(run: Run, phase: AnyPhase): Promise<StepResult | 
       if (end.directive !== null) return failureAsked(phase.name, end.directive)
       run.awaitsAuthorization = false
       return null
+    case 'ended_early':
+      return stuckByEnding(phase.name, end.error, run.row.intent)
     case 'fenced_off':
       return { type: 'fenced_off', phase: phase.name }
     default:
@@ -135,11 +144,11 @@ async function runLocal(run: Run, phase: LocalPhase | FinishPhase): Promise<Step
   const end = await runTransaction(run, { phase, by, body: phase.run, effect: null, beforeBegin: null })
   switch (end.type) {
     case 'threw':
-      return failureBy(phase.name, end.error)
+      return failureBy(phase.name, end.error, { intent: run.row.intent })
     case 'rolled_back':
-      return failureAsked(phase.name, end.directive)
+      return failureAsked(phase.name, end.directive, { intent: run.row.intent })
     case 'ended_early':
-      return stuckByEnding(phase.name, end.error, null)
+      return stuckByEnding(phase.name, end.error, run.row.intent)
     case 'fenced_off':
       return { type: 'fenced_off', phase: phase.name }
     default:
@@ -153,11 +162,12 @@ async function skip(run: Run, phase: LocalPhase | ForeignPhase): Promise<StepRes
     point: phase.name,
     leaseMs: env.settings.leaseMsAt(run.definition, phase.name),
     lockTimeoutMs: env.lockTimeoutMs,
+    carriedCallOf: run.carriedCallOf(phase.name),
   }
   const sentAt = performance.now()
   try {
     const skipped = await env.sessions.with(phase.name, (session) =>
-      skipPhase({ session, tables: env.tables }, run.hold, run.row.recoveryPoint, to),
+      skipPhase({ session, tables: env.tables }, run.hold, to),
     )
     if (skipped === null) return { type: 'fenced_off', phase: phase.name }
     run.advanced(phase.name, run.row.stateJson, skipped.nowMs, sentAt, true)
@@ -167,8 +177,7 @@ async function skip(run: Run, phase: LocalPhase | ForeignPhase): Promise<StepRes
     const raised = await raiseFenceOf(run, error)
     if (raised === 'fenced_off') return { type: 'fenced_off', phase: phase.name }
     if (raised === 'unreachable') throw error
-    run.update(raised, sentAt)
-    return { type: raised.recoveryPoint === phase.name ? 'advanced' : 'again' }
+    return { type: applyRaised(run, raised, sentAt) === 'forward' ? 'advanced' : 'again' }
   }
 }
 

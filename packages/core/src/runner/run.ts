@@ -18,6 +18,8 @@ export class Run {
   leasedAt: number
   /** The recovery point at which a stale lease was renewed, if it was. */
   renewedAt: string | null = null
+  /** On the monotonic clock: when the call that this grant has declared must have ended. */
+  callEndsAt = Infinity
   /** Jobs were written to `staged_jobs` since the relay was last told. */
   hasStaged = false
   /** Whether it was accepted a while ago, has not begun, and nobody has asked yet whether it still may. */
@@ -92,9 +94,16 @@ export class Run {
     this.#readAt = performance.now()
   }
 
+  /** The phase of a call that is known of, where it is another than this one: no advance of this one may clear it. */
+  carriedCallOf(phase: string): string | null {
+    const { intent } = this.row
+    return intent === null || intent.phase === phase ? null : intent.phase
+  }
+
   /** Mirrors an advance that committed. */
   advanced(point: string, stateJson: string, nowMs: number, leasedAt: number, skipped: boolean): void {
     const trail = [...this.row.trail, { point, atMs: nowMs, fence: this.row.fence, skipped }]
+    const carries = this.carriedCallOf(point) !== null
     this.update(
       {
         ...this.row,
@@ -102,8 +111,8 @@ export class Run {
         stateJson,
         trail,
         nowMs,
-        intent: null,
-        effectEpoch: 0,
+        intent: carries ? this.row.intent : null,
+        effectEpoch: carries ? this.row.effectEpoch : 0,
         attempts: 0,
         retries: 0,
       },

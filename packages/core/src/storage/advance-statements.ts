@@ -23,6 +23,24 @@ export interface Advanced {
 const AS_LEFT = `k.id = $1::uuid AND k.fence = $2::bigint AND k.holder = $3::uuid
      AND k.recovery_point = $4 AND ${statusIs('running')}`
 
+/**
+ * The phase that an intent belongs to. Read from its text: a result that a provider returned may hold what `->>` refuses
+ * (NUL, half of a surrogate pair). `phase` comes before it, and no phase's name needs escaping.
+ */
+const INTENT_PHASE = `substring(k.intent::text, '"phase" *: *"([^"]*)"')`
+
+/**
+ * What is known of a call is never cleared by another phase: it belongs to this one, or is carried on to a later one
+ * because the holder knows of it. Anything else means that the row is not as the holder believes.
+ */
+const intentIs = (own: string, carried: string): string =>
+  `(k.intent IS NULL OR ${INTENT_PHASE} = ${own}::text OR ${INTENT_PHASE} = ${carried}::text)`
+
+/** A carried intent stays, and the epoch of its provider key with it. */
+const intentAfter = (carried: string): string => `
+         intent = CASE WHEN ${INTENT_PHASE} = ${carried}::text THEN k.intent END,
+         effect_epoch = CASE WHEN ${INTENT_PHASE} = ${carried}::text THEN k.effect_epoch ELSE 0 END`
+
 const trailWith = (
   parameter: string,
   skipped: string,
@@ -35,18 +53,18 @@ const EFFECT_COLUMNS = 'k.id, k.scope, k.key, k.pipeline, k.version, k.fence'
 const advanceSql = ({ keys }: Tables): string => `
   UPDATE ${keys} AS k
      SET recovery_point = $5, state = $6::json, lease_until = clock_timestamp() + ${msInterval('$7')},
-         trail = ${trailWith('$5', 'NULL::boolean')}, attempts = 0, retries = 0, run_after = NULL, intent = NULL,
-         effect_epoch = 0, last_error = NULL, updated_at = clock_timestamp()
-   WHERE ${AS_LEFT}
+         trail = ${trailWith('$5', 'NULL::boolean')}, attempts = 0, retries = 0, run_after = NULL,${intentAfter('$8')},
+         last_error = NULL, updated_at = clock_timestamp()
+   WHERE ${AS_LEFT} AND ${intentIs('$5', '$8')}
   RETURNING ${ADVANCED}`
 
 const finishSql = ({ keys }: Tables): string => `
   UPDATE ${keys} AS k
      SET recovery_point = 'finished', status = 'finished', lease_until = NULL,
-         trail = ${trailWith("'finished'", 'NULL::boolean')}, attempts = 0, retries = 0, run_after = NULL, intent = NULL,
-         effect_epoch = 0, last_error = NULL, response_status = $5::smallint, response_headers = $6::json,
+         trail = ${trailWith("'finished'", 'NULL::boolean')}, attempts = 0, retries = 0, run_after = NULL,${intentAfter('$10')},
+         last_error = NULL, response_status = $5::smallint, response_headers = $6::json,
          response_body = $7::bytea, expires_at = clock_timestamp() + ${msInterval('$8')}, updated_at = clock_timestamp()
-   WHERE ${AS_LEFT}
+   WHERE ${AS_LEFT} AND ${intentIs('$9', '$10')}
   RETURNING ${ADVANCED}`
 
 const FENCED_OFF = 'pawl: fenced off'
@@ -78,9 +96,9 @@ const withEffect =
   )`)
 
 const advanceStatement = defineStatement('advance_key', alone(advanceSql))
-const advanceWithEffectStatement = defineStatement('advance_key', withEffect(advanceSql, 8))
+const advanceWithEffectStatement = defineStatement('advance_key', withEffect(advanceSql, 9))
 const finishStatement = defineStatement('finish_key', alone(finishSql))
-const finishWithEffectStatement = defineStatement('finish_key', withEffect(finishSql, 9))
+const finishWithEffectStatement = defineStatement('finish_key', withEffect(finishSql, 11))
 
 /** Whether an advance found that the key is another's by now. */
 export function isFencedOff(error: unknown): boolean {
@@ -99,39 +117,65 @@ const skipStatement = defineStatement(
   ({ keys }) => `
   UPDATE ${keys} AS k
      SET recovery_point = $5, lease_until = clock_timestamp() + ${msInterval('$6')}, trail = ${trailWith('$5', 'true')},
-         attempts = 0, retries = 0, run_after = NULL, intent = NULL, effect_epoch = 0, last_error = NULL,
+         attempts = 0, retries = 0, run_after = NULL,${intentAfter('$8')}, last_error = NULL,
          updated_at = clock_timestamp()
     FROM ${boundedBy('$7')}
-   WHERE ${AS_LEFT}
+   WHERE ${AS_LEFT} AND ${intentIs('$5', '$8')}
   RETURNING ${ADVANCED}`,
 )
+
+/** What becomes of a call that is known of. */
+interface Carrying {
+  /** The later phase that it belongs to; null: no call is known of, or only this phase's own. */
+  readonly carriedCallOf: string | null
+}
 
 /** Moves the key to the next recovery point, inside the phase's own transaction and as its last statement. */
 export function advanceKey(
   tables: Tables,
   hold: Hold,
-  from: string,
-  to: { readonly point: string; readonly stateJson: string; readonly leaseMs: number },
+  to: Carrying & { readonly point: string; readonly stateJson: string; readonly leaseMs: number },
   effect: Effect | null,
 ): Bound {
-  const values = [hold.id, hold.fence, hold.holder, from, to.point, to.stateJson, to.leaseMs]
+  const values = [
+    hold.id,
+    hold.fence,
+    hold.holder,
+    hold.recoveryPoint,
+    to.point,
+    to.stateJson,
+    to.leaseMs,
+    to.carriedCallOf,
+  ]
   return effect === null
     ? advanceStatement.bind(tables, values)
     : advanceWithEffectStatement.bind(tables, [...values, ...effectValues(effect)])
 }
 
-/** Stores the response and finishes the key, inside the phase's own transaction and as its last statement. */
+/** Stores the response and finishes the key, inside the transaction of `phase` and as its last statement. */
 export function finishKey(
   tables: Tables,
   hold: Hold,
-  from: string,
-  response: StoredResponse,
-  retentionMs: number,
+  to: Carrying & {
+    readonly phase: string
+    readonly response: StoredResponse
+    readonly retentionMs: number
+  },
   effect: Effect | null,
 ): Bound {
-  const { status, body } = response
-  const headers = JSON.stringify(response.headers)
-  const values = [hold.id, hold.fence, hold.holder, from, status, headers, body, retentionMs]
+  const { status, headers, body } = to.response
+  const values = [
+    hold.id,
+    hold.fence,
+    hold.holder,
+    hold.recoveryPoint,
+    status,
+    JSON.stringify(headers),
+    body,
+    to.retentionMs,
+    to.phase,
+    to.carriedCallOf,
+  ]
   return effect === null
     ? finishStatement.bind(tables, values)
     : finishWithEffectStatement.bind(tables, [...values, ...effectValues(effect)])
@@ -141,17 +185,17 @@ export function finishKey(
 export async function skipPhase(
   store: Store,
   hold: Hold,
-  from: string,
-  to: { readonly point: string; readonly leaseMs: number; readonly lockTimeoutMs: number },
+  to: Carrying & { readonly point: string; readonly leaseMs: number; readonly lockTimeoutMs: number },
 ): Promise<Advanced | null> {
   const { rows } = await skipStatement(store, [
     hold.id,
     hold.fence,
     hold.holder,
-    from,
+    hold.recoveryPoint,
     to.point,
     to.leaseMs,
     String(to.lockTimeoutMs),
+    to.carriedCallOf,
   ])
   return rows[0] === undefined ? null : readAdvanced(rows[0])
 }

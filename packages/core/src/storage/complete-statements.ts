@@ -1,4 +1,5 @@
-import { BACKOFF_BASE_MS, BACKOFF_MAX_MS, MAX_DUE_KEYS_SEEN } from '../limits.js'
+import { BACKOFF_BASE_MS, BACKOFF_MAX_MS, CLOCK_WENT_BACK_MS, DUE_KEYS_PER_LOOK } from '../limits.js'
+import { leaseIsOver } from './reserve-statements.js'
 import { boundedBy, defineStatement, msInterval, type Store } from './statement.js'
 
 /** A version whose keys may be run here. */
@@ -7,6 +8,24 @@ export interface RunnableVersion {
   readonly version: number
   /** Null: any, because a newer version declares how to go on from it. */
   readonly definitionHash: string | null
+  /** A lease that ends later than this from now counts as over. */
+  readonly leaseBoundMs: number
+}
+
+/** A place among the keys of a version: by when they were created, and by id where that is the same. */
+export interface Place {
+  /** As PostgreSQL writes it, to the microsecond. */
+  readonly createdAt: string
+  readonly id: string
+}
+
+/** Before the first key. */
+export const AT_START: Place = { createdAt: '-infinity', id: '00000000-0000-0000-0000-000000000000' }
+
+/** A key that nobody holds and that is due. */
+export interface DueKey extends Place {
+  /** Which of the versions asked for it is of: its index. */
+  readonly version: number
 }
 
 /**
@@ -17,44 +36,55 @@ const REST_AFTER_CRASH = `CASE WHEN k.attempts < 2 THEN interval '0' ELSE
            least(${BACKOFF_MAX_MS}, ${BACKOFF_BASE_MS} * 2 ^ least(k.attempts, 30))
            * (((hashint8(k.fence) # hashtext(k.id::text)) & 2147483647) % 1000) / 1000.0 * interval '1 millisecond' END`
 
+/** ISO 8601 in UTC, whatever the session's settings. */
+const asText = (moment: string): string =>
+  `pg_catalog.to_char(pg_catalog.timezone('UTC'::text, ${moment}), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'::text)`
+
+/** A back-off that was set by a clock that has gone back since has no end that could be waited for. */
+const IS_RESTED = `(k.run_after IS NULL OR k.run_after <= clock_timestamp()
+                     OR k.updated_at > clock_timestamp() + ${msInterval(String(CLOCK_WENT_BACK_MS))})`
+
 const findAbandonedKeysStatement = defineStatement(
   'find_abandoned_keys',
   ({ keys }) => `
-  SELECT found.id
-    FROM unnest($1::text[], $2::integer[], $3::text[]) AS v (pipeline, version, definition_hash)
+  SELECT found.id, ${asText('found.created_at')} AS created_at, v.nth - 1 AS version
+    FROM unnest($1::text[], $2::integer[], $3::text[], $4::double precision[], $5::timestamptz[], $6::uuid[])
+         WITH ORDINALITY AS v (pipeline, version, definition_hash, lease_bound_ms, after_created, after_id, nth)
    CROSS JOIN LATERAL (
-     SELECT due.id, due.since, row_number() OVER (ORDER BY due.since) AS nth
-       FROM (SELECT k.id, greatest(k.created_at, k.lease_until, k.run_after) AS since
-               FROM ${keys} AS k
-              WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
-                AND (v.definition_hash IS NULL OR k.definition_hash = v.definition_hash)
-                AND (k.lease_until IS NULL OR k.lease_until + ${REST_AFTER_CRASH} <= clock_timestamp())
-                AND (k.run_after IS NULL OR k.run_after <= clock_timestamp())
-                AND k.id <> ALL ($4::uuid[])
-              ORDER BY k.created_at LIMIT ${MAX_DUE_KEYS_SEEN}) AS due
-      ORDER BY due.since LIMIT $5::integer
+     SELECT k.id, k.created_at, row_number() OVER (ORDER BY k.created_at, k.id) AS turn
+       FROM ${keys} AS k
+      WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
+        AND (k.created_at, k.id) > (v.after_created, v.after_id)
+        AND (v.definition_hash IS NULL OR k.definition_hash = v.definition_hash)
+        AND ${leaseIsOver('k.lease_until', 'v.lease_bound_ms', ` + ${REST_AFTER_CRASH}`)}
+        AND ${IS_RESTED}
+      ORDER BY k.created_at, k.id LIMIT ${DUE_KEYS_PER_LOOK}
    ) AS found
-   ORDER BY found.nth, found.since LIMIT $5::integer`,
+   ORDER BY found.turn, found.created_at LIMIT ${DUE_KEYS_PER_LOOK}`,
 )
 
 /**
- * The ids of running keys that nobody holds and that are due. Those that have been due for longest come first, and
- * versions take turns: what fails again and again does not hold up the rest. It locks nothing.
+ * Running keys that nobody holds and that are due, of each version those after the place given for it. Oldest first, and
+ * versions take turns. It locks nothing. Fewer than `DUE_KEYS_PER_LOOK`: there are no more.
  */
 export async function findAbandonedKeys(
   store: Store,
   versions: readonly RunnableVersion[],
-  except: readonly string[],
-  limit: number,
-): Promise<string[]> {
+  after: readonly Place[],
+): Promise<DueKey[]> {
   const { rows } = await findAbandonedKeysStatement(store, [
     versions.map((version) => version.pipeline),
     versions.map((version) => version.version),
     versions.map((version) => version.definitionHash),
-    except,
-    limit,
+    versions.map((version) => version.leaseBoundMs),
+    after.map((place) => place.createdAt),
+    after.map((place) => place.id),
   ])
-  return rows.map((row) => row['id'] ?? '')
+  return rows.map((row) => ({
+    id: row['id'] ?? '',
+    createdAt: row['created_at'] ?? '',
+    version: Number(row['version']),
+  }))
 }
 
 /** A version whose keys commit everything at once: one that has not committed has left nothing behind. */
@@ -67,14 +97,14 @@ const forgetAbandonedKeysStatement = defineStatement(
   ({ keys }) => `
   WITH old AS (
     SELECT found.id
-      FROM unnest($1::text[], $2::integer[], $3::text[], $4::double precision[])
-           AS v (pipeline, version, definition_hash, forget_after_ms)
+      FROM unnest($1::text[], $2::integer[], $3::text[], $4::double precision[], $7::double precision[])
+           AS v (pipeline, version, definition_hash, forget_after_ms, lease_bound_ms)
      CROSS JOIN LATERAL (
        SELECT k.id FROM ${keys} AS k
         WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
           AND k.definition_hash = v.definition_hash AND k.recovery_point = 'started'
           AND k.created_at <= clock_timestamp() - ${msInterval('v.forget_after_ms')}
-          AND k.intent IS NULL AND (k.lease_until IS NULL OR k.lease_until <= clock_timestamp())
+          AND k.intent IS NULL AND ${leaseIsOver('k.lease_until', 'v.lease_bound_ms')}
         ORDER BY k.created_at LIMIT $5::integer FOR UPDATE SKIP LOCKED
      ) AS found
   )
@@ -96,6 +126,7 @@ export async function forgetAbandonedKeys(
     versions.map((version) => version.forgetAfterMs),
     limit,
     String(lockTimeoutMs),
+    versions.map((version) => version.leaseBoundMs),
   ])
   return rows.length
 }

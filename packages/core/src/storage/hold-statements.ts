@@ -1,12 +1,16 @@
 import type { StuckReason } from '../pipeline/outcome.js'
-import { type Intent, KEY_COLUMNS, type KeyRow, readKeyRow } from './key-row.js'
+import { type Intent, KEY_COLUMNS, type KeyRow, readKeyRow, SERVER } from './key-row.js'
 import { boundedBy, defineStatement, epochMs, msInterval, statusIs, type Store } from './statement.js'
 
-/** The right to write a key: every statement here is conditional on it. */
+/**
+ * The right to write a key: every statement here is conditional on it. The recovery point is part of it, because after a
+ * failover that lost commits the row can be at an earlier one than its holder believes, under the same fence and holder.
+ */
 export interface Hold {
   readonly id: string
   readonly fence: number
   readonly holder: string
+  readonly recoveryPoint: string
 }
 
 const HELD = 'k.id = $1::uuid AND k.fence = $2::bigint AND k.holder = $3::uuid'
@@ -24,7 +28,8 @@ const raiseFenceStatement = defineStatement(
 
 /**
  * Settles an unknown COMMIT: waits for the lost transaction's row lock, and once this has committed, that one can no
- * longer. What it returns is the truth; null means that we were fenced off. Whatever the status: it may have finished.
+ * longer. What it returns is the truth; null means that we were fenced off. Whatever the status and the recovery point:
+ * the commit in doubt may have moved both, and a failover may have lost earlier ones.
  */
 export async function raiseFence(
   store: Store,
@@ -47,14 +52,14 @@ const declareCallStatement = defineStatement(
   ({ keys }) => `
   UPDATE ${keys} AS k
      SET intent = json_build_object('kind', 'calling', 'phase', $4::text,
-                                    'deadlineMs', ${epochMs(`clock_timestamp() + ${msInterval('$5')}`)}),
+                                    'deadlineMs', ${epochMs(`clock_timestamp() + ${msInterval('$5')}`)}, 'server', ${SERVER}),
          lease_until = clock_timestamp() + ${msInterval('$6')}, updated_at = clock_timestamp()
     FROM ${boundedBy('$7')}
-   WHERE ${HELD} AND ${statusIs('running')}
-  RETURNING k.id`,
+   WHERE ${HELD} AND ${statusIs('running')} AND k.recovery_point = $8
+  RETURNING k.intent`,
 )
 
-/** Says durably that the call is about to be made. False: fenced off. */
+/** Says durably that the call is about to be made, and gives what was declared. Null: fenced off. */
 export async function declareCall(
   store: Store,
   hold: Hold,
@@ -64,7 +69,7 @@ export async function declareCall(
     readonly leaseMs: number
     readonly lockTimeoutMs: number
   },
-): Promise<boolean> {
+): Promise<Intent | null> {
   const { rows } = await declareCallStatement(store, [
     hold.id,
     hold.fence,
@@ -73,8 +78,10 @@ export async function declareCall(
     call.timeoutMs,
     call.leaseMs,
     String(call.lockTimeoutMs),
+    hold.recoveryPoint,
   ])
-  return rows.length === 1
+  const declared = rows[0]?.['intent']
+  return declared == null ? null : (JSON.parse(declared) as Intent)
 }
 
 /** How a key is given back. */
@@ -101,7 +108,7 @@ const releaseKeyStatement = defineStatement(
          intent = CASE WHEN $4::boolean THEN k.intent ELSE $9::json END,
          last_error = coalesce($10, k.last_error), updated_at = clock_timestamp()
     FROM ${boundedBy('$11')}
-   WHERE ${HELD} AND ${statusIs('running')}
+   WHERE ${HELD} AND ${statusIs('running')} AND k.recovery_point = $12
   RETURNING k.id`,
 )
 
@@ -119,6 +126,7 @@ export async function releaseKey(store: Store, hold: Hold, release: Release): Pr
     release.intent === null ? null : JSON.stringify(release.intent),
     release.lastError,
     String(release.lockTimeoutMs),
+    hold.recoveryPoint,
   ])
   return rows.length === 1
 }
@@ -145,7 +153,7 @@ const markStuckStatement = defineStatement(
      SET status = 'stuck', stuck_reason = $4, lease_until = NULL, intent = $5::json,
          last_error = coalesce($6, k.last_error), updated_at = clock_timestamp()
     FROM ${boundedBy('$7')}
-   WHERE ${HELD} AND ${statusIs('running')}
+   WHERE ${HELD} AND ${statusIs('running')} AND k.recovery_point = $8
   RETURNING k.id`,
 )
 
@@ -168,6 +176,7 @@ export async function markStuck(
     stuck.intent === null ? null : JSON.stringify(stuck.intent),
     stuck.lastError,
     String(stuck.lockTimeoutMs),
+    hold.recoveryPoint,
   ])
   return rows.length === 1
 }
@@ -176,10 +185,12 @@ const renewLeasesStatement = defineStatement(
   'renew_leases',
   ({ keys }) => `
   WITH held AS (
-    SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::uuid[], $4::double precision[]) AS h (id, fence, holder, lease_ms)
+    SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::uuid[], $4::double precision[], $5::text[])
+      AS h (id, fence, holder, lease_ms, recovery_point)
   ), free AS (
     SELECT k.id, h.lease_ms FROM ${keys} AS k JOIN held AS h
-        ON k.id = h.id AND k.fence = h.fence AND k.holder = h.holder AND ${statusIs('running')}
+        ON k.id = h.id AND k.fence = h.fence AND k.holder = h.holder AND k.recovery_point = h.recovery_point
+           AND ${statusIs('running')}
        FOR NO KEY UPDATE OF k SKIP LOCKED
   ), renewed AS (
     UPDATE ${keys} AS k SET lease_until = clock_timestamp() + free.lease_ms * interval '1 millisecond'
@@ -187,7 +198,8 @@ const renewLeasesStatement = defineStatement(
     RETURNING k.holder
   )
   SELECT h.holder, renewed.holder IS NOT NULL AS renewed,
-         k.id IS NULL OR k.fence <> h.fence OR k.holder <> h.holder OR k.status <> 'running' AS lost,
+         k.id IS NULL OR k.fence <> h.fence OR k.holder <> h.holder OR k.recovery_point <> h.recovery_point
+           OR k.status <> 'running' AS lost,
          ${epochMs('clock_timestamp()')} AS now_ms
     FROM held AS h LEFT JOIN ${keys} AS k ON k.id = h.id LEFT JOIN renewed ON renewed.holder = h.holder`,
 )
@@ -210,6 +222,7 @@ export async function renewLeases(
     holds.map((hold) => hold.fence),
     holds.map((hold) => hold.holder),
     holds.map((hold) => hold.leaseMs),
+    holds.map((hold) => hold.recoveryPoint),
   ])
   return rows.map((row) => ({
     holder: row['holder'] ?? '',

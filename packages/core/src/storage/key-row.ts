@@ -5,8 +5,14 @@ import { epochMs } from './statement.js'
 
 /** What was said, durably, about a call before its result was settled. */
 export type Intent =
-  /** It may have been made; no attempt of it goes on after the deadline. */
-  | { readonly kind: 'calling'; readonly phase: string; readonly deadlineMs: number }
+  /** It may have been made; no attempt of it goes on after the deadline, on the clock of that server. */
+  | {
+      readonly kind: 'calling'
+      readonly phase: string
+      readonly deadlineMs: number
+      /** As `KeyRow.server`. Not there: nobody knows by whose clock. */
+      readonly server?: string
+    }
   /** It was made and gave this result, which `settle` could not commit. */
   | {
       readonly kind: 'called'
@@ -59,9 +65,14 @@ export interface KeyRow {
   readonly updatedMs: number
   readonly expiresMs: number | null
   readonly nowMs: number
+  /** Which server, since which of its starts, has read the row: what another one wrote is by another clock. */
+  readonly server: string
   /** The transaction that wrote this version of the row: another one, if anything at all has changed since. */
   readonly writtenBy: string
 }
+
+/** Tells servers apart, and one server before and after a restart: when it was started. Replicas have been at other times. */
+export const SERVER = `${epochMs('pg_catalog.pg_postmaster_start_time()')}::text`
 
 /** The columns that `readKeyRow` reads; `k` is the key's table. The body travels as base64: half of hex's size. */
 const keyColumns = ({ input, state, trail }: Record<'input' | 'state' | 'trail', string>): string => `
@@ -72,7 +83,7 @@ const keyColumns = ({ input, state, trail }: Record<'input' | 'state' | 'trail',
   encode(k.response_body, 'base64') AS response_body, ${epochMs('k.created_at')} AS created_ms,
   ${epochMs('k.resumed_at')} AS resumed_ms,
   ${epochMs('k.updated_at')} AS updated_ms, ${epochMs('k.expires_at')} AS expires_ms,
-  ${epochMs('clock_timestamp()')} AS now_ms, k.xmin AS written_by`
+  ${epochMs('clock_timestamp()')} AS now_ms, ${SERVER} AS server, k.xmin AS written_by`
 
 export const KEY_COLUMNS = keyColumns({ input: 'k.input', state: 'k.state', trail: 'k.trail' })
 
@@ -119,6 +130,7 @@ export function readKeyRow(row: TextRow): KeyRow {
     updatedMs: Number(text(row, 'updated_ms')),
     expiresMs: numberOrNull(row, 'expires_ms'),
     nowMs: Number(text(row, 'now_ms')),
+    server: text(row, 'server'),
     writtenBy: text(row, 'written_by'),
   }
 }

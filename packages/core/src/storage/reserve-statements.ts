@@ -1,5 +1,5 @@
 import type { StuckReason } from '../pipeline/outcome.js'
-import { KEY_COLUMNS, KEY_COLUMNS_TO_REPLAY, type KeyRow, readKeyRow } from './key-row.js'
+import { KEY_COLUMNS, KEY_COLUMNS_TO_REPLAY, type KeyRow, readKeyRow, SERVER } from './key-row.js'
 import { boundedBy, defineStatement, epochMs, msInterval, statusIs, type Store } from './statement.js'
 
 /** What a fresh key is reserved with. */
@@ -42,7 +42,7 @@ const insertKeyStatement = defineStatement(
    WHERE NOT EXISTS (SELECT FROM ${keys} AS seen WHERE seen.scope = $1 AND seen.key = $2)
   ON CONFLICT (scope, key) DO NOTHING
   RETURNING k.id, k.resumed_at, ${epochMs('k.lease_until')} AS lease_until_ms, ${epochMs('k.created_at')} AS created_ms,
-            ${epochMs('clock_timestamp()')} AS now_ms, pg_current_xact_id()::xid AS written_by`,
+            ${epochMs('clock_timestamp()')} AS now_ms, ${SERVER} AS server, pg_current_xact_id()::xid AS written_by`,
 )
 
 /** Sets `synchronous_commit` for the statement it stands in, like `boundedBy`. */
@@ -111,6 +111,7 @@ function newKeyRow(row: Readonly<Record<string, string | null>>, key: NewKey, gr
     updatedMs: createdMs,
     expiresMs: null,
     nowMs: Number(row['now_ms']),
+    server: row['server'] ?? '',
     writtenBy: row['written_by'] ?? '',
   }
 }
@@ -171,21 +172,31 @@ export async function findOwnKey(
 }
 
 /**
+ * Nobody holds the key: it was given back, its lease has run out, or it is longer than any that could have been granted.
+ * Then the clock it was granted by was ahead of this one, and who was granted it has had its time, or renews it soon.
+ */
+export const leaseIsOver = (leaseUntil: string, boundMs: string, rest = ''): string =>
+  `(${leaseUntil} IS NULL OR ${leaseUntil}${rest} <= clock_timestamp()
+          OR ${leaseUntil} > clock_timestamp() + ${msInterval(boundMs)})`
+
+/**
  * The row that was read, if nothing of it has changed since and nobody holds it. The fence alone does not tell: a
  * holder whose lease ran out may have advanced, declared a call and given the key back under the fence that was read.
  * A locked row belongs to a holder that is about to commit, or froze while doing so: skipped, so that duplicates
  * neither wait nor drain the pool.
  */
-const unheld = (keys: string, writtenBy: string): string => `
+const unheld = (keys: string, writtenBy: string, leaseBoundMs: string): string => `
   SELECT id FROM ${keys}
    WHERE id = $1::uuid AND fence = $2::bigint AND xmin = ${writtenBy}::xid AND ${statusIs('running', '')}
-     AND (lease_until IS NULL OR lease_until <= clock_timestamp())
+     AND ${leaseIsOver('lease_until', leaseBoundMs)}
      FOR NO KEY UPDATE SKIP LOCKED`
 
 /** Who takes a key over, and under which definition it goes on (its own, or one it is upgraded to). */
 export interface TakeOver {
   readonly holder: string
   readonly leaseMs: number
+  /** A lease that ends later than this from now counts as over. */
+  readonly leaseBoundMs: number
   readonly version: number
   readonly definitionHash: string
   readonly recoveryPoint: string
@@ -197,7 +208,7 @@ export interface TakeOver {
 const takeOverKeyStatement = defineStatement(
   'take_over_key',
   ({ keys }) => `
-  WITH target AS (${unheld(keys, '$10')})
+  WITH target AS (${unheld(keys, '$10', '$11')})
   UPDATE ${keys} AS k
      SET fence = k.fence + 1, holder = $3::uuid, lease_until = clock_timestamp() + ${msInterval('$4')},
          attempts = k.attempts + 1, version = $5::integer, definition_hash = $6, recovery_point = $7,
@@ -219,6 +230,7 @@ export async function takeOverKey(store: Store, read: KeyRow, by: TakeOver): Pro
     by.stateJson,
     by.intent === null ? null : JSON.stringify(by.intent),
     read.writtenBy,
+    by.leaseBoundMs,
   ])
   return rows[0] === undefined ? null : readKeyRow(rows[0])
 }
@@ -226,7 +238,7 @@ export async function takeOverKey(store: Store, read: KeyRow, by: TakeOver): Pro
 const giveUpKeyStatement = defineStatement(
   'give_up_key',
   ({ keys }) => `
-  WITH target AS (${unheld(keys, '$5')})
+  WITH target AS (${unheld(keys, '$5', '$7')})
   UPDATE ${keys} AS k
      SET fence = k.fence + 1, holder = $3::uuid, status = 'stuck', stuck_reason = $4, lease_until = NULL,
          last_error = coalesce(k.last_error, $6), updated_at = clock_timestamp()
@@ -241,9 +253,15 @@ const giveUpKeyStatement = defineStatement(
 export async function giveUpKey(
   store: Store,
   read: KeyRow,
-  by: { readonly holder: string; readonly reason: StuckReason; readonly lastError: string },
+  by: {
+    readonly holder: string
+    readonly reason: StuckReason
+    readonly leaseBoundMs: number
+    readonly lastError: string
+  },
 ): Promise<KeyRow | null> {
-  const values = [read.id, read.fence, by.holder, by.reason, read.writtenBy, by.lastError]
+  const { holder, reason, lastError, leaseBoundMs } = by
+  const values = [read.id, read.fence, holder, reason, read.writtenBy, lastError, leaseBoundMs]
   const { rows } = await giveUpKeyStatement(store, values)
   return rows[0] === undefined ? null : { ...read, lastError: rows[0]['last_error'] ?? null }
 }

@@ -1,0 +1,66 @@
+import { DUE_KEYS_PER_LOOK } from '../limits.js'
+import {
+  AT_START,
+  type DueKey,
+  findAbandonedKeys,
+  type Place,
+  type RunnableVersion,
+} from '../storage/complete-statements.js'
+import type { Store } from '../storage/statement.js'
+
+/**
+ * Goes through the due keys of all versions, a page at a time, each version from where it was left to its end, and then
+ * from its start again. Keys that stay due, however many they are, are passed once in each sweep: the others get their turn.
+ */
+export class Sweep {
+  readonly #versions: readonly RunnableVersion[]
+  #after: Place[] = []
+
+  constructor(versions: readonly RunnableVersion[]) {
+    this.#versions = versions
+    this.#startAnew()
+  }
+
+  /** The next keys that are wanted, at most so many. `isOver`: all that are due have been passed. */
+  async next(
+    store: Store,
+    limit: number,
+    isWanted: (keyId: string) => boolean,
+  ): Promise<{ readonly keyIds: readonly string[]; readonly isOver: boolean }> {
+    const keyIds = new Set<string>()
+    const isFromStart = this.#after.every((place) => place === AT_START)
+    let isOver = await this.#take(store, limit, keyIds, isWanted)
+    // There is room left for those that have become due behind us.
+    if (isOver && !isFromStart) isOver = await this.#take(store, limit, keyIds, isWanted)
+    return { keyIds: [...keyIds], isOver }
+  }
+
+  /** Takes keys of one page. True: it was the last, and the next one is the first. */
+  async #take(
+    store: Store,
+    limit: number,
+    keyIds: Set<string>,
+    isWanted: (keyId: string) => boolean,
+  ): Promise<boolean> {
+    const due = await findAbandonedKeys(store, this.#versions, this.#after)
+    this.#startAnewWhereNothingCame(due)
+    for (const { version, ...place } of due) {
+      this.#after[version] = place
+      if (isWanted(place.id)) keyIds.add(place.id)
+      if (keyIds.size === limit) return false
+    }
+    if (due.length === DUE_KEYS_PER_LOOK) return false
+    this.#startAnew()
+    return true
+  }
+
+  #startAnew(): void {
+    this.#after = this.#versions.map(() => AT_START)
+  }
+
+  /** A short queue is not kept waiting for the end of a long one. */
+  #startAnewWhereNothingCame(due: readonly DueKey[]): void {
+    const seen = new Set(due.map(({ version }) => version))
+    this.#after = this.#after.map((place, version) => (seen.has(version) ? place : AT_START))
+  }
+}

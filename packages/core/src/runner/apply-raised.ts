@@ -1,0 +1,61 @@
+import type { PipelineDefinition } from '../pipeline/pipeline.js'
+import type { Intent, KeyRow } from '../storage/key-row.js'
+import type { Run } from './run.js'
+
+/**
+ * Goes on from the row that raising the fence returned, and says where the key is, seen from where we believed it to be.
+ * `back`: a failover has lost commits that we had an answer to.
+ */
+export function applyRaised(run: Run, raised: KeyRow, sentAt: number): 'forward' | 'unmoved' | 'back' {
+  const before = run.row
+  const moved = orderOf(run.definition, raised.recoveryPoint) - orderOf(run.definition, before.recoveryPoint)
+  if (moved > 0) {
+    run.update(raised, sentAt)
+    return 'forward'
+  }
+  if (moved < 0) {
+    run.update({ ...raised, intent: callKnownOf(run, raised) ?? raised.intent }, sentAt)
+    return 'back'
+  }
+  // A result that is only in memory stays known: the call must not be repeated.
+  run.update({ ...raised, intent: before.intent }, sentAt)
+  return 'unmoved'
+}
+
+/**
+ * The first call that this grant knows to have been made, or to be under way, after the point that the row has gone back
+ * to, and that must not be made again unasked. Null: there is none. What a provider deduplicates may be repeated.
+ */
+export function callKnownOf({ definition, row: before }: Run, wentBack: KeyRow): Intent | null {
+  const from = orderOf(definition, wentBack.recoveryPoint)
+  const to = orderOf(definition, before.recoveryPoint)
+  if (from >= to) return null
+  const lost = definition.phases
+    .slice(from + 1, to + 1)
+    .find(({ name }) => isUnrepeatable(definition, name) && !isSkippedIn(before, name))
+  if (lost !== undefined) {
+    const { intent } = wentBack
+    // The declaration may have survived the advance that settled it: that one knows the call's own deadline.
+    if (intent?.phase === lost.name && intent.kind !== 'not_made') return intent
+    return { kind: 'calling', phase: lost.name, deadlineMs: wentBack.nowMs, server: wentBack.server }
+  }
+  const { intent } = before
+  if (intent === null || intent.kind === 'not_made') return null
+  return isUnrepeatable(definition, intent.phase) ? intent : null
+}
+
+function isUnrepeatable(definition: PipelineDefinition, name: string): boolean {
+  const phase = definition.phases.find((each) => each.name === name)
+  return phase?.kind === 'foreign' && phase.guarantee !== 'keyed'
+}
+
+function isSkippedIn({ trail }: KeyRow, name: string): boolean {
+  return trail.some(({ point, skipped }) => point === name && skipped)
+}
+
+/** How far along the definition a recovery point is: -1 for `started`. */
+function orderOf({ phases }: PipelineDefinition, recoveryPoint: string): number {
+  return recoveryPoint === 'finished'
+    ? phases.length
+    : phases.findIndex((phase) => phase.name === recoveryPoint)
+}
