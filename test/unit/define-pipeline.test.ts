@@ -170,6 +170,16 @@ describe('a phase is refused, by pipeline and name, for', () => {
       "phase 'a': onError is an object",
     ],
     [
+      'an isAnswer that is no function',
+      () => start().foreign('a', { call, onError: () => {}, isAnswer: true }),
+      "phase 'a': isAnswer is true",
+    ],
+    [
+      'an isAnswer that nobody asks',
+      () => start().foreign('a', { call, isAnswer: () => true }),
+      "phase 'a': isAnswer without onError has no effect",
+    ],
+    [
       'a reconcile that is no function',
       () => start().foreign('a', { call, guarantee: 'queryable', reconcile: 1 }),
       "phase 'a': reconcile is 1",

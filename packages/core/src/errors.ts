@@ -28,7 +28,8 @@ export const errorCodes = {
   PAWL_CONNECTION_LOST: 'The connection to PostgreSQL broke.',
   PAWL_NO_CONNECTION: 'No connection could be had in time.',
   PAWL_LEASE_LOST: 'Another holder took the key over.',
-  PAWL_AMBIGUOUS_RESPONSE: 'onError gave a final response to an error that does not say what happened.',
+  PAWL_AMBIGUOUS_RESPONSE:
+    'onError gave a final response to an error that does not say whether the call was executed.',
   PAWL_STORED_INPUT_REJECTED: 'A stored input no longer satisfies the schema of its pipeline.',
   PAWL_CLOSING: 'The engine is closing and takes no new work.',
   PAWL_ROUTE_NOT_MARKED: 'request.pawl was used on a route without the idempotency option.',

@@ -78,6 +78,15 @@ start.foreign('a', { call: () => 1, guarantee: 'at_most_once', windowMs: 1 })
 // error: Type '"sometimes"' is not assignable to type '"at_most_once" | "keyed" | "queryable"'
 start.foreign('a', { call: () => 1, guarantee: 'sometimes' })
 
+// What is an answer:
+
+// error: Type 'boolean' is not assignable to type '(error: unknown) => boolean'
+start.foreign('a', { call: () => 1, onError: () => respond(402), isAnswer: true })
+// error: Type 'Promise<boolean>' is not assignable to type 'boolean'
+start.foreign('a', { call: () => 1, onError: () => respond(402), isAnswer: async () => true })
+// error: 'error' is of type 'unknown'
+start.foreign('a', { call: () => 1, onError: () => respond(402), isAnswer: (error) => error.status === 402 })
+
 // The finish always runs:
 
 // error: 'when' does not exist in type 'PhaseSettings'

@@ -55,6 +55,7 @@ const FOREIGN_OPTIONS = [
   'settle',
   'reference',
   'onError',
+  'isAnswer',
   'when',
   'effectName',
   'guarantee',
@@ -66,8 +67,14 @@ const FOREIGN_OPTIONS = [
 export function checkForeignPhase(owner: OptionOwner, options: Record<string, unknown>): void {
   checkKnownOptions(owner, options, [...FOREIGN_OPTIONS, ...PHASE_SETTING_NAMES])
   checkFunction(owner, 'call', options['call'])
-  for (const name of ['settle', 'reference', 'onError', 'when', 'reconcile']) {
+  for (const name of ['settle', 'reference', 'onError', 'isAnswer', 'when', 'reconcile']) {
     checkOptionalFunction(owner, name, options[name])
+  }
+  if (options['isAnswer'] !== undefined && options['onError'] === undefined) {
+    throw new PawlError(
+      'PAWL_INVALID_PIPELINE',
+      `${owner.where}: isAnswer without onError has no effect. Add an onError that responds to these errors.`,
+    )
   }
   if (options['effectName'] !== undefined) checkName(owner, 'effectName', options['effectName'])
   checkOneOf(owner, 'guarantee', options['guarantee'], GUARANTEES)

@@ -201,6 +201,7 @@ class UntypedBuilder {
       reconcile: options.reconcile ?? null,
       reference: options.reference ?? null,
       onError: options.onError ?? null,
+      isAnswer: options.isAnswer ?? null,
       when: options.when ?? null,
       settings: pickPhaseSettings(options),
     })

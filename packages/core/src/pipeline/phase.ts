@@ -180,7 +180,8 @@ export interface ForeignPhaseOptions<DB, Input, State, Called, Returned> extends
   readonly reference?: (result: NoInfer<Awaited<Called>>) => string
   /**
    * Asked when `call` failed. May write and respond: rows and response commit together. Nothing returned means: treat
-   * the error as usual. A final response to an error that does not say what happened is refused.
+   * the error as usual. A final response is refused unless the error says that the provider did not execute the call: by
+   * its 4xx, or because `isAnswer` says so.
    */
   readonly onError?: (
     context: TransactionContext<DB, Input, State> & {
@@ -188,6 +189,16 @@ export interface ForeignPhaseOptions<DB, Input, State, Called, Returned> extends
       readonly error: unknown
     },
   ) => MaybePromise<Directive | void>
+  /**
+   * Declares which errors of `call` are the provider's answer, though they carry no status that says so: it has not
+   * executed the call, and never will. Only then may `onError` respond finally. An error with the provider's 4xx (not 408,
+   * 409, 425 or 429) in `status`, `statusCode` or `response` needs no declaration. Broken connections and time-outs are no
+   * answer, whatever is said here. Decide at once, from the error alone.
+   *
+   * @example
+   * isAnswer: (error) => error instanceof CardDeclined
+   */
+  readonly isAnswer?: (error: unknown) => boolean
   /** Part of the provider key; keep it when you rename the phase. Default: the phase's name. */
   readonly effectName?: string
 }
@@ -250,6 +261,7 @@ export interface ForeignPhase {
   readonly reconcile: ((context: Untyped) => unknown) | null
   readonly reference: ((result: Untyped) => unknown) | null
   readonly onError: ((context: Untyped) => unknown) | null
+  readonly isAnswer: ((error: Untyped) => unknown) | null
   readonly when: ((context: Untyped) => boolean) | null
   readonly settings: PhaseSettings
 }

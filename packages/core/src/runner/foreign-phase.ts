@@ -10,7 +10,7 @@ import type { Step } from './next-step.js'
 import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
 import { settleResult } from './settle-result.js'
-import { failure, failureBy, type StepResult } from './step-result.js'
+import { failure, failureBy, failureByCall, type StepResult } from './step-result.js'
 
 type ForeignStep = Extract<Step, { do: 'call' | 'settle' | 'reconcile' | 'stick' }>
 
@@ -134,7 +134,7 @@ async function reconcile(run: Run, phase: ForeignPhase, absentCountsInMs: number
     return settleResult(run, phase, keepResult(phase, end.value.result), end.lease)
   }
   if ((await end.lease.stop()) === 'lost') return { type: 'fenced_off', phase: phase.name }
-  if (end.type !== 'returned') return failureBy(phase.name, end.error, { intent })
+  if (end.type !== 'returned') return failureByCall(phase.name, end.error, { intent })
   if (!(end.value instanceof Absent)) {
     const error = new PawlError(
       'PAWL_INVALID_RESULT',

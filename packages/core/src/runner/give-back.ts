@@ -22,9 +22,9 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   }
 
   const { row } = run
-  const unknown = failed.reason === 'unknown_error'
+  const { isAttempt } = failed
   const closing = failed.reason === 'closing'
-  const failures = unknown ? row.attempts : row.retries
+  const failures = isAttempt ? row.attempts : row.retries
   const runAfterMs = closing ? 0 : (failed.afterMs ?? backOffMs(failures))
   const { lockTimeoutMs } = run.parts.env
   const released = await write(
@@ -35,7 +35,7 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
         : releaseKey(store, run.hold, {
             keepLease: failed.keepLease,
             runAfterMs,
-            countsAs: unknown ? 'attempt' : closing ? 'nothing' : 'retry',
+            countsAs: isAttempt ? 'attempt' : closing ? 'nothing' : 'retry',
             raiseEpoch: failed.raiseEpoch,
             intent: failed.intent,
             lastError: failed.error == null ? null : recordError(failed.error),
@@ -119,13 +119,13 @@ function hasEndedTransaction(error: unknown): boolean {
   return error instanceof PawlError && error.code === 'PAWL_TRANSACTION_ENDED'
 }
 
-/** Crashes and unknown errors are capped by attempts, all the rest by age. */
+/** Crashes, unknown errors and refusals of the provider are capped by attempts, all the rest by age. */
 function capReached(run: Run, failed: Failure): StuckReason | null {
   const { maxAttempts, abandonAfterMs } = run.parts.env.settings.pipeline(run.definition)
   if (failed.reason === 'closing') return null
   // A phase that ended its own transaction may have left rows behind: then its key must not be forgotten.
   if (run.parts.unlisted) return hasEndedTransaction(failed.error) ? 'unknown_outcome' : null
-  if (failed.reason === 'unknown_error' && run.row.attempts >= maxAttempts) return 'attempts_exhausted'
+  if (failed.isAttempt && run.row.attempts >= maxAttempts) return 'attempts_exhausted'
   return ageMs(run.row, run.nowMs()) >= abandonAfterMs ? 'abandoned' : null
 }
 
