@@ -505,7 +505,9 @@ describe('who decides', () => {
       lastError: null,
       response: null,
       resumedMs: null,
-      trail: [{ point: 'created', atMs: NOW - committedAgoMs, fence: 1, skipped: false }],
+      trail: [
+        { point: 'created', atMs: NOW - committedAgoMs, fence: 1, skipped: false, outcomeUnknown: false },
+      ],
       createdMs: NOW - committedAgoMs,
       updatedMs: NOW - committedAgoMs,
       expiresMs: null,
@@ -560,6 +562,7 @@ describe('who decides', () => {
     call: 'calls',
     settle: 'settles',
     reconcile: 'asks',
+    go_on: 'goes on',
   } as const
 
   const past = { committedAgoMs: WINDOW_MS + 1 }

@@ -68,6 +68,12 @@ export const SHORT_RETENTION_MS = HOUR_MS
 /** After a day nobody waits for the request any more, and the provider's window is over. */
 export const DEFAULT_ABANDON_AFTER_MS = 24 * HOUR_MS
 
+/**
+ * A key that has been tried again and again for so long is announced each time, and shown by `status`: as long as the
+ * longest back-off, and long before the key is given up.
+ */
+export const RETRIED_FOR_LONG_MS = 10 * 60 * SECOND_MS
+
 /** How long after the call's deadline a provider's answer "absent" starts to count. */
 export const DEFAULT_QUIET_MS = 60 * SECOND_MS
 
@@ -85,6 +91,12 @@ export const MAX_JOB_NAME_LENGTH = 255
 export const DEFAULT_MAX_INPUT_BYTES = 256 * 1024
 export const DEFAULT_MAX_STATE_BYTES = 64 * 1024
 export const DEFAULT_MAX_RESPONSE_BYTES = 2 * 1024 * 1024
+
+/** A result of a call is in the row only while its settle has failed, so it may be larger than what is there always. */
+export const DEFAULT_MAX_RESULT_BYTES = 1024 * 1024
+
+/** A result over its cap is kept all the same, up to what a statement carries to the server well within a lease. */
+export const MAX_KEPT_RESULT_BYTES = 64 * 1024 * 1024
 
 /** PostgreSQL's parser and JSON.stringify recurse; both are safe at this depth with room to spare. */
 export const MAX_JSON_DEPTH = 256

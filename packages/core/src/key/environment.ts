@@ -18,6 +18,11 @@ export interface Caps {
   readonly stateBytes: number
   /** The response's body. Default 2 MiB. */
   readonly responseBytes: number
+  /**
+   * What a call returned, as JSON. Default 1 MiB. It is stored only if its `settle` fails. A result over the cap fails the
+   * phase in strict mode, and is warned about otherwise; either way the call is not made again.
+   */
+  readonly resultBytes: number
 }
 
 /** What the parts of one engine share. */

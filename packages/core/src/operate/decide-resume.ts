@@ -16,8 +16,8 @@ export function decideResume(row: KeyRow, verdict: CallVerdict | null): ResumeDe
   if (row.status !== 'stuck') return refuse(`It is not stuck but ${row.status}.`)
   const { intent, stuckReason } = row
   const isInDoubt = stuckReason === 'unknown_outcome' || stuckReason === 'window_passed'
-  // A result that was of use would not have left it in doubt: that one is of some other phase.
-  if (intent?.kind === 'called' && intent.said !== true && !isInDoubt) {
+  // A result that was of use would not have left it in doubt, unless it came late: that one is of some other phase.
+  if (intent?.kind === 'called' && intent.said !== true && (!isInDoubt || intent.late === true)) {
     if (verdict === null) return { type: 'resume', said: { kind: 'nothing' } }
     return refuse(`What the call of phase '${intent.phase}' returned is known. Resume it without a verdict.`)
   }

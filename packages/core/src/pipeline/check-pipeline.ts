@@ -62,6 +62,7 @@ const FOREIGN_OPTIONS = [
   'windowMs',
   'reconcile',
   'quietForMs',
+  'whenUnknown',
 ]
 
 export function checkForeignPhase(owner: OptionOwner, options: Record<string, unknown>): void {
@@ -81,6 +82,9 @@ export function checkForeignPhase(owner: OptionOwner, options: Record<string, un
   checkWholeNumber(owner, 'windowMs', options['windowMs'], 1)
   checkWholeNumber(owner, 'quietForMs', options['quietForMs'], 0)
   checkGuarantee(owner, options)
+  const { whenUnknown } = options
+  if (whenUnknown !== undefined && whenUnknown !== 'stuck' && typeof whenUnknown !== 'function')
+    throw invalidOption(owner, 'whenUnknown', whenUnknown, "'stuck' or a function")
   checkSettings(owner, options)
 }
 
@@ -164,6 +168,7 @@ function checkGuarantee(owner: OptionOwner, options: Record<string, unknown>): v
     windowMs: ['keyed'],
     quietForMs: ['queryable'],
     reconcile: ['keyed', 'queryable'],
+    whenUnknown: ['at_most_once'],
   }
   for (const [name, guarantees] of Object.entries(goesOnlyWith)) {
     if (options[name] !== undefined && !guarantees.includes(guarantee)) {

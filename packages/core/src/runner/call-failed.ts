@@ -93,9 +93,14 @@ function nameOf(error: unknown): string {
   return typeof name === 'string' && /^\w{1,63}$/.test(name) ? `an error '${name}'` : 'an error'
 }
 
-/** After a call with an unknown outcome: `at_most_once` never calls again by itself. */
+/** After a call with an unknown outcome: `at_most_once` never calls again by itself. It is stuck, or goes on without. */
 export function afterUnknown(run: Run, phase: ForeignPhase, failed: Failure): StepResult {
   if (phase.guarantee !== 'at_most_once') return failed
+  if (phase.whenUnknown !== null) {
+    run.callError = failed.error
+    run.update({ ...run.row, nowMs: run.nowMs(), intent: endedCall(run) }, run.leasedAt)
+    return { type: 'again' }
+  }
   return {
     type: 'stuck',
     phase: phase.name,

@@ -12,6 +12,7 @@ import {
   DEFAULT_ACQUIRE_TIMEOUT_MS,
   DEFAULT_MAX_INPUT_BYTES,
   DEFAULT_MAX_RESPONSE_BYTES,
+  DEFAULT_MAX_RESULT_BYTES,
   DEFAULT_MAX_STATE_BYTES,
   MAX_INT32,
 } from '../limits.js'
@@ -47,7 +48,7 @@ export interface EngineOptions<DB> {
    * stopped. Default: on unless NODE_ENV is `production`.
    */
   readonly strict?: boolean | StrictOptions
-  /** Size caps in bytes. Defaults: input 256 KiB, state 64 KiB, response 2 MiB. */
+  /** Size caps in bytes. Defaults: input 256 KiB, state 64 KiB, response 2 MiB, result of a call 1 MiB. */
   readonly caps?: Partial<Caps>
   /** How long to wait for a connection of the pool. Default 10 s. */
   readonly acquireTimeoutMs?: number
@@ -140,12 +141,13 @@ function checkDefaults(defaults: PipelineSettings): PipelineSettings {
 
 function checkCaps(caps: Partial<Caps>): Caps {
   const owner: OptionOwner = { ...OWNER, where: 'createEngine: caps' }
-  checkKnownOptions(owner, caps, ['inputBytes', 'stateBytes', 'responseBytes'])
+  checkKnownOptions(owner, caps, ['inputBytes', 'stateBytes', 'responseBytes', 'resultBytes'])
   for (const [name, value] of Object.entries(caps)) checkWholeNumber(owner, name, value, 1)
   return {
     inputBytes: caps.inputBytes ?? DEFAULT_MAX_INPUT_BYTES,
     stateBytes: caps.stateBytes ?? DEFAULT_MAX_STATE_BYTES,
     responseBytes: caps.responseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
+    resultBytes: caps.resultBytes ?? DEFAULT_MAX_RESULT_BYTES,
   }
 }
 

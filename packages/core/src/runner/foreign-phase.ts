@@ -1,3 +1,4 @@
+import { announce } from '../announce/announce.js'
 import { PawlError } from '../errors.js'
 import { Absent, type ForeignPhase, Found } from '../pipeline/phase.js'
 import { declareCall } from '../storage/hold-statements.js'
@@ -10,9 +11,10 @@ import type { Step } from './next-step.js'
 import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
 import { settleResult } from './settle-result.js'
-import { failure, failureBy, failureByCall, type StepResult } from './step-result.js'
+import { runTransaction } from './phase-transaction.js'
+import { failure, failureAsked, failureBy, failureByCall, type StepResult } from './step-result.js'
 
-type ForeignStep = Extract<Step, { do: 'call' | 'settle' | 'reconcile' | 'stick' }>
+type ForeignStep = Extract<Step, { do: 'call' | 'settle' | 'reconcile' | 'go_on' | 'stick' }>
 
 /** One step of a foreign phase: call (or ask, or neither), then settle. */
 export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepResult> {
@@ -29,6 +31,8 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
     case 'settle':
       // As it is stored: whether the provider gave it or a person said so stays known.
       return settleResult(run, phase, { ...keepResult(phase, step.result), intent: run.row.intent }, null)
+    case 'go_on':
+      return goOn(run, phase, step.run)
     case 'reconcile':
       return reconcile(run, phase, step.absentCountsInMs)
     case 'call': {
@@ -46,6 +50,35 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
       const slow = new PawlError('PAWL_LEASE_LOST', `Phase '${phase.name}' was frozen twice before its call.`)
       return failure(phase.name, 'transient_error', slow, { intent })
     }
+  }
+}
+
+/** Goes on from a call of which nobody knows whether it was executed, as the phase says, in one transaction. */
+async function goOn(
+  run: Run,
+  phase: ForeignPhase,
+  whenUnknown: NonNullable<ForeignPhase['whenUnknown']>,
+): Promise<StepResult> {
+  const { intent } = run.row
+  const end = await runTransaction(run, {
+    phase,
+    by: 'phase',
+    body: whenUnknown,
+    effect: null,
+    outcomeUnknown: true,
+    beforeBegin: null,
+  })
+  switch (end.type) {
+    case 'threw':
+      return failureBy(phase.name, end.error, { intent })
+    case 'rolled_back':
+      return failureAsked(phase.name, end.directive, { intent })
+    case 'fenced_off':
+      return { type: 'fenced_off', phase: phase.name }
+    default:
+      run.goneOnFrom.add(phase.name)
+      announce('pawl:outcome_unknown', () => ({ ...run.phaseMessage(phase.name), error: run.callError }))
+      return end
   }
 }
 

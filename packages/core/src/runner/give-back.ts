@@ -1,6 +1,6 @@
 import { announce } from '../announce/announce.js'
 import { PawlError } from '../errors.js'
-import { SAVE_RESULT_MS } from '../limits.js'
+import { RETRIED_FOR_LONG_MS, SAVE_RESULT_MS } from '../limits.js'
 import type { Outcome, StuckReason } from '../pipeline/outcome.js'
 import { forgetKey, markStuck, releaseKey } from '../storage/hold-statements.js'
 import { ageMs, type Intent, type KeyRow } from '../storage/key-row.js'
@@ -46,6 +46,7 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   // Not earlier: whoever hears it may ask for the key at once.
   announceFailure(run, failed)
   if (released === false) return fencedOff(run, failed.phase)
+  if (released === true && !closing) announceIfLong(run, failed)
   return {
     type: 'retry_later',
     keyId: row.id,
@@ -60,6 +61,20 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
 
 export function announceFailure(run: Run, { phase, error, reason }: Failure): void {
   announce('pawl:phase_failed', () => ({ ...run.phaseMessage(phase), error, reason }))
+}
+
+/** Retries that are in order, each by itself, may hide that none of them can ever succeed. */
+function announceIfLong(run: Run, { phase, error, reason }: Failure): void {
+  const sinceMs = Math.round(ageMs(run.row, run.nowMs()))
+  if (sinceMs < RETRIED_FOR_LONG_MS) return
+  const stuckInMs = run.parts.env.settings.pipeline(run.definition).abandonAfterMs - sinceMs
+  announce('pawl:retried_for_long', () => ({
+    ...run.phaseMessage(phase),
+    error,
+    reason,
+    sinceMs,
+    stuckInMs,
+  }))
 }
 
 /** Ends a grant that no automatic step may follow. */

@@ -13,6 +13,12 @@ export type Step =
   | { readonly do: 'settle'; readonly phase: ForeignPhase; readonly result: JsonValue }
   /** Ask the provider. `absentCountsInMs`: from when on "absent" may be believed; 0 means now. */
   | { readonly do: 'reconcile'; readonly phase: ForeignPhase; readonly absentCountsInMs: number }
+  /** The outcome of its call is not known, and the phase says how to go on without. */
+  | {
+      readonly do: 'go_on'
+      readonly phase: ForeignPhase
+      readonly run: NonNullable<ForeignPhase['whenUnknown']>
+    }
   | { readonly do: 'stick'; readonly phase: ForeignPhase; readonly reason: StuckReason }
 
 /**
@@ -71,6 +77,7 @@ function nextForeignStep(
     }
     case 'at_most_once': {
       if (intent?.kind !== 'calling') return { do: 'call', phase, declareFirst: true }
+      if (phase.whenUnknown !== null) return { do: 'go_on', phase, run: phase.whenUnknown }
       return { do: 'stick', phase, reason: 'unknown_outcome' }
     }
   }

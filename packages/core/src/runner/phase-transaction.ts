@@ -33,6 +33,8 @@ export interface Work {
   readonly body: (context: never) => unknown
   /** Recorded with the advance, in the same statement. */
   readonly effect: Effect | null
+  /** It goes on from a call of which nobody knows whether it was executed: the trail says so. */
+  readonly outcomeUnknown?: true
   /** Awaited once the connection is there and before BEGIN. 'lost': another holder has the key. */
   readonly beforeBegin: (() => Promise<'kept' | 'lost'>) | null
 }
@@ -182,7 +184,9 @@ async function commit(
     const { nowMs, expiresMs } = readAdvanced(advanced?.rows[0] ?? {})
     if (returned.type === 'finish')
       return { type: 'finished', response: returned.response, expiresMs: expiresMs ?? nowMs }
-    run.advanced(work.phase.name, returned.stateJson, nowMs, sentAt, false)
+    run.advanced(work.phase.name, returned.stateJson, nowMs, sentAt, {
+      outcomeUnknown: work.outcomeUnknown === true,
+    })
     return { type: 'advanced' }
   } catch (error) {
     const lost = error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST'
@@ -196,11 +200,15 @@ function advanceBy(run: Run, work: Work, tables: Tables, returned: Onward): Boun
   const { row, definition, hold } = run
   if (returned.type === 'finish') {
     const { retentionMs } = settings.pipeline(definition)
-    return finishKey(tables, hold, row.recoveryPoint, returned.response, retentionMs, work.effect)
+    return finishKey(tables, hold, row.recoveryPoint, returned.response, retentionMs, recordOf(work))
   }
   const point = work.phase.name
   const to = { point, stateJson: returned.stateJson, leaseMs: settings.leaseMsAt(definition, point) }
-  return advanceKey(tables, hold, row.recoveryPoint, to, work.effect)
+  return advanceKey(tables, hold, row.recoveryPoint, to, recordOf(work))
+}
+
+function recordOf({ effect, outcomeUnknown }: Work): Effect | 'outcome_unknown' | null {
+  return outcomeUnknown === true ? 'outcome_unknown' : effect
 }
 
 /** Learns what became of a COMMIT that got no answer, by raising the fence: after that, it can no longer land. */

@@ -21,6 +21,12 @@ export class Run {
   /** Jobs were written to `staged_jobs` since the relay was last told. */
   hasStaged = false
   #session: Session | null
+  /** What the last call threw, whose outcome is not known; null where it was a crash that left it open. */
+  callError: unknown = null
+  /** The phases whose call has an unknown outcome, and that this run has gone on from. */
+  readonly goneOnFrom = new Set<string>()
+  #hasEnded = false
+  readonly #onEnd: (() => void)[] = []
   readonly #inputs = new OwnCopies()
   readonly #states = new OwnCopies()
   #readAt: number
@@ -33,6 +39,16 @@ export class Run {
     this.leasedAt = grant.askedAt
     this.#session = grant.session
     this.#readAt = performance.now()
+  }
+
+  /** Resolves when this run has written its last. */
+  get ended(): Promise<void> {
+    return this.#hasEnded ? Promise.resolve() : new Promise((resolve) => this.#onEnd.push(resolve))
+  }
+
+  end(): void {
+    this.#hasEnded = true
+    for (const tell of this.#onEnd) tell()
   }
 
   /** A session for a phase: the one that was kept, where one was. */
@@ -88,8 +104,15 @@ export class Run {
   }
 
   /** Mirrors an advance that committed. */
-  advanced(point: string, stateJson: string, nowMs: number, leasedAt: number, skipped: boolean): void {
-    const trail = [...this.row.trail, { point, atMs: nowMs, fence: this.row.fence, skipped }]
+  advanced(
+    point: string,
+    stateJson: string,
+    nowMs: number,
+    leasedAt: number,
+    { skipped = false, outcomeUnknown = false } = {},
+  ): void {
+    const { fence } = this.row
+    const trail = [...this.row.trail, { point, atMs: nowMs, fence, skipped, outcomeUnknown }]
     this.update(
       {
         ...this.row,
