@@ -465,6 +465,7 @@ describe('who decides', () => {
     'keyed and reconcile': { call, windowMs: WINDOW_MS, reconcile: () => absent() },
     queryable: { call, guarantee: 'queryable', quietForMs: QUIET_MS, reconcile: () => absent() },
     at_most_once: { call, guarantee: 'at_most_once' },
+    'at_most_once and whenUnknown': { call, guarantee: 'at_most_once', whenUnknown: () => ({}) },
   } as const
   const rideWith = (kind: keyof typeof PHASES) =>
     pipeline<null>({ name: 'ride', version: 1, maxAttempts: 3, abandonAfterMs: AGE_MS })
@@ -578,6 +579,8 @@ describe('who decides', () => {
     '`queryable`, declared, after it': () => decided('queryable', { intent: calling(NOW - QUIET_MS) }),
     '`at_most_once`, call not declared': () => decided('at_most_once', {}),
     '`at_most_once`, declared': () => decided('at_most_once', { intent: calling(NOW) }),
+    '`at_most_once`, declared, with `whenUnknown`': () =>
+      decided('at_most_once and whenUnknown', { intent: calling(NOW) }),
     'an exception or a crash, below `maxAttempts`': () => decided('keyed', { attempts: 2 }),
     'an exception or a crash, at `maxAttempts`': () => decided('keyed', { attempts: 3 }),
     'an orderly retry, however many': () => decided('keyed', { attempts: 0, retries: 1_000 }),
@@ -643,7 +646,15 @@ describe('names', () => {
   test('the channels of the page exist', () => {
     const named = [...page.matchAll(/\bpawl:[a-z_]+/g)].map(([name]) => name)
     expect(named.filter((name) => !(pawlChannels as readonly string[]).includes(name))).toEqual([])
-    for (const name of ['stuck', 'refused', 'round_failed', 'job_dead', 'reap_held', 'warning'])
+    for (const name of [
+      'stuck',
+      'retried_for_long',
+      'refused',
+      'round_failed',
+      'job_dead',
+      'reap_held',
+      'warning',
+    ])
       expect(named).toContain(`pawl:${name}`)
   })
 
