@@ -38,7 +38,9 @@ describe('and every wrong ride', () => {
 
 // With faults at every position, the right engine is searched in crash-kit/ride.test.ts.
 describe('and nothing where nothing is wrong', () => {
-  test.each(Object.entries(RIDES))('%s', async (_, rideOf) => {
+  // A ride that sends another request each time is one of the wrong ones, whatever the engine makes of it.
+  const rightRides = Object.entries(RIDES).filter(([name]) => name !== 'refused')
+  test.each(rightRides)('%s', async (_, rideOf) => {
     const search: Search = { by: 'races', actors: ['zombie', 'client', 'duplicate', 'completer'] }
     const { finding } = await findWeakness(await loadUnbroken(), rideOf, search, CONTROL_RACES)
     expect(finding?.message).toBeUndefined()

@@ -1,4 +1,5 @@
-import type { Pipeline } from '@pawl/core'
+import { randomUUID } from 'node:crypto'
+import type { Pipeline, PipelineSettings } from '@pawl/core'
 import type { Generated } from 'kysely'
 import type pg from 'pg'
 import type { Core } from './load-variant.js'
@@ -54,10 +55,10 @@ export function chargeAt(url: string, fields: Readonly<Record<string, string>> =
 }
 
 /** How every ride begins. */
-export function beginRide(core: Core, name: string) {
+export function beginRide(core: Core, name: string, settings: PipelineSettings = {}) {
   return core
     .pawl<RideDatabase>()
-    .pipeline<RideInput>({ name, version: 1 })
+    .pipeline<RideInput>({ name, version: 1, ...settings })
     .local('ride_created', async ({ tx, input, scope, keyId }) => {
       const ride = await tx
         .insertInto('rides')
@@ -141,6 +142,73 @@ const returnRideOf: RideOf = (core, charge) =>
       return core.respond(201, { ride: rideId, charge: chargeId, return: returnChargeId })
     })
 
+/** What a client throws that does not tell why it has no answer. */
+class ChargeFailed extends Error {}
+
+/** Takes every error for a declined card that the provider gave no status for. */
+const hastyRideOf: RideOf = (core, charge) =>
+  beginRide(core, 'hasty-ride')
+    .foreign('charge_created', {
+      call: async ({ input, idempotencyKey, signal }) => {
+        try {
+          return await charge({ amount: input.amount }, { idempotencyKey, signal })
+        } catch (error) {
+          throw statusOf(error) === null ? new ChargeFailed('no charge') : error
+        }
+      },
+      settle: async ({ tx, state, result }) => {
+        await tx.updateTable('rides').set({ charge_id: result.id }).where('id', '=', state.rideId).execute()
+        return { chargeId: result.id }
+      },
+      reference: (result) => result.id,
+      onError: ({ error }) =>
+        error instanceof ChargeFailed ? core.respond(402, { code: 'charge_failed' }) : core.retryLater(error),
+    })
+    .finish(({ state }) => core.respond(201, { ride: state.rideId, charge: state.chargeId }))
+
+const RECEIPT = 'x'.repeat(100 * 1024)
+
+/** The provider's answer comes with a receipt, which settle does not need. */
+const largeResultRideOf: RideOf = (core, charge) =>
+  beginRide(core, 'large-result-ride')
+    .foreign('charge_created', {
+      guarantee: 'at_most_once',
+      call: async ({ input, signal }) => {
+        const { id } = await charge({ amount: input.amount }, { signal })
+        return { id, receipt: RECEIPT }
+      },
+      settle: async ({ tx, state, result }) => {
+        await tx.updateTable('rides').set({ charge_id: result.id }).where('id', '=', state.rideId).execute()
+        return { chargeId: result.id }
+      },
+      reference: (result) => result.id,
+      onError: ({ error }) => answerTo(core, error),
+    })
+    .finish(({ state }) => core.respond(201, { ride: state.rideId, charge: state.chargeId }))
+
+/** Sends another request at each attempt, which the provider refuses as Stripe does: with 400. */
+const refusedRideOf: RideOf = (core, charge) =>
+  beginRide(core, 'refused-ride', { maxAttempts: 2 })
+    .foreign('charge_created', {
+      call: async ({ input, idempotencyKey, signal }) => {
+        try {
+          return await charge({ amount: input.amount, note: randomUUID() }, { idempotencyKey, signal })
+        } catch (error) {
+          throw statusOf(error) === 409 ? Object.assign(new Error('key reused'), { status: 400 }) : error
+        }
+      },
+      settle: async ({ tx, state, result }) => {
+        await tx.updateTable('rides').set({ charge_id: result.id }).where('id', '=', state.rideId).execute()
+        return { chargeId: result.id }
+      },
+      onError: ({ error }) => core.retryLater(error),
+    })
+    .finish(({ state }) => core.respond(201, { ride: state.rideId, charge: state.chargeId }))
+
+function statusOf(error: unknown): number | null {
+  return (error as { readonly status?: number }).status ?? null
+}
+
 /** What a second database says that is busy: the engine tries the transaction again. */
 const busy = () => Object.assign(new Error('the riders are busy'), { code: '40001', severity: 'ERROR' })
 
@@ -192,4 +260,7 @@ export const RIDES: Readonly<Record<NeededRide, RideOf>> = {
   at_most_once: atMostOnceRideOf,
   two_calls: returnRideOf,
   parallel: parallelRideOf,
+  hasty: hastyRideOf,
+  large_result: largeResultRideOf,
+  refused: refusedRideOf,
 }

@@ -19,6 +19,12 @@ export type NeededRide =
   | 'two_calls'
   /** Queries that are made at once, and an error while they are under way: in a run without faults. */
   | 'parallel'
+  /** One call, whose errors without a status are answered finally. */
+  | 'hasty'
+  /** One call, which must not be made twice and returns more than the state may hold. */
+  | 'large_result'
+  /** One call, whose request is another one at each attempt: the provider refuses the second. */
+  | 'refused'
 
 /** Where the kit finds it: in a run without faults, by faults at every position, or by a race of these actors. */
 export type Search =

@@ -1,5 +1,6 @@
 import { ANSWER_VARIANTS } from './answer-variants.js'
 import { CALL_VARIANTS } from './call-variants.js'
+import { CALLS_VARIANTS } from './calls-variants.js'
 import { HOLDING_VARIANTS } from './holding-variants.js'
 import { TRANSACTION_VARIANTS } from './transaction-variants.js'
 import type { Variant } from './variant.js'
@@ -9,6 +10,7 @@ export const VARIANTS = [
   ...HOLDING_VARIANTS,
   ...TRANSACTION_VARIANTS,
   ...CALL_VARIANTS,
+  ...CALLS_VARIANTS,
   ...ANSWER_VARIANTS,
 ] as const satisfies readonly Variant[]
 

@@ -119,7 +119,8 @@ test("the README's pipeline is about 30 lines, runs, and replays", async () => {
   const database = await TestDatabase.create()
   await createRideTables(database)
   const payments = new Provider(inject('providerUrl'))
-  Object.assign(globalThis, { payments, isCardDeclined: () => false })
+  const isCardDeclined = (error: unknown) => (error as { readonly status?: number }).status === 402
+  Object.assign(globalThis, { payments, isCardDeclined })
   const page = (await import(pathToFileURL(join(FOLDER, 'create-ride.ts')).href)) as {
     createRide: Pipeline<Database, { amount: number }>
   }
@@ -134,6 +135,9 @@ test("the README's pipeline is about 30 lines, runs, and replays", async () => {
   if (first.type !== 'completed' || second.type !== 'replayed')
     throw new Error(`${first.type}, ${second.type}`)
   expect(second.response).toEqual(first.response)
+  await payments.willMeet('declined')
+  const declined = await engine.execute(page.createRide, { ...request, key: randomUUID() })
+  expect(declined).toMatchObject({ type: 'completed', response: { status: 402 } })
   expect(await payments.ledger()).toHaveLength(1)
   await engine.close()
   await database.drop()

@@ -470,6 +470,7 @@ describe('who decides', () => {
     'keyed and reconcile': { call, windowMs: WINDOW_MS, reconcile: () => absent() },
     queryable: { call, guarantee: 'queryable', quietForMs: QUIET_MS, reconcile: () => absent() },
     at_most_once: { call, guarantee: 'at_most_once' },
+    'at_most_once and whenUnknown': { call, guarantee: 'at_most_once', whenUnknown: () => ({}) },
   } as const
   const rideWith = (kind: keyof typeof PHASES) =>
     pipeline<null>({ name: 'ride', version: 1, maxAttempts: 3, abandonAfterMs: AGE_MS })
@@ -510,7 +511,9 @@ describe('who decides', () => {
       lastError: null,
       response: null,
       resumedMs: null,
-      trail: [{ point: 'created', atMs: NOW - committedAgoMs, fence: 1, skipped: false }],
+      trail: [
+        { point: 'created', atMs: NOW - committedAgoMs, fence: 1, skipped: false, outcomeUnknown: false },
+      ],
       createdMs: NOW - committedAgoMs,
       updatedMs: NOW - committedAgoMs,
       expiresMs: null,
@@ -567,6 +570,7 @@ describe('who decides', () => {
     call: 'calls',
     settle: 'settles',
     reconcile: 'asks',
+    go_on: 'goes on',
   } as const
 
   const past = { committedAgoMs: WINDOW_MS + 1 }
@@ -584,6 +588,8 @@ describe('who decides', () => {
     '`at_most_once`, declared': () => decided('at_most_once', { intent: calling(NOW) }),
     'a call is known of, of a later phase': () =>
       decided('at_most_once', { recoveryPoint: 'started', trail: [], intent: calling(NOW) }),
+    '`at_most_once`, declared, with `whenUnknown`': () =>
+      decided('at_most_once and whenUnknown', { intent: calling(NOW) }),
     'an exception or a crash, below `maxAttempts`': () => decided('keyed', { attempts: 2 }),
     'an exception or a crash, at `maxAttempts`': () => decided('keyed', { attempts: 3 }),
     'an orderly retry, however many': () => decided('keyed', { attempts: 0, retries: 1_000 }),
@@ -649,7 +655,15 @@ describe('names', () => {
   test('the channels of the page exist', () => {
     const named = [...page.matchAll(/\bpawl:[a-z_]+/g)].map(([name]) => name)
     expect(named.filter((name) => !(pawlChannels as readonly string[]).includes(name))).toEqual([])
-    for (const name of ['stuck', 'refused', 'round_failed', 'job_dead', 'reap_held', 'warning'])
+    for (const name of [
+      'stuck',
+      'retried_for_long',
+      'refused',
+      'round_failed',
+      'job_dead',
+      'reap_held',
+      'warning',
+    ])
       expect(named).toContain(`pawl:${name}`)
   })
 

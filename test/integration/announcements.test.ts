@@ -153,6 +153,30 @@ const situations: { [Name in PawlChannel]: () => Promise<object> } = {
     const error = { status: 500 }
     return { ...ofGrant(1, 'ride_created'), phase: 'charge_created', reason: 'asked_by_phase', error }
   },
+  'pawl:retried_for_long': async () => {
+    const ride = createRideOf(provider)
+    await provider.willMeet('refuse_500', 'refuse_500')
+    await runOnce(ride)
+    await database.rows(
+      `UPDATE pawl.idempotency_keys SET created_at = clock_timestamp() - interval '11 minutes' WHERE scope = $1`,
+      [scope],
+    )
+    await runOnce(ride)
+    const times = { sinceMs: expect.any(Number) as number, stuckInMs: expect.any(Number) as number }
+    const why = { reason: 'asked_by_phase', error: { status: 500 } }
+    return { ...ofGrant(2, 'ride_created'), phase: 'charge_created', ...why, ...times }
+  },
+  'pawl:outcome_unknown': async () => {
+    const target = pipeline<RideInput>({ name: 'mails', version: 1 })
+      .foreign('mailed', {
+        guarantee: 'at_most_once',
+        call: () => Promise.reject(new Error('who knows')),
+        whenUnknown: () => ({}),
+      })
+      .finish(() => respond(200))
+    expect(await runOnce(target)).toMatchObject({ type: 'completed' })
+    return { ...ofGrant(1, 'mailed'), phase: 'mailed', error: { message: 'who knows' } }
+  },
   'pawl:commit_settled': async () => {
     const ride = createRideOf(provider)
     const proxy = await PostgresProxy.start(database.url)

@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { absent, type Engine, type EngineOptions, type Pipeline, respond, retryLater } from '@pawl/core'
+import {
+  absent,
+  type Engine,
+  type EngineOptions,
+  type Pipeline,
+  respond,
+  retryLater,
+  subscribe,
+} from '@pawl/core'
 import { sql } from 'kysely'
-import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { Provider, ProviderError } from '../support/provider.js'
 import { createEngine, createRideTables, type Database, pipeline } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
@@ -23,8 +31,13 @@ afterEach(async () => {
   await database.drop()
 })
 
-function engineOf(target: Pipeline<Database, number>, caps: EngineOptions<Database>['caps'] = {}) {
-  const engine = createEngine({ pool: database.pool(), pipelines: [target], schema: database.schema, caps })
+function engineOf(
+  target: Pipeline<Database, number>,
+  caps: EngineOptions<Database>['caps'] = {},
+  strict = true,
+) {
+  const { schema } = database
+  const engine = createEngine({ pool: database.pool(), pipelines: [target], schema, caps, strict })
   engines.push(engine)
   return { engine, execute: () => engine.execute(target, request) }
 }
@@ -235,12 +248,47 @@ describe('a result that settle could not commit', () => {
     expect(calls).toBe(1)
   })
 
-  test('and is too large to save is called for again, under the same key', async () => {
-    const { target, calls } = failingSettle(() => ({ id: 'ü'.repeat(300) }))
-    expect(await engineOf(target, { stateBytes: 400 }).execute()).toMatchObject({ reason: 'unknown_error' })
-    expect(await key()).toMatchObject({ intent: null })
-    await engineOf(target, { stateBytes: 10_000 }).execute()
-    expect(calls()).toBe(2)
+  test('is saved however large it is by far: more than the state may be', async () => {
+    const value = { id: 'ch_1', receipt: 'x'.repeat(100 * 1024) }
+    const { target, seen, calls } = failingSettle(() => value)
+    expect(await engineOf(target).execute()).toMatchObject({ reason: 'unknown_error' })
+    expect(await engineOf(target).execute()).toMatchObject({ error: { code: 'PAWL_TOO_LARGE' } })
+    // The state does not take it; but it was settled with what the one call had returned.
+    expect(seen).toEqual([value, value])
+    expect(calls()).toBe(1)
+  })
+
+  test('and is over its cap fails in strict mode before settle, and is saved: a higher cap settles it', async () => {
+    const { target, seen, calls } = failingSettle(() => ({ id: 'ü'.repeat(300) }))
+    const refused = {
+      type: 'retry_later',
+      reason: 'unknown_error',
+      error: {
+        code: 'PAWL_TOO_LARGE',
+        message:
+          "The result of call in phase 'charged' is 609 bytes; the cap is 400. Have call return only what settle needs, " +
+          'such as an id, or raise caps.resultBytes of createEngine.',
+      },
+    }
+    expect(await engineOf(target, { resultBytes: 400 }).execute()).toMatchObject(refused)
+    expect(await engineOf(target, { resultBytes: 400 }).execute()).toMatchObject(refused)
+    expect(seen).toEqual([])
+    await engineOf(target, { resultBytes: 10_000 }).execute()
+    expect(await engineOf(target).execute()).toMatchObject({ type: 'completed' })
+    expect(calls()).toBe(1)
+  })
+
+  test('and is over its cap is settled in production, with a warning, and saved where that fails', async () => {
+    const { target, seen, calls } = failingSettle(() => ({ id: 'ü'.repeat(300) }))
+    const warnings: string[] = []
+    onTestFinished(subscribe('pawl:warning', ({ message }) => void warnings.push(message)))
+    const production = () => engineOf(target, { resultBytes: 400 }, false)
+    expect(await production().execute()).toMatchObject({ error: { message: 'settle is broken' } })
+    expect(await production().execute()).toMatchObject({ type: 'completed' })
+    expect(seen).toHaveLength(2)
+    expect(calls()).toBe(1)
+    const warning = expect.stringContaining("The result of call in phase 'charged' is 609 bytes") as string
+    expect(warnings).toEqual([warning, warning])
   })
 
   test('by a final response of settle is stored with it, effect and all', async () => {

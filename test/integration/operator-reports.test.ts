@@ -34,6 +34,7 @@ test('on an empty database, everything answers', async () => {
     finished: zero,
     expired: zero,
     oldestAbandoned: null,
+    retriedForLong: null,
     jobs: { waiting: zero, dead: zero, oldestDueMs: null },
   })
   expect(await operator.list()).toEqual([])

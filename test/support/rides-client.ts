@@ -67,16 +67,18 @@ export async function trailOf(rides: Rides, key: string): Promise<string[]> {
 export async function expectBalancedBooks(rides: Rides): Promise<void> {
   const ledger = await rides.ledger()
   const charged = await rides.rows<{ charge_id: string }>(
-    'SELECT id, charge_id, amount, currency FROM rides WHERE charge_id IS NOT NULL',
+    `SELECT r.charge_id, e.provider_key AS reference, r.amount, r.currency
+       FROM rides AS r LEFT JOIN pawl.effects AS e ON e.key_id = r.key_id AND e.reference = r.charge_id
+      WHERE r.charge_id IS NOT NULL`,
   )
-  const entries = ledger.map(({ id, rideId, amount, currency }) => ({
-    id: rideId,
+  const entries = ledger.map(({ id, reference, amount, currency }) => ({
     charge_id: id,
+    reference,
     amount,
     currency,
   }))
   expect(byCharge(entries)).toEqual(byCharge(charged))
-  expect(new Set(ledger.map(({ rideId }) => rideId)).size).toBe(ledger.length)
+  expect(new Set(ledger.map(({ reference }) => reference)).size).toBe(ledger.length)
   expect(await rides.rows(OUT_OF_ORDER)).toEqual([])
   expect(await rides.rows(RIDES_BESIDES)).toEqual([])
 }

@@ -27,7 +27,7 @@ type Fault = 'slow' | 'timeout_before' | 'timeout_after' | 'error_before' | 'sto
 /** A line of the provider's books. */
 interface LedgerEntry {
   readonly id: string
-  readonly rideId: string
+  readonly reference: string
   readonly amount: number
   readonly currency: string
 }

@@ -68,6 +68,35 @@ describe('state', () => {
       })
   })
 
+  test('is what settle or whenUnknown returned', () => {
+    start
+      .foreign('a', {
+        call,
+        guarantee: 'at_most_once',
+        settle: ({ result }) => ({ mail: result.id }),
+        whenUnknown: async ({ tx, input }) => {
+          expectTypeOf(tx).toEqualTypeOf<Transaction<Database>>()
+          expectTypeOf(input).toEqualTypeOf<{ amount: number }>()
+          return { mail: null }
+        },
+      })
+      .foreign('b', { call, guarantee: 'at_most_once', whenUnknown: () => ({ perhaps: true }) })
+      .foreign('c', { call, guarantee: 'at_most_once', settle: () => ({ sent: true }), whenUnknown: 'stuck' })
+      .foreign('d', {
+        call,
+        guarantee: 'at_most_once',
+        settle: () => ({ fax: 1 }),
+        whenUnknown: () => respond(202),
+      })
+      .finish(({ state }) => {
+        expectTypeOf(state.mail).toEqualTypeOf<string | null>()
+        expectTypeOf(state.perhaps).toEqualTypeOf<boolean | undefined>()
+        expectTypeOf(state.sent).toEqualTypeOf<boolean>()
+        expectTypeOf(state.fax).toEqualTypeOf<number>()
+        return respond(200)
+      })
+  })
+
   test('is overwritten by a later phase that returns the same member', () => {
     start
       .local('a', () => ({ seats: '2' }))

@@ -30,17 +30,21 @@ describe('a conflict: the transaction did not commit, and may at once', () => {
   })
 })
 
+test('an answer that was refused as ambiguous is what the error was', () => {
+  const refused = (cause: unknown) => new PawlError('PAWL_AMBIGUOUS_RESPONSE', 'x', { cause })
+  expect(classifyError(refused(errorWith({ code: 'ECONNRESET' })))).toBe('transient')
+  expect(classifyError(refused(errorWith({ status: 409 })))).toBe('transient')
+  expect(classifyError(refused(new Error('no such customer')))).toBe('unknown')
+})
+
 describe('transient: later perhaps, and nothing is said of the outcome', () => {
   test.each(['57014', '25006', '55006', '53300', '53100', '53200'])('SQLSTATE %s', (code) => {
     expect(classifyError(serverError(code))).toBe('transient')
   })
-  test.each<PawlErrorCode>([
-    'PAWL_NO_CONNECTION',
-    'PAWL_CALL_TIMEOUT',
-    'PAWL_CLOSING',
-    'PAWL_LEASE_LOST',
-    'PAWL_AMBIGUOUS_RESPONSE',
-  ])('%s', (code) => expect(classifyError(new PawlError(code, 'x'))).toBe('transient'))
+  test.each<PawlErrorCode>(['PAWL_NO_CONNECTION', 'PAWL_CALL_TIMEOUT', 'PAWL_CLOSING', 'PAWL_LEASE_LOST'])(
+    '%s',
+    (code) => expect(classifyError(new PawlError(code, 'x'))).toBe('transient'),
+  )
   test.each(['ECONNRESET', 'ECONNREFUSED', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH'])(
     'a socket that says %s, also behind fetch',
     (code) => {

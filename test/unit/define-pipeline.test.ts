@@ -170,6 +170,26 @@ describe('a phase is refused, by pipeline and name, for', () => {
       "phase 'a': onError is an object",
     ],
     [
+      'an isAnswer that is no function',
+      () => start().foreign('a', { call, onError: () => {}, isAnswer: true }),
+      "phase 'a': isAnswer is true",
+    ],
+    [
+      'a whenUnknown that is neither',
+      () => start().foreign('a', { call, guarantee: 'at_most_once', whenUnknown: 'go on' }),
+      "phase 'a': whenUnknown is 'go on'; it takes 'stuck' or a function",
+    ],
+    [
+      'a whenUnknown of a call that is repeated',
+      () => start().foreign('a', { call, whenUnknown: () => ({}) }),
+      "phase 'a': whenUnknown does not go with guarantee 'keyed'",
+    ],
+    [
+      'an isAnswer that nobody asks',
+      () => start().foreign('a', { call, isAnswer: () => true }),
+      "phase 'a': isAnswer without onError has no effect",
+    ],
+    [
       'a reconcile that is no function',
       () => start().foreign('a', { call, guarantee: 'queryable', reconcile: 1 }),
       "phase 'a': reconcile is 1",

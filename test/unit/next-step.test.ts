@@ -12,12 +12,14 @@ const WINDOW_MS = 1_000
 const QUIET_MS = 500
 const SERVER = 'here'
 
-type Kind = Guarantee | 'keyed_and_queryable'
+type Kind = Guarantee | 'keyed_and_queryable' | 'expendable'
+const without = () => ({})
 const OPTIONS = {
   keyed: { call, windowMs: WINDOW_MS },
   keyed_and_queryable: { call, windowMs: WINDOW_MS, reconcile: () => absent() },
   queryable: { call, guarantee: 'queryable', quietForMs: QUIET_MS, reconcile: () => absent() },
-  at_most_once: { call, guarantee: 'at_most_once' },
+  at_most_once: { call, guarantee: 'at_most_once', whenUnknown: 'stuck' },
+  expendable: { call, guarantee: 'at_most_once', whenUnknown: without },
 } as const
 
 function definitionWith(kind: Kind) {
@@ -30,7 +32,13 @@ function definitionWith(kind: Kind) {
 
 /** A row at the recovery point before the charge. */
 function rowBeforeCharge(intent: Intent | null, committedAgoMs: number) {
-  const entry = { point: 'created', atMs: NOW - committedAgoMs, fence: 1, skipped: false }
+  const entry = {
+    point: 'created',
+    atMs: NOW - committedAgoMs,
+    fence: 1,
+    skipped: false,
+    outcomeUnknown: false,
+  }
   return { recoveryPoint: 'created', intent, trail: [entry], createdMs: NOW - 9_000_000, server: SERVER }
 }
 
@@ -136,6 +144,10 @@ const cases: [Kind, string, Intent | null, number, object][] = [
     stick('unknown_outcome'),
   ],
   ['at_most_once', 'only something of another phase', ofAnotherPhase, 0, STOP],
+
+  ['expendable', 'nothing', null, 0, DECLARE_AND_CALL],
+  ['expendable', 'its result', called, 0, SETTLE],
+  ['expendable', 'that it may have been made', calling(NOW + 700), 0, { do: 'go_on', run: without }],
 ]
 
 test.each(cases)('%s, of the call is known: %s', (kind, _, intent, committedAgoMs, step) => {

@@ -47,7 +47,7 @@ export const createRideWith = (payments: Payments) =>
     .foreign('charge_created', {
       call: ({ state, idempotencyKey }) =>
         payments.charge(
-          { amount: AMOUNT, currency: CURRENCY, paymentMethod: state.paymentMethod, rideId: state.rideId },
+          { amount: AMOUNT, currency: CURRENCY, paymentMethod: state.paymentMethod },
           idempotencyKey,
         ),
       settle: async ({ tx, state, result }) => {
@@ -59,8 +59,8 @@ export const createRideWith = (payments: Payments) =>
       },
       reference: (result) => result.id,
       // Only a day later, when the provider may have forgotten the key.
-      reconcile: async ({ state }) => {
-        const payment = await payments.find(state.rideId)
+      reconcile: async ({ idempotencyKey }) => {
+        const payment = await payments.find(idempotencyKey)
         return payment === null ? absent() : found(payment)
       },
       onError: ({ error }) => {

@@ -12,6 +12,9 @@ export function logBackground(log: FastifyBaseLogger): void {
   subscribe('pawl:stuck', ({ keyId, recoveryPoint, reason, lastError }) =>
     log.error({ keyId, recoveryPoint, reason, lastError }, 'a request is stuck: a person has to look'),
   )
+  subscribe('pawl:retried_for_long', ({ keyId, phase, error, sinceMs, stuckInMs }) =>
+    log.error({ keyId, phase, err: error, sinceMs, stuckInMs }, 'a request is retried again and again'),
+  )
   subscribe('pawl:reap_held', ({ keyIds, constraint }) =>
     log.warn({ keyIds, constraint }, 'expired keys cannot be deleted: other rows refer to them'),
   )

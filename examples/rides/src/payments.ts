@@ -5,7 +5,6 @@ interface Charge {
   readonly amount: number
   readonly currency: string
   readonly paymentMethod: string
-  readonly rideId: string
 }
 
 /** A charge at the provider. A type, not an interface: it is kept as JSON. */
@@ -14,8 +13,8 @@ type Payment = { readonly id: string; readonly status: string }
 /** The payments provider, as far as the pipeline needs it. */
 export interface Payments {
   charge(charge: Charge, idempotencyKey: string): Promise<Payment>
-  /** The payment of a ride, if there is one: asked when the provider may have forgotten the key. */
-  find(rideId: string): Promise<Payment | null>
+  /** The payment that was made under a key, if there is one: asked when the provider may have forgotten the key. */
+  find(idempotencyKey: string): Promise<Payment | null>
 }
 
 /** The real SDK: at Stripe, or at whatever speaks its language at `apiBase`. */
@@ -28,7 +27,7 @@ export function stripePayments(apiKey: string, apiBase: URL | null, timeoutMs: n
     ...(apiBase === null ? {} : addressOf(apiBase)),
   })
   return {
-    async charge({ amount, currency, paymentMethod, rideId }, idempotencyKey) {
+    async charge({ amount, currency, paymentMethod }, idempotencyKey) {
       const intent = await stripe.paymentIntents.create(
         {
           amount,
@@ -36,15 +35,18 @@ export function stripePayments(apiKey: string, apiBase: URL | null, timeoutMs: n
           payment_method: paymentMethod,
           confirm: true,
           automatic_payment_methods: { enabled: true, allow_redirects: 'never' },
-          description: `Ride ${rideId}`,
-          metadata: { ride_id: rideId },
+          description: 'A ride',
+          // The key itself, and nothing that a table has made up, such as the id of the ride: after a failover that has lost
+          // the ride, the retry makes another one, and Stripe refuses a key that it knows with another request.
+          metadata: { reference: idempotencyKey },
         },
         { idempotencyKey },
       )
       return { id: intent.id, status: intent.status }
     },
-    async find(rideId) {
-      const { data } = await stripe.paymentIntents.search({ query: `metadata['ride_id']:'${rideId}'` })
+    async find(idempotencyKey) {
+      const query = `metadata['reference']:'${idempotencyKey}'`
+      const { data } = await stripe.paymentIntents.search({ query })
       const intent = data.find(({ status }) => status === 'succeeded')
       return intent === undefined ? null : { id: intent.id, status: intent.status }
     },

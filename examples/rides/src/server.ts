@@ -1,21 +1,19 @@
 import { createBackground } from '@pawl/core'
 import { graphileStager } from '@pawl/graphile-worker'
-import pg from 'pg'
 import { buildApp } from './app.js'
 import { readConfig } from './config.js'
 import { createRideWith } from './create-ride.js'
 import { createEngine } from './database.js'
 import { logBackground } from './log-background.js'
 import { migrate } from './migrate.js'
+import { openPool } from './open-pool.js'
 import { stripePayments } from './payments.js'
 import { drainOnSignal, exitOnError } from './process.js'
 
 /** The API's process. Any number of them may share one database. */
 async function main(): Promise<void> {
   const config = readConfig(process.env)
-  const pool = new pg.Pool({ connectionString: config.databaseUrl, max: config.poolMax })
-  // An idle connection that breaks is replaced; without a listener it would end the process.
-  pool.on('error', (error) => console.error(error.message))
+  const pool = openPool(config)
   await migrate(pool)
 
   const { stripeApiKey, stripeApiBase, stripeTimeoutMs } = config

@@ -1,19 +1,17 @@
 import { appendFile } from 'node:fs/promises'
 import { pipelineTask } from '@pawl/graphile-worker'
 import { run } from 'graphile-worker'
-import pg from 'pg'
 import { readConfig } from './config.js'
 import { createEngine } from './database.js'
 import { migrate } from './migrate.js'
+import { openPool } from './open-pool.js'
 import { drainOnSignal, exitOnError } from './process.js'
 import { sendReceiptWith } from './send-receipt.js'
 
 /** The worker's process: graphile-worker, with tasks that are pipelines. */
 async function main(): Promise<void> {
   const config = readConfig(process.env, { charges: false })
-  const pool = new pg.Pool({ connectionString: config.databaseUrl, max: config.poolMax })
-  // An idle connection that breaks is replaced; without a listener it would end the process.
-  pool.on('error', (error) => console.error(error.message))
+  const pool = openPool(config)
   await migrate(pool)
 
   const { RECEIPTS_FILE: file = '' } = process.env

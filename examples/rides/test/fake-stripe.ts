@@ -8,7 +8,7 @@ export function fakeStripe(): FakeProvider {
     find: ({ query }, ledger) => {
       const data = ledger.map(({ answer }) => answer as ReturnType<typeof intentOf>)
       const found = data.filter(
-        ({ metadata }) => query.get('query') === `metadata['ride_id']:'${metadata.ride_id}'`,
+        ({ metadata }) => query.get('query') === `metadata['reference']:'${metadata.reference}'`,
       )
       return { body: { object: 'search_result', data: found, has_more: false } }
     },
@@ -31,6 +31,6 @@ function intentOf({ id, form }: FakeRequest) {
     amount: Number(form.get('amount')),
     currency: form.get('currency'),
     status: 'succeeded',
-    metadata: { ride_id: form.get('metadata[ride_id]') },
+    metadata: { reference: form.get('metadata[reference]') },
   }
 }

@@ -33,7 +33,8 @@ export const errorCodes = {
   PAWL_KEY_WENT_BACK:
     'A key is stored at an earlier point than a call that is known of: the database has lost commits.',
   PAWL_LEASE_LOST: 'Another holder took the key over.',
-  PAWL_AMBIGUOUS_RESPONSE: 'onError gave a final response to an error that does not say what happened.',
+  PAWL_AMBIGUOUS_RESPONSE:
+    'onError gave a final response to an error that does not say whether the call was executed.',
   PAWL_STORED_INPUT_REJECTED: 'A stored input no longer satisfies the schema of its pipeline.',
   PAWL_CLOSING: 'The engine is closing and takes no new work.',
   PAWL_ROUTE_NOT_MARKED: 'request.pawl was used on a route without the idempotency option.',

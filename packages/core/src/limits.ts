@@ -92,6 +92,12 @@ export const DEFAULT_ABANDON_AFTER_MS = 24 * HOUR_MS
 /** Calls of which one engine remembers, on its own clock, when their quiet time ends. Beyond, the database's has to do. */
 export const MAX_QUIET_CALLS = 10_000
 
+/**
+ * A key that has been tried again and again for so long is announced each time, and shown by `status`: as long as the
+ * longest back-off, and long before the key is given up.
+ */
+export const RETRIED_FOR_LONG_MS = 10 * 60 * SECOND_MS
+
 /** How long after the call's deadline a provider's answer "absent" starts to count. */
 export const DEFAULT_QUIET_MS = 60 * SECOND_MS
 
@@ -120,6 +126,12 @@ export const DEFAULT_MAX_RESPONSE_HEADER_BYTES = 8 * 1024
 export const MAX_INPUT_ISSUES = 20
 export const MAX_ISSUE_LENGTH = 300
 export const MAX_ISSUE_PATH_LENGTH = 200
+
+/** A result of a call is in the row only while its settle has failed, so it may be larger than what is there always. */
+export const DEFAULT_MAX_RESULT_BYTES = 1024 * 1024
+
+/** A result over its cap is kept all the same, up to what a statement carries to the server well within a lease. */
+export const MAX_KEPT_RESULT_BYTES = 64 * 1024 * 1024
 
 /** PostgreSQL's parser and JSON.stringify recurse; both are safe at this depth with room to spare. */
 export const MAX_JSON_DEPTH = 256

@@ -18,13 +18,12 @@ function reasonOfBusy(answer: BusyAnswer, error: BusyError): RetryReason {
   switch (answer) {
     case 'absent':
     case 'nothing':
+    case 'answers_finally':
       return error === 'broken_answer' ? 'unknown_error' : 'transient_error'
     case 'retry_later':
     case 'not_executed':
     case 'answers_503':
       return 'asked_by_phase'
-    case 'answers_finally':
-      return 'transient_error'
     case 'throws':
       return 'unknown_error'
   }

@@ -78,6 +78,26 @@ start.foreign('a', { call: () => 1, guarantee: 'at_most_once', windowMs: 1 })
 // error: Type '"sometimes"' is not assignable to type '"at_most_once" | "keyed" | "queryable"'
 start.foreign('a', { call: () => 1, guarantee: 'sometimes' })
 
+// Going on without a call:
+
+// error: Type '() => {}' is not assignable to type '"stuck" |
+start.foreign('a', { call: () => 1, guarantee: 'keyed', whenUnknown: () => ({}) })
+// error: Type '"go on"' is not assignable to type
+start.foreign('a', { call: () => 1, guarantee: 'at_most_once', whenUnknown: 'go on' })
+// error: a phase returns an object that is merged into the state, or respond(), or retryLater()
+start.foreign('a', { call: () => 1, guarantee: 'at_most_once', whenUnknown: () => 'text' })
+// error: Property 'result' does not exist on type 'TransactionContext<
+start.foreign('a', { call: () => 1, guarantee: 'at_most_once', whenUnknown: ({ result }) => ({ result }) })
+
+// What is an answer:
+
+// error: Type 'boolean' is not assignable to type '(error: unknown) => boolean'
+start.foreign('a', { call: () => 1, onError: () => respond(402), isAnswer: true })
+// error: Type 'Promise<boolean>' is not assignable to type 'boolean'
+start.foreign('a', { call: () => 1, onError: () => respond(402), isAnswer: async () => true })
+// error: 'error' is of type 'unknown'
+start.foreign('a', { call: () => 1, onError: () => respond(402), isAnswer: (error) => error.status === 402 })
+
 // The finish always runs:
 
 // error: 'when' does not exist in type 'PhaseSettings'

@@ -69,6 +69,7 @@ async function tell(
     if (chaos !== null) verdicts.push(...(await runChaos(stage, chaos, seed)))
     else for (const scenario of scenarios) verdicts.push(await scenario(stage))
     await receiptsSent(world)
+    await noChargesBesides(world)
     story.tell(
       'worker',
       `has sent ${(await world.receipts()).length} receipts, one for each ride that was charged`,
@@ -94,6 +95,17 @@ async function receiptsSent(world: World): Promise<void> {
     const sent = (await world.receipts()).map(({ id }) => id)
     return sent.toSorted().join() === wanted
   })
+}
+
+/** Once all requests have ended, every charge in the provider's books is one that a ride names. */
+async function noChargesBesides(world: World): Promise<void> {
+  const { rows } = await world.db.query<{ charge_id: string }>(
+    'SELECT charge_id FROM rides WHERE charge_id IS NOT NULL',
+  )
+  const known = new Set(rows.map(({ charge_id }) => charge_id))
+  const besides = (await world.ledger()).filter(({ id }) => !known.has(id))
+  if (besides.length > 0)
+    throw new Error(`charges that no ride knows: ${besides.map(({ id }) => id).join(', ')}`)
 }
 
 function tellVerdicts(story: Story, verdicts: readonly Verdict[]): void {

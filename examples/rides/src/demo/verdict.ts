@@ -68,6 +68,13 @@ async function tracesOf(world: World, key: string): Promise<Traces> {
        FROM rides AS r JOIN pawl.idempotency_keys AS k ON k.id = r.key_id WHERE k.key = $1`,
     [key],
   )
-  const charges = (await world.ledger()).filter(({ rideId }) => rows.some(({ id }) => id === rideId))
+  const { rows: effects } = await world.db.query<{ provider_key: string }>(
+    'SELECT provider_key FROM pawl.effects WHERE key = $1',
+    [key],
+  )
+  const keys = effects.map(({ provider_key }) => provider_key)
+  const charges = (await world.ledger()).filter(
+    ({ id, reference }) => keys.includes(reference) || rows.some(({ charge_id }) => charge_id === id),
+  )
   return { rows, charges }
 }

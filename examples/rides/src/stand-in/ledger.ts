@@ -6,7 +6,8 @@ export interface LedgerEntry {
   readonly idempotencyKey: string
   readonly amount: number
   readonly currency: string
-  readonly rideId: string
+  /** What the service calls it: the key that it was sent under. */
+  readonly reference: string
   readonly at: string
 }
 

@@ -86,9 +86,9 @@ export class StripeStandIn {
 
   /** Understands the one query that the service asks. */
   #search(query: string): Answer {
-    const [, rideId] = /^metadata\['ride_id'\]:'([^']*)'$/.exec(query) ?? []
-    const data = this.#ledger.entries().filter((entry) => entry.rideId === rideId)
-    const found = data.map(({ id, amount, currency }) => intentOf(id, amount, currency, rideId ?? ''))
+    const [, wanted] = /^metadata\['reference'\]:'([^']*)'$/.exec(query) ?? []
+    const data = this.#ledger.entries().filter(({ reference }) => reference === wanted)
+    const found = data.map(({ id, amount, currency }) => intentOf(id, amount, currency, wanted ?? ''))
     return { status: 200, body: { object: 'search_result', data: found, has_more: false } }
   }
 
@@ -98,21 +98,28 @@ export class StripeStandIn {
     const id = `pi_${randomUUID().replaceAll('-', '').slice(0, 24)}`
     const amount = Number(form.get('amount'))
     const currency = form.get('currency') ?? ''
-    const rideId = form.get('metadata[ride_id]') ?? ''
-    this.#ledger.append({ id, idempotencyKey: key, amount, currency, rideId, at: new Date().toISOString() })
-    return { status: 200, body: intentOf(id, amount, currency, rideId) }
+    const reference = form.get('metadata[reference]') ?? ''
+    this.#ledger.append({
+      id,
+      idempotencyKey: key,
+      amount,
+      currency,
+      reference,
+      at: new Date().toISOString(),
+    })
+    return { status: 200, body: intentOf(id, amount, currency, reference) }
   }
 }
 
 /** A payment that has succeeded, as Stripe tells it. */
-function intentOf(id: string, amount: number, currency: string, rideId: string): object {
+function intentOf(id: string, amount: number, currency: string, reference: string): object {
   return {
     id,
     object: 'payment_intent',
     amount,
     currency,
     status: 'succeeded',
-    metadata: { ride_id: rideId },
+    metadata: { reference },
   }
 }
 

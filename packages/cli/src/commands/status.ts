@@ -14,7 +14,8 @@ export const statusCommand = defineCommand({
     'The reason abandoned of a stuck key is another thing: it got too old, and needs a person. pawl abandon is what that person may do: answer it by hand.',
   ],
   exits: {
-    [EXIT.findings]: 'keys are stuck, jobs are dead, or work has been lying around for longer than --overdue',
+    [EXIT.findings]:
+      'keys are stuck, jobs are dead, keys have been retried for more than ten minutes, or work has been lying around for longer than --overdue',
   },
   async run({ options }, { schema, paint, withDatabase }) {
     const report = await withDatabase(({ operator }) => operator.status())

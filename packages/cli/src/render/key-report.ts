@@ -45,6 +45,7 @@ function factsOf(key: KeyView, { now, reveal }: View): [string, Cell][] {
       key.status === 'running' && key.runAfter !== null ? momentText(key.runAfter) : null,
     ),
     ...optional('Call in doubt', callText(key)),
+    ...optional('Its result', key.call?.known === 'returned' ? valueText(key.call.result, reveal) : null),
     ...optional('Last error', key.lastError),
     [
       'Reserved',
@@ -74,6 +75,8 @@ function callText({ call }: KeyView): string | null {
     case 'may_have_been_made':
       return `${call.phase}: may have been made; its outcome is unknown`
     case 'returned':
+      if (call.late)
+        return `${call.phase}: returned, after the key was stuck; resume it to settle that result`
       return `${call.phase}: returned, and its result is saved; not settled yet`
     case 'not_made':
       return `${call.phase}: was not made`
@@ -92,7 +95,8 @@ function responseFacts({ response }: KeyView, reveal: Reveal): [string, Cell][] 
 
 /** Which point was reached when, how long after the one before, and under which fence. */
 function renderTrail({ createdAt, trail }: KeyView, paint: Paint): readonly string[] {
-  const steps = [{ point: 'started', at: createdAt, fence: 1, skipped: false }, ...trail]
+  const start = { point: 'started', at: createdAt, fence: 1, skipped: false, outcomeUnknown: false }
+  const steps = [start, ...trail]
   return table(
     [
       { title: 'TIME (UTC)' },
@@ -101,12 +105,16 @@ function renderTrail({ createdAt, trail }: KeyView, paint: Paint): readonly stri
       { title: 'FENCE', align: 'right' },
       { title: '' },
     ],
-    steps.map(({ point, at, fence, skipped }, index) => {
+    steps.map(({ point, at, fence, skipped, outcomeUnknown }, index) => {
       const before = steps[index - 1]
       const elapsed = before === undefined ? '' : `+${durationText(at.getTime() - before.at.getTime())}`
       // The first grant of a key that was left for the completer takes it from nobody.
       const isTakenOver = index > 1 && before?.fence !== fence
-      const note = [skipped ? 'skipped' : '', isTakenOver ? 'taken over' : '']
+      const note = [
+        skipped ? 'skipped' : '',
+        outcomeUnknown ? 'outcome of its call unknown' : '',
+        isTakenOver ? 'taken over' : '',
+      ]
       return [preciseText(at), elapsed, point, String(fence), note.filter((text) => text !== '').join(', ')]
     }),
     paint,

@@ -8,7 +8,7 @@ import { durationText, momentText } from './time.js'
 
 /** What of the status somebody has to look at, a sentence each. */
 export function statusFindings(report: StatusReport, overdueMs: number, schema: string): readonly string[] {
-  const { stuckBy, oldestAbandoned, jobs } = report
+  const { stuckBy, oldestAbandoned, retriedForLong, jobs } = report
   const stuck = stuckBy.reduce((sum, { count }) => sum + count, 0)
   const findings: string[] = []
   if (stuck > 0) {
@@ -23,6 +23,13 @@ export function statusFindings(report: StatusReport, overdueMs: number, schema: 
   if (oldestAbandoned !== null && oldestAbandoned.sinceMs > overdueMs) {
     const since = durationText(oldestAbandoned.sinceMs)
     findings.push(`A key has been abandoned for ${since}: does a completer run that knows its version?`)
+  }
+  if (retriedForLong !== null) {
+    const { count, sinceMs } = retriedForLong
+    const keys = count === 1 ? 'A key has' : `${count} keys have`
+    findings.push(
+      `${keys} been tried again and again, for ${durationText(sinceMs)}: can it succeed? See ${showCommandFor(retriedForLong, schema)}.`,
+    )
   }
   if (jobs.oldestDueMs !== null && jobs.oldestDueMs > overdueMs) {
     findings.push(`A job has been due for ${durationText(jobs.oldestDueMs)}: does a relay run?`)

@@ -7,6 +7,7 @@ export function keyToJson(key: KeyView, reveal: Reveal): Record<string, unknown>
     ...key,
     input: valueJson(key.input, reveal),
     state: valueJson(key.state, reveal),
+    call: key.call === null ? null : { ...key.call, result: valueJson(key.call.result, reveal) },
     response: responseJson(key.response, reveal),
   }
 }

@@ -50,6 +50,21 @@ export interface PawlMessages {
   'pawl:phase_retried': PhaseMessage & { readonly error: unknown; readonly attempt: number }
   /** The phase did not commit, and the key was given back. */
   'pawl:phase_failed': PhaseMessage & { readonly error: unknown; readonly reason: RetryReason }
+  /**
+   * The phase did not commit once more, and its key is older than ten minutes. It is tried again, until it is stuck in
+   * `stuckInMs`: should somebody look now?
+   */
+  'pawl:retried_for_long': PhaseMessage & {
+    readonly error: unknown
+    readonly reason: RetryReason
+    readonly sinceMs: number
+    readonly stuckInMs: number
+  }
+  /**
+   * Whether a call was executed is not known and never will be; `whenUnknown` of its phase has gone on without it. `error`
+   * is what the call threw; null where it was interrupted by a crash.
+   */
+  'pawl:outcome_unknown': PhaseMessage & { readonly error: unknown }
   /** A COMMIT got no answer; the fence was raised to learn what became of it. */
   'pawl:commit_settled': PhaseMessage & { readonly committed: boolean }
   /** Another holder took the key over from this execution, which wrote nothing more. */
@@ -112,6 +127,8 @@ const names = {
   'pawl:phase_committed': true,
   'pawl:phase_retried': true,
   'pawl:phase_failed': true,
+  'pawl:retried_for_long': true,
+  'pawl:outcome_unknown': true,
   'pawl:commit_settled': true,
   'pawl:fenced_off': true,
   'pawl:finished': true,

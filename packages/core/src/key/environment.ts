@@ -20,6 +20,11 @@ export interface Caps {
   readonly responseBytes: number
   /** The response's headers, names and values together. Default 8 KiB: what proxies take. */
   readonly headerBytes: number
+  /**
+   * What a call returned, as JSON. Default 1 MiB. It is stored only if its `settle` fails. A result over the cap fails the
+   * phase in strict mode, and is warned about otherwise; either way the call is not made again.
+   */
+  readonly resultBytes: number
 }
 
 /** What the parts of one engine share. */

@@ -18,11 +18,11 @@ export function decideResume(row: KeyRow, verdict: CallVerdict | null): ResumeDe
   const isInDoubt = stuckReason === 'unknown_outcome' || stuckReason === 'window_passed'
   if (intent?.kind === 'called' && intent.said !== true) {
     if (verdict === null) {
+      if (!isInDoubt || intent.late === true) return { type: 'resume', said: { kind: 'nothing' } }
       // It is of a later phase than the one that comes next. With a person's word, it is kept until that phase's turn.
       const { phase } = intent
       const kept: Intent = { ...intent, said: true }
-      const said = { kind: 'called', phase, intentJson: JSON.stringify(kept) } as const
-      return { type: 'resume', said: isInDoubt ? said : { kind: 'nothing' } }
+      return { type: 'resume', said: { kind: 'called', phase, intentJson: JSON.stringify(kept) } }
     }
     return refuse(`What the call of phase '${intent.phase}' returned is known. Resume it without a verdict.`)
   }

@@ -82,6 +82,11 @@ export interface StatusReport {
    * runs. Keys of atomic handlers do not count: they wait for their client.
    */
   readonly oldestAbandoned: (KeyName & { readonly sinceMs: number }) | null
+  /**
+   * Running keys that were tried more than once and are older than ten minutes: how many, and the oldest of them. Null if
+   * there is none. Each retry may be in order, and still none may ever succeed: look at `lastError`.
+   */
+  readonly retriedForLong: (KeyName & { readonly sinceMs: number; readonly count: number }) | null
   readonly jobs: {
     readonly waiting: BoundedCount
     readonly dead: BoundedCount

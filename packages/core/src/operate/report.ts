@@ -1,7 +1,13 @@
-import { COUNT_LIMIT, DEFAULT_LIST_LIMIT } from '../limits.js'
+import { COUNT_LIMIT, DEFAULT_LIST_LIMIT, RETRIED_FOR_LONG_MS } from '../limits.js'
 import { type KeyView, viewKey } from '../runner/key-view.js'
 import { type Listing, listKeys } from '../storage/list-statements.js'
-import { countRows, findOverdue, groupStuck, groupUnfinished } from '../storage/report-statements.js'
+import {
+  countRows,
+  findOverdue,
+  findRetried,
+  groupStuck,
+  groupUnfinished,
+} from '../storage/report-statements.js'
 import type { Store } from '../storage/statement.js'
 import type { KeyFilter, StatusReport } from './operator.js'
 import { bounded, viewGroup } from './views.js'
@@ -11,6 +17,7 @@ export async function reportStatus(store: Store): Promise<StatusReport> {
   const rows = await countRows(store)
   const groups = await groupUnfinished(store, null)
   const overdue = await findOverdue(store, 0)
+  const retried = await findRetried(store, RETRIED_FOR_LONG_MS)
   let stuck = 0
   let running = 0
   for (const { counts } of groups) {
@@ -26,6 +33,7 @@ export async function reportStatus(store: Store): Promise<StatusReport> {
     expired: bounded(rows.expired),
     oldestAbandoned:
       overdue === null ? null : { scope: overdue.scope, key: overdue.key, sinceMs: overdue.sinceMs },
+    retriedForLong: retried,
     jobs: { waiting: bounded(rows.waiting), dead: bounded(rows.dead), oldestDueMs: rows.oldestDueMs },
   }
 }

@@ -57,25 +57,36 @@ const FOREIGN_OPTIONS = [
   'settle',
   'reference',
   'onError',
+  'isAnswer',
   'when',
   'effectName',
   'guarantee',
   'windowMs',
   'reconcile',
   'quietForMs',
+  'whenUnknown',
 ]
 
 export function checkForeignPhase(owner: OptionOwner, options: Record<string, unknown>): void {
   checkKnownOptions(owner, options, [...FOREIGN_OPTIONS, ...PHASE_SETTING_NAMES])
   checkFunction(owner, 'call', options['call'])
-  for (const name of ['settle', 'reference', 'onError', 'when', 'reconcile']) {
+  for (const name of ['settle', 'reference', 'onError', 'isAnswer', 'when', 'reconcile']) {
     checkOptionalFunction(owner, name, options[name])
+  }
+  if (options['isAnswer'] !== undefined && options['onError'] === undefined) {
+    throw new PawlError(
+      'PAWL_INVALID_PIPELINE',
+      `${owner.where}: isAnswer without onError has no effect. Add an onError that responds to these errors.`,
+    )
   }
   if (options['effectName'] !== undefined) checkName(owner, 'effectName', options['effectName'])
   checkOneOf(owner, 'guarantee', options['guarantee'], GUARANTEES)
   checkWholeNumber(owner, 'windowMs', options['windowMs'], 1)
   checkWholeNumber(owner, 'quietForMs', options['quietForMs'], 0)
   checkGuarantee(owner, options)
+  const { whenUnknown } = options
+  if (whenUnknown !== undefined && whenUnknown !== 'stuck' && typeof whenUnknown !== 'function')
+    throw invalidOption(owner, 'whenUnknown', whenUnknown, "'stuck' or a function")
   checkSettings(owner, options)
 }
 
@@ -159,6 +170,7 @@ function checkGuarantee(owner: OptionOwner, options: Record<string, unknown>): v
     windowMs: ['keyed'],
     quietForMs: ['queryable'],
     reconcile: ['keyed', 'queryable'],
+    whenUnknown: ['at_most_once'],
   }
   for (const [name, guarantees] of Object.entries(goesOnlyWith)) {
     if (options[name] !== undefined && !guarantees.includes(guarantee)) {

@@ -82,12 +82,24 @@ export interface PipelineBuilder<DB, Given, Input, State, Points extends string>
    *   onError: ({ error }) => (isCardDeclined(error) ? respond(402, { code: 'declined' }) : retryLater(error)),
    * })
    */
-  foreign<Name extends string, Called, Returned = undefined, Condition extends boolean = never>(
+  foreign<
+    Name extends string,
+    Called,
+    Returned = undefined,
+    Condition extends boolean = never,
+    Unknown = never,
+  >(
     name: PointName<Name, Points>,
     options: ForeignPhaseOptions<DB, Input, State, Called, Returned> &
-      GuaranteeOptions<Input, State, Awaited<Called>> &
+      GuaranteeOptions<DB, Input, State, Awaited<Called>, Unknown> &
       Conditional<Input, State, Condition>,
-  ): PipelineBuilder<DB, Given, Input, StateAfter<State, Returned, Condition>, Points | Name>
+  ): PipelineBuilder<
+    DB,
+    Given,
+    Input,
+    StateAfter<State, Awaited<Returned> | Awaited<Unknown>, Condition>,
+    Points | Name
+  >
 
   /**
    * The last transaction, which answers.
@@ -198,7 +210,7 @@ class UntypedBuilder {
   foreign(
     name: string,
     options: ForeignPhaseOptions<never, never, never, never, never> &
-      GuaranteeOptions<never, never, never> &
+      GuaranteeOptions<never, never, never, never, never> &
       Conditional<never, never, boolean>,
   ): UntypedBuilder {
     const owner = this.#checkName(name)
@@ -221,6 +233,8 @@ class UntypedBuilder {
       reconcile: options.reconcile ?? null,
       reference: options.reference ?? null,
       onError: options.onError ?? null,
+      isAnswer: options.isAnswer ?? null,
+      whenUnknown: typeof options.whenUnknown === 'function' ? options.whenUnknown : null,
       when: options.when ?? null,
       settings: pickPhaseSettings(options),
     })

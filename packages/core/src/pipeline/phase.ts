@@ -115,7 +115,7 @@ type Reconcile<Input, State, Result> = (
 ) => MaybePromise<Found<NoInfer<Result>> | Absent>
 
 /** The guarantee and what goes with it. */
-export type GuaranteeOptions<Input, State, Result> =
+export type GuaranteeOptions<DB, Input, State, Result, Unknown> =
   | {
       /**
        * What the provider promises. One of:
@@ -130,6 +130,8 @@ export type GuaranteeOptions<Input, State, Result> =
       readonly reconcile?: Reconcile<Input, State, Result>
       /** Only with `queryable`. */
       readonly quietForMs?: never
+      /** Only with `at_most_once`. */
+      readonly whenUnknown?: never
     }
   | {
       /**
@@ -143,15 +145,29 @@ export type GuaranteeOptions<Input, State, Result> =
       readonly quietForMs?: number
       /** Only with `keyed`. */
       readonly windowMs?: never
+      /** Only with `at_most_once`. */
+      readonly whenUnknown?: never
     }
   | {
       /**
-       * `at_most_once`: the provider neither deduplicates nor can be asked. Any error of `call` makes the key stuck,
-       * also a refused connection, unless `onError` answers it finally or with
-       * `retryLater(error, { notExecuted: true })`. A person decides.
+       * `at_most_once`: the provider neither deduplicates nor can be asked. After any error of `call`, also a refused
+       * connection, its outcome is unknown, unless `onError` answers it finally or with
+       * `retryLater(error, { notExecuted: true })`. Then the key is stuck, and a person decides, or `whenUnknown` goes on.
        * The others: `keyed` (default), it deduplicates on `idempotencyKey`; `queryable`, it can be asked.
        */
       readonly guarantee: 'at_most_once'
+      /**
+       * What to do when nobody knows whether the call was executed. `'stuck'` (default): a person decides. A function: goes
+       * on without it, in one transaction with the recovery point, and returns what `settle` would return: state,
+       * `respond()` or `retryLater()`. The trail, `pawl show` and `pawl:outcome_unknown` tell of it. For what the request
+       * can do without, such as an e-mail.
+       *
+       * @example
+       * whenUnknown: () => ({ confirmationSent: 'perhaps' })
+       */
+      readonly whenUnknown?:
+        | 'stuck'
+        | ((context: TransactionContext<DB, Input, State>) => Unknown & PhaseReturn<Unknown>)
       /** Only with `keyed` and `queryable`. */
       readonly reconcile?: never
       /** Only with `queryable`. */
@@ -180,7 +196,8 @@ export interface ForeignPhaseOptions<DB, Input, State, Called, Returned> extends
   readonly reference?: (result: NoInfer<Awaited<Called>>) => string | null | undefined
   /**
    * Asked when `call` failed. May write and respond: rows and response commit together. Nothing returned means: treat
-   * the error as usual. A final response to an error that does not say what happened is refused.
+   * the error as usual. A final response is refused unless the error says that the provider did not execute the call: by
+   * its 4xx, or because `isAnswer` says so.
    */
   readonly onError?: (
     context: TransactionContext<DB, Input, State> & {
@@ -188,6 +205,16 @@ export interface ForeignPhaseOptions<DB, Input, State, Called, Returned> extends
       readonly error: unknown
     },
   ) => MaybePromise<Directive | void>
+  /**
+   * Declares which errors of `call` are the provider's answer, though they carry no status that says so: it has not
+   * executed the call, and never will. Only then may `onError` respond finally. An error with the provider's 4xx (not 408,
+   * 409, 425 or 429) in `status`, `statusCode` or `response` needs no declaration. Broken connections and time-outs are no
+   * answer, whatever is said here. Decide at once, from the error alone.
+   *
+   * @example
+   * isAnswer: (error) => error instanceof CardDeclined
+   */
+  readonly isAnswer?: (error: unknown) => boolean
   /** Part of the provider key; keep it when you rename the phase. Default: the phase's name. */
   readonly effectName?: string
 }
@@ -250,6 +277,9 @@ export interface ForeignPhase {
   readonly reconcile: ((context: Untyped) => unknown) | null
   readonly reference: ((result: Untyped) => unknown) | null
   readonly onError: ((context: Untyped) => unknown) | null
+  readonly isAnswer: ((error: Untyped) => unknown) | null
+  /** Null: the key is stuck. */
+  readonly whenUnknown: ((context: Untyped) => unknown) | null
   readonly when: ((context: Untyped) => boolean) | null
   readonly settings: PhaseSettings
 }

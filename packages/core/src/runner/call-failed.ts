@@ -1,12 +1,21 @@
+import { announce } from '../announce/announce.js'
+import { disarmPromise } from '../disarm-promise.js'
 import { PawlError } from '../errors.js'
 import type { KeptLease } from '../key/lease-keeper.js'
 import { isTransientStatus, Respond, RetryLater } from '../pipeline/directive.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
 import type { Intent } from '../storage/key-row.js'
-import { isAmbiguous } from './classify-error.js'
+import { isAmbiguous, isRefusal } from './is-ambiguous.js'
 import { runTransaction } from './phase-transaction.js'
 import type { Run } from './run.js'
-import { type Failure, failureAsked, failureBy, type StepResult, stuckByEnding } from './step-result.js'
+import {
+  type Failure,
+  failureAsked,
+  failureBy,
+  failureByCall,
+  type StepResult,
+  stuckByEnding,
+} from './step-result.js'
 
 /** Decides what becomes of a call that threw: onError is asked, if the error is one that can be answered. */
 export async function callFailed(
@@ -15,8 +24,7 @@ export async function callFailed(
   error: unknown,
   lease: KeptLease,
 ): Promise<StepResult> {
-  const ambiguous = isAmbiguous(error)
-  const plain = failureBy(phase.name, error, { intent: run.row.intent })
+  const plain = failureByCall(phase.name, error, { intent: run.row.intent })
   // Errors of Pawl (a time-out, a lost lease, closing) say nothing of what happened there: not onError's to answer.
   if (phase.onError === null || error instanceof PawlError) {
     return (await lease.stop()) === 'lost'
@@ -24,6 +32,7 @@ export async function callFailed(
       : afterUnknown(run, phase, plain)
   }
   const { onError } = phase
+  const ambiguous = isAmbiguous(error, isDeclaredAnswer(phase, error))
   const end = await runTransaction(run, {
     phase,
     by: 'onError',
@@ -46,6 +55,8 @@ export async function callFailed(
       const answered = failureAsked(phase.name, end.directive, {
         intent: notExecuted ? null : run.row.intent,
         raiseEpoch: notExecuted,
+        // The same request will be refused again, and somebody has to be told.
+        isAttempt: isRefusal(error),
       })
       return notExecuted ? answered : afterUnknown(run, phase, answered)
     }
@@ -54,20 +65,51 @@ export async function callFailed(
   }
 }
 
+/** What the phase says of an error. Whatever is not a plain yes is none: a promise would pass for one. */
+function isDeclaredAnswer({ name, isAnswer }: ForeignPhase, error: unknown): boolean {
+  if (isAnswer === null) return false
+  try {
+    const declared = isAnswer(error as never)
+    if (typeof declared === 'boolean') return declared
+    disarmPromise(declared)
+    throw new PawlError(
+      'PAWL_INVALID_RESULT',
+      `isAnswer of phase '${name}' has to return true or false at once.`,
+    )
+  } catch (failed) {
+    announce('pawl:warning', () => ({
+      message: `isAnswer of phase '${name}' failed; the error counts as no answer`,
+      error: failed,
+    }))
+    return false
+  }
+}
+
 /** An error that leaves open what happened must not become final, whatever onError says. */
 function refuseFinal(answer: unknown, phase: ForeignPhase, error: unknown, ambiguous: boolean): unknown {
   if (!ambiguous || !(answer instanceof Respond) || isTransientStatus(answer.response.status)) return answer
   throw new PawlError(
     'PAWL_AMBIGUOUS_RESPONSE',
-    `onError of phase '${phase.name}' answered ${answer.response.status} to an error that does not say whether the call ` +
-      'was executed. Return retryLater(error) for time-outs, broken connections, 429 and 5xx.',
+    `onError of phase '${phase.name}' answered ${answer.response.status} to ${nameOf(error)}, which does not say whether ` +
+      'the call was executed. If the provider itself refused it, declare that with isAnswer in the options of the phase, ' +
+      "or throw an error that has the provider's 4xx as its status. For everything else, return retryLater(error).",
     { cause: error },
   )
 }
 
-/** After a call with an unknown outcome: `at_most_once` never calls again by itself. */
+function nameOf(error: unknown): string {
+  const { name } = (error ?? {}) as { readonly name?: unknown }
+  return typeof name === 'string' && /^\w{1,63}$/.test(name) ? `an error '${name}'` : 'an error'
+}
+
+/** After a call with an unknown outcome: `at_most_once` never calls again by itself. It is stuck, or goes on without. */
 export function afterUnknown(run: Run, phase: ForeignPhase, failed: Failure): StepResult {
   if (phase.guarantee !== 'at_most_once') return failed
+  if (phase.whenUnknown !== null) {
+    run.callError = failed.error
+    run.update({ ...run.row, nowMs: run.nowMs(), intent: endedCall(run) }, run.leasedAt)
+    return { type: 'again' }
+  }
   return {
     type: 'stuck',
     phase: phase.name,

@@ -1,6 +1,7 @@
-import { endsSession, isSocketError, sqlStateOf } from '../driver/postgres-error.js'
+import { endsSession, sqlStateOf } from '../driver/postgres-error.js'
 import { PawlError, type PawlErrorCode } from '../errors.js'
 import { isTransientStatus } from '../pipeline/directive.js'
+import { evidenceOf } from './call-evidence.js'
 
 /**
  * What an error means for the phase that met it:
@@ -22,30 +23,16 @@ const TRANSIENT_CODES = new Set<PawlErrorCode>([
   'PAWL_PHASE_TIMEOUT',
   'PAWL_CLOSING',
   'PAWL_LEASE_LOST',
-  'PAWL_AMBIGUOUS_RESPONSE',
 ])
-
-/** Time-outs of undici and fetch; aborts, whoever asked for them. */
-const TRANSIENT_NAMES = new Set([
-  'AbortError',
-  'TimeoutError',
-  'ConnectTimeoutError',
-  'HeadersTimeoutError',
-  'BodyTimeoutError',
-  'SocketError',
-])
-
-/** DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED, UNAVAILABLE. */
-const TRANSIENT_GRPC_CODES = new Set([4, 8, 10, 14])
 
 export function classifyError(error: unknown): ErrorClass {
   if (error instanceof PawlError) {
     if (CONFLICT_CODES.has(error.code)) return 'conflict'
     if (TRANSIENT_CODES.has(error.code)) return 'transient'
-    // A swallowed error is as harmless or harmful as the error it was.
-    return error.code === 'PAWL_TRANSACTION_ABORTED' && error.cause != null
-      ? classifyError(error.cause)
-      : 'unknown'
+    if (error.cause == null) return 'unknown'
+    // A swallowed error is as harmless or harmful as the error it was; so is one that was answered in vain.
+    if (error.code === 'PAWL_TRANSACTION_ABORTED') return classifyError(error.cause)
+    return error.code === 'PAWL_AMBIGUOUS_RESPONSE' ? classifyCallError(error.cause) : 'unknown'
   }
   const sqlState = sqlStateOf(error)
   if (sqlState !== null) return classifySqlState(sqlState)
@@ -58,38 +45,28 @@ function classifySqlState(sqlState: string): ErrorClass {
   return TRANSIENT_STATES.has(sqlState) || sqlState.startsWith('53') ? 'transient' : 'unknown'
 }
 
-/** Deeper than anybody wraps errors; causes can also go in a circle. */
-const MAX_CAUSES = 8
-
-function isTransient(error: unknown, depth = 0): boolean {
-  if (typeof error !== 'object' || error === null || depth > MAX_CAUSES) return false
-  if (isSocketError(error)) return true
-  const { name, message, code, cause } = error as Record<string, unknown>
-  if (typeof name === 'string' && TRANSIENT_NAMES.has(name)) return true
-  if (typeof code === 'number' && TRANSIENT_GRPC_CODES.has(code)) return true
-  const httpStatus = httpStatusOf(error)
-  if (httpStatus !== null && isTransientStatus(httpStatus)) return true
-  // fetch says this of everything that kept it from an answer, and hides the socket's error behind it.
-  if (name === 'TypeError' && message === 'fetch failed') return true
-  return isTransient(cause, depth + 1)
+/** What it means for the attempts of a call: as `classifyError`, but a conflict at the provider passes, too. */
+export function classifyCallError(error: unknown): ErrorClass {
+  const asUsual = classifyError(error)
+  if (asUsual !== 'unknown' || error instanceof PawlError) return asUsual
+  return isTransient(error, HTTP_CONFLICT) ? 'transient' : 'unknown'
 }
 
-/** Where the well-known HTTP clients keep the status of an answer that they throw: fetch wrappers, axios, AWS. */
-function httpStatusOf(error: object): number | null {
-  const { status, statusCode, response, $metadata } = error as Record<string, unknown>
-  const { status: axios, statusCode: got } = (response ?? {}) as Record<string, unknown>
-  const { httpStatusCode: aws } = ($metadata ?? {}) as Record<string, unknown>
-  const found = [status, statusCode, axios, got, aws].find((value) => typeof value === 'number')
-  return found ?? null
-}
+/** A request under the same idempotency key is being executed: when it is done, its answer can be had. */
+const HTTP_CONFLICT = 409
 
-/**
- * Whether an error of a call leaves open if the call was executed. Errors of JavaScript itself do: they come from a bug
- * or an answer that could not be read, and the request may long have been sent.
- */
-export function isAmbiguous(error: unknown): boolean {
-  if (classifyError(error) !== 'unknown') return true
-  return JAVASCRIPT_ERRORS.some((kind) => error instanceof kind)
-}
+/** RESOURCE_EXHAUSTED, ABORTED. */
+const TRANSIENT_GRPC_CODES = new Set([8, 10])
 
-const JAVASCRIPT_ERRORS = [TypeError, SyntaxError, RangeError, ReferenceError]
+function isTransient(error: unknown, alsoTransient?: number): boolean {
+  try {
+    const { noAnswer, statuses, ownStatuses, grpcCodes } = evidenceOf(error)
+    return (
+      noAnswer ||
+      [...statuses, ...ownStatuses].some((status) => isTransientStatus(status) || status === alsoTransient) ||
+      grpcCodes.some((code) => TRANSIENT_GRPC_CODES.has(code))
+    )
+  } catch {
+    return false
+  }
+}

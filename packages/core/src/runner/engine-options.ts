@@ -13,6 +13,7 @@ import {
   DEFAULT_MAX_INPUT_BYTES,
   DEFAULT_MAX_RESPONSE_BYTES,
   DEFAULT_MAX_RESPONSE_HEADER_BYTES,
+  DEFAULT_MAX_RESULT_BYTES,
   DEFAULT_MAX_STATE_BYTES,
   MAX_INT32,
 } from '../limits.js'
@@ -48,7 +49,7 @@ export interface EngineOptions<DB> {
    * stopped. Default: on unless NODE_ENV is `production`.
    */
   readonly strict?: boolean | StrictOptions
-  /** Size caps in bytes. Defaults: input 256 KiB, state 64 KiB, response 2 MiB, its headers 8 KiB. */
+  /** Size caps in bytes. Defaults: input 256 KiB, state 64 KiB, response 2 MiB, its headers 8 KiB, result of a call 1 MiB. */
   readonly caps?: Partial<Caps>
   /** How long to wait for a connection of the pool. Default 10 s. */
   readonly acquireTimeoutMs?: number
@@ -141,13 +142,14 @@ function checkDefaults(defaults: PipelineSettings): PipelineSettings {
 
 function checkCaps(caps: Partial<Caps>): Caps {
   const owner: OptionOwner = { ...OWNER, where: 'createEngine: caps' }
-  checkKnownOptions(owner, caps, ['inputBytes', 'stateBytes', 'responseBytes', 'headerBytes'])
+  checkKnownOptions(owner, caps, ['inputBytes', 'stateBytes', 'responseBytes', 'headerBytes', 'resultBytes'])
   for (const [name, value] of Object.entries(caps)) checkWholeNumber(owner, name, value, 1)
   return {
     inputBytes: caps.inputBytes ?? DEFAULT_MAX_INPUT_BYTES,
     stateBytes: caps.stateBytes ?? DEFAULT_MAX_STATE_BYTES,
     responseBytes: caps.responseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
     headerBytes: caps.headerBytes ?? DEFAULT_MAX_RESPONSE_HEADER_BYTES,
+    resultBytes: caps.resultBytes ?? DEFAULT_MAX_RESULT_BYTES,
   }
 }
 

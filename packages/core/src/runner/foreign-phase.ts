@@ -1,3 +1,4 @@
+import { announce } from '../announce/announce.js'
 import { PawlError } from '../errors.js'
 import { Absent, type ForeignPhase, Found } from '../pipeline/phase.js'
 import { declareCall } from '../storage/hold-statements.js'
@@ -11,9 +12,10 @@ import type { Step } from './next-step.js'
 import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
 import { settleResult } from './settle-result.js'
-import { failure, failureBy, type StepResult } from './step-result.js'
+import { runTransaction } from './phase-transaction.js'
+import { failure, failureAsked, failureBy, failureByCall, type StepResult, stuckByEnding } from './step-result.js'
 
-type ForeignStep = Extract<Step, { do: 'call' | 'settle' | 'reconcile' | 'stick' }>
+type ForeignStep = Extract<Step, { do: 'call' | 'settle' | 'reconcile' | 'go_on' | 'stick' }>
 
 /** One step of a foreign phase: call (or ask, or neither), then settle. */
 export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepResult> {
@@ -30,6 +32,8 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
     case 'settle':
       // As it is stored: whether the provider gave it or a person said so stays known.
       return settleResult(run, phase, { ...keepResult(phase, step.result), intent: run.row.intent }, null)
+    case 'go_on':
+      return goOn(run, phase, step.run)
     case 'reconcile':
       return reconcile(run, phase, step.absentCountsInMs)
     case 'call': {
@@ -47,6 +51,39 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
       const slow = new PawlError('PAWL_LEASE_LOST', `Phase '${phase.name}' was frozen twice before its call.`)
       return failure(phase.name, 'transient_error', slow, { intent })
     }
+  }
+}
+
+/** Goes on from a call of which nobody knows whether it was executed, as the phase says, in one transaction. */
+async function goOn(
+  run: Run,
+  phase: ForeignPhase,
+  whenUnknown: NonNullable<ForeignPhase['whenUnknown']>,
+): Promise<StepResult> {
+  const { intent } = run.row
+  const end = await runTransaction(run, {
+    phase,
+    by: 'phase',
+    body: whenUnknown,
+    effect: null,
+    outcomeUnknown: true,
+    beforeBegin: null,
+  })
+  switch (end.type) {
+    case 'ended_early':
+      return stuckByEnding(phase.name, end.error, run.row.intent)
+    case 'threw':
+      return failureBy(phase.name, end.error, { intent })
+    case 'rolled_back':
+      return failureAsked(phase.name, end.directive, { intent })
+    case 'again':
+      return end
+    case 'fenced_off':
+      return { type: 'fenced_off', phase: phase.name }
+    default:
+      run.goneOnFrom.add(phase.name)
+      announce('pawl:outcome_unknown', () => ({ ...run.phaseMessage(phase.name), error: run.callError }))
+      return end
   }
 }
 
@@ -139,7 +176,7 @@ async function reconcile(
     return settleResult(run, phase, keepResult(phase, end.value.result), end.lease)
   }
   if ((await end.lease.stop()) === 'lost') return { type: 'fenced_off', phase: phase.name }
-  if (end.type !== 'returned') return failureBy(phase.name, end.error, { intent })
+  if (end.type !== 'returned') return failureByCall(phase.name, end.error, { intent })
   if (!(end.value instanceof Absent)) {
     const error = new PawlError(
       'PAWL_INVALID_RESULT',

@@ -1,6 +1,6 @@
 import { announce } from '../announce/announce.js'
 import { PawlError } from '../errors.js'
-import { SAVE_RESULT_MS } from '../limits.js'
+import { RETRIED_FOR_LONG_MS, SAVE_RESULT_MS } from '../limits.js'
 import type { Outcome, StuckReason } from '../pipeline/outcome.js'
 import { forgetKey, type Hold, markStuck, releaseKey } from '../storage/hold-statements.js'
 import { ageMs, type Intent, type KeyRow } from '../storage/key-row.js'
@@ -23,9 +23,9 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   }
 
   const { row } = run
-  const unknown = failed.reason === 'unknown_error'
+  const { isAttempt } = failed
   const closing = failed.reason === 'closing'
-  const failures = unknown ? row.attempts : row.retries
+  const failures = isAttempt ? row.attempts : row.retries
   const runAfterMs = closing ? 0 : (failed.afterMs ?? backOffMs(failures))
   const { lockTimeoutMs } = run.parts.env
   const released = await write(
@@ -36,7 +36,7 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
         : releaseKey(store, run.hold, {
             keepLease: failed.keepLease,
             runAfterMs,
-            countsAs: unknown ? 'attempt' : closing ? 'nothing' : 'retry',
+            countsAs: isAttempt ? 'attempt' : closing ? 'nothing' : 'retry',
             raiseEpoch: failed.raiseEpoch,
             intent: failed.intent,
             lastError: failed.error == null ? null : recordError(failed.error),
@@ -47,6 +47,7 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   // Not earlier: whoever hears it may ask for the key at once.
   announceFailure(run, failed)
   if (released === false) return fencedOff(run, failed.phase)
+  if (released === true && !closing) announceIfLong(run, failed)
   return {
     type: 'retry_later',
     keyId: row.id,
@@ -61,6 +62,20 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
 
 export function announceFailure(run: Run, { phase, error, reason }: Failure): void {
   announce('pawl:phase_failed', () => ({ ...run.phaseMessage(phase), error, reason }))
+}
+
+/** Retries that are in order, each by itself, may hide that none of them can ever succeed. */
+function announceIfLong(run: Run, { phase, error, reason }: Failure): void {
+  const sinceMs = Math.round(ageMs(run.row, run.nowMs()))
+  if (sinceMs < RETRIED_FOR_LONG_MS) return
+  const stuckInMs = run.parts.env.settings.pipeline(run.definition).abandonAfterMs - sinceMs
+  announce('pawl:retried_for_long', () => ({
+    ...run.phaseMessage(phase),
+    error,
+    reason,
+    sinceMs,
+    stuckInMs,
+  }))
 }
 
 /** Ends a grant that no automatic step may follow. */
@@ -136,12 +151,11 @@ function whatOthersMadeOfIt(row: KeyRow | null): Outcome {
   return inFlightOutcome(row?.leaseUntilMs == null ? null : row.leaseUntilMs - row.nowMs, true)
 }
 
-/** Crashes and unknown errors are capped by attempts, all the rest by age. */
+/** Crashes, unknown errors and refusals of the provider are capped by attempts, all the rest by age. */
 function capReached(run: Run, failed: Failure): StuckReason | null {
   const { maxAttempts, abandonAfterMs } = run.parts.env.settings.pipeline(run.definition)
-  if (failed.reason === 'closing') return null
-  if (run.parts.unlisted) return null
-  if (failed.reason === 'unknown_error' && run.row.attempts >= maxAttempts) return 'attempts_exhausted'
+  if (failed.reason === 'closing' || run.parts.unlisted) return null
+  if (failed.isAttempt && run.row.attempts >= maxAttempts) return 'attempts_exhausted'
   return ageMs(run.row, run.nowMs()) >= abandonAfterMs ? 'abandoned' : null
 }
 

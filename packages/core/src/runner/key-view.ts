@@ -2,7 +2,7 @@ import type { StoredResponse } from '../pipeline/directive.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { StateObject } from '../pipeline/phase.js'
-import type { KeyRow } from '../storage/key-row.js'
+import type { Intent, KeyRow } from '../storage/key-row.js'
 
 /** A key as a person would look at it. */
 export interface KeyView {
@@ -36,6 +36,10 @@ export interface KeyView {
   readonly call: {
     readonly phase: string
     readonly known: 'may_have_been_made' | 'returned' | 'not_made'
+    /** What it returned, or what a person said that it had; null where that is not known. */
+    readonly result: JsonValue
+    /** It returned after the key had been made stuck: resumed without a verdict, the key is settled with this result. */
+    readonly late: boolean
   } | null
   /** Since the last advance; redacted and shortened. */
   readonly lastError: string | null
@@ -45,6 +49,8 @@ export interface KeyView {
     readonly at: Date
     readonly fence: number
     readonly skipped: boolean
+    /** Whether its call was executed was not known, and `whenUnknown` went on without it. */
+    readonly outcomeUnknown: boolean
   }[]
   /** As phases see it. */
   readonly input: JsonValue
@@ -95,7 +101,7 @@ export function viewKey(row: KeyRow): KeyView {
     attempts,
     retries,
     runAfter: dateOrNull(row.runAfterMs),
-    call: row.intent === null ? null : { phase: row.intent.phase, known: KNOWN[row.intent.kind] },
+    call: row.intent === null ? null : viewCall(row.intent),
     lastError,
     trail: row.trail.map(({ atMs, ...entry }) => ({ ...entry, at: new Date(atMs) })),
     input: JSON.parse(row.inputJson) as JsonValue,
@@ -105,6 +111,17 @@ export function viewKey(row: KeyRow): KeyView {
     resumedAt: dateOrNull(row.resumedMs),
     updatedAt: new Date(row.updatedMs),
     expiresAt: dateOrNull(row.expiresMs),
+  }
+}
+
+function viewCall(intent: Intent): NonNullable<KeyView['call']> {
+  const { phase, kind } = intent
+  const isKnown = kind === 'called'
+  return {
+    phase,
+    known: KNOWN[kind],
+    result: isKnown ? intent.result : null,
+    late: isKnown && intent.late === true,
   }
 }
 

@@ -16,6 +16,12 @@ export type Step =
    * declared by another server's clock, and that its time has to pass here first.
    */
   | { readonly do: 'reconcile'; readonly phase: ForeignPhase; readonly absentCountsInMs: number | null }
+  /** The outcome of its call is not known, and the phase says how to go on without. */
+  | {
+      readonly do: 'go_on'
+      readonly phase: ForeignPhase
+      readonly run: NonNullable<ForeignPhase['whenUnknown']>
+    }
   | { readonly do: 'stick'; readonly phase: ForeignPhase; readonly reason: StuckReason }
   /** A call is known of that belongs to another phase than the next one: whatever is run now would run past it. */
   | { readonly do: 'stop_at_call'; readonly phase: AnyPhase; readonly call: Intent }
@@ -88,6 +94,7 @@ function nextForeignStep(
     }
     case 'at_most_once': {
       if (intent?.kind !== 'calling') return { do: 'call', phase, declareFirst: true }
+      if (phase.whenUnknown !== null) return { do: 'go_on', phase, run: phase.whenUnknown }
       return { do: 'stick', phase, reason: 'unknown_outcome' }
     }
   }

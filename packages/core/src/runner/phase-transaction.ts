@@ -34,6 +34,8 @@ export interface Work {
   readonly body: (context: never) => unknown
   /** Recorded with the advance, in the same statement. */
   readonly effect: Effect | null
+  /** It goes on from a call of which nobody knows whether it was executed: the trail says so. */
+  readonly outcomeUnknown?: true
   /** Awaited once the connection is there and before BEGIN. 'lost': another holder has the key. */
   readonly beforeBegin: (() => Promise<'kept' | 'lost'>) | null
 }
@@ -203,7 +205,9 @@ async function commit(
     const { nowMs, expiresMs } = readAdvanced(advanced?.rows[0] ?? {})
     if (returned.type === 'finish')
       return { type: 'finished', response: returned.response, expiresMs: expiresMs ?? nowMs }
-    run.advanced(work.phase.name, returned.stateJson, nowMs, sentAt, false)
+    run.advanced(work.phase.name, returned.stateJson, nowMs, sentAt, {
+      outcomeUnknown: work.outcomeUnknown === true,
+    })
     return { type: 'advanced' }
   } catch (error) {
     const lost = error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST'
@@ -220,15 +224,15 @@ function advanceBy(run: Run, work: Work, tables: Tables, returned: Onward): Boun
   if (returned.type === 'finish') {
     const { retentionMs } = settings.pipeline(definition)
     const to = { phase, response: returned.response, retentionMs, carriedCallOf }
-    return finishKey(tables, hold, to, work.effect)
+    return finishKey(tables, hold, to, recordOf(work))
   }
   const leaseMs = settings.leaseMsAt(definition, phase)
-  return advanceKey(
-    tables,
-    hold,
-    { point: phase, stateJson: returned.stateJson, leaseMs, carriedCallOf },
-    work.effect,
-  )
+  const to = { point: phase, stateJson: returned.stateJson, leaseMs, carriedCallOf }
+  return advanceKey(tables, hold, to, recordOf(work))
+}
+
+function recordOf({ effect, outcomeUnknown }: Work): Effect | 'outcome_unknown' | null {
+  return outcomeUnknown === true ? 'outcome_unknown' : effect
 }
 
 /** Learns what became of a COMMIT that got no answer, by raising the fence: after that, it can no longer land. */

@@ -21,6 +21,7 @@ export async function runPipeline(run: Run): Promise<Outcome> {
     return await runSteps(run)
   } finally {
     run.releaseSession()
+    run.end()
   }
 }
 
@@ -170,7 +171,7 @@ async function skip(run: Run, phase: LocalPhase | ForeignPhase): Promise<StepRes
       skipPhase({ session, tables: env.tables }, run.hold, to),
     )
     if (skipped === null) return { type: 'fenced_off', phase: phase.name }
-    run.advanced(phase.name, run.row.stateJson, skipped.nowMs, sentAt, true)
+    run.advanced(phase.name, run.row.stateJson, skipped.nowMs, sentAt, { skipped: true })
     return { type: 'advanced' }
   } catch (error) {
     if (!(error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST')) throw error

@@ -25,6 +25,12 @@ export class Run {
   /** Whether it was accepted a while ago, has not begun, and nobody has asked yet whether it still may. */
   awaitsAuthorization: boolean
   #session: Session | null
+  /** What the last call threw, whose outcome is not known; null where it was a crash that left it open. */
+  callError: unknown = null
+  /** The phases whose call has an unknown outcome, and that this run has gone on from. */
+  readonly goneOnFrom = new Set<string>()
+  #hasEnded = false
+  readonly #onEnd: (() => void)[] = []
   readonly #inputs = new OwnCopies()
   readonly #states = new OwnCopies()
   #readAt: number
@@ -40,6 +46,16 @@ export class Run {
     this.awaitsAuthorization = grant.definition.authorize !== null && grant.how !== 'reserved' && !hasBegun
     this.#session = grant.session
     this.#readAt = performance.now()
+  }
+
+  /** Resolves when this run has written its last. */
+  get ended(): Promise<void> {
+    return this.#hasEnded ? Promise.resolve() : new Promise((resolve) => this.#onEnd.push(resolve))
+  }
+
+  end(): void {
+    this.#hasEnded = true
+    for (const tell of this.#onEnd) tell()
   }
 
   /** A session for a phase: the one that was kept, where one was. */
@@ -101,8 +117,15 @@ export class Run {
   }
 
   /** Mirrors an advance that committed. */
-  advanced(point: string, stateJson: string, nowMs: number, leasedAt: number, skipped: boolean): void {
-    const trail = [...this.row.trail, { point, atMs: nowMs, fence: this.row.fence, skipped }]
+  advanced(
+    point: string,
+    stateJson: string,
+    nowMs: number,
+    leasedAt: number,
+    { skipped = false, outcomeUnknown = false } = {},
+  ): void {
+    const { fence } = this.row
+    const trail = [...this.row.trail, { point, atMs: nowMs, fence, skipped, outcomeUnknown }]
     const carries = this.carriedCallOf(point) !== null
     this.update(
       {

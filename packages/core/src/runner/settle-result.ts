@@ -3,7 +3,7 @@ import type { KeptLease } from '../key/lease-keeper.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
 import type { Effect } from '../storage/advance-statements.js'
 import { disarmPromise } from '../disarm-promise.js'
-import type { KeptResult } from './kept-result.js'
+import { type KeptResult, tooLargeResult } from './kept-result.js'
 import { runTransaction } from './phase-transaction.js'
 import { storableText } from './record-error.js'
 import type { Run } from './run.js'
@@ -19,6 +19,17 @@ export async function settleResult(
   // Also in memory: whatever happens to the connection, the call is not repeated.
   const { intent } = run.row
   run.update({ ...run.row, nowMs: run.nowMs(), intent: result.intent ?? intent }, run.leasedAt)
+  // A result that cannot be saved leaves what was declared: that the call may have been made.
+  const saved = result.intent ?? intent
+  const tooLarge = tooLargeResult(phase, result, run.parts.env.caps.resultBytes)
+  if (tooLarge !== null) {
+    announce('pawl:warning', () => ({ message: tooLarge.message, error: tooLarge }))
+    // In development it has to be noticed. Elsewhere the call was made, and settling it now is the safest there is.
+    if (run.parts.strict.isOn) {
+      await lease?.stop()
+      return failureBy(phase.name, tooLarge, { intent: saved })
+    }
+  }
   const end = await runTransaction(run, {
     phase,
     by: 'phase',
@@ -27,8 +38,6 @@ export async function settleResult(
     beforeBegin: lease === null ? null : () => lease.stop(),
   })
   if (end.type !== 'advanced' && end.type !== 'finished') await lease?.stop()
-  // A result that cannot be saved leaves what was declared: that the call may have been made.
-  const saved = (result.bytes <= run.parts.env.caps.stateBytes ? result.intent : null) ?? intent
   switch (end.type) {
     case 'ended_early':
       return stuckByEnding(phase.name, end.error, saved)
@@ -43,7 +52,7 @@ export async function settleResult(
   }
 }
 
-function effectOf(run: Run, phase: ForeignPhase, result: unknown): Effect {
+export function effectOf(run: Run, phase: ForeignPhase, result: unknown): Effect {
   return {
     phase: phase.name,
     effectName: phase.effectName,

@@ -2,7 +2,7 @@ import { PawlError } from '../errors.js'
 import { Respond, type RetryLater, type StoredResponse } from '../pipeline/directive.js'
 import type { RetryReason, StuckReason } from '../pipeline/outcome.js'
 import type { Intent } from '../storage/key-row.js'
-import { classifyError } from './classify-error.js'
+import { classifyCallError, classifyError, type ErrorClass } from './classify-error.js'
 
 /** Why a phase did not commit, and how its key is to be given back. */
 export interface Failure {
@@ -10,6 +10,8 @@ export interface Failure {
   readonly phase: string
   readonly reason: RetryReason
   readonly error: unknown
+  /** Counts towards the cap on attempts. All else is capped by the key's age. */
+  readonly isAttempt: boolean
   /** To be sent, not stored. */
   readonly response: StoredResponse | null
   /** What stays known of the phase's call. */
@@ -54,6 +56,7 @@ export function failure(
     phase,
     reason,
     error,
+    isAttempt: reason === 'unknown_error',
     response: null,
     intent: null,
     raiseEpoch: false,
@@ -77,10 +80,15 @@ export function failureAsked(
 
 /** A failure by an error, with the reason that follows from it. */
 export function failureBy(phase: string, error: unknown, more: Partial<Failure> = {}): Failure {
-  return failure(phase, reasonOf(error), error, more)
+  return failure(phase, reasonOf(error, classifyError), error, more)
 }
 
-function reasonOf(error: unknown): RetryReason {
+/** The same, by an error that a provider was asked in vain with. */
+export function failureByCall(phase: string, error: unknown, more: Partial<Failure> = {}): Failure {
+  return failure(phase, reasonOf(error, classifyCallError), error, more)
+}
+
+function reasonOf(error: unknown, classify: (error: unknown) => ErrorClass): RetryReason {
   if (error instanceof PawlError && error.code === 'PAWL_CLOSING') return 'closing'
-  return classifyError(error) === 'unknown' ? 'unknown_error' : 'transient_error'
+  return classify(error) === 'unknown' ? 'unknown_error' : 'transient_error'
 }

@@ -56,6 +56,10 @@ export class StrictMode {
     subscribe('undici:request:create', this.#onUndici)
   }
 
+  get isOn(): boolean {
+    return this.#isOn
+  }
+
   close(): void {
     unsubscribe('http.client.request.start', this.#onHttp)
     unsubscribe('undici:request:create', this.#onUndici)

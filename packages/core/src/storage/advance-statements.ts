@@ -44,24 +44,28 @@ const intentAfter = (carried: string): string => `
 const trailWith = (
   parameter: string,
   skipped: string,
+  outcome: Outcome = 'known',
 ): string => `k.trail || jsonb_build_array(jsonb_strip_nulls(
-           jsonb_build_object('p', ${parameter}::text, 't', ${epochMs('clock_timestamp()')}, 'f', k.fence, 's', ${skipped})))`
+           jsonb_build_object('p', ${parameter}::text, 't', ${epochMs('clock_timestamp()')}, 'f', k.fence, 's', ${skipped}${outcome === 'unknown' ? `, 'u', true` : ''})))`
+
+/** Whether it is known what became of the phase's call. */
+type Outcome = 'known' | 'unknown'
 
 const ADVANCED = `${epochMs('clock_timestamp()')} AS now_ms, ${epochMs('k.expires_at')} AS expires_ms`
 const EFFECT_COLUMNS = 'k.id, k.scope, k.key, k.pipeline, k.version, k.fence'
 
-const advanceSql = ({ keys }: Tables): string => `
+const advanceSql = ({ keys }: Tables, outcome?: Outcome): string => `
   UPDATE ${keys} AS k
      SET recovery_point = $5, state = $6::json, lease_until = clock_timestamp() + ${msInterval('$7')},
-         trail = ${trailWith('$5', 'NULL::boolean')}, attempts = 0, retries = 0, run_after = NULL,${intentAfter('$8')},
+         trail = ${trailWith('$5', 'NULL::boolean', outcome)}, attempts = 0, retries = 0, run_after = NULL,${intentAfter('$8')},
          last_error = NULL, updated_at = clock_timestamp()
    WHERE ${AS_LEFT} AND ${intentIs('$5', '$8')}
   RETURNING ${ADVANCED}`
 
-const finishSql = ({ keys }: Tables): string => `
+const finishSql = ({ keys }: Tables, outcome?: Outcome): string => `
   UPDATE ${keys} AS k
      SET recovery_point = 'finished', status = 'finished', lease_until = NULL,
-         trail = ${trailWith("'finished'", 'NULL::boolean')}, attempts = 0, retries = 0, run_after = NULL,${intentAfter('$10')},
+         trail = ${trailWith("'finished'", 'NULL::boolean', outcome)}, attempts = 0, retries = 0, run_after = NULL,${intentAfter('$10')},
          last_error = NULL, response_status = $5::smallint, response_headers = $6::json,
          response_body = $7::bytea, expires_at = clock_timestamp() + ${msInterval('$8')}, updated_at = clock_timestamp()
    WHERE ${AS_LEFT} AND ${intentIs('$9', '$10')}
@@ -80,10 +84,10 @@ const heldOrFail = (advance: string): string => `${advance}
   SELECT max(now_ms) AS now_ms, max(expires_ms) AS expires_ms, ${ONE_ROW_OR_FAIL} FROM advanced`
 
 const alone =
-  (update: (tables: Tables) => string) =>
+  (update: (tables: Tables, outcome?: Outcome) => string, outcome?: Outcome) =>
   (tables: Tables): string =>
     heldOrFail(`
-  WITH advanced AS (${update(tables)})`)
+  WITH advanced AS (${update(tables, outcome)})`)
 
 /** The same update, which also inserts the effect: one statement, so that neither can be without the other. */
 const withEffect =
@@ -96,8 +100,10 @@ const withEffect =
   )`)
 
 const advanceStatement = defineStatement('advance_key', alone(advanceSql))
+const advanceUnknownStatement = defineStatement('advance_key', alone(advanceSql, 'unknown'))
 const advanceWithEffectStatement = defineStatement('advance_key', withEffect(advanceSql, 9))
 const finishStatement = defineStatement('finish_key', alone(finishSql))
+const finishUnknownStatement = defineStatement('finish_key', alone(finishSql, 'unknown'))
 const finishWithEffectStatement = defineStatement('finish_key', withEffect(finishSql, 11))
 
 /** Whether an advance found that the key is another's by now. */
@@ -135,7 +141,7 @@ export function advanceKey(
   tables: Tables,
   hold: Hold,
   to: Carrying & { readonly point: string; readonly stateJson: string; readonly leaseMs: number },
-  effect: Effect | null,
+  effect: Effect | 'outcome_unknown' | null,
 ): Bound {
   const values = [
     hold.id,
@@ -147,6 +153,7 @@ export function advanceKey(
     to.leaseMs,
     to.carriedCallOf,
   ]
+  if (effect === 'outcome_unknown') return advanceUnknownStatement.bind(tables, values)
   return effect === null
     ? advanceStatement.bind(tables, values)
     : advanceWithEffectStatement.bind(tables, [...values, ...effectValues(effect)])
@@ -161,7 +168,7 @@ export function finishKey(
     readonly response: StoredResponse
     readonly retentionMs: number
   },
-  effect: Effect | null,
+  effect: Effect | 'outcome_unknown' | null,
 ): Bound {
   const { status, headers, body } = to.response
   const values = [
@@ -176,6 +183,7 @@ export function finishKey(
     to.phase,
     to.carriedCallOf,
   ]
+  if (effect === 'outcome_unknown') return finishUnknownStatement.bind(tables, values)
   return effect === null
     ? finishStatement.bind(tables, values)
     : finishWithEffectStatement.bind(tables, [...values, ...effectValues(effect)])

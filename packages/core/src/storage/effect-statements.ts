@@ -1,3 +1,5 @@
+import type { Effect } from './advance-statements.js'
+import type { KeyRow } from './key-row.js'
 import { defineStatement, epochMs, type Store } from './statement.js'
 
 type TextRow = Readonly<Record<string, string | null>>
@@ -57,6 +59,29 @@ export async function findEffectsOfKey(
 ): Promise<EffectRow[]> {
   const { rows } = await findEffectsOfKeyStatement(store, [key.scope, key.key, key.id, limit])
   return rows.map(readEffectRow)
+}
+
+const insertLateEffectStatement = defineStatement(
+  'insert_late_effect',
+  ({ effects }) => `
+  INSERT INTO ${effects} (key_id, scope, key, pipeline, version, fence, phase, effect, provider_key, reference)
+  VALUES ($1::uuid, $2, $3, $4, $5::integer, $6::bigint, $7, $8, $9, $10)`,
+)
+
+/** Records an effect that became known after its request had gone on without it. */
+export async function insertLateEffect(store: Store, key: KeyRow, effect: Effect): Promise<void> {
+  await insertLateEffectStatement(store, [
+    key.id,
+    key.scope,
+    key.key,
+    key.pipeline,
+    key.version,
+    key.fence,
+    effect.phase,
+    effect.effectName,
+    effect.providerKey,
+    effect.reference,
+  ])
 }
 
 const microseconds = (parameter: string): string =>

@@ -181,6 +181,36 @@ export async function markStuck(
   return rows.length === 1
 }
 
+const keepLateEndStatement = defineStatement(
+  'keep_late_end',
+  ({ keys }) => `
+  UPDATE ${keys} AS k
+     SET intent = coalesce($4::json, k.intent), last_error = coalesce($5, k.last_error), updated_at = clock_timestamp()
+    FROM ${boundedBy('$6')}
+   WHERE ${HELD} AND ${statusIs('stuck')}
+  RETURNING k.id`,
+)
+
+/**
+ * Keeps what a call came to whose key was made stuck by this very holder while the call was under way. False: somebody has
+ * decided about it since.
+ */
+export async function keepLateEnd(
+  store: Store,
+  hold: Hold,
+  late: { readonly intent: Intent | null; readonly lastError: string | null; readonly lockTimeoutMs: number },
+): Promise<boolean> {
+  const { rows } = await keepLateEndStatement(store, [
+    hold.id,
+    hold.fence,
+    hold.holder,
+    late.intent === null ? null : JSON.stringify(late.intent),
+    late.lastError,
+    String(late.lockTimeoutMs),
+  ])
+  return rows.length === 1
+}
+
 const renewLeasesStatement = defineStatement(
   'renew_leases',
   ({ keys }) => `

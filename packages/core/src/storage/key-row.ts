@@ -20,6 +20,8 @@ export type Intent =
       readonly result: JsonValue
       /** It is what a person says it returned, and may be wrong. */
       readonly said?: true
+      /** It came when the key was a person's already, who may go on with it. */
+      readonly late?: true
     }
   /** A person said, at this moment, that it had not been made: it may be made again. */
   | { readonly kind: 'not_made'; readonly phase: string; readonly atMs: number }
@@ -30,6 +32,8 @@ interface TrailEntry {
   readonly atMs: number
   readonly fence: number
   readonly skipped: boolean
+  /** Nobody knew whether the call before it was executed, and `whenUnknown` went on without. */
+  readonly outcomeUnknown: boolean
 }
 
 /** A key's row. Times are milliseconds on the database's clock; `nowMs` is that clock when the row was read. */
@@ -147,12 +151,13 @@ export function ageMs(row: Pick<KeyRow, 'createdMs' | 'resumedMs'>, nowMs: numbe
 
 function readTrail(json: string): readonly TrailEntry[] {
   if (json === '[]') return NO_TRAIL
-  const entries = JSON.parse(json) as { p: string; t: number; f: number; s?: true }[]
+  const entries = JSON.parse(json) as { p: string; t: number; f: number; s?: true; u?: true }[]
   return entries.map((entry) => ({
     point: entry.p,
     atMs: entry.t,
     fence: entry.f,
     skipped: entry.s === true,
+    outcomeUnknown: entry.u === true,
   }))
 }
 

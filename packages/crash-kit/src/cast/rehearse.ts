@@ -42,7 +42,7 @@ export function rehearse(pipeline: Pipeline<never, never>, rehearsal: Rehearsal)
 function watchPhase(phase: Phase, rehearsal: Rehearsal): Phase {
   const { name } = phase
   if (phase.kind === 'local') return { ...phase, run: inTransaction(phase.run, name, rehearsal) }
-  const { settle, onError, reconcile } = phase
+  const { settle, onError, reconcile, whenUnknown } = phase
   const needsLock = rehearsal.lock?.phase === name
   return {
     ...phase,
@@ -50,6 +50,7 @@ function watchPhase(phase: Phase, rehearsal: Rehearsal): Phase {
     settle:
       settle === null && !needsLock ? null : inTransaction(settle ?? (() => undefined), name, rehearsal),
     onError: onError === null ? null : inTransaction(onError, name, rehearsal),
+    whenUnknown: whenUnknown === null ? null : inTransaction(whenUnknown, name, rehearsal),
     reconcile: reconcile === null ? null : watched(reconcile, name, 'reconcile', rehearsal),
   }
 }

@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto'
+import {
+  createOperator,
+  type Engine,
+  type Pipeline,
+  respond,
+  retryLater,
+  subscribe,
+  type TransactionContext,
+} from '@pawl/core'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { dieAt } from '../support/die-at.js'
+import { createEngine, createRideTables, type Database, pipeline } from '../support/rides.js'
+import { gate } from '../support/signals.js'
+import { TestDatabase } from '../support/test-database.js'
+
+let database: TestDatabase
+let request: { readonly scope: string; readonly key: string; readonly input: number }
+let engines: Engine<Database>[]
+
+beforeEach(async () => {
+  database = await TestDatabase.create()
+  await createRideTables(database)
+  request = { scope: 's', key: randomUUID(), input: 25 }
+  engines = []
+})
+afterEach(async () => {
+  await Promise.all(engines.map((engine) => engine.close()))
+  await database.drop()
+})
+
+function engineOf(target: Pipeline<Database, number>): Engine<Database> {
+  const engine = createEngine({ pool: database.pool(), pipelines: [target], schema: database.schema })
+  engines.push(engine)
+  return engine
+}
+
+type Without = (context: TransactionContext<Database, number, object>) => unknown
+
+/** An order whose confirmation it can do without. */
+function orderWith(call: () => Promise<{ id: string }>, whenUnknown: Without) {
+  let calls = 0
+  const target = pipeline<number>({ name: 'order', version: 1, callTimeoutMs: 100, maxAttempts: 2 })
+    .foreign('confirmed', {
+      guarantee: 'at_most_once',
+      call: () => {
+        calls++
+        return call()
+      },
+      settle: ({ result }) => ({ mail: result.id }),
+      reference: ({ id }) => id,
+      whenUnknown: whenUnknown as () => { mail: string },
+    })
+    .finish(({ state }) => respond(201, { mail: state.mail }))
+  return { target, calls: () => calls }
+}
+
+const perhaps: Without = async ({ tx }) => {
+  await tx.insertInto('audit').values({ what: 'perhaps mailed' }).execute()
+  return { mail: 'perhaps' }
+}
+const audit = () => database.rows('SELECT what FROM audit')
+const bodyOf = (outcome: Awaited<ReturnType<Engine<Database>['execute']>>) =>
+  'response' in outcome && outcome.response !== null
+    ? (JSON.parse(outcome.response.body.toString()) as unknown)
+    : outcome.type
+const trail = async () => (await engineOf(other).inspect('s', request.key))?.trail
+const other = pipeline<number>({ name: 'other', version: 1 }).finish(() => respond(200))
+const lost = () => Promise.reject(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }))
+
+describe('a call that must not be repeated, and whose outcome is unknown', () => {
+  test('after an error: the phase goes on without it, in one transaction, and the trail says so', async () => {
+    const { target, calls } = orderWith(lost, perhaps)
+    const heard: unknown[] = []
+    onTestFinished(subscribe('pawl:outcome_unknown', ({ phase, error }) => void heard.push({ phase, error })))
+    expect(bodyOf(await engineOf(target).execute(target, request))).toEqual({ mail: 'perhaps' })
+    expect(bodyOf(await engineOf(target).execute(target, request))).toEqual({ mail: 'perhaps' })
+    expect(calls()).toBe(1)
+    expect(await audit()).toEqual([{ what: 'perhaps mailed' }])
+    expect(heard).toEqual([
+      { phase: 'confirmed', error: expect.objectContaining({ code: 'ECONNRESET' }) as Error },
+    ])
+    expect(await trail()).toMatchObject([
+      { point: 'confirmed', skipped: false, outcomeUnknown: true },
+      { point: 'finished', outcomeUnknown: false },
+    ])
+    expect(await database.rows('SELECT * FROM pawl.effects')).toEqual([])
+  })
+
+  test.each(['confirmed/call#1:before', 'confirmed/call#1:after', 'confirmed/advance_key#1:before'])(
+    'after a crash at %s: the next process goes on without it, once',
+    async (position) => {
+      const { target, calls } = orderWith(async () => ({ id: 'm_1' }), perhaps)
+      await dieAt(database, { pipelines: [target] }, position, async (engine) =>
+        engine.execute(target, request),
+      )
+      await database.expireLeases()
+      expect(bodyOf(await engineOf(target).execute(target, request))).toEqual({ mail: 'perhaps' })
+      expect(calls()).toBeLessThanOrEqual(1)
+      expect(await audit()).toEqual([{ what: 'perhaps mailed' }])
+    },
+  )
+
+  test.each(['confirmed/advance_key#1:before', 'confirmed/commit#1:after'])(
+    'a crash of the transaction that goes on without it, at %s, leaves its rows once',
+    async (position) => {
+      const { target, calls } = orderWith(lost, perhaps)
+      await dieAt(database, { pipelines: [target] }, position, async (engine) =>
+        engine.execute(target, request),
+      )
+      await database.expireLeases()
+      expect(bodyOf(await engineOf(target).execute(target, request))).toEqual({ mail: 'perhaps' })
+      expect(await audit()).toEqual([{ what: 'perhaps mailed' }])
+      expect(calls()).toBe(1)
+    },
+  )
+
+  test('may end the request: rows, response and trail commit together', async () => {
+    const { target } = orderWith(lost, () => respond(202, { mail: 'who knows' }))
+    expect(bodyOf(await engineOf(target).execute(target, request))).toEqual({ mail: 'who knows' })
+    expect(await trail()).toMatchObject([{ point: 'finished', outcomeUnknown: true }])
+  })
+
+  test('may be asked about later: the call is not repeated meanwhile', async () => {
+    const answers = [retryLater(), { mail: 'later' }]
+    const { target, calls } = orderWith(lost, () => answers.shift())
+    expect(await engineOf(target).execute(target, request)).toMatchObject({ reason: 'asked_by_phase' })
+    expect(bodyOf(await engineOf(target).execute(target, request))).toEqual({ mail: 'later' })
+    expect(calls()).toBe(1)
+  })
+
+  test('is stuck at the cap where going on fails each time, and goes on once that is mended', async () => {
+    let isBroken = true
+    const { target, calls } = orderWith(lost, () => {
+      if (isBroken) throw new Error('broken')
+      return { mail: 'mended' }
+    })
+    expect(await engineOf(target).execute(target, request)).toMatchObject({ reason: 'unknown_error' })
+    expect(await engineOf(target).execute(target, request)).toMatchObject({
+      type: 'stuck',
+      reason: 'attempts_exhausted',
+    })
+    isBroken = false
+    const operator = createOperator({ pool: database.pool(), schema: database.schema })
+    await operator.resume({ scope: 's', key: request.key }, { actor: 'anna', reason: 'mended' })
+    expect(bodyOf(await engineOf(target).execute(target, request))).toEqual({ mail: 'mended' })
+    expect(calls()).toBe(1)
+  })
+
+  test('at its time-out: the request is answered; a result that comes later is recorded as an effect', async () => {
+    const letGo = gate()
+    const { target, calls } = orderWith(async () => {
+      await letGo.opened
+      return { id: 'm_late' }
+    }, perhaps)
+    const engine = engineOf(target)
+    expect(bodyOf(await engine.execute(target, request))).toEqual({ mail: 'perhaps' })
+    expect(await database.rows('SELECT * FROM pawl.effects')).toEqual([])
+    letGo.open()
+    await engine.close()
+    expect(await database.rows('SELECT phase, reference FROM pawl.effects')).toEqual([
+      { phase: 'confirmed', reference: 'm_late' },
+    ])
+    expect(bodyOf(await engineOf(target).execute(target, request))).toEqual({ mail: 'perhaps' })
+    expect(calls()).toBe(1)
+  })
+
+  test('is not asked where the result is known, or where onError has answered', async () => {
+    const { target } = orderWith(async () => ({ id: 'm_1' }), perhaps)
+    expect(bodyOf(await engineOf(target).execute(target, request))).toEqual({ mail: 'm_1' })
+    expect(await trail()).toMatchObject([{ outcomeUnknown: false }, { outcomeUnknown: false }])
+    expect(await audit()).toEqual([])
+  })
+})
