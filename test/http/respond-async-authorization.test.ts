@@ -37,6 +37,28 @@ function code(response: LightMyRequestResponse): unknown {
   return [response.statusCode, response.json<{ code?: string }>().code]
 }
 
+const withBodyHook = (respondAsync: true | object) =>
+  guarded(
+    (server) => {
+      server.post<{ Body: { amount: number } }>(
+        '/limited',
+        {
+          preHandler: async (request, reply) =>
+            request.body?.amount > 100 ? reply.code(403).send('') : undefined,
+          idempotency: true,
+        },
+        run,
+      )
+    },
+    { plugin: { respondAsync } },
+  )
+
+const forbid = () => {
+  throw Object.assign(new Error('not you'), { statusCode: 403 })
+}
+
+const tenantOf = (request: FastifyRequest) => `tenant ${(request.params as { t: string }).t}`
+
 describe('whoever lost the right to send a request is not told what became of it', () => {
   test('by a hook of the route', async () => {
     const { app, engine, barred } = await guarded((server, guard) => {
@@ -131,21 +153,6 @@ describe('whoever lost the right to send a request is not told what became of it
   test('by a hook that decides by the body: nobody is told, unless authorize says who', async () => {
     let asked: unknown = null
     let allowed: unknown = true
-    const withBodyHook = (respondAsync: true | object) =>
-      guarded(
-        (server) => {
-          server.post<{ Body: { amount: number } }>(
-            '/limited',
-            {
-              preHandler: async (request, reply) =>
-                request.body?.amount > 100 ? reply.code(403).send('') : undefined,
-              idempotency: true,
-            },
-            run,
-          )
-        },
-        { plugin: { respondAsync } },
-      )
     const without = await withBodyHook(true)
     const refused = await ask(without.app, await sendAsync(without.app, { url: '/limited' }))
     expect(code(refused)).toEqual([500, 'internal_error'])
@@ -166,10 +173,7 @@ describe('whoever lost the right to send a request is not told what became of it
   })
 
   test('by authorize that throws, as the application answers it', async () => {
-    const authorize = () => {
-      throw Object.assign(new Error('not you'), { statusCode: 403 })
-    }
-    const { app } = await rideApp({ plugin: { respondAsync: { authorize } } })
+    const { app } = await rideApp({ plugin: { respondAsync: { authorize: forbid } } })
     expect((await ask(app, await sendAsync(app))).statusCode).toBe(403)
   })
 })
@@ -181,8 +185,7 @@ test('each registration answers with its own scope', async () => {
     routes: (server, engine) =>
       void server.register(
         async (child) => {
-          const scope = (request: FastifyRequest) => `tenant ${String((request.params as { t: string }).t)}`
-          await child.register(fastifyPawl, { engine, scope, respondAsync: true })
+          await child.register(fastifyPawl, { engine, scope: tenantOf, respondAsync: true })
           child.post('/rides', { idempotency: true }, run)
         },
         { prefix: '/tenants/:t' },

@@ -120,9 +120,10 @@ test('what an answer varies by is what its hooks and its operation say together'
     expect(response.headers['vary']).toBe('Origin, Accept')
 })
 
-describe('headers over the cap', () => {
-  const large = { 'content-security-policy': 'x'.repeat(9_000) }
+const large = { 'content-security-policy': 'x'.repeat(9_000) }
+const answers = () => scripted([() => respond(200, {}, { headers: large })])
 
+describe('headers over the cap', () => {
   test('undo an atomic handler, and the error says which cap', async () => {
     const { app, database, log } = await rideApp({
       routes: (server) =>
@@ -143,7 +144,6 @@ describe('headers over the cap', () => {
   })
 
   test('of a pipeline are not stored, and go through once the cap is raised', async () => {
-    const answers = () => scripted([() => respond(200, {}, { headers: large })])
     const first = await appOf(answers())
     expect((await send(first.app, TARGET)).statusCode).toBe(500)
     expect(await keyRows(first.database)).toMatchObject([{ status: 'running', recovery_point: 'written' }])

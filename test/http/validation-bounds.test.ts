@@ -102,20 +102,20 @@ function manyMembers(count: number, nameOf: (at: number) => string = (at) => `me
   return JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, at) => [nameOf(at), 'x'])))
 }
 
-describe("Fastify's own validation of a marked route", () => {
-  const item = {
-    type: 'object',
-    properties: { sku: { type: 'string' }, count: { type: 'integer' } },
-    required: ['sku', 'count'],
-  }
-  const ofArray = { body: { type: 'array', items: item } }
-  const ofNames = { body: { type: 'object', additionalProperties: { type: 'object' } } }
-  const marked = (schema: object, more: object = {}) => ({
-    server: { ajv: { customOptions: { allErrors: true, coerceTypes: false } } },
-    routes: (app: FastifyInstance) =>
-      void app.post('/validated', { schema, idempotency: { atomic: true }, ...more }, async () => ''),
-  })
+const item = {
+  type: 'object',
+  properties: { sku: { type: 'string' }, count: { type: 'integer' } },
+  required: ['sku', 'count'],
+}
+const ofArray = { body: { type: 'array', items: item } }
+const ofNames = { body: { type: 'object', additionalProperties: { type: 'object' } } }
+const marked = (schema: object, more: object = {}) => ({
+  server: { ajv: { customOptions: { allErrors: true, coerceTypes: false } } },
+  routes: (app: FastifyInstance) =>
+    void app.post('/validated', { schema, idempotency: { atomic: true }, ...more }, async () => ''),
+})
 
+describe("Fastify's own validation of a marked route", () => {
   test.each([
     ['many wrong items', ofArray, emptyObjects(900_000)],
     ['long names', ofNames, manyMembers(30, (at) => `${at}${'n'.repeat(30_000)}`)],

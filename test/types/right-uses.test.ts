@@ -251,9 +251,10 @@ describe('reference', () => {
   })
 })
 
+const answer = ({ status, headers, body }: StoredResponse) => new Response(body, { status, headers })
+
 describe('a stored response', () => {
   test('has a body that Response takes', () => {
-    const answer = ({ status, headers, body }: StoredResponse) => new Response(body, { status, headers })
     expectTypeOf(answer).returns.toEqualTypeOf<Response>()
     expectTypeOf<StoredResponse['body']>().toExtend<Uint8Array<ArrayBuffer>>()
     expectTypeOf<StoredResponse['body']>().toExtend<Buffer>()

@@ -84,8 +84,8 @@ class Refused {
       'The content of this request cannot be stored: it is nested too deeply, or has a number too large.',
   }
 
-  constructor(isTooDeep: boolean) {
-    this.isTooDeep = isTooDeep
+  constructor(tooDeep: boolean) {
+    this.isTooDeep = tooDeep
   }
 }
 

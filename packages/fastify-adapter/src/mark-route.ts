@@ -57,7 +57,7 @@ function addHooks(route: RouteOptions, settings: RouteSettings, waitingRoom: Wai
       return done(error as Error)
     }
     if (refusing === null) done()
-    else refusing.catch(done)
+    else void refusing.catch((error: unknown) => reply.send(error))
   }
   route.preValidation = [readRequest, ...listOf(route.preValidation)]
   route.onError = [...listOf(route.onError), noteFailure]

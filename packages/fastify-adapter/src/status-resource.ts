@@ -41,7 +41,7 @@ export function statusResource(
     schema,
     bodyLimit: _bodyLimit,
     ...shared
-  } = owner as typeof owner & { idempotency?: unknown }
+  } = owner
   const { params } = schema ?? {}
   return {
     ...shared,
@@ -107,7 +107,8 @@ async function answerFor(
   }
   const { outcome, logged, asked } = status
   // What it throws is the application's to answer, as with `scope`.
-  if (settings.authorize !== null && (await settings.authorize(request, asked)) !== true) return notFound()
+  const allowed: unknown = settings.authorize === null ? true : await settings.authorize(request, asked)
+  if (allowed !== true) return notFound()
   logOutcome(request.log, logged, outcome)
   return answerTo(outcome)
 }

@@ -84,5 +84,6 @@ function readIssue(issue: StandardSchemaV1.Issue): InputIssue {
   const parts = (issue.path ?? []).slice(0, MAX_ISSUE_PATH_LENGTH)
   const path = parts.map((part) => String(typeof part === 'object' ? part.key : part)).join('.')
   // A schema in JavaScript may leave the message out.
-  return { message: String(issue.message), path }
+  const { message = '' } = issue as Partial<StandardSchemaV1.Issue>
+  return { message, path }
 }
