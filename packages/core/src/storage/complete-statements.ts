@@ -1,5 +1,5 @@
 import { BACKOFF_BASE_MS, BACKOFF_MAX_MS, MAX_DUE_KEYS_SEEN } from '../limits.js'
-import { boundedBy, defineStatement, msInterval, type Store } from './statement.js'
+import { boundedBy, defineStatement, msInterval, type Store, unnested } from './statement.js'
 
 /** A version whose keys may be run here. */
 export interface RunnableVersion {
@@ -14,14 +14,14 @@ export interface RunnableVersion {
  * the other. Full jitter, drawn from the row itself: every process reckons with the same moment, and nothing is written.
  */
 const REST_AFTER_CRASH = `CASE WHEN k.attempts < 2 THEN interval '0' ELSE
-           least(${BACKOFF_MAX_MS}, ${BACKOFF_BASE_MS} * 2 ^ least(k.attempts, 30))
+           least(${BACKOFF_MAX_MS}, ${BACKOFF_BASE_MS} * (2 ^ least(k.attempts, 30)))
            * (((hashint8(k.fence) # hashtext(k.id::text)) & 2147483647) % 1000) / 1000.0 * interval '1 millisecond' END`
 
 const findAbandonedKeysStatement = defineStatement(
   'find_abandoned_keys',
   ({ keys }) => `
   SELECT found.id
-    FROM unnest($1::text[], $2::integer[], $3::text[]) AS v (pipeline, version, definition_hash)
+    FROM ${unnested('$1::text[]', '$2::integer[]', '$3::text[]')} AS v (pipeline, version, definition_hash)
    CROSS JOIN LATERAL (
      SELECT due.id, due.since, row_number() OVER (ORDER BY due.since) AS nth
        FROM (SELECT k.id, greatest(k.created_at, k.lease_until, k.run_after) AS since
@@ -67,13 +67,13 @@ const forgetAbandonedKeysStatement = defineStatement(
   ({ keys }) => `
   WITH old AS (
     SELECT found.id
-      FROM unnest($1::text[], $2::integer[], $3::text[], $4::double precision[])
+      FROM ${unnested('$1::text[]', '$2::integer[]', '$3::text[]', '$4::double precision[]')}
            AS v (pipeline, version, definition_hash, forget_after_ms)
      CROSS JOIN LATERAL (
        SELECT k.id FROM ${keys} AS k
         WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
           AND k.definition_hash = v.definition_hash AND k.recovery_point = 'started'
-          AND k.created_at <= clock_timestamp() - ${msInterval('v.forget_after_ms')}
+          AND k.created_at <= (clock_timestamp() - ${msInterval('v.forget_after_ms')})
           AND k.intent IS NULL AND (k.lease_until IS NULL OR k.lease_until <= clock_timestamp())
         ORDER BY k.created_at LIMIT $5::integer FOR UPDATE SKIP LOCKED
      ) AS found

@@ -60,7 +60,7 @@ export async function findEffectsOfKey(
 }
 
 const microseconds = (parameter: string): string =>
-  `('epoch'::timestamptz + ${parameter}::double precision * interval '1 microsecond')`
+  `('epoch'::timestamptz + (${parameter}::double precision * interval '1 microsecond'))`
 
 const findEffectsStatement = defineStatement(
   'find_effects',

@@ -1,6 +1,14 @@
 import type { StuckReason } from '../pipeline/outcome.js'
 import { type Intent, KEY_COLUMNS, type KeyRow, readKeyRow } from './key-row.js'
-import { boundedBy, defineStatement, epochMs, msInterval, statusIs, type Store } from './statement.js'
+import {
+  boundedBy,
+  defineStatement,
+  epochMs,
+  msInterval,
+  statusIs,
+  type Store,
+  unnested,
+} from './statement.js'
 
 /** The right to write a key: every statement here is conditional on it. */
 export interface Hold {
@@ -176,13 +184,14 @@ const renewLeasesStatement = defineStatement(
   'renew_leases',
   ({ keys }) => `
   WITH held AS (
-    SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::uuid[], $4::double precision[]) AS h (id, fence, holder, lease_ms)
+    SELECT * FROM ${unnested('$1::uuid[]', '$2::bigint[]', '$3::uuid[]', '$4::double precision[]')}
+                   AS h (id, fence, holder, lease_ms)
   ), free AS (
     SELECT k.id, h.lease_ms FROM ${keys} AS k JOIN held AS h
         ON k.id = h.id AND k.fence = h.fence AND k.holder = h.holder AND ${statusIs('running')}
        FOR NO KEY UPDATE OF k SKIP LOCKED
   ), renewed AS (
-    UPDATE ${keys} AS k SET lease_until = clock_timestamp() + free.lease_ms * interval '1 millisecond'
+    UPDATE ${keys} AS k SET lease_until = clock_timestamp() + ${msInterval('free.lease_ms')}
       FROM free WHERE k.id = free.id
     RETURNING k.holder
   )
