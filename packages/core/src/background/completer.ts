@@ -18,6 +18,7 @@ import {
   forgetAbandonedKeys,
   type RunnableVersion,
 } from '../storage/complete-statements.js'
+import { tellingRights } from '../storage/missing-right.js'
 import type { Store } from '../storage/statement.js'
 import { checkStopOptions, Poller, type Service, type StopOptions } from './service.js'
 
@@ -121,7 +122,8 @@ export class Completer implements Service<CompleterCounts> {
   async #begin(stopping: AbortSignal, counts: Counting): Promise<{ begun: Promise<void>[]; found: number }> {
     const begun: Promise<void>[] = []
     await this.#placeFree()
-    const keyIds = stopping.aborted || this.#parts.stopping.aborted ? [] : await this.#find(counts)
+    const isOver = stopping.aborted || this.#parts.stopping.aborted
+    const keyIds = isOver ? [] : await tellingRights(this.#parts.env, () => this.#find(counts))
     // In another order than that of other processes, which found the same keys.
     for (const keyId of shuffled(keyIds)) {
       await this.#placeFree()

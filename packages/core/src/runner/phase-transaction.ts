@@ -15,6 +15,7 @@ import {
   isFencedOff,
   readAdvanced,
 } from '../storage/advance-statements.js'
+import { isMissingRight, missingRight } from '../storage/missing-right.js'
 import type { Store } from '../storage/statement.js'
 import type { Tables } from '../storage/tables.js'
 import { pauseBeforeRetry } from './back-off.js'
@@ -120,7 +121,9 @@ async function inTransaction(
     const met = classifyError(session.firstError) === 'conflict' ? session.firstError : error
     await rollBack(session)
     if (advancing && isFencedOff(error)) return { type: 'fenced_off' }
-    return classifyError(met) === 'conflict' ? { type: 'conflict', error: met } : { type: 'threw', error }
+    if (classifyError(met) === 'conflict') return { type: 'conflict', error: met }
+    const isOurs = advancing && isMissingRight(error)
+    return { type: 'threw', error: isOurs ? await missingRight(run.parts.env, error, 'application') : error }
   }
 }
 
