@@ -26,6 +26,8 @@ export { FORBIDDEN_HEADERS, isTransientStatus } from './pipeline/directive.js'
 export type { AnyPhase, Phase } from './pipeline/phase.js'
 export type { PipelineDefinition } from './pipeline/pipeline.js'
 export { checkPipelineSettings } from './pipeline/settings.js'
+export { migrateAndWarn } from './storage/migrate.js'
+export { qualified } from './storage/qualified.js'
 
 /** An engine that awaits `probe` at every position of the protocol, and can be stopped dead. */
 export function createProbedEngine<DB>(
