@@ -31,7 +31,7 @@ export const TRANSACTION_VARIANTS = [
     replacements: [
       {
         file: 'storage/advance-statements.ts',
-        from: `CASE count(*) WHEN 1 THEN 1 ELSE ('\${FENCED_OFF}, rows: ' || count(*))::integer END`,
+        from: `CASE WHEN count(*) = 1 THEN 1 ELSE ('\${FENCED_OFF}, rows: ' || count(*))::integer END`,
         to: 'count(*)',
       },
     ],

@@ -196,7 +196,10 @@ function normalised(text: string, schema = 'pawl'): string {
     .replaceAll(/\([0-9a-f]{16}\)/g, '(HASH)')
     .replaceAll(/\+?\b(?:[\d.]+(?:ms|[smhd])\b ?)+/g, 'SPAN ')
     .replaceAll(/\bpawl_[\w-]{20,}/g, 'PROVIDER_KEY')
-    .replaceAll(/^(?:ok|warning|error) +(?:durability|clock|pool|timeouts|bloat) .*\n(?: +→ .*\n)?/gm, '')
+    .replaceAll(
+      /^(?:ok|warning|error) +(?:server|path|durability|clock|pool|timeouts|bloat) .*\n(?: +→ .*\n)?/gm,
+      '',
+    )
     .replaceAll(/ +/g, ' ')
     .replaceAll(/ $/gm, '')
 }
@@ -439,7 +442,10 @@ describe('rights', () => {
     ])
     expect(ends.map(({ exit, err }) => `${exit} ${err}`)).toEqual(['3 ', '3 ', '0 ', '0 ', '0 ', '0 ', '3 '])
     const refused = await as('rides_viewer', 'resume', SCOPE, 'ride-1002', '--reason', 'tried')
-    expect(refused).toMatchObject({ exit: 1, err: expect.stringContaining('permission denied') })
+    expect(refused).toMatchObject({
+      exit: 1,
+      err: expect.stringContaining('lacks rights that Pawl needs: UPDATE, DELETE on'),
+    })
   })
 
   test('of support: the view without inputs and bodies, and nothing else', async () => {

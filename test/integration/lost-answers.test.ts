@@ -35,7 +35,7 @@ function proxied() {
 }
 
 const INSERT_KEY = 'ON CONFLICT (scope, key) DO NOTHING'
-const TAKE_OVER_KEY = 'holder = $3::uuid, lease_until'
+const TAKE_OVER_KEY = 'holder = $3::pg_catalog.uuid, lease_until'
 const DECLARE_CALL = `'kind', 'calling'`
 const SKIP_PHASE = `'s', true`
 const RELEASE_KEY = 'lease_until = CASE WHEN $4::boolean'

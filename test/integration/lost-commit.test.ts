@@ -120,7 +120,9 @@ test.each(WAYS)('a raise whose own answer is lost recognises itself, $how', asyn
   const { engine, execute } = start(pipelining)
   const struck = proxy
     .armCommit('answer_lost', 1)
-    .then(() => proxy.armStatement('SET fence = k.fence + 1, holder = $4', 'answer_lost'))
+    .then(() =>
+      proxy.armStatement('SET fence = k.fence OPERATOR(pg_catalog.+) 1, holder = $4', 'answer_lost'),
+    )
   expect(await execute()).toMatchObject({ type: 'completed' })
   await struck
   await expectOneWholeRide(database, provider)

@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { migrate, migrationSql, respond } from '@pawl/core'
+import { once as emitted } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
+import { createOperator, migrate, migrationSql, respond } from '@pawl/core'
 import type pg from 'pg'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { PostgresProxy } from '../support/postgres-proxy.js'
 import { createEngine, pipeline } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 
@@ -141,7 +144,10 @@ test('a wrong schema, option or pool is refused before anything is sent', async 
 describe('a role that may not create schemas', () => {
   test('is told so, and leaves nothing behind', async () => {
     const pool = asRole()
-    await expect(migrate(pool, { schema })).rejects.toMatchObject({ code: '42501' })
+    const error = await migrate(pool, { schema }).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ code: 'PAWL_MISSING_RIGHT', cause: { code: '42501' } })
+    expect((error as Error).message).toContain(`Role '${role}' may not create or change the tables`)
+    expect((error as Error).message).toMatch(new RegExp(`GRANT CREATE ON DATABASE "\\w+" TO "${role}"`))
     expect(await database.rows('SELECT to_regnamespace($1) AS found', [schema])).toEqual([{ found: null }])
     await expectWhole(pool)
   })
@@ -179,3 +185,116 @@ test('an engine without its tables says what to do, and reserves nothing', async
   })
   await engine.close()
 })
+
+describe('what it says of a server', () => {
+  test('that does not answer, or lets nobody in: why', async () => {
+    const { port, pathname, username } = new URL(database.url)
+    const nobody = await freePort()
+    const away = database.pool({
+      connectionString: `postgresql://${username}@127.0.0.1:${nobody}${pathname}`,
+    })
+    await expect(migrate(away, { schema })).rejects.toMatchObject({
+      code: 'PAWL_NO_CONNECTION',
+      message: `migrate could not connect to PostgreSQL: connect ECONNREFUSED 127.0.0.1:${nobody}`,
+    })
+    const { password } = new URL(database.url)
+    const elsewhere = `postgresql://${username}:${password}@127.0.0.1:${port}/no_such_database`
+    await expect(migrate(database.pool({ connectionString: elsewhere }), { schema })).rejects.toMatchObject({
+      code: 'PAWL_NO_CONNECTION',
+      message: expect.stringContaining('"no_such_database"'),
+    })
+  })
+
+  test('older than those it is tested with: that it is, and nothing is changed', async () => {
+    const { rows } = await database.admin.query<{ number: string; version: string }>(
+      `SELECT current_setting('server_version_num') AS number, current_setting('server_version') AS version`,
+    )
+    const older = await PostgresProxy.start(database.url)
+    onTestFinished(() => older.close())
+    older.answerInstead(rows[0]?.number ?? '', '140019')
+    const pool = database.pool({ connectionString: older.url })
+    await expect(migrate(pool, { schema })).rejects.toMatchObject({
+      code: 'PAWL_UNSUPPORTED_SERVER',
+      message: expect.stringContaining('Pawl needs 15 or later'),
+    })
+    expect(await database.rows('SELECT to_regnamespace($1) AS found', [schema])).toEqual([{ found: null }])
+    const findings = await createOperator({ pool, schema: database.schema }).doctor()
+    expect(findings).toContainEqual({
+      check: 'server',
+      level: 'error',
+      detail: `The server is PostgreSQL ${rows[0]?.version}; Pawl is not tested with anything before 15.`,
+      remedy: 'Upgrade it to 15 or later.',
+    })
+  })
+})
+
+/** What node is warned of meanwhile. */
+async function warnedOf(work: () => Promise<unknown>): Promise<string[]> {
+  const warnings: string[] = []
+  const listen = (warning: Error) => void warnings.push(warning.message)
+  process.on('warning', listen)
+  await work()
+  // Warnings are told on a later turn.
+  await new Promise((resolve) => setImmediate(resolve))
+  process.off('warning', listen)
+  return warnings
+}
+
+const pathFinding = async (pool: pg.Pool) =>
+  (await createOperator({ pool, schema }).doctor()).find(({ check }) => check === 'path')
+
+describe('its schema on the search path', () => {
+  test.each([
+    ['in front', () => `${schema},${database.businessSchema}`],
+    ['behind schemas that are not there', () => `no_such_schema,"No\\ such",${schema},public`],
+  ])('%s: migrate and doctor warn', async (_, path) => {
+    const pool = database.pool({ max: 1, options: `-c search_path=${path()}` })
+    const [warning, ...others] = await warnedOf(() => migrate(pool, { schema }))
+    expect(others).toEqual([])
+    expect(warning).toContain(`Schema '${schema}', which is Pawl's, comes first on the search path of role`)
+    expect(await pathFinding(pool)).toMatchObject({
+      level: 'warning',
+      remedy: expect.stringContaining('SET search_path = public') as unknown,
+    })
+    // It is true.
+    await pool.query('CREATE TABLE astray ()')
+    expect(await database.rows('SELECT to_regclass($1) AS found', [`${schema}.astray`])).toEqual([
+      { found: `${schema}.astray` },
+    ])
+  })
+
+  test('of the same name as the role, which "$user" puts first', async () => {
+    await database.admin.query(`ALTER ROLE ${role} LOGIN SUPERUSER`)
+    const pool = database.pool({ max: 1, options: '-c search_path="$user",public -c role=' + role })
+    const warnings = await warnedOf(() => migrate(pool, { schema: role }))
+    expect(warnings).toEqual([expect.stringContaining('(as the schema of its name)')])
+  })
+
+  test('behind what PostgreSQL brings, where nobody may create anything', async () => {
+    const pool = database.pool({ max: 1, options: `-c search_path=pg_catalog,${schema},public` })
+    expect(await warnedOf(() => migrate(pool, { schema }))).toHaveLength(1)
+  })
+
+  test('where sessions of the role begin with it, and this one has set another', async () => {
+    const pool = database.pool({ max: 1, options: `-c search_path=${schema}` })
+    await pool.query('SET search_path = public')
+    expect(await warnedOf(() => migrate(pool, { schema }))).toHaveLength(1)
+  })
+
+  test('behind the schema of the application, or not at all: nothing is said', async () => {
+    const pool = database.pool({ max: 1, options: `-c search_path=${database.businessSchema},${schema}` })
+    expect(await warnedOf(() => migrate(pool, { schema }))).toEqual([])
+    expect(await warnedOf(() => migrate(database.pool({ max: 1 }), { schema }))).toEqual([])
+    expect(await pathFinding(pool)).toMatchObject({ level: 'ok' })
+  })
+})
+
+/** A port that nobody listens on. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await emitted(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await emitted(server, 'close')
+  return port
+}

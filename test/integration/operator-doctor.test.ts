@@ -33,6 +33,8 @@ const find = async (check: string, config?: pg.PoolConfig) =>
 
 const CHECKS = [
   'schema',
+  'server',
+  'path',
   'clock',
   'durability',
   'isolation',
@@ -60,7 +62,7 @@ test('a fresh database is in good health: each check has its word, and no remedy
 describe('schema', () => {
   test('never migrated: one finding, and what can be said of the server', async () => {
     const findings = await operator(database.pool(), `${database.schema}_none`).doctor()
-    expect(findings.map(({ check }) => check)).toEqual(CHECKS.slice(0, 6))
+    expect(findings.map(({ check }) => check)).toEqual(CHECKS.slice(0, 8))
     expect(findings[0]).toMatchObject({
       level: 'error',
       remedy: `Run migrate(pool, { schema: '${database.schema}_none' }).`,

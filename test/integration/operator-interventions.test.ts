@@ -278,7 +278,7 @@ test.each(['answer_lost', 'statement_lost'] as const)(
     const proxy = await PostgresProxy.start(database.url)
     const connection = { connectionString: proxy.url, connectionTimeoutMillis: 1_000 }
     const through = createOperator({ pool: database.pool(connection), schema: database.schema })
-    const struck = proxy.armStatement('resumed_at = clock_timestamp()', fault)
+    const struck = proxy.armStatement('resumed_at = pg_catalog.clock_timestamp()', fault)
     const done = await through.resume(nameOf(trial), because)
     await struck
     await proxy.close()

@@ -318,8 +318,8 @@ test('a BEGIN that fails in part takes its connection along', async () => {
   pool.on('release', (error) => void destroyed.push(error !== undefined))
   const { engine, run } = runnerOf(pool, async (tx) => void (await note('lost').execute(tx)))
   const garbled = proxy.garble(
-    `SELECT set_config('statement_timeout'`,
-    `SELECT set_confug('statement_timeout'`,
+    `SELECT pg_catalog.set_config('statement_timeout'`,
+    `SELECT pg_catalog.set_confug('statement_timeout'`,
   )
   expect(await run()).toMatchObject({ type: 'retry_later' })
   await garbled

@@ -29,6 +29,7 @@ export class PostgresProxy {
   #stalled = false
   #endNew = false
   #garbled: { readonly text: string; readonly by: string } | null = null
+  #answered: { readonly text: string; readonly by: string } | null = null
   #statement: { readonly text: string; readonly fault: StatementFault } | null = null
 
   private constructor(server: Server, url: string) {
@@ -84,6 +85,11 @@ export class PostgresProxy {
     return new Promise((resolve) => {
       this.#onFault = resolve
     })
+  }
+
+  /** From now on the server is heard to say one thing in place of another, of the same length. */
+  answerInstead(text: string, by: string): void {
+    this.#answered = { text, by }
   }
 
   /** From now on nothing passes in either direction, and nothing is closed: a half-open connection. */
@@ -153,6 +159,10 @@ export class PostgresProxy {
     server.on('data', (chunk: Buffer) => {
       this.bytesFromServer += chunk.length
       if (swallowAnswers || this.#stalled) return
+      if (this.#answered !== null) {
+        const at = chunk.indexOf(this.#answered.text)
+        if (at !== -1) chunk.write(this.#answered.by, at)
+      }
       // In one message with its being ready, so that the client reads both at once.
       if (this.#endNew && endsInReadyForQuery(chunk)) client.end(Buffer.concat([chunk, SHUTTING_DOWN]))
       else client.write(chunk)

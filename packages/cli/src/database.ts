@@ -27,7 +27,7 @@ export async function withDatabase<T>(
   pool.on('error', () => {})
   try {
     const now = async () => {
-      const { rows } = await pool.query<{ now: Date }>('SELECT clock_timestamp() AS now')
+      const { rows } = await pool.query<{ now: Date }>('SELECT pg_catalog.clock_timestamp() AS now')
       return rows[0]?.now ?? new Date()
     }
     return await work({ operator: createOperator({ pool, schema }), pool, now })

@@ -16,6 +16,9 @@ export const errorCodes = {
   PAWL_NOT_REGISTERED: 'The pipeline given to execute is not one of those given to createEngine.',
   PAWL_NOT_MIGRATED:
     'The tables of Pawl, or of graphile-worker, are not in the database, or are of another version.',
+  PAWL_MISSING_RIGHT: 'The role of the pool may not do what Pawl needs with its tables.',
+  PAWL_MIGRATION_BLOCKED: 'migrate could not have the tables to itself: other transactions use them.',
+  PAWL_UNSUPPORTED_SERVER: 'The server is older than the oldest PostgreSQL that Pawl works with.',
   PAWL_INVALID_RESPONSE: 'respond() was given a status, header or body that cannot be stored.',
   PAWL_INVALID_RESULT:
     'A phase returned something that is neither state nor a response nor retryLater(), or a sink no results.',

@@ -271,3 +271,15 @@ export const DUE_KEYS_PER_LOOK = 1_000
 
 /** Staged jobs travel with the advance. So many small statements take no longer than the one that a deadline is meant for. */
 export const STATEMENTS_PER_DEADLINE = 100
+
+/** Building an index on a large table takes its time; a migration is not a request. */
+export const MIGRATION_DEADLINE_MS = 10 * 60 * SECOND_MS
+
+/** Requests wait behind a migration that waits for the tables: for less than the time-out of their own locks. */
+export const MIGRATION_LOCK_MS = SECOND_MS
+
+/** Between two tries for the tables: time for what has waited to be done. */
+export const MIGRATION_PAUSE_MS = 2 * SECOND_MS
+
+/** A request's transaction ends in seconds. One that is open after a minute will be for longer: a person should look. */
+export const DEFAULT_MIGRATION_PATIENCE_MS = 60 * SECOND_MS

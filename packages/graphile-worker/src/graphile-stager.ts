@@ -49,16 +49,18 @@ export function graphileStager<DB>(options: GraphileStagerOptions = {}): Stager<
       const given = jobOptions?.({ name, payload }) ?? {}
       const { queueName, maxAttempts, priority, flags } = checkJobOptions(owner, given)
       // The function always gives one row. It is empty where a trigger, say, kept the job out of the table.
+      // All is named by its schema: nothing on the search path can take its place.
       const { rows } = await sql`
         SELECT 1 FROM ${addJob}(
-          identifier => ${name}::text,
-          payload => ${JSON.stringify(payload)}::json,
-          queue_name => ${queueName ?? null}::text,
-          run_at => now() + ${runAfterMs}::double precision * interval '1 millisecond',
+          identifier => ${name}::pg_catalog.text,
+          payload => ${JSON.stringify(payload)}::pg_catalog.json,
+          queue_name => ${queueName ?? null}::pg_catalog.text,
+          run_at => pg_catalog.now() OPERATOR(pg_catalog.+)
+                    (${runAfterMs}::double precision OPERATOR(pg_catalog.*) interval '1 millisecond'),
           max_attempts => ${maxAttempts ?? null}::integer,
-          job_key => ${id}::text,
+          job_key => ${id}::pg_catalog.text,
           priority => ${priority ?? null}::integer,
-          flags => ${flags === undefined ? null : [...flags]}::text[]) AS job
+          flags => ${flags === undefined ? null : [...flags]}::pg_catalog.text[]) AS job
          WHERE job.id IS NOT NULL`
         .execute(tx)
         .catch((error: unknown) => {

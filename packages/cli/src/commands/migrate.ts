@@ -1,4 +1,5 @@
-import { migrate, migrationSql } from '@pawl/core'
+import { migrationSql } from '@pawl/core'
+import { migrateAndWarn } from '@pawl/core/internal'
 import { defineCommand, flag } from '../command.js'
 import { EXIT } from '../exit-code.js'
 import { counted } from '../render/counted.js'
@@ -15,11 +16,15 @@ export const migrateCommand = defineCommand({
       const sql = migrationSql({ schema })
       return { exit: EXIT.ok, lines: sql.trimEnd().split('\n'), json: { schema, sql } }
     }
-    const { applied } = await withDatabase(({ pool }) => migrate(pool, { schema }))
+    const { applied, warnings } = await withDatabase(({ pool }) => migrateAndWarn(pool, { schema }))
     const line =
       applied === 0
         ? `Schema ${schema} is up to date.`
         : `Applied ${counted(applied, 'migration')} to schema ${schema}.`
-    return { exit: EXIT.ok, lines: [line], json: { schema, applied } }
+    return {
+      exit: EXIT.ok,
+      lines: [line, ...warnings.map((text) => `Warning: ${text}`)],
+      json: { schema, applied, warnings },
+    }
   },
 })

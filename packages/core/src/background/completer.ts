@@ -17,6 +17,7 @@ import {
   forgetAbandonedKeys,
   type RunnableVersion,
 } from '../storage/complete-statements.js'
+import { tellingRights } from '../storage/missing-right.js'
 import type { Store } from '../storage/statement.js'
 import { Sweep } from './sweep.js'
 import { checkStopOptions, Poller, type Service, type StopOptions } from './service.js'
@@ -129,7 +130,7 @@ export class Completer implements Service<CompleterCounts> {
     const begun: Promise<void>[] = []
     await this.#placeFree()
     if (stopping.aborted || this.#parts.stopping.aborted) return { begun, isOver: true }
-    const { keyIds, isOver } = await this.#find(counts)
+    const { keyIds, isOver } = await tellingRights(this.#parts.env, () => this.#find(counts))
     // In another order than that of other processes, which found the same keys.
     for (const keyId of shuffled(keyIds)) {
       await this.#placeFree()

@@ -11,6 +11,7 @@ import {
   REAPER_LOCK_TIMEOUT_MS,
 } from '../limits.js'
 import { type Engine, partsOf } from '../runner/engine.js'
+import { tellingRights } from '../storage/missing-right.js'
 import { reapEffects } from '../storage/reap-statements.js'
 import { checkIdentifier, type Tables, withKeysIn } from '../storage/tables.js'
 import { type Batch, reapBatch } from './reap-batch.js'
@@ -74,7 +75,7 @@ export class Reaper implements Service<ReaperCounts> {
     this.#poller = new Poller({
       service: 'reaper',
       pollMs,
-      round: async (stopping) => ({ counts: await reap(this.#place, this.#pace, stopping), more: false }),
+      round: async (stopping) => ({ counts: await this.#reap(stopping), more: false }),
     })
   }
 
@@ -87,7 +88,11 @@ export class Reaper implements Service<ReaperCounts> {
   }
 
   async runOnce(): Promise<ReaperCounts> {
-    return reap(this.#place, this.#pace, new AbortController().signal)
+    return this.#reap(new AbortController().signal)
+  }
+
+  #reap(stopping: AbortSignal): Promise<ReaperCounts> {
+    return tellingRights(this.#place, () => reap(this.#place, this.#pace, stopping))
   }
 }
 

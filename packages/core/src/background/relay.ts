@@ -24,6 +24,7 @@ import { classifyError } from '../runner/classify-error.js'
 import { type Engine, partsOf } from '../runner/engine.js'
 import type { EngineParts } from '../runner/engine-parts.js'
 import { recordError } from '../runner/record-error.js'
+import { tellingRights } from '../storage/missing-right.js'
 import {
   type ClaimedJob,
   claimJobs,
@@ -207,10 +208,13 @@ export class Relay implements Service<RelayCounts> {
 
   /** Asks again where the answer was lost: every statement finds what its first try has done. */
   async #store<T>(statement: (store: Store) => Promise<T>): Promise<T> {
-    const { sessions, tables } = this.#parts.env
+    const { env } = this.#parts
+    const { sessions, tables } = env
     for (let attempt = 1; ; attempt++) {
       try {
-        return await sessions.with('relay', (session) => statement({ session, tables }))
+        return await tellingRights(env, () =>
+          sessions.with('relay', (session) => statement({ session, tables })),
+        )
       } catch (error) {
         const isLost = error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST'
         // Where the database's default is not READ COMMITTED, two relays that meet are a conflict.

@@ -5,7 +5,7 @@ import type { Session } from '../driver/session.js'
 import { RECONNECT_TRIES, RESERVE_ROUNDS } from '../limits.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { KeyRow } from '../storage/key-row.js'
-import { isNotMigrated, notMigrated } from '../storage/not-migrated.js'
+import { explained } from '../storage/explaining.js'
 import {
   findKeyById,
   findKeyToReplay,
@@ -84,7 +84,8 @@ export async function reserveKey(env: Environment, wanted: Wanted): Promise<Rese
     } catch (error) {
       lastError = error
       const sqlState = sqlStateOf(error)
-      if (isNotMigrated(error)) throw notMigrated(env.tables, error)
+      const wrongUse = await explained(env, error)
+      if (wrongUse !== error) throw wrongUse
       if (sqlState === '55P03') return { type: 'locked' }
       if (!(error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST')) break
     }

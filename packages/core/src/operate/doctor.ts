@@ -12,9 +12,18 @@ import {
 import { SCHEMA_VERSION } from '../storage/migrate.js'
 import { isNotMigrated } from '../storage/not-migrated.js'
 import { countRows, findOverdue, findVersions, groupStuck } from '../storage/report-statements.js'
+import { isFirstOnPath } from '../storage/search-path.js'
+import { readSession } from '../storage/session-statements.js'
 import type { Store } from '../storage/statement.js'
-import { judgeClock, judgeDurability, judgeIsolation, judgePool, judgeTimeouts } from './judge-server.js'
-import { judgeBloat, judgeIndexes, judgeReferences, judgeSchema } from './judge-schema.js'
+import {
+  judgeClock,
+  judgeDurability,
+  judgeIsolation,
+  judgePool,
+  judgeTimeouts,
+  judgeVersion,
+} from './judge-server.js'
+import { judgeBloat, judgeIndexes, judgeReferences, judgeSchema, judgeSearchPath } from './judge-schema.js'
 import { judgeAbandoned, judgeJobs, judgeStuck, judgeVersions } from './judge-work.js'
 import type { Finding } from './operator.js'
 import type { Workplace } from './workplace.js'
@@ -31,8 +40,7 @@ export async function examine(
   if (pipelines !== undefined && !Array.isArray(pipelines))
     throw invalidOption(OWNER, 'pipelines', pipelines, 'a list of pipelines')
   const registry = pipelines === undefined ? null : new Registry(pipelines)
-  return place.sessions.with('doctor', async (session) => {
-    const store = { session, tables: place.tables }
+  return place.with(async (store) => {
     const server = await examineServer(place, store)
     const version = await readVersion(store)
     const schema = judgeSchema(version, place.tables)
@@ -51,7 +59,10 @@ async function examineServer({ pool }: Workplace, store: Store): Promise<Finding
   const askedMs = Date.now()
   const facts = await readServer(store)
   const answeredMs = Date.now()
+  const session = await readSession(store)
   return [
+    judgeVersion(session),
+    judgeSearchPath(store, session.role, await isFirstOnPath(store, session)),
     judgeClock(facts.nowMs, askedMs, answeredMs),
     ...judgeDurability(facts.settings),
     ...judgeIsolation(facts.settings, facts.inRecovery),

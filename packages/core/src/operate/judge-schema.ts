@@ -2,6 +2,8 @@ import { BLOAT_DEAD_ROWS } from '../limits.js'
 import { EXPECTED_INDEXES, type Reference, type TableCare } from '../storage/doctor-statements.js'
 import { SCHEMA_VERSION } from '../storage/migrate.js'
 import { migrateCall } from '../storage/not-migrated.js'
+import { firstOnPath } from '../storage/search-path.js'
+import type { Store } from '../storage/statement.js'
 import type { Tables } from '../storage/tables.js'
 import { counted, failing, ok, orOk, warning } from './finding.js'
 import type { Finding } from './operator.js'
@@ -24,6 +26,13 @@ export function judgeSchema(version: number | null | 'damaged', tables: Tables):
     return failing('schema', is, 'Update @pawl/core here: a newer version of it has migrated the database.')
   }
   return ok('schema', is)
+}
+
+export function judgeSearchPath(store: Pick<Store, 'tables'>, role: string, isFirst: boolean): Finding {
+  if (!isFirst)
+    return ok('path', `Tables that role '${role}' creates without a schema do not go into Pawl's.`)
+  const { detail, remedy } = firstOnPath(store, role)
+  return warning('path', detail, remedy)
 }
 
 export function judgeIndexes(found: ReadonlyMap<string, boolean>, tables: Tables): Finding[] {

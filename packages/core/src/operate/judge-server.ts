@@ -1,9 +1,21 @@
 import { CLOCK_DRIFT_MS, SHORT_SERVER_TIMEOUT_MS } from '../limits.js'
 import type { ServerFacts } from '../storage/doctor-statements.js'
 import { failing, ok, orOk, roughly, warning } from './finding.js'
+import { isSupported, OLDEST_POSTGRES } from '../storage/supported-server.js'
+import type { SessionFacts } from '../storage/session-statements.js'
 import type { Finding } from './operator.js'
 
 type Settings = ServerFacts['settings']
+
+export function judgeVersion(facts: SessionFacts): Finding {
+  const is = `The server is PostgreSQL ${facts.serverVersion}`
+  if (isSupported(facts)) return ok('server', `${is}.`)
+  return failing(
+    'server',
+    `${is}; Pawl is not tested with anything before ${OLDEST_POSTGRES}.`,
+    `Upgrade it to ${OLDEST_POSTGRES} or later.`,
+  )
+}
 
 /** Only a note: leases and expiries go by the database's clock alone. */
 export function judgeClock(databaseMs: number, askedMs: number, answeredMs: number): Finding {

@@ -7,7 +7,7 @@ import {
   OPERATOR_STATEMENT_MS,
   STEER_LOCK_TIMEOUT_MS,
 } from '../limits.js'
-import { isNotMigrated, notMigrated } from '../storage/not-migrated.js'
+import { explaining } from '../storage/explaining.js'
 import type { Store } from '../storage/statement.js'
 import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../storage/tables.js'
 import type { OperatorOptions } from './operator.js'
@@ -38,7 +38,7 @@ export class Workplace {
     })
   }
 
-  /** Runs work on a session of its own. Tables that are missing are an error that says what to do. */
+  /** Runs work on a session of its own. Tables that are missing, or may not be used, are an error that says what to do. */
   async with<T>(work: (store: Store) => Promise<T>): Promise<T> {
     return this.explain(() =>
       this.sessions.with('operator', (session) => work({ session, tables: this.tables })),
@@ -47,10 +47,6 @@ export class Workplace {
 
   /** The same for work that takes sessions by itself. */
   async explain<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work()
-    } catch (error) {
-      throw isNotMigrated(error) ? notMigrated(this.tables, error) : error
-    }
+    return explaining(this, work, 'operator')
   }
 }

@@ -1,6 +1,7 @@
 import { alwaysTheSame, type Begin } from '../driver/outgoing.js'
 import { preparedAs } from '../driver/prepared-name.js'
 import type { ResolvedPhaseSettings } from '../pipeline/settings.js'
+import { qualified } from '../storage/qualified.js'
 
 const begins = new WeakMap<ResolvedPhaseSettings, Begin>()
 
@@ -56,9 +57,10 @@ function writeBegin(settings: ResolvedPhaseSettings): Begin {
   }
 }
 
-const TIMEOUTS_SQL =
+const TIMEOUTS_SQL = qualified(
   "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true), " +
-  "set_config('idle_in_transaction_session_timeout', $3, true)"
+    "set_config('idle_in_transaction_session_timeout', $3, true)",
+)
 
 /** A part of BEGIN, so far as anybody is concerned. */
 const SET_TIMEOUTS = { name: '', text: TIMEOUTS_SQL, preparedAs: preparedAs('set_timeouts', TIMEOUTS_SQL) }

@@ -28,7 +28,7 @@ import { Registry } from '../pipeline/registry.js'
 import { type PipelineSettings, resolveSettings } from '../pipeline/settings.js'
 import { SettingsBook } from '../pipeline/settings-book.js'
 import type { KeyRow } from '../storage/key-row.js'
-import { isNotMigrated, notMigrated } from '../storage/not-migrated.js'
+import { explaining } from '../storage/explaining.js'
 import { findKey, findOwnKey } from '../storage/reserve-statements.js'
 import type { Store } from '../storage/statement.js'
 import { within } from '../within.js'
@@ -270,13 +270,10 @@ export class RunningEngine<DB> implements Engine<DB> {
   }
 
   async #look(find: (store: Store) => Promise<KeyRow | null>): Promise<KeyView | null> {
-    const { sessions, tables } = this.#parts.env
-    try {
-      const row = await sessions.with('inspect', (session) => find({ session, tables }))
-      return row === null ? null : viewKey(row)
-    } catch (error) {
-      throw isNotMigrated(error) ? notMigrated(tables, error) : error
-    }
+    const { env } = this.#parts
+    const { sessions, tables } = env
+    const row = await explaining(env, () => sessions.with('inspect', (session) => find({ session, tables })))
+    return row === null ? null : viewKey(row)
   }
 
   async close(options: { readonly timeoutMs?: number } = {}): Promise<void> {

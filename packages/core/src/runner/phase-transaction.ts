@@ -1,7 +1,6 @@
 import { announce } from '../announce/announce.js'
 import { abortedTransaction, endedByUser } from '../driver/kysely-driver.js'
 import type { Bound } from '../driver/outgoing.js'
-import { sqlStateOf } from '../driver/postgres-error.js'
 import type { Session } from '../driver/session.js'
 import type { SessionTransaction } from '../driver/session-transaction.js'
 import { PawlError } from '../errors.js'
@@ -16,6 +15,7 @@ import {
   isFencedOff,
   readAdvanced,
 } from '../storage/advance-statements.js'
+import { isMissingRight, missingRight } from '../storage/missing-right.js'
 import type { Tables } from '../storage/tables.js'
 import { applyRaised } from './apply-raised.js'
 import { pauseBeforeRetry } from './back-off.js'
@@ -128,13 +128,15 @@ async function inTransaction(
     await transaction.rollBack()
     if (transaction.endedEarly) return { type: 'ended_early', error: endedByUser(work.phase.name) }
     if (advancing && isFencedOff(error)) return { type: 'fenced_off' }
-    if (advancing && sqlStateOf(error) === INSUFFICIENT_PRIVILEGE && !remembersRole(settings)) {
+    const lacksRight = advancing && isMissingRight(error)
+    if (lacksRight && !remembersRole(settings)) {
       rememberRole(settings)
       return { type: 'conflict', error }
     }
     // A body may have hidden the error that doomed its transaction behind one of its own.
     const met = classifyError(transaction.firstError) === 'conflict' ? transaction.firstError : error
-    return classifyError(met) === 'conflict' ? { type: 'conflict', error: met } : { type: 'threw', error }
+    if (classifyError(met) === 'conflict') return { type: 'conflict', error: met }
+    return { type: 'threw', error: lacksRight ? await missingRight(run.parts.env, error, 'application') : error }
   }
 }
 
@@ -182,9 +184,6 @@ const abandoned = (phase: string): PawlError =>
     'PAWL_PHASE_TIMEOUT',
     `Phase '${phase}' did not return before its transaction was ended. Do nothing in a phase but queries through tx.`,
   )
-
-/** What an advance meets under a role that the phase has taken on. */
-const INSUFFICIENT_PRIVILEGE = '42501'
 
 type Onward = Extract<Returned, { type: 'advance' | 'finish' }>
 

@@ -78,7 +78,7 @@ const INVALID_TEXT_REPRESENTATION = '22P02'
  * Fails where the update found no row, so that a COMMIT that was sent along with it commits nothing. There is no RAISE
  * in plain SQL: a text that is no number says it. It is made from the count, or the planner would try it beforehand.
  */
-const ONE_ROW_OR_FAIL = `CASE count(*) WHEN 1 THEN 1 ELSE ('${FENCED_OFF}, rows: ' || count(*))::integer END AS rows`
+const ONE_ROW_OR_FAIL = `CASE WHEN count(*) = 1 THEN 1 ELSE ('${FENCED_OFF}, rows: ' || count(*))::integer END AS rows`
 
 const heldOrFail = (advance: string): string => `${advance}
   SELECT max(now_ms) AS now_ms, max(expires_ms) AS expires_ms, ${ONE_ROW_OR_FAIL} FROM advanced`

@@ -1,6 +1,6 @@
 import { BACKOFF_BASE_MS, BACKOFF_MAX_MS, CLOCK_WENT_BACK_MS, DUE_KEYS_PER_LOOK } from '../limits.js'
 import { leaseIsOver } from './reserve-statements.js'
-import { boundedBy, defineStatement, msInterval, type Store } from './statement.js'
+import { boundedBy, defineStatement, msInterval, type Store, unnested } from './statement.js'
 
 /** A version whose keys may be run here. */
 export interface RunnableVersion {
@@ -33,7 +33,7 @@ export interface DueKey extends Place {
  * the other. Full jitter, drawn from the row itself: every process reckons with the same moment, and nothing is written.
  */
 const REST_AFTER_CRASH = `CASE WHEN k.attempts < 2 THEN interval '0' ELSE
-           least(${BACKOFF_MAX_MS}, ${BACKOFF_BASE_MS} * 2 ^ least(k.attempts, 30))
+           least(${BACKOFF_MAX_MS}, ${BACKOFF_BASE_MS} * (2 ^ least(k.attempts, 30)))
            * (((hashint8(k.fence) # hashtext(k.id::text)) & 2147483647) % 1000) / 1000.0 * interval '1 millisecond' END`
 
 /** ISO 8601 in UTC, whatever the session's settings. */
@@ -48,7 +48,7 @@ const findAbandonedKeysStatement = defineStatement(
   'find_abandoned_keys',
   ({ keys }) => `
   SELECT found.id, ${asText('found.created_at')} AS created_at, v.nth - 1 AS version
-    FROM unnest($1::text[], $2::integer[], $3::text[], $4::double precision[], $5::timestamptz[], $6::uuid[])
+    FROM ${unnested('$1::text[]', '$2::integer[]', '$3::text[]', '$4::double precision[]', '$5::timestamptz[]', '$6::uuid[]')}
          WITH ORDINALITY AS v (pipeline, version, definition_hash, lease_bound_ms, after_created, after_id, nth)
    CROSS JOIN LATERAL (
      SELECT k.id, k.created_at, row_number() OVER (ORDER BY k.created_at, k.id) AS turn
@@ -97,13 +97,13 @@ const forgetAbandonedKeysStatement = defineStatement(
   ({ keys }) => `
   WITH old AS (
     SELECT found.id
-      FROM unnest($1::text[], $2::integer[], $3::text[], $4::double precision[], $7::double precision[])
+      FROM ${unnested('$1::text[]', '$2::integer[]', '$3::text[]', '$4::double precision[]', '$7::double precision[]')}
            AS v (pipeline, version, definition_hash, forget_after_ms, lease_bound_ms)
      CROSS JOIN LATERAL (
        SELECT k.id FROM ${keys} AS k
         WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
           AND k.definition_hash = v.definition_hash AND k.recovery_point = 'started'
-          AND k.created_at <= clock_timestamp() - ${msInterval('v.forget_after_ms')}
+          AND k.created_at <= (clock_timestamp() - ${msInterval('v.forget_after_ms')})
           AND k.intent IS NULL AND ${leaseIsOver('k.lease_until', 'v.lease_bound_ms')}
         ORDER BY k.created_at LIMIT $5::integer FOR UPDATE SKIP LOCKED
      ) AS found

@@ -38,9 +38,9 @@ const readServerStatement = defineStatement(
          (SELECT count(*) FROM pg_stat_activity
            WHERE backend_type = 'client backend' AND datname = current_database()) AS connections_here,
          (SELECT json_object_agg(name, setting) FROM pg_settings
-           WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes', 'default_transaction_isolation',
+           WHERE name = ANY (ARRAY['fsync', 'synchronous_commit', 'full_page_writes', 'default_transaction_isolation',
                           'default_transaction_read_only', 'max_connections', 'superuser_reserved_connections',
-                          'reserved_connections', 'statement_timeout', 'transaction_timeout')) AS settings`,
+                          'reserved_connections', 'statement_timeout', 'transaction_timeout'])) AS settings`,
 )
 
 export async function readServer(store: Store): Promise<ServerFacts> {
@@ -102,10 +102,10 @@ const readReferencesStatement = defineStatement(
   'read_references',
   ({ keys }) => `
   SELECT c.conrelid::regclass AS table, a.attname AS column, c.conname AS constraint,
-         c.confdeltype IN ('a', 'r') AS holds,
+         c.confdeltype = 'a' OR c.confdeltype = 'r' AS holds,
          EXISTS (SELECT FROM pg_index AS i
                   WHERE i.indrelid = c.conrelid AND i.indkey[0] = c.conkey[1] AND i.indisvalid
-                    AND (i.indpred IS NULL OR pg_get_expr(i.indpred, i.indrelid) LIKE '%IS NOT NULL)')) AS indexed
+                    AND (i.indpred IS NULL OR pg_get_expr(i.indpred, i.indrelid) ~~ '%IS NOT NULL)')) AS indexed
     FROM pg_constraint AS c JOIN pg_attribute AS a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1]
    WHERE c.contype = 'f' AND c.confrelid = '${keys}'::regclass AND c.conparentid = 0
    ORDER BY 1, 2`,

@@ -85,7 +85,7 @@ export async function insertLateEffect(store: Store, key: KeyRow, effect: Effect
 }
 
 const microseconds = (parameter: string): string =>
-  `('epoch'::timestamptz + ${parameter}::double precision * interval '1 microsecond')`
+  `('epoch'::timestamptz + (${parameter}::double precision * interval '1 microsecond'))`
 
 const findEffectsStatement = defineStatement(
   'find_effects',

@@ -1,6 +1,14 @@
 import type { StuckReason } from '../pipeline/outcome.js'
 import { type Intent, KEY_COLUMNS, type KeyRow, readKeyRow, SERVER } from './key-row.js'
-import { boundedBy, defineStatement, epochMs, msInterval, statusIs, type Store } from './statement.js'
+import {
+  boundedBy,
+  defineStatement,
+  epochMs,
+  msInterval,
+  statusIs,
+  type Store,
+  unnested,
+} from './statement.js'
 
 /**
  * The right to write a key: every statement here is conditional on it. The recovery point is part of it, because after a
@@ -215,7 +223,7 @@ const renewLeasesStatement = defineStatement(
   'renew_leases',
   ({ keys }) => `
   WITH held AS (
-    SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::uuid[], $4::double precision[], $5::text[])
+    SELECT * FROM ${unnested('$1::uuid[]', '$2::bigint[]', '$3::uuid[]', '$4::double precision[]', '$5::text[]')}
       AS h (id, fence, holder, lease_ms, recovery_point)
   ), free AS (
     SELECT k.id, h.lease_ms FROM ${keys} AS k JOIN held AS h
@@ -223,7 +231,7 @@ const renewLeasesStatement = defineStatement(
            AND ${statusIs('running')}
        FOR NO KEY UPDATE OF k SKIP LOCKED
   ), renewed AS (
-    UPDATE ${keys} AS k SET lease_until = clock_timestamp() + free.lease_ms * interval '1 millisecond'
+    UPDATE ${keys} AS k SET lease_until = clock_timestamp() + ${msInterval('free.lease_ms')}
       FROM free WHERE k.id = free.id
     RETURNING k.holder
   )

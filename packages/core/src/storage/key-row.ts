@@ -92,7 +92,7 @@ const keyColumns = ({ input, state, trail }: Record<'input' | 'state' | 'trail',
 export const KEY_COLUMNS = keyColumns({ input: 'k.input', state: 'k.state', trail: 'k.trail' })
 
 const unlessFinished = (column: string, empty: string): string =>
-  `CASE k.status WHEN 'finished' THEN '${empty}' ELSE ${column}::text END`
+  `CASE WHEN k.status = 'finished' THEN '${empty}' ELSE ${column}::text END`
 
 /** The same for who only wants to replay a finished key: how it came about then stays where it is. */
 export const KEY_COLUMNS_TO_REPLAY = keyColumns({

@@ -18,7 +18,7 @@ export interface Listing {
 const LISTED = `($1::text IS NULL OR k.pipeline = $1) AND ($2::integer IS NULL OR k.version = $2::integer)
         AND ($3::text IS NULL OR k.recovery_point = $3) AND ($4::text IS NULL OR k.scope = $4)
         AND ($5::text IS NULL OR k.stuck_reason = $5)
-        AND ($6::double precision IS NULL OR k.created_at <= ${NOW} - ${msInterval('$6')})
+        AND ($6::double precision IS NULL OR k.created_at <= (${NOW} - ${msInterval('$6')}))
         AND (NOT $7::boolean OR ${CONDITION} = 'abandoned')`
 
 /**

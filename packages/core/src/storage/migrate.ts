@@ -1,11 +1,13 @@
 import type { Pool } from 'pg'
-import { checkKnownOptions, invalidOption } from '../check-option.js'
-import type { Begin } from '../driver/outgoing.js'
+import { checkKnownOptions, checkWholeNumber, invalidOption, type OptionOwner } from '../check-option.js'
 import { SessionPool } from '../driver/session-pool.js'
-import type { SessionTransaction } from '../driver/session-transaction.js'
-import { initial } from './migrations/001-initial.js'
-import { operations } from './migrations/002-operations.js'
-import { leanChecks } from './migrations/003-lean-checks.js'
+import { PawlError } from '../errors.js'
+import { DEFAULT_MIGRATION_PATIENCE_MS, MAX_INT32, MIGRATION_DEADLINE_MS } from '../limits.js'
+import { applyMigrations, createHistory, historyOf, MIGRATIONS, OWN_SEARCH_PATH } from './apply-migrations.js'
+import { isMissingRight } from './missing-right.js'
+import { firstOnPath, isFirstOnPath } from './search-path.js'
+import { readSession, type SessionFacts } from './session-statements.js'
+import { checkServer } from './supported-server.js'
 import { DEFAULT_SCHEMA, type Tables, tablesIn } from './tables.js'
 
 /**
@@ -17,16 +19,15 @@ import { DEFAULT_SCHEMA, type Tables, tablesIn } from './tables.js'
 export interface MigrateOptions {
   /** The schema for the framework's tables. Default `pawl`. */
   readonly schema?: string
+  /**
+   * How long to go on trying while others use the tables. Default 60 s. Each try waits for a second only, so that
+   * requests are not held up behind it.
+   */
+  readonly lockWaitMs?: number
 }
-
-/** In order, never changed once released: a database remembers how many of them it has. */
-const MIGRATIONS: readonly ((tables: Tables) => string)[] = [initial, operations, leanChecks]
 
 /** The version that this code works with. */
 export const SCHEMA_VERSION = MIGRATIONS.length
-
-/** Building an index on a large table takes its time; a migration is not a request. */
-const MIGRATION_DEADLINE_MS = 10 * 60_000
 
 /**
  * Creates or updates the framework's tables. Repeatable, and safe from many processes at once: they take turns.
@@ -38,15 +39,22 @@ export async function migrate(
   pool: Pool,
   options: MigrateOptions = {},
 ): Promise<{ readonly applied: number }> {
-  const tables = checkOptions('migrate', options)
-  if (typeof (pool as Partial<Pool> | undefined)?.connect !== 'function') {
-    throw invalidOption(
-      { code: 'PAWL_INVALID_OPTION', where: 'migrate' },
-      'the first argument',
-      pool,
-      'a pg.Pool',
-    )
-  }
+  const { applied, warnings } = await migrateAndWarn(pool, options)
+  for (const warning of warnings) process.emitWarning(warning)
+  return { applied }
+}
+
+/** The same for a caller that tells people itself what to look at. */
+export async function migrateAndWarn(
+  pool: Pool,
+  options: MigrateOptions = {},
+): Promise<{ readonly applied: number; readonly warnings: readonly string[] }> {
+  const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'migrate' }
+  checkKnownOptions(owner, options, ['schema', 'lockWaitMs'])
+  checkWholeNumber(owner, 'lockWaitMs', options.lockWaitMs, 0, MAX_INT32)
+  const tables = tablesIn(options.schema ?? DEFAULT_SCHEMA, owner.where)
+  if (typeof (pool as Partial<Pool> | undefined)?.connect !== 'function')
+    throw invalidOption(owner, 'the first argument', pool, 'a pg.Pool')
   const sessions = new SessionPool(pool, {
     acquireTimeoutMs: MIGRATION_DEADLINE_MS,
     statementDeadlineMs: MIGRATION_DEADLINE_MS,
@@ -55,17 +63,23 @@ export async function migrate(
     preparedStatements: false,
     probe: null,
   })
-  return sessions.with('migrate', async (session) => {
-    const transaction = session.begin(BEGIN)
-    try {
-      const applied = await applyMissing(transaction, tables)
-      await transaction.commit([])
-      return { applied }
-    } catch (error) {
-      await transaction.rollBack()
-      throw error
-    }
+  const session = await sessions.acquire('migrate').catch((error: unknown) => {
+    throw unreachable(error)
   })
+  const store = { session, tables }
+  let facts: SessionFacts | null = null
+  try {
+    facts = await readSession(store)
+    checkServer(facts)
+    const applied = await applyMigrations(store, options.lockWaitMs ?? DEFAULT_MIGRATION_PATIENCE_MS)
+    if (!(await isFirstOnPath(store, facts))) return { applied, warnings: [] }
+    const { detail, remedy } = firstOnPath(store, facts.role)
+    return { applied, warnings: [`${detail} ${remedy}`] }
+  } catch (error) {
+    throw facts !== null && isMissingRight(error) ? mayNot(tables, facts, error) : error
+  } finally {
+    session.release()
+  }
 }
 
 /**
@@ -74,70 +88,39 @@ export async function migrate(
  * @example
  * writeFileSync('001-pawl.sql', migrationSql())
  */
-export function migrationSql(options: MigrateOptions = {}): string {
-  const tables = checkOptions('migrationSql', options)
+export function migrationSql(options: Pick<MigrateOptions, 'schema'> = {}): string {
+  checkKnownOptions({ code: 'PAWL_INVALID_OPTION', where: 'migrationSql' }, options, ['schema'])
+  const tables = tablesIn(options.schema ?? DEFAULT_SCHEMA, 'migrationSql')
   const parts = [`CREATE SCHEMA IF NOT EXISTS "${tables.schema}";`, createHistory(tables)]
   for (const [index, write] of MIGRATIONS.entries()) {
     parts.push(write(tables).trim(), `INSERT INTO ${historyOf(tables)} (version) VALUES (${index + 1});`)
   }
-  return `BEGIN;\n${parts.join('\n')}\nCOMMIT;\n`
+  return `BEGIN;\n${OWN_SEARCH_PATH};\n${parts.join('\n')}\nCOMMIT;\n`
 }
 
-/** READ COMMITTED whatever the database's default: what another process did while this one waited has to be seen. */
-const BEGIN: Begin = {
-  alone: { name: 'migrate_begin', text: 'BEGIN ISOLATION LEVEL READ COMMITTED' },
-  together: [],
+/** Says why: the pool's own message is that there is no connection, which helps nobody. */
+function unreachable(error: unknown): unknown {
+  if (!(error instanceof PawlError) || error.cause === undefined) return error
+  const { cause } = error
+  return new PawlError('PAWL_NO_CONNECTION', `migrate could not connect to PostgreSQL: ${reasonOf(cause)}`, {
+    cause,
+  })
 }
 
-async function applyMissing(transaction: SessionTransaction, tables: Tables): Promise<number> {
-  // A lock of the transaction, not of the session: it holds behind a pooler, and cannot be left behind.
-  const lock = `pg_advisory_xact_lock(hashtextextended('pawl.migrate.${tables.schema}', 0))`
-  const run = (name: string, text: string) => transaction.run({ statement: { name, text } })
-  await run('migrate_lock', `SELECT ${lock}`)
-  // Asking first: creating what is there already needs the right to create it all the same.
-  if (!(await exists(transaction, 'to_regnamespace', `"${tables.schema}"`))) {
-    await run('migrate_schema', `CREATE SCHEMA "${tables.schema}"`)
-  }
-  if (!(await exists(transaction, 'to_regclass', historyOf(tables)))) {
-    await run('migrate_history', createHistory(tables))
-  }
-  const { rows } = await run(
-    'migrate_version',
-    `SELECT coalesce(max(version), 0) AS version FROM ${historyOf(tables)}`,
+function reasonOf(cause: unknown): string {
+  // Several addresses were tried and none answered: the error itself has no message then.
+  if (cause instanceof AggregateError) return [...new Set(cause.errors.map(reasonOf))].join('; ')
+  return cause instanceof Error && cause.message !== '' ? cause.message : String(cause)
+}
+
+function mayNot({ schema }: Tables, { role, database }: SessionFacts, cause: unknown): PawlError {
+  return new PawlError(
+    'PAWL_MISSING_RIGHT',
+    `Role '${role}' may not create or change the tables of Pawl in schema '${schema}': ${(cause as Error).message}. ` +
+      `Migrate as the role that owns them. For a schema that is not there: GRANT CREATE ON DATABASE "${database}" TO "${role}"; ` +
+      `or CREATE SCHEMA "${schema}" AUTHORIZATION "${role}"; ` +
+      `for a role that only starts the application: GRANT USAGE ON SCHEMA "${schema}" TO "${role}"; ` +
+      `GRANT SELECT ON "${schema}"."migrations" TO "${role}";`,
+    { cause },
   )
-  const version = Number(rows[0]?.['version'])
-  for (const [index, write] of MIGRATIONS.entries()) {
-    if (index < version) continue
-    await run('migrate_step', write(tables))
-    await run('migrate_record', `INSERT INTO ${historyOf(tables)} (version) VALUES (${index + 1})`)
-  }
-  return Math.max(0, MIGRATIONS.length - version)
-}
-
-async function exists(
-  transaction: SessionTransaction,
-  lookUp: 'to_regnamespace' | 'to_regclass',
-  name: string,
-): Promise<boolean> {
-  const text = `SELECT ${lookUp}($1) IS NOT NULL AS found`
-  const { rows } = await transaction.run({ statement: { name: 'migrate_look', text }, values: [name] })
-  return rows[0]?.['found'] === 't'
-}
-
-function checkOptions(where: string, options: MigrateOptions): Tables {
-  checkKnownOptions({ code: 'PAWL_INVALID_OPTION', where }, options, ['schema'])
-  return tablesIn(options.schema ?? DEFAULT_SCHEMA, where)
-}
-
-const historyOf = ({ schema }: Tables): string => `"${schema}"."migrations"`
-
-function createHistory(tables: Tables): string {
-  const table = historyOf(tables)
-  return `CREATE TABLE IF NOT EXISTS ${table} (
-  version    integer PRIMARY KEY,
-  applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
-);
-COMMENT ON TABLE ${table} IS 'Which migrations of Pawl this schema has.';
-COMMENT ON COLUMN ${table}.version IS 'Number of the migration.';
-COMMENT ON COLUMN ${table}.applied_at IS 'When it was applied.';`
 }

@@ -1,4 +1,4 @@
-import { boundedBy, defineStatement, epochMs, msInterval, type Store } from './statement.js'
+import { boundedBy, defineStatement, epochMs, msInterval, type Store, unnested } from './statement.js'
 
 /** A job that was claimed for delivery. */
 export interface ClaimedJob {
@@ -109,7 +109,8 @@ const returnJobsStatement = defineStatement(
   UPDATE ${stagedJobs} AS j
      SET claim_until = NULL, run_after = clock_timestamp() + ${msInterval('f.after_ms')},
          last_error = f.last_error, dead_at = CASE WHEN f.dead THEN clock_timestamp() END
-    FROM unnest($1::uuid[], $2::double precision[], $3::text[], $4::boolean[]) AS f (id, after_ms, last_error, dead),
+    FROM ${unnested('$1::uuid[]', '$2::double precision[]', '$3::text[]', '$4::boolean[]')}
+           AS f (id, after_ms, last_error, dead),
          ${boundedBy('$6')}
    WHERE j.id = f.id AND j.claim = $5::uuid
   RETURNING j.id`,

@@ -85,7 +85,7 @@ const findOverdueStatement = defineStatement(
   SELECT k.scope, k.key, count(*) OVER () AS count,
          extract(epoch FROM clock_timestamp() - ${DUE_SINCE}) * 1000 AS since_ms
     FROM ${unfinished(tables, 'running', FOR_A_COMPLETER)} AS k
-   WHERE ${CONDITION} = 'abandoned' AND ${DUE_SINCE} <= ${NOW} - ${msInterval('$1')}
+   WHERE ${CONDITION} = 'abandoned' AND ${DUE_SINCE} <= (${NOW} - ${msInterval('$1')})
    ORDER BY ${DUE_SINCE} LIMIT 1`,
 )
 

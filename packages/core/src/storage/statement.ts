@@ -2,6 +2,7 @@ import type { QueryResult } from 'pg'
 import type { Bound, Statement } from '../driver/outgoing.js'
 import { preparedAs } from '../driver/prepared-name.js'
 import type { Session } from '../driver/session.js'
+import { qualified } from './qualified.js'
 import type { Tables } from './tables.js'
 
 type Row = Record<string, string | null>
@@ -20,14 +21,15 @@ export interface RunStatement {
 }
 
 /**
- * Names a statement and writes its text once per schema. The text never holds a value: those are parameters.
+ * Names a statement and writes its text once per schema, so that nothing on the search path can take part in it. The
+ * text never holds a value: those are parameters.
  */
 export function defineStatement(name: string, write: (tables: Tables) => string): RunStatement {
   const written = new WeakMap<Tables, Statement>()
   const statementOf = (tables: Tables): Statement => {
     const known = written.get(tables)
     if (known !== undefined) return known
-    const text = write(tables)
+    const text = qualified(write(tables))
     const statement = { name, text, preparedAs: preparedAs(name, text) }
     written.set(tables, statement)
     return statement
@@ -59,3 +61,7 @@ export const epochMs = (expression: string): string => `floor(extract(epoch FROM
 /** An interval of a number of milliseconds. */
 export const msInterval = (parameter: string): string =>
   `(${parameter}::double precision * interval '1 millisecond')`
+
+/** Arrays side by side, as the columns of one table. `unnest` itself takes several only without its schema's name. */
+export const unnested = (...arrays: readonly string[]): string =>
+  `ROWS FROM (${arrays.map((array) => `unnest(${array})`).join(', ')})`

@@ -49,9 +49,9 @@ const resumeKeyStatement = defineStatement(
     'resume',
     statusIs('stuck'),
     `, status = 'running', stuck_reason = NULL, attempts = 0, retries = 0, run_after = NULL,
-           resumed_at = clock_timestamp(), effect_epoch = k.effect_epoch + CASE $9 WHEN 'not_made' THEN 1 ELSE 0 END,
-           intent = CASE $9 WHEN 'called' THEN $11::json
-                            WHEN 'not_made' THEN json_build_object('kind', 'not_made', 'phase', $10::text,
+           resumed_at = clock_timestamp(), effect_epoch = k.effect_epoch + CASE WHEN $9 = 'not_made' THEN 1 ELSE 0 END,
+           intent = CASE WHEN $9 = 'called' THEN $11::json
+                            WHEN $9 = 'not_made' THEN json_build_object('kind', 'not_made', 'phase', $10::text,
                                                                    'atMs', ${epochMs('clock_timestamp()')})
                             ELSE k.intent END`,
   ),

@@ -1,0 +1,199 @@
+import { randomUUID } from 'node:crypto'
+import { createBackground, createOperator, respond, subscribe } from '@pawl/core'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { pawl } from '../cli/pawl.js'
+import { createEngine, pipeline } from '../support/rides.js'
+import { seedKey } from '../support/seeded-rows.js'
+import { TestDatabase } from '../support/test-database.js'
+
+let database: TestDatabase
+let role: string
+
+beforeEach(async () => {
+  database = await TestDatabase.create()
+  role = `r_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+  await database.admin.query(`CREATE ROLE ${role}`)
+})
+afterEach(async () => {
+  await database.admin.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`)
+  await database.drop()
+})
+
+const table = (name: string) => `"${database.schema}"."${name}"`
+const asRole = () => database.pool({ options: `-c role=${role} -c search_path=${database.businessSchema}` })
+
+async function grant(...rights: string[]): Promise<void> {
+  await database.admin.query(rights.map((right) => `GRANT ${right} TO ${role};`).join(' '))
+}
+
+const USAGE = () => `USAGE ON SCHEMA "${database.schema}"`
+const ALL = 'SELECT, INSERT, UPDATE, DELETE'
+
+/** The statements in a message that grant what it misses. */
+const grantsIn = (message: string): string[] => message.match(/GRANT [^;]+;/g) ?? []
+
+const charge = pipeline<null>({ name: 'charge', version: 1 })
+  .foreign('charged', {
+    call: async () => ({ id: 'ch_1' }),
+    settle: ({ result }) => ({ charge: result.id }),
+    reference: (result) => result.id,
+  })
+  .finish(async ({ stage }) => {
+    await stage('send_receipt', {})
+    return respond(201)
+  })
+const request = { scope: 's', key: 'k', input: null }
+
+function engineAs() {
+  return createEngine({ pool: asRole(), schema: database.schema, pipelines: [charge] })
+}
+
+describe('a request under a role that may not', () => {
+  test.each(['execute', 'enqueue', 'resume', 'inspect'] as const)(
+    '%s throws, with what to grant; granted, it goes through',
+    async (method) => {
+      const keyId = await seedKey(database, { pipeline: 'charge' })
+      const engine = engineAs()
+      const ask = async (): Promise<unknown> => {
+        if (method === 'resume') return engine.resume(keyId)
+        return method === 'inspect' ? engine.inspect('s', 'k') : engine[method](charge, request)
+      }
+      const error = (await ask().catch((thrown: unknown) => thrown)) as Error
+      expect(error).toMatchObject({ code: 'PAWL_MISSING_RIGHT', cause: { code: '42501' } })
+      expect(error.message).toContain(`Role '${role}' lacks rights that Pawl needs: USAGE on schema`)
+      expect(grantsIn(error.message)).toEqual([
+        `GRANT USAGE ON SCHEMA "${database.schema}" TO "${role}";`,
+        `GRANT ${ALL} ON ${table('idempotency_keys')} TO "${role}";`,
+        `GRANT ${ALL} ON ${table('effects')} TO "${role}";`,
+        `GRANT ${ALL} ON ${table('staged_jobs')} TO "${role}";`,
+      ])
+      await database.admin.query(grantsIn(error.message).join(' '))
+      await expect(ask()).resolves.not.toMatchObject({ type: 'unavailable' })
+      await engine.close()
+    },
+  )
+
+  test('only what is missing is asked for', async () => {
+    await grant(USAGE(), `SELECT, UPDATE ON ${table('idempotency_keys')}`, `${ALL} ON ${table('effects')}`)
+    const engine = engineAs()
+    const error = (await engine.execute(charge, request).catch((thrown: unknown) => thrown)) as Error
+    expect(grantsIn(error.message)).toEqual([
+      `GRANT INSERT, DELETE ON ${table('idempotency_keys')} TO "${role}";`,
+      `GRANT ${ALL} ON ${table('staged_jobs')} TO "${role}";`,
+    ])
+    await engine.close()
+  })
+
+  test('a right that its last statement lacks is on the key, with what to grant, and no call is repeated', async () => {
+    await grant(USAGE(), `${ALL} ON ${table('idempotency_keys')}`, `${ALL} ON ${table('staged_jobs')}`)
+    const engine = engineAs()
+    const outcome = await engine.execute(charge, request)
+    expect(outcome).toMatchObject({ type: 'retry_later', error: { code: 'PAWL_MISSING_RIGHT' } })
+    const [row] = await database.rows<{ last_error: string; intent: unknown }>(
+      'SELECT last_error, intent FROM pawl.idempotency_keys',
+    )
+    expect(grantsIn(row?.last_error ?? '')).toEqual([`GRANT ${ALL} ON ${table('effects')} TO "${role}";`])
+    expect(row?.intent).toMatchObject({ kind: 'called', result: { id: 'ch_1' } })
+    await engine.close()
+  })
+
+  test("what a phase's own statement lacks stays the phase's error", async () => {
+    await grant(USAGE(), `${ALL} ON ALL TABLES IN SCHEMA "${database.schema}"`)
+    await grant(`USAGE ON SCHEMA ${database.businessSchema}`)
+    await database.rows(`CREATE TABLE ${database.businessSchema}.audit (id int, what text)`)
+    const note = pipeline<null>({ name: 'note', version: 1 })
+      .local('noted', async ({ tx }) => void (await tx.insertInto('audit').values({ what: 'x' }).execute()))
+      .finish(() => respond(204))
+    const engine = createEngine({ pool: asRole(), schema: database.schema, pipelines: [note] })
+    expect(await engine.execute(note, request)).toMatchObject({
+      type: 'retry_later',
+      error: { code: '42501' },
+    })
+    await engine.close()
+  })
+})
+
+test('row-level security, which no grant lifts, is told in the words of the server', async () => {
+  await grant(USAGE(), `${ALL} ON ALL TABLES IN SCHEMA "${database.schema}"`)
+  await database.rows('ALTER TABLE pawl.idempotency_keys ENABLE ROW LEVEL SECURITY')
+  const engine = engineAs()
+  await expect(engine.execute(charge, request)).rejects.toMatchObject({
+    code: 'PAWL_MISSING_RIGHT',
+    message: expect.stringMatching(/row-level security policy.*See row-level security/),
+  })
+  await engine.close()
+})
+
+describe('background services', () => {
+  test.each(['completer', 'relay', 'reaper'] as const)(
+    '%s: a round fails with what to grant',
+    async (name) => {
+      const engine = engineAs()
+      const background = createBackground({ engine, relay: { sink: { deliver: async () => [] } } })
+      const service = name === 'relay' ? background.relays[0] : background[name]
+      await expect(service?.runOnce()).rejects.toMatchObject({
+        code: 'PAWL_MISSING_RIGHT',
+        message: expect.stringContaining(`GRANT USAGE ON SCHEMA "${database.schema}" TO "${role}"`),
+      })
+      await engine.close()
+    },
+  )
+
+  test('a started one says the same to who listens', async () => {
+    const failed = new Promise((resolve) => onTestFinished(subscribe('pawl:round_failed', resolve)))
+    const engine = engineAs()
+    const background = createBackground({ engine, completer: { pollMs: 60_000 }, reaper: false })
+    background.start()
+    expect(await failed).toMatchObject({
+      service: 'completer',
+      error: { code: 'PAWL_MISSING_RIGHT' },
+    })
+    await background.stop()
+    await engine.close()
+  })
+})
+
+/** For who decides. */
+const NEEDED = () => [
+  `GRANT UPDATE, DELETE ON ${table('idempotency_keys')} TO "${role}";`,
+  `GRANT UPDATE, DELETE ON ${table('effects')} TO "${role}";`,
+  `GRANT UPDATE ON ${table('staged_jobs')} TO "${role}";`,
+  `GRANT INSERT ON ${table('interventions')} TO "${role}";`,
+]
+
+describe('a person under a role that may only look', () => {
+  beforeEach(async () => {
+    await grant(USAGE(), `SELECT ON ALL TABLES IN SCHEMA "${database.schema}"`)
+    await seedKey(database, { scope: 's', key: 'k', status: 'stuck' })
+  })
+
+  test('the operator says what to grant to who decides', async () => {
+    const operator = createOperator({ pool: asRole(), schema: database.schema })
+    await operator.status()
+    const key = { scope: 's', key: 'k' }
+    const because = { actor: 'anna', reason: 'mended' }
+    const error = (await operator.resume(key, because).catch((thrown: unknown) => thrown)) as Error
+    expect(error).toMatchObject({ code: 'PAWL_MISSING_RIGHT' })
+    expect(grantsIn(error.message)).toEqual(NEEDED())
+    await database.admin.query(grantsIn(error.message).join(' '))
+    await operator.resume(key, because)
+  })
+
+  test('and so does the command line', async () => {
+    const url = new URL(database.url)
+    url.searchParams.set('options', `-c role=${role}`)
+    const env = { DATABASE_URL: url.href, PAWL_ACTOR: 'anna' }
+    const { exit, err } = await pawl(['resume', '--schema', database.schema, 's', 'k', '--reason', 'x'], {
+      env,
+    })
+    expect(exit).toBe(1)
+    expect(grantsIn(err)).toEqual(NEEDED())
+    expect(err).not.toMatch(/retry|unavailable|cannot be reached/)
+  })
+
+  test('the doctor, too, where it may not even look', async () => {
+    await database.admin.query(`REVOKE ALL ON ALL TABLES IN SCHEMA "${database.schema}" FROM ${role}`)
+    const operator = createOperator({ pool: asRole(), schema: database.schema })
+    await expect(operator.doctor()).rejects.toMatchObject({ code: 'PAWL_MISSING_RIGHT' })
+  })
+})
