@@ -117,7 +117,10 @@ export interface FastifyPawlOptions extends SharedOptions {
    * location, link and etag.
    */
   readonly storedHeaders?: readonly string[]
-  /** Where `docs/http.md` can be read: the `type` of a problem is this address with the problem's code as fragment. */
+  /**
+   * An address of yours where clients can read about problems: the `type` of a problem is then this address with the problem's
+   * code as fragment. Default: none, and the `type` is `about:blank`.
+   */
   readonly problemBaseUrl?: string
   /** What to do about a POST or PATCH that takes no key and is not exempt, once the app is ready. Default `warn`. */
   readonly enforce?: 'off' | 'warn' | 'error'
@@ -144,7 +147,8 @@ export interface PluginSettings {
   readonly waitMs: number
   readonly profile: Profile
   readonly storedHeaders: ReadonlySet<string>
-  readonly problemBaseUrl: string
+  /** Null: no address is told. */
+  readonly problemBaseUrl: string | null
   readonly enforce: 'off' | 'warn' | 'error'
   readonly strict: boolean
   readonly close: { readonly timeoutMs?: number }
@@ -175,7 +179,6 @@ export type RouteMark =
 const DEFAULT_HEADER = 'idempotency-key'
 /** Part of the response itself; `content-encoding` for handlers that encode by themselves. */
 const DEFAULT_STORED_HEADERS = ['content-encoding', 'content-type', 'etag', 'link', 'location']
-const DEFAULT_PROBLEM_BASE_URL = 'https://pawl.dev/docs/http'
 
 const TOKEN = /^[a-z0-9!#$%&'*+.^_`|~-]+$/
 const PLUGIN: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'register(fastifyPawl)' }
@@ -218,7 +221,7 @@ export function readPluginOptions(options: FastifyPawlOptions, prefix: string): 
     ...readShared(PLUGIN, options, { keyScope: 'account', waitMs: 0 }),
     profile: profiles[options.profile ?? 'ietf'],
     storedHeaders: readStoredHeaders(options.storedHeaders ?? []),
-    problemBaseUrl: readUrl(options.problemBaseUrl ?? DEFAULT_PROBLEM_BASE_URL),
+    problemBaseUrl: options.problemBaseUrl === undefined ? null : readUrl(options.problemBaseUrl),
     enforce: options.enforce ?? 'warn',
     strict: strict ?? process.env['NODE_ENV'] !== 'production',
     close: closeTimeoutMs === undefined ? {} : { timeoutMs: closeTimeoutMs },
