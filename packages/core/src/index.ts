@@ -1,4 +1,5 @@
 export { subscribe, pawlChannels } from './announce/announce.js'
+export { safeError } from './safe-error.js'
 export type {
   GrantMessage,
   KeyMessage,

@@ -8,7 +8,6 @@ import { definitionOf, type Pipeline, type PipelineDefinition } from './pipeline
 import type { EngineOptions } from './runner/engine-options.js'
 import type { KeyView } from './runner/key-view.js'
 
-export { hashName } from './announce/announce.js'
 export {
   checkFunction,
   checkKnownOptions,
@@ -22,6 +21,7 @@ export type { Position, Probe } from './driver/probe.js'
 export { isUuid } from './is-uuid.js'
 export { fingerprintOf } from './key/fingerprint.js'
 export { providerKeyOf } from './key/provider-key.js'
+export { urlAuthorities } from './url-authorities.js'
 export { FORBIDDEN_HEADERS, isTransientStatus } from './pipeline/directive.js'
 export type { AnyPhase, Phase } from './pipeline/phase.js'
 export type { PipelineDefinition } from './pipeline/pipeline.js'
@@ -33,6 +33,11 @@ export function createProbedEngine<DB>(
   probe: Probe,
 ): Engine<DB> & { halt(): void } {
   return new RunningEngine<DB>(options, probe)
+}
+
+/** A key's name in logs and messages: see `EngineOptions.hashSecret`. */
+export function hashKeyName<DB>(engine: Engine<DB>, scope: string, key: string): string {
+  return (engine as RunningEngine<DB>).hashKeyName(scope, key)
 }
 
 /** What the engine knows of a pipeline. */

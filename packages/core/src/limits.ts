@@ -92,6 +92,12 @@ export const MAX_JSON_DEPTH = 256
 /** Longest recorded error, in characters. */
 export const MAX_ERROR_LENGTH = 2_000
 
+/** Longest stack of a logged error, in characters: some fifty frames. */
+export const MAX_STACK_LENGTH = 8_000
+
+/** Shortest secret of hashes, in characters: 16 random bytes in hexadecimal digits. */
+export const MIN_HASH_SECRET_LENGTH = 32
+
 /** A reservation that lost this many races answers `in_flight`; each round is two statements. */
 export const RESERVE_ROUNDS = 5
 

@@ -1,5 +1,5 @@
 import { PawlError } from '@pawl/core'
-import { hashName, inspectById } from '@pawl/core/internal'
+import { hashKeyName, inspectById } from '@pawl/core/internal'
 import type { FastifyRequest, RouteOptions } from 'fastify'
 import { type Answer, type Answerable, answerTo, problemOf } from './answer.js'
 import { locationOf } from './ask-later.js'
@@ -72,7 +72,7 @@ async function readStatus(
   }
   if (view === null || view.scope !== scope) return { type: 'unknown' }
   const { keyId, key, pipeline, response, stuckReason, recoveryPoint, lastError, expiresAt } = view
-  const logged: LoggedStatus = { asked: 'status', keyHash: hashName(scope, key), pipeline }
+  const logged: LoggedStatus = { asked: 'status', keyHash: hashKeyName(engine, scope, key), pipeline }
   if (response !== null && expiresAt !== null)
     return { type: 'known', logged, outcome: { type: 'replayed', keyId, response, expiresAt } }
   if (stuckReason !== null) {

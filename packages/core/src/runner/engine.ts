@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Pool } from 'pg'
 import { announce, type KeyMessage } from '../announce/announce.js'
+import { NameHasher } from '../announce/name-hasher.js'
 import { Bell } from '../bell.js'
 import { checkKnownOptions, checkWholeNumber, invalidOption, type OptionOwner } from '../check-option.js'
 import { KyselyFactory } from '../driver/kysely-driver.js'
@@ -120,6 +121,7 @@ export class RunningEngine<DB> implements Engine<DB> {
       settings,
       caps,
       namespace,
+      names: new NameHasher(checked.hashSecret),
       lockTimeoutMs,
       probe,
       lookFirst,
@@ -167,11 +169,11 @@ export class RunningEngine<DB> implements Engine<DB> {
       const reservation = await reserveFor(this.#parts, definition, request, true)
       if (reservation.type === 'granted') throw new TypeError('a key that was to be left was granted')
       if (reservation.type !== 'left') {
-        return reservationOutcome(reservation, askedBy(definition, request)) as EnqueueOutcome
+        return reservationOutcome(reservation, askedBy(this.#parts, definition, request)) as EnqueueOutcome
       }
       const { row, fresh } = reservation
       if (fresh) {
-        announce('pawl:enqueued', () => ({ ...askedBy(definition, request), keyId: row.id }))
+        announce('pawl:enqueued', () => ({ ...askedBy(this.#parts, definition, request), keyId: row.id }))
         this.#parts.enqueued.ring()
       }
       return { type: 'enqueued', keyId: row.id, fresh }
@@ -216,7 +218,7 @@ export class RunningEngine<DB> implements Engine<DB> {
       const reservation = await reserveFor(parts, definition, request, false)
       if (reservation.type === 'granted') return this.#run(parts, reservation)
       if (reservation.type === 'left') throw new TypeError('a key that was to be run was left')
-      return reservationOutcome(reservation, askedBy(definition, request))
+      return reservationOutcome(reservation, askedBy(this.#parts, definition, request))
     })
   }
 
@@ -240,7 +242,7 @@ export class RunningEngine<DB> implements Engine<DB> {
       if (reservation.type === 'left') throw new TypeError('a key that was to be run was left')
       const row =
         reservation.type === 'decided' ? reservation.row : { scope: '', key: keyId, pipeline: '', version: 0 }
-      const asked = askedMessage(row.scope, row.key, row.pipeline, row.version)
+      const asked = askedMessage(this.#parts.env.names, row, row)
       return reservationOutcome(reservation, asked) as ResumeOutcome
     })
   }
@@ -248,6 +250,11 @@ export class RunningEngine<DB> implements Engine<DB> {
   async inspect(scope: string, key: string): Promise<KeyView | null> {
     checkRequest('inspect', scope, key)
     return this.#look((store) => findKey(store, scope, key))
+  }
+
+  /** What messages call a key. */
+  hashKeyName(scope: string, key: string): string {
+    return this.#parts.env.names.hash(scope, key)
   }
 
   /** As `inspect`, for who knows a key by its id. */
@@ -367,8 +374,12 @@ async function reserveFor(
   return reservation
 }
 
-function askedBy({ name, version }: PipelineDefinition, { scope, key }: ExecuteRequest<unknown>): KeyMessage {
-  return askedMessage(scope, key, name, version)
+function askedBy(
+  { env }: EngineParts,
+  { name: pipeline, version }: PipelineDefinition,
+  request: ExecuteRequest<unknown>,
+): KeyMessage {
+  return askedMessage(env.names, request, { pipeline, version })
 }
 
 function checkKeyId(where: string, keyId: unknown): void {
