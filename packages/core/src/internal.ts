@@ -13,6 +13,7 @@ export {
   checkKnownOptions,
   checkOneOf,
   checkOptionalFunction,
+  checkTimerMs,
   checkWholeNumber,
   invalidOption,
 } from './check-option.js'

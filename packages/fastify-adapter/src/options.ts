@@ -5,6 +5,7 @@ import {
   checkOneOf,
   checkOptionalFunction,
   checkPipelineSettings,
+  checkTimerMs,
   checkWholeNumber,
   FORBIDDEN_HEADERS,
   invalidOption,
@@ -12,7 +13,7 @@ import {
 } from '@pawl/core/internal'
 import type { FastifyRequest } from 'fastify'
 import type { ChooseFingerprint } from './fingerprint-request.js'
-import { MAX_TIMER_MS, MAX_WAIT_MS } from './limits.js'
+import { MAX_WAIT_MS } from './limits.js'
 import { type Profile, type ProfileName, profiles } from './profile.js'
 import {
   type AsyncSettings,
@@ -213,7 +214,7 @@ export function readPluginOptions(options: FastifyPawlOptions, prefix: string): 
   checkOneOf(PLUGIN, 'profile', options.profile, Object.keys(profiles))
   checkOneOf(PLUGIN, 'enforce', options.enforce, ['off', 'warn', 'error'])
   checkBoolean(PLUGIN, 'strict', strict)
-  checkWholeNumber(PLUGIN, 'closeTimeoutMs', closeTimeoutMs, 0, MAX_TIMER_MS)
+  checkTimerMs(PLUGIN, 'closeTimeoutMs', closeTimeoutMs, 0)
   return {
     engine,
     scope,

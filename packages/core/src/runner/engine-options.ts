@@ -3,6 +3,7 @@ import type { Pool } from 'pg'
 import {
   checkFunction,
   checkKnownOptions,
+  checkTimerMs,
   checkWholeNumber,
   invalidOption,
   type OptionOwner,
@@ -14,7 +15,6 @@ import {
   DEFAULT_MAX_INPUT_BYTES,
   DEFAULT_MAX_RESPONSE_BYTES,
   DEFAULT_MAX_STATE_BYTES,
-  MAX_INT32,
   MIN_HASH_SECRET_LENGTH,
 } from '../limits.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
@@ -123,7 +123,7 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
     throw invalidOption(OWNER, 'plugins', plugins, 'a list of Kysely plugins')
   if (stager !== undefined)
     checkFunction(OWNER, 'stager.stage', (stager as Partial<Stager<never>> | null)?.stage)
-  checkWholeNumber(OWNER, 'acquireTimeoutMs', acquireTimeoutMs, 1, MAX_INT32)
+  checkTimerMs(OWNER, 'acquireTimeoutMs', acquireTimeoutMs)
   return {
     tables: tablesIn(options.schema ?? DEFAULT_SCHEMA, OWNER.where),
     namespace,

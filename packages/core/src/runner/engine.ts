@@ -3,7 +3,7 @@ import type { Pool } from 'pg'
 import { announce, type KeyMessage } from '../announce/announce.js'
 import { NameHasher } from '../announce/name-hasher.js'
 import { Bell } from '../bell.js'
-import { checkKnownOptions, checkWholeNumber, invalidOption, type OptionOwner } from '../check-option.js'
+import { checkKnownOptions, checkTimerMs, invalidOption, type OptionOwner } from '../check-option.js'
 import { KyselyFactory } from '../driver/kysely-driver.js'
 import type { Probe } from '../driver/probe.js'
 import { PreparedQueries } from '../driver/prepared-name.js'
@@ -20,7 +20,6 @@ import {
   CONNECTION_DEADLINE_SLACK_MS,
   DEFAULT_ABANDON_AFTER_MS,
   DEFAULT_CLOSE_TIMEOUT_MS,
-  MAX_INT32,
 } from '../limits.js'
 import type { EnqueueOutcome, Outcome, ResumeOutcome } from '../pipeline/outcome.js'
 import { definitionOf, type Pipeline, type PipelineDefinition } from '../pipeline/pipeline.js'
@@ -276,7 +275,7 @@ export class RunningEngine<DB> implements Engine<DB> {
   async close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
     const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'close' }
     checkKnownOptions(owner, options, ['timeoutMs'])
-    checkWholeNumber(owner, 'timeoutMs', options.timeoutMs, 0, MAX_INT32)
+    checkTimerMs(owner, 'timeoutMs', options.timeoutMs, 0)
     this.#closing ??= this.#drain(options.timeoutMs ?? DEFAULT_CLOSE_TIMEOUT_MS)
     return this.#closing
   }
