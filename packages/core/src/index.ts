@@ -39,6 +39,7 @@ export type {
   OperatorOptions,
   OperatorResponse,
   StatusReport,
+  SteerOptions,
   UnfinishedGroup,
 } from './operate/operator.js'
 export type {
