@@ -1,10 +1,11 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, watch } from 'node:fs'
-import { access, readdir } from 'node:fs/promises'
+import { existsSync, readFileSync, watch } from 'node:fs'
+import { access, readdir, readFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { migrate } from '@pawl/core'
 import { startPostgres, type DevPostgres } from '@pawl/dev-postgres'
 import pg from 'pg'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -58,6 +59,14 @@ async function untilGone(directory: string): Promise<void> {
   watcher.close()
 }
 
+/** Resolves when the server has written a text to its log. */
+async function untilLogged(directory: string, text: string): Promise<void> {
+  const log = `${directory}/postgres.log`
+  const watcher = watch(log)
+  while (!readFileSync(log, 'utf8').includes(text)) await once(watcher, 'change')
+  watcher.close()
+}
+
 describe('startPostgres', () => {
   test('starts PostgreSQL 18 with the settings that tests rely on, and the given ones', async () => {
     const postgres = await start({ settings: { application_name: 'given', max_connections: '20' } })
@@ -76,10 +85,47 @@ describe('startPostgres', () => {
       synchronous_commit: 'on',
       listens: '127.0.0.1',
       max_connections: '20',
-      user: 'pawl',
+      user: 'postgres',
       database: 'pawl',
     })
     expect(postgres.pid !== null && isAlive(postgres.pid)).toBe(true)
+  })
+
+  test('lets nobody in without the password, which is another one for every server', async () => {
+    const [one, other] = await Promise.all([start(), start()])
+    const url = new URL(one.url)
+    expect(url.password).toMatch(/^[\w-]{43}$/)
+    expect(url.password).not.toBe(new URL(other.url).password)
+    const [row] = await query(one.url, 'select rolpassword as stored from pg_authid where rolcanlogin')
+    expect(row?.['stored']).toMatch(/^SCRAM-SHA-256\$/)
+
+    url.password = 'guessed'
+    await expect(query(url.href, 'select 1')).rejects.toThrow('password authentication failed')
+    // An empty one never gets as far as the server.
+    for (const user of ['postgres', 'pawl', 'root']) {
+      const client = new pg.Client({
+        host: '127.0.0.1',
+        port: one.port,
+        user,
+        database: 'pawl',
+        password: '',
+      })
+      await expect(client.connect()).rejects.toThrow(/password/)
+    }
+    for (const left of await readdir(one.directory)) expect(['data', 'postgres.log']).toContain(left)
+    expect(await readFile(`${one.directory}/postgres.log`, 'utf8')).not.toContain(new URL(one.url).password)
+  })
+
+  test('the role is not called like the schema of Pawl, which its own tables would end up in', async () => {
+    const postgres = await start()
+    const pool = new pg.Pool({ connectionString: postgres.url })
+    await migrate(pool)
+    await pool.query('create table orders ()')
+    const { rows } = await pool.query(
+      `select relnamespace::regnamespace::text as schema from pg_class where relname = 'orders'`,
+    )
+    expect(rows).toEqual([{ schema: 'public' }])
+    await pool.end()
   })
 
   test('runs several at once, each with data of its own', async () => {
@@ -123,6 +169,32 @@ describe('startPostgres', () => {
     expect(pid !== null && isAlive(pid)).toBe(false)
     await postgres.stop()
     await expect(postgres.restart()).rejects.toThrow('it was stopped before')
+  })
+
+  test('stop after pool.end() does not tell connections that are leaving that they are terminated', async () => {
+    const postgres = await start()
+    const pool = new pg.Pool({ connectionString: postgres.url })
+    const errors: string[] = []
+    pool.on('error', (error) => errors.push(error.message))
+    const { rows } = await pool.query<{ pid: number }>('select pg_backend_pid() as pid')
+    const [backend] = rows as [{ pid: number }]
+    // Frozen, it takes as long to leave as it can take on a busy machine.
+    process.kill(backend.pid, 'SIGSTOP')
+    await pool.end()
+
+    const stopped = postgres.stop()
+    await untilLogged(postgres.directory, 'shutdown request')
+    process.kill(backend.pid, 'SIGCONT')
+    await stopped
+    expect(errors).toEqual([])
+  })
+
+  test('stop ends the sessions that do not leave by themselves', async () => {
+    const postgres = await start()
+    const session = await connect(postgres.url)
+    await postgres.stop()
+    await session.ended
+    expect(session.errors[0]?.message).toContain('terminating connection')
   })
 
   test('says why it cannot start, with the end of the log', async () => {

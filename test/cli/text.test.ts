@@ -83,6 +83,11 @@ describe('passwords', () => {
       expect(hideSecrets(text, url)).not.toMatch(/sésame|s%C3%A9same|other/)
     }
   })
+  test('with what a URL may not hold, but people type', () => {
+    expect(hideSecrets('redis://bob:hun@ter:2@h:1/0 and http://h:1/a:b@c', undefined)).toBe(
+      'redis://bob:***@h:1/0 and http://h:1/a:b@c',
+    )
+  })
   test('of any other URL, too', () => {
     expect(hideSecrets('cannot parse redis://bob:hunter2@h:1', undefined)).toBe(
       'cannot parse redis://bob:***@h:1',

@@ -120,7 +120,7 @@ test('stuck keys are listed, looked at, and the decision is written down', async
       id: keyId,
       condition: 'stuck',
       stuck_reason: 'unknown_outcome',
-      recovery_point: 'accepted',
+      point: 'accepted',
       call_phase: 'sent',
       call_known: 'may have been made',
     },

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { STATUS_CODES } from 'node:http'
 import fastifyPawl, { problems } from '@pawl/fastify'
 import Fastify from 'fastify'
 import { expect, test } from 'vitest'
@@ -64,8 +65,8 @@ test('every problem that the page shows is told in the words that are sent', asy
     'idempotency_key_missing',
   ])
   for (const body of bodies) {
-    const { title, status, detail } = problems[body.code]
-    expect(body).toMatchObject({ title, status, detail })
+    const { status, detail } = problems[body.code]
+    expect(body).toMatchObject({ type: 'about:blank', title: STATUS_CODES[status], status, detail })
   }
   // The one in the form of Stripe.
   const [, stripe = ''] = /^```json\n(.*?)^```$/ms.exec(page) ?? []

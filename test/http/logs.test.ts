@@ -98,6 +98,24 @@ describe('the outcome is a field of one line, at the level of whoever has to act
     ])
   })
 
+  test('an error is logged without its secrets, and without what libraries hang on it', async () => {
+    const target = pipeline<null>({ name: 'leaky', version: 1 })
+      .local('tried', () => {
+        const config = { headers: { authorization: 'Bearer topsecret' } }
+        throw Object.assign(new Error('key sk_live_abc of 4242424242424242 refused'), {
+          config,
+          code: 'E_PAY',
+        })
+      })
+      .finish(() => respond(200))
+    const { app, log } = await rideApp(withFragile(target))
+    await post(app, '/fragile')
+    expect(outcomesIn(log)).toMatchObject([
+      { err: { type: 'Error', code: 'E_PAY', message: 'key [key] of [number] refused' } },
+    ])
+    expect(JSON.stringify(log)).not.toMatch(/topsecret|sk_live|4242/)
+  })
+
   test('stuck', async () => {
     const { app, log } = await rideApp(withFragile(fragile({ on: true }, 1)))
     await post(app, '/fragile')

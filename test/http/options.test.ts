@@ -54,7 +54,7 @@ const pluginMistakes: Mistake[] = [
   [{ enforce: true }, "enforce is true; it takes one of 'off', 'warn', 'error'"],
   [{ strict: 'yes' }, "strict is 'yes'; it takes true or false"],
   [{ closeTimeoutMs: -1 }, 'closeTimeoutMs is -1; it takes a whole number of 0 or more'],
-  [{ closeTimeoutMs: 2 ** 31 }, 'closeTimeoutMs is 2147483648; it takes at most 2147483647'],
+  [{ closeTimeoutMs: 2 ** 31 }, 'closeTimeoutMs is 2147483648; it takes at most 86400000'],
   [{ wait: true }, "unknown option 'wait'. Known are engine, scope, header, keyScope, onConflict, profile"],
 ]
 

@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { createHmac, randomUUID } from 'node:crypto'
 import { inspect } from 'node:util'
 import {
   createBackground,
@@ -49,7 +49,7 @@ beforeEach(async () => {
 afterEach(() => database.drop())
 
 function optionsFor(...pipelines: Ride[]) {
-  return { pool: database.pool(), pipelines, schema: database.schema }
+  return { pool: database.pool(), pipelines, schema: database.schema, hashSecret: HASH_SECRET }
 }
 
 async function execute(engine: Engine<Database>, ride: Ride, amount = 1) {
@@ -64,8 +64,10 @@ async function runOnce(ride: Ride, options = optionsFor(ride)) {
   return outcome
 }
 
+const HASH_SECRET = 'a secret that all processes of this test share'
+
 const hashOf = (...parts: string[]) =>
-  createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16)
+  createHmac('sha256', HASH_SECRET).update(JSON.stringify(parts)).digest('hex').slice(0, 16)
 const ofKey = () => ({
   keyHash: hashOf(scope, key),
   scopeHash: hashOf(scope),

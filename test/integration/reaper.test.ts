@@ -190,7 +190,7 @@ describe('batches', () => {
   test('those that expired first go first', async () => {
     const ids = await insertExpired(database, 30)
     const first = gate()
-    const { reaper } = countedReaper(database, { batchSize: 10, pauseMs: 2 ** 31 - 1 }, {}, first.open)
+    const { reaper } = countedReaper(database, { batchSize: 10, pauseMs: 24 * HOUR_MS }, {}, first.open)
     reaper.start()
     await first.opened
     await reaper.stop()
@@ -201,7 +201,7 @@ describe('batches', () => {
     await insertExpired(database, 95)
     const rounds = hear('pawl:round')
     const first = gate()
-    const { reaper, sent } = countedReaper(database, { batchSize: 10, pauseMs: 2 ** 31 - 1 }, {}, first.open)
+    const { reaper, sent } = countedReaper(database, { batchSize: 10, pauseMs: 24 * HOUR_MS }, {}, first.open)
     reaper.start()
     await first.opened
     // Time for many more, if there were no pause.

@@ -46,6 +46,16 @@ describe('createEngine names the option, what it got and what it takes', () => {
     ['a version twice', { pool, pipelines: [ride, ride] }, "pipelines has 'ride' version 1 twice"],
     ['an empty namespace', { pool, pipelines: [ride], namespace: '' }, "namespace is ''"],
     ['a namespace that is no string', { pool, pipelines: [ride], namespace: 7 }, 'namespace is 7'],
+    [
+      'a secret that can be guessed, and is not told',
+      { pool, pipelines: [ride], hashSecret: 'hunter2' },
+      'hashSecret is a string of 7 characters; it takes a string of 32 characters or more',
+    ],
+    [
+      'a secret that is no string',
+      { pool, pipelines: [ride], hashSecret: null },
+      'hashSecret is of type object',
+    ],
     ['plugins that are no list', { pool, pipelines: [ride], plugins: {} }, 'plugins is an object'],
     ['a stager that cannot stage', { pool, pipelines: [ride], stager: {} }, 'stager.stage is undefined'],
     ['a stager that is null', { pool, pipelines: [ride], stager: null }, 'stager.stage is undefined'],

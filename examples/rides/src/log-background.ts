@@ -1,4 +1,4 @@
-import { subscribe } from '@pawl/core'
+import { safeError, subscribe } from '@pawl/core'
 import type { FastifyBaseLogger } from 'fastify'
 
 /** Tells the log what happens beside requests: there is no client who would get an answer. */
@@ -7,7 +7,7 @@ export function logBackground(log: FastifyBaseLogger): void {
     if (Object.values(counts).some((count) => count > 0)) log.info({ service, counts }, 'background round')
   })
   subscribe('pawl:round_failed', ({ service, error, failures }) =>
-    log.error({ service, err: error, failures }, 'a background round failed, and is tried again'),
+    log.error({ service, err: safeError(error), failures }, 'a background round failed, and is tried again'),
   )
   subscribe('pawl:stuck', ({ keyId, recoveryPoint, reason, lastError }) =>
     log.error({ keyId, recoveryPoint, reason, lastError }, 'a request is stuck: a person has to look'),
@@ -18,5 +18,7 @@ export function logBackground(log: FastifyBaseLogger): void {
   subscribe('pawl:reap_held', ({ keyIds, constraint }) =>
     log.warn({ keyIds, constraint }, 'expired keys cannot be deleted: other rows refer to them'),
   )
-  subscribe('pawl:warning', ({ message, error }) => log.warn({ err: error }, message))
+  subscribe('pawl:warning', ({ message, error }) =>
+    log.warn(error === null ? {} : { err: safeError(error) }, message),
+  )
 }

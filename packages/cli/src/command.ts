@@ -63,8 +63,8 @@ export interface Argument {
   readonly name: string
   /** `one`: has to be there. `many`: any number of them, the last argument only. */
   readonly count: 'one' | 'optional' | 'many'
-  /** The option that can be given in its place, and not beside it. */
-  readonly unless?: string
+  /** The options that can be given in its place, and not beside it. */
+  readonly unless?: readonly string[]
 }
 
 /** What a command has to say: for people, and for machines. The runner prints one of the two. */

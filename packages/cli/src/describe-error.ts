@@ -1,4 +1,4 @@
-import { PawlError } from '@pawl/core'
+import { PawlError, safeError } from '@pawl/core'
 import { CliError, type CliErrorCode } from './cli-error.js'
 import { schemaOption } from './schema-option.js'
 
@@ -59,8 +59,10 @@ function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') {
     return [...new Set(error.errors.map(messageOf))].join('; ')
   }
-  if (error instanceof Error) return error.message === '' ? error.name : error.message
-  return String(error)
+  // Ours say what the operator gave, and nothing else. Others may say anything, such as a provider's key.
+  if (error instanceof PawlError) return error.message
+  const { message, name } = safeError(error)
+  return message === '' ? name : message
 }
 
 function codeOf(error: unknown): string {

@@ -1,9 +1,23 @@
-const PASSWORD_IN_URL = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s:@/]*):[^\s@/]*@/gi
+import { urlAuthorities } from '@pawl/core/internal'
 
 /** The text without the password of the database's URL, however it came in there, and of any other URL. */
 export function hideSecrets(text: string, databaseUrl: string | undefined): string {
   const hidden = passwordsOf(databaseUrl).reduce((rest, password) => rest.replaceAll(password, '***'), text)
-  return hidden.replaceAll(PASSWORD_IN_URL, '$1:***@')
+  return hideInUrls(hidden)
+}
+
+function hideInUrls(text: string): string {
+  let from = 0
+  let hidden = ''
+  for (const { start, end } of urlAuthorities(text)) {
+    const authority = text.slice(start, end)
+    const colon = authority.indexOf(':')
+    const at = authority.lastIndexOf('@')
+    if (colon === -1 || at < colon) continue
+    hidden += `${text.slice(from, start + colon)}:***`
+    from = start + at
+  }
+  return hidden + text.slice(from)
 }
 
 /** As it is written, and as it is meant. */

@@ -14,6 +14,12 @@ export function reportIntervention(intervention: Intervention, of: KeyReference,
         lines: [done],
         json: { type: 'done', key: keyToJson(intervention.key, false) },
       }
+    case 'would_be_done':
+      return {
+        exit: EXIT.ok,
+        lines: ['It can be done. Nothing was changed: leave out --dry-run to do it.'],
+        json: { type: 'would_be_done', key: keyToJson(intervention.key, false) },
+      }
     case 'not_found':
       throw noSuchKey(of)
     case 'refused':

@@ -6,8 +6,14 @@ import { shellWord } from './render/safe-text.js'
 
 /** What names a key on the command line, unless its id does. */
 export const keyArguments = [
-  { name: 'scope', count: 'one', unless: 'id' },
-  { name: 'key', count: 'one', unless: 'id' },
+  { name: 'scope', count: 'one', unless: ['id'] },
+  { name: 'key', count: 'one', unless: ['id'] },
+] as const satisfies readonly Argument[]
+
+/** The same where `--all` can name several. */
+export const keyOrAllArguments = [
+  { name: 'scope', count: 'one', unless: ['id', 'all'] },
+  { name: 'key', count: 'one', unless: ['id', 'all'] },
 ] as const satisfies readonly Argument[]
 
 /** Logs, dead jobs and the location of a 202 tell the id of a key, and not its names. */

@@ -20,6 +20,10 @@ export const DEFAULT_DRAIN_TIMEOUT_MS = 15 * MINUTE_MS
 export const DEFAULT_LIST_LIMIT = 50
 export const MAX_LIST_LIMIT = 1_000
 
+/** How many keys one command changes unless told, and at most: what a person can look through before and after. */
+export const DEFAULT_STEER_LIMIT = 50
+export const MAX_STEER_LIMIT = 500
+
 /** Columns of a table that a message gets before it is cut; `show` has all of it. */
 export const MAX_CELL_WIDTH = 60
 

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { AnyPipeline } from '@pawl/core'
+import { type AnyPipeline, safeError } from '@pawl/core'
 import { CliError } from './cli-error.js'
 
 /** A module of the user's, by its path. */
@@ -8,7 +8,7 @@ export async function loadModule(path: string, cwd: string): Promise<Readonly<Re
   try {
     return (await import(pathToFileURL(resolve(cwd, path)).href)) as Record<string, unknown>
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = safeError(error).message
     const hint = /\.[cm]?tsx?$/.test(path)
       ? ' Name the compiled file, or run with a loader for TypeScript.'
       : ''

@@ -116,11 +116,11 @@ function valueOf(
 }
 
 function checkCount(command: Command, args: readonly string[], given: ReadonlySet<string>): void {
-  const replaced = command.args.find(({ unless }) => unless !== undefined && given.has(unless))
-  if (replaced !== undefined && args.length > 0) {
-    throw usageError(`'${args[0]}' is one argument too many beside --${replaced.unless}. ${usages(command)}`)
+  const instead = command.args.flatMap(({ unless = [] }) => unless).find((name) => given.has(name))
+  if (instead !== undefined && args.length > 0) {
+    throw usageError(`'${args[0]}' is one argument too many beside --${instead}. ${usages(command)}`)
   }
-  const wanted = command.args.filter(({ unless }) => unless === undefined || !given.has(unless))
+  const wanted = command.args.filter(({ unless = [] }) => !unless.some((name) => given.has(name)))
   const missing = wanted.find(({ count }, at) => count === 'one' && args[at] === undefined)
   if (missing !== undefined) throw usageError(`<${missing.name}> is missing. ${usages(command)}`)
   const takesMany = wanted.at(-1)?.count === 'many'

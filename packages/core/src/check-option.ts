@@ -1,3 +1,4 @@
+import { MAX_TIMER_MS } from './limits.js'
 import { PawlError, type PawlErrorCode } from './errors.js'
 
 /** Collects where an option stands, so that every complaint names it the same way. */
@@ -51,6 +52,11 @@ export function checkWholeNumber(
     throw invalidOption(owner, option, value, `a whole number of ${least} or more`)
   }
   if (value > most) throw invalidOption(owner, option, value, `at most ${most}`)
+}
+
+/** A duration that a timer, or a time-out of PostgreSQL, is to last. */
+export function checkTimerMs(owner: OptionOwner, option: string, value: unknown, least = 1): void {
+  checkWholeNumber(owner, option, value, least, MAX_TIMER_MS)
 }
 
 export function checkOneOf(

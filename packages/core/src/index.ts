@@ -1,4 +1,5 @@
 export { subscribe, pawlChannels } from './announce/announce.js'
+export { safeError } from './safe-error.js'
 export type {
   GrantMessage,
   KeyMessage,
@@ -38,6 +39,7 @@ export type {
   OperatorOptions,
   OperatorResponse,
   StatusReport,
+  SteerOptions,
   UnfinishedGroup,
 } from './operate/operator.js'
 export type {

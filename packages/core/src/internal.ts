@@ -8,12 +8,12 @@ import { definitionOf, type Pipeline, type PipelineDefinition } from './pipeline
 import type { EngineOptions } from './runner/engine-options.js'
 import type { KeyView } from './runner/key-view.js'
 
-export { hashName } from './announce/announce.js'
 export {
   checkFunction,
   checkKnownOptions,
   checkOneOf,
   checkOptionalFunction,
+  checkTimerMs,
   checkWholeNumber,
   invalidOption,
 } from './check-option.js'
@@ -23,6 +23,7 @@ export { isUuid } from './is-uuid.js'
 export { fingerprintOf, OriginFingerprint } from './key/fingerprint.js'
 export { providerKeyOf } from './key/provider-key.js'
 export { MAX_INPUT_ISSUES, MAX_ISSUE_LENGTH, MAX_ISSUE_PATH_LENGTH, MAX_JSON_DEPTH } from './limits.js'
+export { urlAuthorities } from './url-authorities.js'
 export { FORBIDDEN_HEADERS, isTransientStatus } from './pipeline/directive.js'
 export { isLargerThan } from './pipeline/json-size.js'
 export type { AnyPhase, Phase } from './pipeline/phase.js'
@@ -39,6 +40,11 @@ export function createProbedEngine<DB>(
   probe: Probe,
 ): Engine<DB> & { halt(): void } {
   return new RunningEngine<DB>(options, probe)
+}
+
+/** A key's name in logs and messages: see `EngineOptions.hashSecret`. */
+export function hashKeyName<DB>(engine: Engine<DB>, scope: string, key: string): string {
+  return (engine as RunningEngine<DB>).hashKeyName(scope, key)
 }
 
 /** What the engine knows of a pipeline. */

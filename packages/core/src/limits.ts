@@ -1,11 +1,14 @@
 const SECOND_MS = 1_000
 const HOUR_MS = 3_600 * SECOND_MS
 
-/**
- * What a timer of Node, a time-out of PostgreSQL and an `integer` column hold. A longer timer would fire at once; the
- * others would fail at the first request.
- */
+/** What an `integer` of PostgreSQL holds. More would fail at the first request. */
 export const MAX_INT32 = 2_147_483_647
+
+/**
+ * Longest duration that may go to a timer of Node or a time-out of PostgreSQL. Both end at 2^31 - 1 ms, 24 days; a longer
+ * timer fires at once. A day leaves room for all that is added to a time-out or multiplied with it on its way there.
+ */
+export const MAX_TIMER_MS = 24 * HOUR_MS
 
 /** A hundred years. PostgreSQL's timestamps end, and a phase would fail after its charge. */
 export const MAX_DURATION_MS = 100 * 366 * 24 * HOUR_MS
@@ -138,6 +141,12 @@ export const MAX_JSON_DEPTH = 256
 
 /** Longest recorded error, in characters. */
 export const MAX_ERROR_LENGTH = 2_000
+
+/** Longest stack of a logged error, in characters: some fifty frames. */
+export const MAX_STACK_LENGTH = 8_000
+
+/** Shortest secret of hashes, in characters: 16 random bytes in hexadecimal digits. */
+export const MIN_HASH_SECRET_LENGTH = 32
 
 /** A reservation that lost this many races answers `in_flight`; each round is two statements. */
 export const RESERVE_ROUNDS = 5

@@ -10,7 +10,12 @@ export type Command =
 export type Request = { readonly id: number; readonly command: Command }
 
 /** Where the server is after a command; `pid` is null while it is down. */
-export type ServerStatus = { readonly port: number; readonly pid: number | null; readonly directory: string }
+export type ServerStatus = {
+  readonly url: string
+  readonly port: number
+  readonly pid: number | null
+  readonly directory: string
+}
 
 export type Reply =
   | { readonly id: number; readonly status: ServerStatus }

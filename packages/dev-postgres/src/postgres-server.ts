@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { chown, mkdtemp, open, readFile, rm, writeFile, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,6 +15,10 @@ const START_LIMIT_MS = 60_000
 
 // As often as pg_ctl would be too seldom for a start of 0.1 s.
 const START_POLL_MS = 10
+
+// Backends whose clients said goodbye leave within milliseconds, on a busy machine within a second or two. Whoever is still
+// connected then means to stay.
+const LEAVE_LIMIT_MS = 2_000
 
 // A fast stop takes milliseconds, unless a test froze a backend.
 const FAST_STOP_LIMIT_MS = 5_000
@@ -33,7 +38,17 @@ const DEFAULT_SETTINGS: Readonly<Record<string, string>> = {
   synchronous_commit: 'on',
 }
 
-const HOST_BASED_AUTHENTICATION = 'host all all 127.0.0.1/32 trust\n'
+// The superuser can run programs as the developer (COPY … FROM PROGRAM), and every local user can reach the port.
+const HOST_BASED_AUTHENTICATION = 'host all all 127.0.0.1/32 scram-sha-256\n'
+
+// Not `pawl`: the default search path begins with the schema that is called like the role, and Pawl's schema is `pawl`.
+const SUPERUSER = 'postgres'
+const DATABASE = 'pawl'
+
+const PASSWORD_BYTES = 32
+
+// Iterations slow down guessing. Nobody guesses 32 random bytes, and tests connect often.
+const SCRAM_ITERATIONS = 1
 
 type ServerOptions = {
   readonly binaries: Binaries
@@ -47,6 +62,7 @@ export class PostgresServer {
   readonly #options: ServerOptions
   readonly #directory: string
   readonly #log: FileHandle
+  readonly #password = randomBytes(PASSWORD_BYTES).toString('base64url')
   #port: number | null
   #process: ChildProcess | null = null
 
@@ -72,7 +88,9 @@ export class PostgresServer {
   }
 
   get status(): ServerStatus {
-    return { port: this.#port ?? 0, pid: this.#process?.pid ?? null, directory: this.#directory }
+    const port = this.#port ?? 0
+    const url = `postgresql://${SUPERUSER}:${this.#password}@127.0.0.1:${port}/${DATABASE}`
+    return { url, port, pid: this.#process?.pid ?? null, directory: this.#directory }
   }
 
   async start(): Promise<void> {
@@ -90,12 +108,21 @@ export class PostgresServer {
 
   /** Fast stop: sessions are ended, the data is left in a clean state. */
   async stop(): Promise<void> {
-    await this.#end('SIGINT')
+    await this.#end({ SIGINT: 0, SIGQUIT: FAST_STOP_LIMIT_MS })
+  }
+
+  /**
+   * Stops the server once every session has left, and ends those that do not leave. `pool.end()` of pg resolves while its
+   * connections are still closing: told to terminate then, they crash the process of whoever did everything right.
+   */
+  async stopWhenLeft(): Promise<void> {
+    // SIGTERM is the smart stop, which waits for sessions to end.
+    await this.#end({ SIGTERM: 0, SIGINT: LEAVE_LIMIT_MS, SIGQUIT: LEAVE_LIMIT_MS + FAST_STOP_LIMIT_MS })
   }
 
   /** Immediate stop: what a crash leaves behind. */
   async kill(): Promise<void> {
-    await this.#end('SIGQUIT')
+    await this.#end({ SIGQUIT: 0 })
   }
 
   /** Stops the server and leaves nothing behind. Calling it again does nothing. */
@@ -108,14 +135,14 @@ export class PostgresServer {
   async #initialise(): Promise<void> {
     const { binaries, user } = this.#options
     if (user !== null) await chown(this.#directory, user.uid, user.gid)
-    const flags = ['--username=pawl', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync']
+    const flags = [`--username=${SUPERUSER}`, '--auth=reject', '--encoding=UTF8', '--locale=C', '--no-sync']
     await this.#runToEnd(binaries.initdb, [`--pgdata=${this.#dataDirectory}`, ...flags])
     await writeFile(join(this.#dataDirectory, 'pg_hba.conf'), HOST_BASED_AUTHENTICATION)
-    // Single-user mode creates the database without a client, before the server listens.
+    // Single-user mode needs no client and no listening server, and what it reads from its input nobody else sees.
     await this.#runToEnd(
       binaries.postgres,
-      ['--single', '-D', this.#dataDirectory, 'postgres'],
-      'CREATE DATABASE pawl\n',
+      ['--single', '-c', `scram_iterations=${SCRAM_ITERATIONS}`, '-D', this.#dataDirectory, 'postgres'],
+      `ALTER ROLE ${SUPERUSER} PASSWORD '${this.#password}'\nCREATE DATABASE ${DATABASE}\n`,
     )
     // What was said so far is of no use once it went well, and would push the server's own words out of an error.
     await this.#log.truncate()
@@ -154,16 +181,20 @@ export class PostgresServer {
     return lines[0] === String(child.pid) && lines[7]?.trim() === 'ready'
   }
 
-  async #end(signal: 'SIGINT' | 'SIGQUIT'): Promise<void> {
+  /** Sends the signals, each after its time, until the server has ended. */
+  async #end(afterMs: Partial<Record<'SIGTERM' | 'SIGINT' | 'SIGQUIT', number>>): Promise<void> {
     const child = this.#process
     if (child === null) return
     const exited = once(child, 'exit')
-    child.kill(signal)
-    // A test may have frozen the server; a frozen process takes no signal but this one.
-    child.kill('SIGCONT')
-    const limit = setTimeout(() => child.kill('SIGQUIT'), FAST_STOP_LIMIT_MS)
+    const timers = Object.entries(afterMs).map(([signal, ms]) =>
+      setTimeout(() => {
+        child.kill(signal as NodeJS.Signals)
+        // A test may have frozen the server; a frozen process takes no signal but this one.
+        child.kill('SIGCONT')
+      }, ms),
+    )
     await exited
-    clearTimeout(limit)
+    for (const timer of timers) clearTimeout(timer)
   }
 
   #spawn(program: string, args: readonly string[]): ChildProcess {

@@ -10,14 +10,17 @@ export type StartPostgresOptions = {
 
 /** A running PostgreSQL 18 of our own. It ends, and its files go, when the process that started it ends. */
 export type DevPostgres = {
-  /** A connection string for the database `pawl`, as its superuser. */
+  /** A connection string for the database `pawl`, as the superuser `postgres`, with a password of this server's own. */
   readonly url: string
   readonly port: number
   /** The postmaster's process id; null while the server is down. */
   readonly pid: number | null
   /** Holds `data/` and `postgres.log`. */
   readonly directory: string
-  /** Fast stop; removes the directory. Calling it again does nothing. */
+  /**
+   * Stops the server and removes its directory. Sessions that are closing get the time to do so; those that stay are
+   * ended after two seconds. Calling it again does nothing.
+   */
   stop(): Promise<void>
   /** Immediate stop, as in a crash: nothing is flushed, the data directory stays for `restart`. */
   kill(): Promise<void>
@@ -32,6 +35,7 @@ export type DevPostgres = {
  * const postgres = await startPostgres({ settings: { log_statement: 'all' } })
  * const pool = new pg.Pool({ connectionString: postgres.url })
  * // …
+ * await pool.end()
  * await postgres.stop()
  */
 export async function startPostgres(options: StartPostgresOptions = {}): Promise<DevPostgres> {
@@ -41,7 +45,7 @@ export async function startPostgres(options: StartPostgresOptions = {}): Promise
   let stopped: Promise<void> | undefined
 
   return {
-    url: `postgresql://pawl@127.0.0.1:${status.port}/pawl`,
+    url: status.url,
     port: status.port,
     directory: status.directory,
     get pid() {

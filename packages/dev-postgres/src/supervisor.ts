@@ -23,6 +23,7 @@ async function obey(command: Command): Promise<ServerStatus> {
       await startedServer().start()
       return startedServer().status
     case 'stop':
+      await startedServer().stopWhenLeft()
       await startedServer().remove()
       return startedServer().status
   }

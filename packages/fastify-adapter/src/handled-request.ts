@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type JsonValue, PawlError, type Pipeline, type Stage } from '@pawl/core'
-import { chosenFingerprint, executeUnlisted, hashName, OriginFingerprint } from '@pawl/core/internal'
+import { chosenFingerprint, executeUnlisted, hashKeyName, OriginFingerprint } from '@pawl/core/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Answer, type Answerable, answerTo, problemOf } from './answer.js'
 import { askLater, type Later } from './ask-later.js'
@@ -215,7 +215,11 @@ export class HandledRequest implements PawlRequest {
       if (sent.type === 'refused') return await this.#refuse(sent.problem)
       const { fingerprint } = sent
       const request = { scope: checkScope(scope, this.#name), key: this.#storedKey(key), fingerprint }
-      logged = { keyHash: hashName(request.scope, request.key), pipeline, generatedKey }
+      logged = {
+        keyHash: hashKeyName(this.#route.plugin.engine, request.scope, request.key),
+        pipeline,
+        generatedKey,
+      }
       outcome = await settleOutcome(askOf(request), this.#waitFor(logged.keyHash))
     } catch (error) {
       const problem = problemOf(error)

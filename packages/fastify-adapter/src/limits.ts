@@ -7,9 +7,6 @@ export const MAX_SCOPE_LENGTH = 255
 /** Longest wait for the first of two equal requests. A proxy in between gives up after a minute or so. */
 export const MAX_WAIT_MS = 10 * 60_000
 
-/** What a timer of Node holds: a longer one would fire at once. */
-export const MAX_TIMER_MS = 2_147_483_647
-
 /**
  * How often a waiting duplicate asks again whether the first has finished, when that runs in another process. One in
  * this process is heard at once.

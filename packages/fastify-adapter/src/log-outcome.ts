@@ -1,3 +1,4 @@
+import { safeError } from '@pawl/core'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Answerable } from './answer.js'
 import type { ProblemCode } from './problems.js'
@@ -49,7 +50,10 @@ export function logOutcome(
     case 'retry_later': {
       const { keyId, reason, recoveryPoint, error } = outcome
       const level = reason === 'unknown_error' ? 'error' : 'warn'
-      log[level]({ ...line({ keyId, reason, recoveryPoint }), err: error }, 'idempotent request interrupted')
+      log[level](
+        { ...line({ keyId, reason, recoveryPoint }), err: safeError(error) },
+        'idempotent request interrupted',
+      )
       return
     }
     case 'stuck': {
@@ -66,7 +70,7 @@ export function logOutcome(
       return
     }
     case 'unavailable':
-      log.error({ ...line(), err: outcome.error }, 'the idempotency store is not available')
+      log.error({ ...line(), err: safeError(outcome.error) }, 'the idempotency store is not available')
   }
 }
 
@@ -89,7 +93,7 @@ export function logThrownByEngine(
 ): void {
   const level = code === 'internal_error' ? 'error' : 'info'
   log[level](
-    { idempotency: { outcome: 'not_accepted', route, code }, err: error },
+    { idempotency: { outcome: 'not_accepted', route, code }, err: safeError(error) },
     'idempotent request not accepted',
   )
 }

@@ -1,3 +1,4 @@
+import { safeError } from '@pawl/core'
 import { prepareUnlisted } from '@pawl/core/internal'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { type AtomicPipeline, atomicPipeline } from './atomic.js'
@@ -83,7 +84,7 @@ function checkAnswer(
     reply.code(500)
     return done(error)
   }
-  request.log.error({ err: error }, 'a marked route answered without its pipeline')
+  request.log.error({ err: safeError(error) }, 'a marked route answered without its pipeline')
   done(null, payload)
 }
 

@@ -5,13 +5,14 @@ import {
   checkOneOf,
   checkOptionalFunction,
   checkPipelineSettings,
+  checkTimerMs,
   checkWholeNumber,
   invalidOption,
   type OptionOwner,
 } from '@pawl/core/internal'
 import type { FastifyRequest } from 'fastify'
 import type { ChooseFingerprint } from './fingerprint-request.js'
-import { MAX_TIMER_MS, MAX_WAIT_MS } from './limits.js'
+import { MAX_WAIT_MS } from './limits.js'
 import { type Profile, type ProfileName, profiles } from './profile.js'
 import {
   type AsyncSettings,
@@ -119,7 +120,10 @@ export interface FastifyPawlOptions extends SharedOptions {
    * that an operation sets are, but for cookies and headers of the connection: docs/http.md has the list.
    */
   readonly storedHeaders?: readonly string[]
-  /** Where `docs/http.md` can be read: the `type` of a problem is this address with the problem's code as fragment. */
+  /**
+   * An address of yours where clients can read about problems: the `type` of a problem is then this address with the problem's
+   * code as fragment. Default: none, and the `type` is `about:blank`.
+   */
   readonly problemBaseUrl?: string
   /** What to do about a POST or PATCH that takes no key and is not exempt, once the app is ready. Default `warn`. */
   readonly enforce?: 'off' | 'warn' | 'error'
@@ -146,7 +150,8 @@ export interface PluginSettings {
   readonly waitMs: number
   readonly profile: Profile
   readonly storedHeaders: StoredHeaders
-  readonly problemBaseUrl: string
+  /** Null: no address is told. */
+  readonly problemBaseUrl: string | null
   readonly enforce: 'off' | 'warn' | 'error'
   readonly strict: boolean
   readonly close: { readonly timeoutMs?: number }
@@ -181,7 +186,6 @@ export type RouteMark =
   | { readonly type: 'exempt'; readonly reason: string | null }
 
 const DEFAULT_HEADER = 'idempotency-key'
-const DEFAULT_PROBLEM_BASE_URL = 'https://pawl.dev/docs/http'
 
 const TOKEN = /^[a-z0-9!#$%&'*+.^_`|~-]+$/
 const PLUGIN: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'register(fastifyPawl)' }
@@ -216,7 +220,7 @@ export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
   checkOneOf(PLUGIN, 'profile', options.profile, Object.keys(profiles))
   checkOneOf(PLUGIN, 'enforce', options.enforce, ['off', 'warn', 'error'])
   checkBoolean(PLUGIN, 'strict', strict)
-  checkWholeNumber(PLUGIN, 'closeTimeoutMs', closeTimeoutMs, 0, MAX_TIMER_MS)
+  checkTimerMs(PLUGIN, 'closeTimeoutMs', closeTimeoutMs, 0)
   const header = readHeaderName('header', options.header ?? DEFAULT_HEADER)
   return {
     engine,
@@ -225,7 +229,7 @@ export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
     ...readShared(PLUGIN, options, { keyScope: 'account', waitMs: 0 }),
     profile: profiles[options.profile ?? 'ietf'],
     storedHeaders: readStoredHeaders(header, options.storedHeaders ?? []),
-    problemBaseUrl: readUrl(options.problemBaseUrl ?? DEFAULT_PROBLEM_BASE_URL),
+    problemBaseUrl: options.problemBaseUrl === undefined ? null : readUrl(options.problemBaseUrl),
     enforce: options.enforce ?? 'warn',
     strict: strict ?? process.env['NODE_ENV'] !== 'production',
     close: closeTimeoutMs === undefined ? {} : { timeoutMs: closeTimeoutMs },

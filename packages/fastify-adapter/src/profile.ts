@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http'
 import type { JsonObject } from '@pawl/core'
 import { type Problem, type ProblemCode, type ProblemKind, problems } from './problems.js'
 
@@ -11,7 +12,8 @@ export interface Profile {
   /** Tells SDKs that look for it whether to send the request again; null where there is no such header. */
   readonly shouldRetryHeader: string | null
   statusOf(code: ProblemCode): number
-  bodyOf(problem: Problem, typeUrl: string): JsonObject
+  /** @param typeUrl where the problem is explained; null where no such address was given */
+  bodyOf(problem: Problem, typeUrl: string | null): JsonObject
 }
 
 /** The IETF draft, with problem details as in RFC 9457. */
@@ -24,8 +26,9 @@ const ietf: Profile = {
   bodyOf(problem, typeUrl) {
     const { title, status, detail } = kindOf(problem)
     return {
-      type: typeUrl,
-      title,
+      // Nobody's address: `code` says which problem it is. The title is then to be the status's own (RFC 9457, section 4.2.1).
+      type: typeUrl ?? 'about:blank',
+      title: typeUrl === null ? (STATUS_CODES[status] ?? title) : title,
       status,
       detail: problem.detail ?? detail,
       code: problem.code,
@@ -50,7 +53,7 @@ const stripe: Profile = {
         type: stripeType(problem.code),
         code: problem.code === 'request_in_progress' ? 'idempotency_key_in_use' : problem.code,
         message: wrong === undefined ? detail : `${detail} ${wrong.path}: ${wrong.detail}`,
-        doc_url: typeUrl,
+        doc_url: typeUrl ?? undefined,
         param: wrong?.path,
         request_id: problem.keyId,
       },

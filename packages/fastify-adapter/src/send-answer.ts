@@ -107,7 +107,8 @@ function setProblem(reply: FastifyReply, plugin: PluginSettings, problem: Proble
   if (profile.shouldRetryHeader !== null)
     reply.header(profile.shouldRetryHeader, String(problems[problem.code].retry))
   // As bytes: a response schema of the route is for its own answers, and would drop members of this one.
-  return Buffer.from(JSON.stringify(profile.bodyOf(problem, `${problemBaseUrl}#${problem.code}`)))
+  const typeUrl = problemBaseUrl === null ? null : `${problemBaseUrl}#${problem.code}`
+  return Buffer.from(JSON.stringify(profile.bodyOf(problem, typeUrl)))
 }
 
 /** Adds to what the answer depends on already. */

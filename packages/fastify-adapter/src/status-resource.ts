@@ -1,5 +1,5 @@
 import { PawlError } from '@pawl/core'
-import { hashName, inspectOwn } from '@pawl/core/internal'
+import { hashKeyName, inspectOwn } from '@pawl/core/internal'
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { type Answer, type Answerable, answerTo, problemOf } from './answer.js'
 import { checkScope } from './check-scope.js'
@@ -130,7 +130,7 @@ async function readStatus(
   }
   if (view === null) return { type: 'unknown' }
   const { keyId, key, pipeline, response, stuckReason, recoveryPoint, lastError, expiresAt } = view
-  const logged: LoggedStatus = { asked: 'status', keyHash: hashName(scope, key), pipeline }
+  const logged: LoggedStatus = { asked: 'status', keyHash: hashKeyName(engine, scope, key), pipeline }
   const known = { type: 'known', logged, asked: { keyId, scope, pipeline, route } } as const
   if (response !== null && expiresAt !== null)
     return { ...known, outcome: { type: 'replayed', keyId, response, expiresAt } }

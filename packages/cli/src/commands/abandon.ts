@@ -3,9 +3,10 @@ import { becauseOf, becauseOptions } from '../because.js'
 import { defineCommand, required, value, values } from '../command.js'
 import { EXIT } from '../exit-code.js'
 import { reportIntervention } from '../intervene.js'
-import { keyArguments, keyOptions, keyReferenceOf } from '../key-arguments.js'
+import { keyOptions, keyOrAllArguments, keyReferenceOf } from '../key-arguments.js'
 import { parseDuration } from '../parse/duration.js'
 import { parseHeader, parseJson, parseWholeNumber } from '../parse/value.js'
+import { allOptions, refuseFilters, steerKeys } from '../steer-keys.js'
 
 /** What can be stored as the last word. */
 const MIN_STATUS = 200
@@ -14,7 +15,7 @@ const MAX_STATUS = 499
 export const abandonCommand = defineCommand({
   name: 'abandon',
   summary: 'stuck → finished, with a response of yours; no phase runs any more',
-  args: keyArguments,
+  args: keyOrAllArguments,
   options: {
     ...keyOptions,
     ...becauseOptions,
@@ -26,17 +27,32 @@ export const abandonCommand = defineCommand({
     body: value('JSON', parseJson, 'the response’s body; default: none'),
     header: values("'NAME: VALUE'", parseHeader, 'a header of the response; may be repeated'),
     retention: value('DURATION', parseDuration, 'how long it is replayed; default: 24h'),
+    ...allOptions,
   },
   details: [
     'For a stuck key that nobody will finish, whatever made it stuck. The condition abandoned of pawl status is another thing: it needs nobody.',
     'Every later retry of the client gets this response. What phases wrote and what providers did stays as it is: undo it first if it has to be undone.',
+    'With --all, every stuck key that fits the filters of pawl list gets this response, each with a note of its own. Look first: --dry-run.',
   ],
-  exits: { [EXIT.failed]: 'there is no such key, or it is not stuck, or the response cannot be stored' },
+  exits: {
+    [EXIT.failed]: 'there is no such key, or it is not stuck, or the response cannot be stored',
+    [EXIT.findings]: 'with --all: some keys were left as they are',
+  },
   async run({ args, options }, context) {
-    const of = keyReferenceOf(args, options)
     const because = becauseOf(options, context)
     const response = responseOf(options)
-    const intervention = await context.withDatabase(({ operator }) => operator.abandon(of, because, response))
+    const how = { dryRun: options['dry-run'] }
+    if (options.all) {
+      return steerKeys(options, context, {
+        verb: 'abandoned',
+        take: (operator, key) => operator.abandon(key, because, response, how),
+      })
+    }
+    refuseFilters(options)
+    const of = keyReferenceOf(args, options)
+    const intervention = await context.withDatabase(({ operator }) =>
+      operator.abandon(of, because, response, how),
+    )
     return reportIntervention(
       intervention,
       of,

@@ -1,4 +1,4 @@
-import { PawlError, reconcile, type ReconcileOptions } from '@pawl/core'
+import { PawlError, reconcile, type ReconcileOptions, safeError } from '@pawl/core'
 import { CliError, usageError } from '../cli-error.js'
 import { defineCommand, required } from '../command.js'
 import { EXIT } from '../exit-code.js'
@@ -52,7 +52,8 @@ const OPTIONAL = ['differs', 'effects', 'slackMs'] as const satisfies readonly (
 
 /** What a function of the module throws is told as the module's, be it that its provider is away. */
 function moduleFailed(error: unknown, path: string, what: string): CliError {
-  const reason = error instanceof Error ? error.message || error.name : String(error)
+  const { message, name } = safeError(error)
+  const reason = message === '' ? name : message
   return new CliError('module', `Module '${path}' failed to ${what}: ${reason}`, {
     cause: error,
   })

@@ -19,7 +19,7 @@ export function renderGroups(groups: readonly UnfinishedGroup[], at: Date, paint
     groups.map((group) => [
       group.pipeline,
       String(group.version),
-      group.recoveryPoint,
+      group.point,
       count(group.held),
       count(group.backingOff),
       count(group.abandoned, 'yellow'),

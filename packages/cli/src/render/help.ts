@@ -47,7 +47,9 @@ export function usagesOf({ name, args, options }: Command): readonly string[] {
     spec.kind === 'value' && spec.required ? [optionText(option, spec)] : [],
   )
   const usage = (words: readonly string[]) => ['pawl', name, ...words, ...needed, '[options]'].join(' ')
-  const instead = Object.entries(options).filter(([option]) => args.some(({ unless }) => unless === option))
+  const instead = Object.entries(options).filter(([option]) =>
+    args.some(({ unless = [] }) => unless.includes(option)),
+  )
   return [
     usage(args.map(argumentText)),
     ...instead.map(([option, spec]) => usage([optionText(option, spec)])),

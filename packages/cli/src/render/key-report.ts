@@ -33,7 +33,7 @@ function factsOf(key: KeyView, { now, reveal }: View): [string, Cell][] {
     ['Id', key.keyId],
     ['Pipeline', `${key.pipeline}@${key.version}`],
     ['Condition', conditionCell(key, now)],
-    ['Recovery point', key.recoveryPoint],
+    ['Recovery point', key.point],
     ['Lease', leaseText(key, now)],
     ['Fence', String(key.fence)],
     [

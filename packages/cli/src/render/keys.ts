@@ -43,7 +43,7 @@ export function renderKeys(
       nameText(key.scope),
       nameText(key.key),
       `${key.pipeline}@${key.version}`,
-      key.recoveryPoint,
+      key.point,
       conditionCell(key, now),
       String(key.fence),
       durationText(now.getTime() - key.createdAt.getTime()),

@@ -1,9 +1,12 @@
 import { channel } from 'node:diagnostics_channel'
 import { PawlError } from '../errors.js'
-import { sha256 } from '../sha256.js'
+import { safeError } from '../safe-error.js'
 import type { StuckReason, RetryReason } from '../pipeline/outcome.js'
 
-/** What every message carries. Key and scope are hashed: listeners log, and logs travel. */
+/**
+ * What every message carries. Key and scope are hashed: listeners log, and logs travel. The hashes are the same in all
+ * engines of a process, and in all processes whose engines have the same `hashSecret`.
+ */
 export interface KeyMessage {
   /** The same for every message about one key of one scope. */
   readonly keyHash: string
@@ -28,7 +31,10 @@ export interface PhaseMessage extends GrantMessage {
   readonly phase: string
 }
 
-/** Every message, by the name of its channel. */
+/**
+ * Every message, by the name of its channel. An `error` is the very one that was thrown, with all that it carries: secrets,
+ * too. Log `safeError(error)` instead. A `lastError` is redacted already.
+ */
 export interface PawlMessages {
   /** A fresh key was reserved. */
   'pawl:reserved': GrantMessage
@@ -183,11 +189,6 @@ export function subscribe<Name extends PawlChannel>(
   return () => channels[name].unsubscribe(typed)
 }
 
-/** A short, one-way name for a key or scope. */
-export function hashName(...parts: readonly string[]): string {
-  return sha256(JSON.stringify(parts), 'hex').slice(0, 16)
-}
-
 /**
  * Node ends the process when a subscriber of a channel throws. A logger's bug must not end a payment, so the channels
  * of Pawl wrap every subscriber they are given, through whichever function it comes.
@@ -198,9 +199,7 @@ function guardedChannel(name: PawlChannel): ReturnType<typeof channel> {
   if (target[GUARDED] === true) return target
   const guards = new WeakMap<Listener, Listener>()
   const warn = (error: unknown): void =>
-    process.emitWarning(
-      `A listener of ${name} threw: ${error instanceof Error ? error.message : String(error)}`,
-    )
+    process.emitWarning(`A listener of ${name} threw: ${safeError(error).message}`)
   const guardOf = (listener: Listener): Listener => {
     // What is no function is for Node to refuse.
     const known = typeof listener === 'function' ? guards.get(listener) : listener

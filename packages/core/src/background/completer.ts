@@ -1,5 +1,5 @@
 import { announce } from '../announce/announce.js'
-import { checkKnownOptions, checkWholeNumber, type OptionOwner } from '../check-option.js'
+import { checkKnownOptions, checkTimerMs, checkWholeNumber, type OptionOwner } from '../check-option.js'
 import {
   DEFAULT_COMPLETER_BATCH_SIZE,
   DEFAULT_COMPLETER_CONCURRENCY,
@@ -80,7 +80,7 @@ export class Completer implements Service<CompleterCounts> {
 
   constructor(engine: Engine<never>, options: CompleterOptions = {}) {
     checkKnownOptions(OWNER, options, OPTION_NAMES)
-    checkWholeNumber(OWNER, 'pollMs', options.pollMs, 1, MAX_INT32)
+    checkTimerMs(OWNER, 'pollMs', options.pollMs)
     checkWholeNumber(OWNER, 'batchSize', options.batchSize, 1, MAX_INT32)
     checkWholeNumber(OWNER, 'concurrency', options.concurrency, 1, MAX_INT32)
     this.#parts = partsOf(engine, 'createBackground')

@@ -1,5 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { checkKnownOptions, checkWholeNumber, invalidOption, type OptionOwner } from '../check-option.js'
+import {
+  checkKnownOptions,
+  checkTimerMs,
+  checkWholeNumber,
+  invalidOption,
+  type OptionOwner,
+} from '../check-option.js'
 import type { SessionPool } from '../driver/session-pool.js'
 import {
   DEFAULT_EFFECT_RETENTION_MS,
@@ -113,9 +119,9 @@ export function readReaperOptions(
 ): ReapPace & { readonly pollMs: number } {
   checkKnownOptions(owner, options, OPTION_NAMES)
   const { pollMs, batchSize, pauseMs, effectRetentionMs, partition = null } = options
-  checkWholeNumber(owner, 'pollMs', pollMs, 1, MAX_INT32)
+  checkTimerMs(owner, 'pollMs', pollMs)
   checkWholeNumber(owner, 'batchSize', batchSize, 1, MAX_INT32)
-  checkWholeNumber(owner, 'pauseMs', pauseMs, 0, MAX_INT32)
+  checkTimerMs(owner, 'pauseMs', pauseMs, 0)
   checkWholeNumber(owner, 'effectRetentionMs', effectRetentionMs, 1, MAX_DURATION_MS)
   if (effectRetentionMs !== undefined && effectRetentionMs < longestRetentionMs) {
     const takes = `${longestRetentionMs} or more, which is how long the keys are kept`

@@ -4,6 +4,7 @@ import { announce } from '../announce/announce.js'
 import {
   checkFunction,
   checkKnownOptions,
+  checkTimerMs,
   checkWholeNumber,
   invalidOption,
   type OptionOwner,
@@ -263,9 +264,9 @@ function checkOptions(options: RelayOptions): CheckedRelayOptions {
   checkKnownOptions(OWNER, options, OPTION_NAMES)
   const { sink, names, pollMs, batchSize, deliverTimeoutMs, maxAttempts } = options
   checkFunction(OWNER, 'sink.deliver', (sink as Partial<Sink> | null | undefined)?.deliver)
-  checkWholeNumber(OWNER, 'pollMs', pollMs, 1, MAX_INT32)
+  checkTimerMs(OWNER, 'pollMs', pollMs)
   checkWholeNumber(OWNER, 'batchSize', batchSize, 1, MAX_INT32)
-  checkWholeNumber(OWNER, 'deliverTimeoutMs', deliverTimeoutMs, 1, Math.floor(MAX_INT32 / CLAIM_PER_DELIVERY))
+  checkTimerMs(OWNER, 'deliverTimeoutMs', deliverTimeoutMs)
   checkWholeNumber(OWNER, 'maxAttempts', maxAttempts, 1, MAX_INT32)
   const isList = Array.isArray(names) && names.length > 0 && names.every((name) => typeof name === 'string')
   if (names !== undefined && !isList) throw invalidOption(OWNER, 'names', names, 'a list of names of jobs')

@@ -1,6 +1,6 @@
 import { announce, type ServiceName } from '../announce/announce.js'
-import { checkKnownOptions, checkWholeNumber, type OptionOwner } from '../check-option.js'
-import { DEFAULT_STOP_TIMEOUT_MS, MAX_INT32, ROUND_RETRY_BASE_MS, ROUND_RETRY_MAX_MS } from '../limits.js'
+import { checkKnownOptions, checkTimerMs, type OptionOwner } from '../check-option.js'
+import { DEFAULT_STOP_TIMEOUT_MS, ROUND_RETRY_BASE_MS, ROUND_RETRY_MAX_MS } from '../limits.js'
 import { within } from '../within.js'
 
 /** Work that goes on beside requests. Any number of processes may run it at once. */
@@ -126,6 +126,6 @@ function retryPauseMs(failures: number): number {
 export function checkStopOptions(options: StopOptions): number {
   const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'stop' }
   checkKnownOptions(owner, options, ['timeoutMs'])
-  checkWholeNumber(owner, 'timeoutMs', options.timeoutMs, 0, MAX_INT32)
+  checkTimerMs(owner, 'timeoutMs', options.timeoutMs, 0)
   return options.timeoutMs ?? DEFAULT_STOP_TIMEOUT_MS
 }

@@ -1,3 +1,4 @@
+import type { NameHasher } from '../announce/name-hasher.js'
 import type { Probe } from '../driver/probe.js'
 import type { SessionPool } from '../driver/session-pool.js'
 import type { Registry } from '../pipeline/registry.js'
@@ -36,6 +37,8 @@ export interface Environment {
   readonly caps: Caps
   /** Keeps the provider keys of two applications on one provider account apart. */
   readonly namespace: string
+  /** Names keys and scopes in messages. */
+  readonly names: NameHasher
   /** For the framework's statements that run outside a phase's transaction. */
   readonly lockTimeoutMs: number
   readonly probe: Probe | null

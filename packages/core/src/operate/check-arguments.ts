@@ -22,7 +22,15 @@ import {
 import { headerBytes, isTransientStatus, respond, type StoredResponse } from '../pipeline/directive.js'
 import { encodeJson } from '../pipeline/json-value.js'
 import type { StuckReason } from '../pipeline/outcome.js'
-import type { Because, CallVerdict, DeadJobs, KeyFilter, KeyReference, OperatorResponse } from './operator.js'
+import type {
+  Because,
+  CallVerdict,
+  DeadJobs,
+  KeyFilter,
+  KeyReference,
+  OperatorResponse,
+  SteerOptions,
+} from './operator.js'
 
 const owner = (where: string): OptionOwner => ({ code: 'PAWL_INVALID_OPTION', where })
 
@@ -122,6 +130,14 @@ export function checkDeadJobs(jobs: DeadJobs): void {
       if (!isUuid(id)) throw invalidOption(owner(where), 'jobIds', id, 'ids of jobs')
     }
   }
+}
+
+export function checkSteerOptions(where: string, options: SteerOptions): void {
+  checkKnownOptions(owner(where), options, ['dryRun'])
+  const { dryRun } = options
+  // Taken for false, it would change what was only to be looked at.
+  if (dryRun !== undefined && typeof dryRun !== 'boolean')
+    throw invalidOption(owner(where), 'dryRun', dryRun, 'true or false')
 }
 
 export function checkVerdict(where: string, verdict: CallVerdict): void {

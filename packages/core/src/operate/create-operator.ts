@@ -22,6 +22,7 @@ import {
   checkKeyReference,
   checkPipelineName,
   checkResponse,
+  checkSteerOptions,
   checkVerdict,
   checkVersion,
   checkWindow,
@@ -46,6 +47,7 @@ import type {
   OperatorOptions,
   OperatorResponse,
   StatusReport,
+  SteerOptions,
   UnfinishedGroup,
 } from './operator.js'
 import { readEffects } from './read-effects.js'
@@ -101,11 +103,17 @@ class DatabaseOperator implements Operator {
     })
   }
 
-  async resume(of: KeyReference, because: Because, verdict?: CallVerdict): Promise<Intervention> {
+  async resume(
+    of: KeyReference,
+    because: Because,
+    verdict?: CallVerdict,
+    options: SteerOptions = {},
+  ): Promise<Intervention> {
+    checkSteerOptions('resume', options)
     checkKeyReference('resume', of)
     checkBecause('resume', because)
     if (verdict !== undefined) checkVerdict('resume', verdict)
-    return steerKey(this.#place, of, because, (row) => {
+    return steerKey(this.#place, { of, because, ...options }, (row) => {
       const decision = decideResume(row, verdict ?? null)
       if (decision.type === 'refuse') return decision
       const { said } = decision
@@ -117,10 +125,11 @@ class DatabaseOperator implements Operator {
     })
   }
 
-  async release(of: KeyReference, because: Because): Promise<Intervention> {
+  async release(of: KeyReference, because: Because, options: SteerOptions = {}): Promise<Intervention> {
+    checkSteerOptions('release', options)
     checkKeyReference('release', of)
     checkBecause('release', because)
-    return steerKey(this.#place, of, because, (row) => {
+    return steerKey(this.#place, { of, because, ...options }, (row) => {
       if (row.leaseUntilMs === null || row.leaseUntilMs <= row.nowMs) {
         const found = row.status === 'running' ? 'Its lease is over' : `It is ${row.status}`
         return { type: 'refuse', detail: `${found}, and nobody holds it: there is nothing to release.` }
@@ -129,11 +138,17 @@ class DatabaseOperator implements Operator {
     })
   }
 
-  async abandon(of: KeyReference, because: Because, response: OperatorResponse): Promise<Intervention> {
+  async abandon(
+    of: KeyReference,
+    because: Because,
+    response: OperatorResponse,
+    options: SteerOptions = {},
+  ): Promise<Intervention> {
+    checkSteerOptions('abandon', options)
     checkKeyReference('abandon', of)
     checkBecause('abandon', because)
     const checked = checkResponse('abandon', response)
-    return steerKey(this.#place, of, because, (row) => {
+    return steerKey(this.#place, { of, because, ...options }, (row) => {
       if (row.status !== 'stuck') {
         return {
           type: 'refuse',

@@ -30,9 +30,17 @@ export interface Because {
 /** What became of a step that an operator wanted to take. */
 export type Intervention =
   | { readonly type: 'done'; readonly key: KeyView }
+  /** Only with `dryRun`: it can be done. Nothing changed. */
+  | { readonly type: 'would_be_done'; readonly key: KeyView }
   | { readonly type: 'not_found' }
   /** It is not in a state in which that can be done, or moved meanwhile. Nothing changed. */
   | { readonly type: 'refused'; readonly key: KeyView; readonly detail: string }
+
+/** How a step is taken. */
+export interface SteerOptions {
+  /** Says what would become of the step, and changes nothing. Default: off. */
+  readonly dryRun?: boolean
+}
 
 /** What the operator found out about a call whose outcome was unknown. */
 export type CallVerdict =
@@ -51,11 +59,13 @@ export interface BoundedCount {
   readonly isAtLeast: boolean
 }
 
-/** Unfinished keys of one pipeline, version and recovery point. */
+/** Unfinished keys of one pipeline, version and recovery point, and with the same phases skipped before it. */
 export interface UnfinishedGroup {
   readonly pipeline: string
   readonly version: number
   readonly recoveryPoint: string
+  /** For people, such as `shipment_booked (refunded skipped)`: see `KeyView.point`. */
+  readonly point: string
   /** Somebody runs them. */
   readonly held: number
   /** They rest until a moment to come. */
@@ -201,11 +211,21 @@ export interface Operator {
    * Stuck → running: the completer, or the client's next retry, goes on from the recovery point. Attempts and age start
    * anew. A call whose outcome is unknown makes it stuck again, unless `verdict` says what became of it.
    */
-  resume(of: KeyReference, because: Because, verdict?: CallVerdict): Promise<Intervention>
+  resume(
+    of: KeyReference,
+    because: Because,
+    verdict?: CallVerdict,
+    options?: SteerOptions,
+  ): Promise<Intervention>
   /** Takes the lease away from a holder that is known to be dead, instead of waiting for it to run out. */
-  release(of: KeyReference, because: Because): Promise<Intervention>
+  release(of: KeyReference, because: Because, options?: SteerOptions): Promise<Intervention>
   /** Stuck → finished, with a response of the operator's. No phase runs any more. */
-  abandon(of: KeyReference, because: Because, response: OperatorResponse): Promise<Intervention>
+  abandon(
+    of: KeyReference,
+    because: Because,
+    response: OperatorResponse,
+    options?: SteerOptions,
+  ): Promise<Intervention>
   /** Jobs that were given up, oldest first. */
   deadJobs(options?: { readonly name?: string; readonly limit?: number }): Promise<readonly JobView[]>
   /** Delivers dead jobs again, as if they were new. Gives how many. */

@@ -7,7 +7,7 @@ import type { KeyRow } from '../storage/key-row.js'
 import type { Store } from '../storage/statement.js'
 import { isNoted, type Steering } from '../storage/steer-statements.js'
 import { findNamed } from './find-named.js'
-import type { Because, Intervention, KeyReference } from './operator.js'
+import type { Because, Intervention, KeyReference, SteerOptions } from './operator.js'
 import type { Workplace } from './workplace.js'
 
 /** lock_not_available */
@@ -24,6 +24,12 @@ export type Step =
     }
   | { readonly type: 'refuse'; readonly detail: string }
 
+/** Which step is wanted, of which key. */
+interface Wanted extends SteerOptions {
+  readonly of: KeyReference
+  readonly because: Because
+}
+
 /**
  * Reads the key, decides, and writes if it still is as it was read; else reads and decides again. A connection that
  * breaks on the way is replaced: the note of the change tells whether it had gone through, also if others have moved on
@@ -31,16 +37,16 @@ export type Step =
  */
 export async function steerKey(
   place: Workplace,
-  of: KeyReference,
-  because: Because,
+  wanted: Wanted,
   decide: (row: KeyRow) => Step,
 ): Promise<Intervention> {
+  const { of } = wanted
   const holder = randomUUID()
   let last: { readonly row: KeyRow | null; readonly why: unknown } = { row: null, why: null }
   for (let round = 0; round < STEER_ROUNDS; round++) {
     try {
       const end = await place.with((store) =>
-        steerOnce(store, of, because, { holder, isRepeat: round > 0 }, decide),
+        steerOnce(store, wanted, { holder, isRepeat: round > 0 }, decide),
       )
       if (end.type !== 'moved') return end
       last = { row: end.row, why: null }
@@ -64,8 +70,7 @@ export async function steerKey(
 
 async function steerOnce(
   store: Store,
-  of: KeyReference,
-  because: Because,
+  { of, because, dryRun = false }: Wanted,
   { holder, isRepeat }: { readonly holder: string; readonly isRepeat: boolean },
   decide: (row: KeyRow) => Step,
 ): Promise<Intervention | { readonly type: 'moved'; readonly row: KeyRow }> {
@@ -74,6 +79,7 @@ async function steerOnce(
   if (isRepeat && (await isNoted(store, holder))) return { type: 'done', key: viewKey(read) }
   const step = decide(read)
   if (step.type === 'refuse') return { type: 'refused', key: viewKey(read), detail: step.detail }
+  if (dryRun) return { type: 'would_be_done', key: viewKey(read) }
   const { actor, reason } = because
   const detailJson = JSON.stringify({ before: before(read), given: step.given })
   const written = await step.write(store, {

@@ -9,7 +9,7 @@ import {
 } from '../check-option.js'
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { PawlError } from '../errors.js'
-import { MAX_INT32, MAX_NAME_LENGTH } from '../limits.js'
+import { MAX_DURATION_MS, MAX_INT32, MAX_NAME_LENGTH } from '../limits.js'
 import { GUARANTEES } from './phase.js'
 import { checkSettings, PHASE_SETTING_NAMES, PIPELINE_SETTING_NAMES } from './settings.js'
 
@@ -81,8 +81,8 @@ export function checkForeignPhase(owner: OptionOwner, options: Record<string, un
   }
   if (options['effectName'] !== undefined) checkName(owner, 'effectName', options['effectName'])
   checkOneOf(owner, 'guarantee', options['guarantee'], GUARANTEES)
-  checkWholeNumber(owner, 'windowMs', options['windowMs'], 1)
-  checkWholeNumber(owner, 'quietForMs', options['quietForMs'], 0)
+  checkWholeNumber(owner, 'windowMs', options['windowMs'], 1, MAX_DURATION_MS)
+  checkWholeNumber(owner, 'quietForMs', options['quietForMs'], 0, MAX_DURATION_MS)
   checkGuarantee(owner, options)
   const { whenUnknown } = options
   if (whenUnknown !== undefined && whenUnknown !== 'stuck' && typeof whenUnknown !== 'function')

@@ -1,6 +1,7 @@
 import {
   checkKnownOptions,
   checkOneOf,
+  checkTimerMs,
   checkWholeNumber,
   invalidOption,
   type OptionOwner,
@@ -16,7 +17,6 @@ import {
   MAX_DEFAULT_LOCK_TIMEOUT_MS,
   MAX_DEFAULT_STATEMENT_TIMEOUT_MS,
   MAX_DURATION_MS,
-  MAX_INT32,
   MIN_LEASE_MS,
 } from '../limits.js'
 
@@ -82,10 +82,10 @@ export const PIPELINE_SETTING_NAMES = [
 export function checkSettings(owner: OptionOwner, settings: PipelineSettings): void {
   checkOneOf(owner, 'isolation', settings.isolation, ISOLATION_LEVELS)
   checkWholeNumber(owner, 'transactionRetries', settings.transactionRetries, 0)
-  checkWholeNumber(owner, 'leaseMs', settings.leaseMs, MIN_LEASE_MS, MAX_INT32)
+  checkTimerMs(owner, 'leaseMs', settings.leaseMs, MIN_LEASE_MS)
   checkWholeNumber(owner, 'maxAttempts', settings.maxAttempts, 1)
   for (const name of ['statementTimeoutMs', 'lockTimeoutMs', 'idleTimeoutMs', 'callTimeoutMs'] as const) {
-    checkWholeNumber(owner, name, settings[name], 1, MAX_INT32)
+    checkTimerMs(owner, name, settings[name])
   }
   checkWholeNumber(owner, 'retentionMs', settings.retentionMs, 1, MAX_DURATION_MS)
   checkWholeNumber(owner, 'abandonAfterMs', settings.abandonAfterMs, 1, MAX_DURATION_MS)

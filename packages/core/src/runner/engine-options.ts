@@ -3,10 +3,12 @@ import type { Pool } from 'pg'
 import {
   checkFunction,
   checkKnownOptions,
+  checkTimerMs,
   checkWholeNumber,
   invalidOption,
   type OptionOwner,
 } from '../check-option.js'
+import { PawlError } from '../errors.js'
 import type { Caps } from '../key/environment.js'
 import {
   DEFAULT_ACQUIRE_TIMEOUT_MS,
@@ -15,7 +17,7 @@ import {
   DEFAULT_MAX_RESPONSE_HEADER_BYTES,
   DEFAULT_MAX_RESULT_BYTES,
   DEFAULT_MAX_STATE_BYTES,
-  MAX_INT32,
+  MIN_HASH_SECRET_LENGTH,
 } from '../limits.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import { checkPipelineSettings, type PipelineSettings } from '../pipeline/settings.js'
@@ -38,6 +40,12 @@ export interface EngineOptions<DB> {
   readonly schema?: string
   /** Part of every provider key: keeps two applications on one provider account apart. Never change it. Default `pawl`. */
   readonly namespace?: string
+  /**
+   * A secret of your own, of 32 characters or more: what `keyHash` and `scopeHash` in messages and logs are made with, so that
+   * nobody finds out by trying whose they are. Give the same one to all processes whose logs you compare. Default: a random
+   * one for each process.
+   */
+  readonly hashSecret?: string
   /** Settings for pipelines that do not say otherwise. */
   readonly defaults?: PipelineSettings
   /** Kysely plugins for `tx` and `engine.db`. The framework's own statements never see them. */
@@ -75,6 +83,7 @@ export interface EngineOptions<DB> {
 export interface CheckedEngineOptions {
   readonly tables: Tables
   readonly namespace: string
+  readonly hashSecret: string | null
   readonly defaults: PipelineSettings
   readonly caps: Caps
   readonly strict: StrictOptions | null
@@ -90,6 +99,7 @@ const OPTION_NAMES = [
   'pipelines',
   'schema',
   'namespace',
+  'hashSecret',
   'defaults',
   'plugins',
   'stager',
@@ -115,10 +125,11 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
     throw invalidOption(OWNER, 'plugins', plugins, 'a list of Kysely plugins')
   if (stager !== undefined)
     checkFunction(OWNER, 'stager.stage', (stager as Partial<Stager<never>> | null)?.stage)
-  checkWholeNumber(OWNER, 'acquireTimeoutMs', acquireTimeoutMs, 1, MAX_INT32)
+  checkTimerMs(OWNER, 'acquireTimeoutMs', acquireTimeoutMs)
   return {
     tables: tablesIn(options.schema ?? DEFAULT_SCHEMA, OWNER.where),
     namespace,
+    hashSecret: checkHashSecret(options.hashSecret),
     defaults: checkDefaults(options.defaults ?? {}),
     caps: checkCaps(options.caps ?? {}),
     strict: checkStrict(options.strict),
@@ -127,6 +138,20 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
     preparedStatements: checkSwitch('preparedStatements', preparedStatements),
     preparedQueries: checkSwitch('preparedQueries', preparedQueries),
   }
+}
+
+function checkHashSecret(secret: unknown): string | null {
+  if (secret === undefined) return null
+  // Not shown, whatever it is.
+  if (typeof secret !== 'string' || secret.length < MIN_HASH_SECRET_LENGTH) {
+    const got =
+      typeof secret === 'string' ? `a string of ${secret.length} characters` : `of type ${typeof secret}`
+    throw new PawlError(
+      OWNER.code,
+      `${OWNER.where}: hashSecret is ${got}; it takes a string of ${MIN_HASH_SECRET_LENGTH} characters or more.`,
+    )
+  }
+  return secret
 }
 
 function checkSwitch(option: string, value: unknown): boolean {

@@ -1,8 +1,9 @@
 import type { Kysely } from 'kysely'
 import type { Pool } from 'pg'
 import { announce, type KeyMessage } from '../announce/announce.js'
+import { NameHasher } from '../announce/name-hasher.js'
 import { Bell } from '../bell.js'
-import { checkKnownOptions, checkWholeNumber, invalidOption, type OptionOwner } from '../check-option.js'
+import { checkKnownOptions, checkTimerMs, invalidOption, type OptionOwner } from '../check-option.js'
 import { KyselyFactory } from '../driver/kysely-driver.js'
 import type { Probe } from '../driver/probe.js'
 import { PreparedQueries } from '../driver/prepared-name.js'
@@ -20,7 +21,6 @@ import {
   CONNECTION_DEADLINE_SLACK_MS,
   DEFAULT_ABANDON_AFTER_MS,
   DEFAULT_CLOSE_TIMEOUT_MS,
-  MAX_INT32,
 } from '../limits.js'
 import type { EnqueueOutcome, Outcome, ResumeOutcome } from '../pipeline/outcome.js'
 import { definitionOf, type Pipeline, type PipelineDefinition } from '../pipeline/pipeline.js'
@@ -130,6 +130,7 @@ export class RunningEngine<DB> implements Engine<DB> {
       settings,
       caps,
       namespace,
+      names: new NameHasher(checked.hashSecret),
       lockTimeoutMs,
       probe,
       lookFirst,
@@ -178,11 +179,11 @@ export class RunningEngine<DB> implements Engine<DB> {
       const reservation = await reserveFor(this.#parts, definition, request, true)
       if (reservation.type === 'granted') throw new TypeError('a key that was to be left was granted')
       if (reservation.type !== 'left') {
-        return reservationOutcome(reservation, askedBy(definition, request)) as EnqueueOutcome
+        return reservationOutcome(reservation, askedBy(this.#parts, definition, request)) as EnqueueOutcome
       }
       const { row, fresh } = reservation
       if (fresh) {
-        announce('pawl:enqueued', () => ({ ...askedBy(definition, request), keyId: row.id }))
+        announce('pawl:enqueued', () => ({ ...askedBy(this.#parts, definition, request), keyId: row.id }))
         this.#parts.enqueued.ring()
       }
       return { type: 'enqueued', keyId: row.id, fresh }
@@ -228,7 +229,7 @@ export class RunningEngine<DB> implements Engine<DB> {
       const reservation = await reserveFor(parts, definition, request, false)
       if (reservation.type === 'granted') return this.#run(parts, reservation)
       if (reservation.type === 'left') throw new TypeError('a key that was to be run was left')
-      return reservationOutcome(reservation, askedBy(definition, request))
+      return reservationOutcome(reservation, askedBy(this.#parts, definition, request))
     })
   }
 
@@ -252,7 +253,7 @@ export class RunningEngine<DB> implements Engine<DB> {
       if (reservation.type === 'left') throw new TypeError('a key that was to be run was left')
       const row =
         reservation.type === 'decided' ? reservation.row : { scope: '', key: keyId, pipeline: '', version: 0 }
-      const asked = askedMessage(row.scope, row.key, row.pipeline, row.version)
+      const asked = askedMessage(this.#parts.env.names, row, row)
       return reservationOutcome(reservation, asked) as ResumeOutcome
     })
   }
@@ -260,6 +261,11 @@ export class RunningEngine<DB> implements Engine<DB> {
   async inspect(scope: string, key: string): Promise<KeyView | null> {
     checkRequest('inspect', scope, key)
     return this.#look((store) => findKey(store, scope, key))
+  }
+
+  /** What messages call a key. */
+  hashKeyName(scope: string, key: string): string {
+    return this.#parts.env.names.hash(scope, key)
   }
 
   /** As `inspect`, for an owner who knows a key by its id. */
@@ -279,7 +285,7 @@ export class RunningEngine<DB> implements Engine<DB> {
   async close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
     const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'close' }
     checkKnownOptions(owner, options, ['timeoutMs'])
-    checkWholeNumber(owner, 'timeoutMs', options.timeoutMs, 0, MAX_INT32)
+    checkTimerMs(owner, 'timeoutMs', options.timeoutMs, 0)
     this.#closing ??= this.#drain(options.timeoutMs ?? DEFAULT_CLOSE_TIMEOUT_MS)
     return this.#closing
   }
@@ -377,8 +383,12 @@ async function reserveFor(
   return reservation
 }
 
-function askedBy({ name, version }: PipelineDefinition, { scope, key }: ExecuteRequest<unknown>): KeyMessage {
-  return askedMessage(scope, key, name, version)
+function askedBy(
+  { env }: EngineParts,
+  { name: pipeline, version }: PipelineDefinition,
+  request: ExecuteRequest<unknown>,
+): KeyMessage {
+  return askedMessage(env.names, request, { pipeline, version })
 }
 
 function checkKeyId(where: string, keyId: unknown): void {

@@ -20,8 +20,12 @@ export interface KeyView {
   readonly status: 'running' | 'finished' | 'stuck'
   /** Null unless stuck. */
   readonly stuckReason: StuckReason | null
-  /** The last phase that committed. */
+  /** The last phase that committed, or was skipped. */
   readonly recoveryPoint: string
+  /**
+   * The same for people: the last phase that ran, and which were skipped since, as in `shipment_booked (refunded skipped)`.
+   */
+  readonly point: string
   /** Grows by one with every grant of the key. */
   readonly fence: number
   /** Null when nobody holds the key. `live` is judged by the database's clock. */
@@ -93,6 +97,7 @@ export function viewKey(row: KeyRow): KeyView {
     status,
     stuckReason,
     recoveryPoint,
+    point: pointOf(row),
     fence,
     lease:
       row.leaseUntilMs === null
@@ -126,6 +131,16 @@ function viewCall(intent: Intent): NonNullable<KeyView['call']> {
 }
 
 const KNOWN = { calling: 'may_have_been_made', called: 'returned', not_made: 'not_made' } as const
+
+/** In SQL: `POINT_TEXT`. */
+function pointOf({ recoveryPoint, trail }: KeyRow): string {
+  // The trail of a key that was upgraded names points of the older version.
+  if (trail.at(-1)?.point !== recoveryPoint) return recoveryPoint
+  const lastRun = trail.findLastIndex(({ skipped }) => !skipped)
+  const skipped = trail.slice(lastRun + 1).map(({ point }) => point)
+  if (skipped.length === 0) return recoveryPoint
+  return `${trail[lastRun]?.point ?? 'started'} (${skipped.join(', ')} skipped)`
+}
 
 function dateOrNull(ms: number | null): Date | null {
   return ms === null ? null : new Date(ms)

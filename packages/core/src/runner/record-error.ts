@@ -1,12 +1,5 @@
 import { MAX_ERROR_LENGTH } from '../limits.js'
-
-/** Card numbers, keys of providers, bearer tokens and passwords in URLs: none of them belongs into a row. */
-const SECRETS: readonly (readonly [RegExp, string])[] = [
-  [/(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)/g, '[number]'],
-  [/\b(?:sk|pk|rk|whsec)_[A-Za-z0-9_]+/g, '[key]'],
-  [/\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]+/gi, '$1 [token]'],
-  [/:\/\/[^\s/@]+@/g, '://[credentials]@'],
-]
+import { redact } from '../safe-error.js'
 
 /** What of an error is stored: its name, code and message, without secrets and without what `text` cannot hold. */
 export function recordError(error: unknown): string {
@@ -25,8 +18,4 @@ function describe(error: unknown): string {
   const code = 'code' in error && typeof error.code === 'string' ? ` [${error.code}]` : ''
   const cause = error.cause instanceof Error ? ` (cause: ${error.cause.name}: ${error.cause.message})` : ''
   return `${error.name}${code}: ${error.message}${cause}`
-}
-
-function redact(text: string): string {
-  return SECRETS.reduce((redacted, [pattern, instead]) => redacted.replace(pattern, instead), text)
 }

@@ -1,4 +1,5 @@
-import { announce, hashName, type KeyMessage } from '../announce/announce.js'
+import { announce, type KeyMessage } from '../announce/announce.js'
+import type { NameHasher } from '../announce/name-hasher.js'
 import type { Reservation } from '../key/reserve-key.js'
 import type { Outcome } from '../pipeline/outcome.js'
 import { inFlightOutcome, replayedOutcome, stuckOutcome } from './row-outcome.js'
@@ -57,6 +58,10 @@ function inFlight(leaseLeftMs: number | null, asked: KeyMessage): Outcome {
   return outcome
 }
 
-export function askedMessage(scope: string, key: string, pipeline: string, version: number): KeyMessage {
-  return { scopeHash: hashName(scope), keyHash: hashName(scope, key), pipeline, version }
+export function askedMessage(
+  names: NameHasher,
+  { scope, key }: { readonly scope: string; readonly key: string },
+  { pipeline, version }: { readonly pipeline: string; readonly version: number },
+): KeyMessage {
+  return { scopeHash: names.hash(scope), keyHash: names.hash(scope, key), pipeline, version }
 }

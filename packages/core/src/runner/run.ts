@@ -1,6 +1,6 @@
 import type { PhaseContext, StateObject } from '../pipeline/phase.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
-import { type GrantMessage, hashName, type PhaseMessage } from '../announce/announce.js'
+import type { GrantMessage, PhaseMessage } from '../announce/announce.js'
 import { providerKeyOf } from '../key/provider-key.js'
 import type { Session } from '../driver/session.js'
 import type { Granted } from '../key/reserve-key.js'
@@ -166,10 +166,11 @@ export class Run {
 
   grantMessage(): GrantMessage {
     const { id, scope, key, pipeline, version, fence, recoveryPoint } = this.row
+    const { names } = this.parts.env
     return {
       keyId: id,
-      keyHash: hashName(scope, key),
-      scopeHash: hashName(scope),
+      keyHash: names.hash(scope, key),
+      scopeHash: names.hash(scope),
       pipeline,
       version,
       fence,

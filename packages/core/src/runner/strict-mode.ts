@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { PawlError } from '../errors.js'
+import { recordError } from './record-error.js'
 
 /** A state-changing request that user code sent through `http`, `https`, `fetch` or undici. */
 export interface ForeignRequest {
@@ -112,7 +113,7 @@ export class StrictMode {
       const request = read()
       if (STATE_CHANGING.has(request.method) && !this.#isAllowed(request)) watched.requests.push(request)
     } catch (error) {
-      process.emitWarning(`strict mode: a request could not be read: ${String(error)}`)
+      process.emitWarning(`strict mode: a request could not be read: ${recordError(error)}`)
     }
   }
 
@@ -127,7 +128,7 @@ export class StrictMode {
     try {
       return this.#allow(request)
     } catch (error) {
-      process.emitWarning(`strict mode: the allow hook threw: ${String(error)}`)
+      process.emitWarning(`strict mode: the allow hook threw: ${recordError(error)}`)
       return false
     }
   }

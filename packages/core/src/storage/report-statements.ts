@@ -1,5 +1,6 @@
 import { COUNT_LIMIT, FINISHED_KEYS_SEEN } from '../limits.js'
 import type { StuckReason } from '../pipeline/outcome.js'
+import { POINT_TEXT } from './point-text.js'
 import { defineStatement, epochMs, msInterval, type Store } from './statement.js'
 import type { Tables } from './tables.js'
 
@@ -31,6 +32,7 @@ export interface GroupRow {
   readonly pipeline: string
   readonly version: number
   readonly recoveryPoint: string
+  readonly point: string
   readonly counts: Readonly<Record<(typeof CONDITIONS)[number], number>>
   readonly oldestCreatedMs: number
 }
@@ -38,10 +40,11 @@ export interface GroupRow {
 const groupUnfinishedStatement = defineStatement(
   'group_unfinished',
   (tables) => `
-  SELECT k.pipeline, k.version, k.recovery_point, ${epochMs('min(k.created_at)')} AS oldest_created_ms,
+  SELECT k.pipeline, k.version, k.recovery_point, ${POINT_TEXT} AS point,
+         ${epochMs('min(k.created_at)')} AS oldest_created_ms,
          ${CONDITIONS.map((name) => `count(*) FILTER (WHERE ${CONDITION} = '${name}') AS ${name}`).join(', ')}
     FROM ${bothUnfinished(tables, '($1::text IS NULL OR k.pipeline = $1 AND k.version = $2::integer)')}
-   GROUP BY k.pipeline, k.version, k.recovery_point
+   GROUP BY k.pipeline, k.version, k.recovery_point, point
    ORDER BY k.pipeline, k.version, min(k.created_at)`,
 )
 
@@ -55,6 +58,7 @@ export async function groupUnfinished(
     pipeline: row['pipeline'] ?? '',
     version: Number(row['version']),
     recoveryPoint: row['recovery_point'] ?? '',
+    point: row['point'] ?? '',
     counts: {
       held: Number(row['held']),
       backing_off: Number(row['backing_off']),

@@ -1,0 +1,37 @@
+import type { KeyFilter, StuckReason } from '@pawl/core'
+import { type Given, value } from './command.js'
+import { parseDuration } from './parse/duration.js'
+import { parseOneOf, parseText, parseWholeNumber } from './parse/value.js'
+
+/** A record, so that the compiler misses a reason that is new. */
+const STUCK_REASONS = Object.keys({
+  attempts_exhausted: true,
+  abandoned: true,
+  unknown_outcome: true,
+  window_passed: true,
+  transaction_ended: true,
+} satisfies Record<StuckReason, true>) as StuckReason[]
+
+/** Which keys are meant: the same in every command that takes several. */
+export const filterOptions = {
+  pipeline: value('NAME', parseText, 'of this pipeline'),
+  version: value('N', parseWholeNumber(1, 2 ** 31 - 1), 'pinned to this version'),
+  point: value('NAME', parseText, 'at this recovery point'),
+  scope: value('SCOPE', parseText, 'of this scope'),
+  'stuck-reason': value('REASON', parseOneOf(STUCK_REASONS), STUCK_REASONS.join(', ')),
+  'older-than': value('DURATION', parseDuration, 'reserved longer ago than this'),
+} as const
+
+export function filterOf(options: Given<typeof filterOptions>): KeyFilter {
+  const { pipeline, version, point, scope } = options
+  const stuckReason = options['stuck-reason']
+  const olderThanMs = options['older-than']
+  return {
+    ...(pipeline !== undefined && { pipeline }),
+    ...(version !== undefined && { version }),
+    ...(point !== undefined && { recoveryPoint: point }),
+    ...(scope !== undefined && { scope }),
+    ...(stuckReason !== undefined && { stuckReason }),
+    ...(olderThanMs !== undefined && { olderThanMs }),
+  }
+}

@@ -1,0 +1,140 @@
+import type { Intervention, KeyId, KeyView, Operator } from '@pawl/core'
+import { CliError, usageError } from './cli-error.js'
+import { type Context, flag, type Given, type Report, value } from './command.js'
+import { describeError } from './describe-error.js'
+import { EXIT } from './exit-code.js'
+import { filterOf, filterOptions } from './key-filter.js'
+import { DEFAULT_STEER_LIMIT, MAX_STEER_LIMIT } from './limits.js'
+import { parseWholeNumber } from './parse/value.js'
+import { counted } from './render/counted.js'
+import { renderSteered } from './render/steered.js'
+
+export const dryRunOption = { 'dry-run': flag('say what would be done, and change nothing') } as const
+
+/** Options of a step that can be taken with several keys. */
+export const allOptions = {
+  all: flag('all stuck keys that fit the filters, instead of one'),
+  ...filterOptions,
+  limit: value(
+    'N',
+    parseWholeNumber(1, MAX_STEER_LIMIT),
+    `with --all: change nothing if more than so many fit; default: ${DEFAULT_STEER_LIMIT}`,
+  ),
+  ...dryRunOption,
+} as const
+
+/** What became of one of several keys. */
+export interface Steered {
+  readonly key: KeyView
+  readonly result: Intervention['type']
+  readonly detail: string | null
+}
+
+interface Step {
+  /** As in `Resumed 3 keys`. */
+  readonly verb: 'resumed' | 'abandoned'
+  readonly take: (operator: Operator, of: KeyId) => Promise<Intervention>
+}
+
+/**
+ * Takes a step with every stuck key that fits, one after the other, each with a note of its own. What has moved on
+ * meanwhile is left as it is, and said. It stops where the database does not answer.
+ */
+export async function steerKeys(
+  options: Given<typeof allOptions>,
+  context: Context,
+  step: Step,
+): Promise<Report> {
+  const filter = filterOf(options)
+  if (Object.keys(filter).length === 0)
+    throw usageError('--all wants a filter, such as --pipeline or --stuck-reason: say which keys are meant.')
+  const { limit = DEFAULT_STEER_LIMIT, 'dry-run': isDry } = options
+  return context.withDatabase(async ({ operator }) => {
+    // One more tells whether there are more.
+    const found = await operator.list({ ...filter, status: 'stuck', limit: limit + 1 })
+    if (found.length > limit && !isDry) {
+      throw new CliError(
+        'refused',
+        `Nothing was changed: more than ${limit} stuck keys fit. Narrow the filters, or raise --limit (at most ${MAX_STEER_LIMIT}).`,
+      )
+    }
+    const keys = found.slice(0, limit)
+    const steered: Steered[] = []
+    try {
+      for (const key of keys) {
+        const intervention = await step.take(operator, { keyId: key.keyId })
+        const detail = 'detail' in intervention ? intervention.detail : null
+        steered.push({ key, result: intervention.type, detail })
+      }
+    } catch (error) {
+      // What was done before is done: it has to be said.
+      return {
+        ...report(steered, keys.length, isDry, step, context),
+        exit: EXIT.failed,
+        error: describeError(error, context.schema),
+      }
+    }
+    const said = report(steered, keys.length, isDry, step, context)
+    if (found.length <= limit) return said
+    return {
+      ...said,
+      lines: [
+        ...said.lines,
+        `More than ${limit} fit: without --dry-run, nothing would be changed. See --limit.`,
+      ],
+    }
+  })
+}
+
+/** Filters mean something only beside `--all`: without it, they would be believed to narrow something. */
+export function refuseFilters(options: Given<typeof allOptions>): void {
+  const names = [...Object.keys(filterOptions), 'limit'] as (keyof typeof filterOptions | 'limit')[]
+  const given = names.find((name) => options[name] !== undefined)
+  if (given !== undefined) throw usageError(`--${given} is for --all.`)
+}
+
+function report(
+  steered: readonly Steered[],
+  wanted: number,
+  isDry: boolean,
+  { verb }: Step,
+  { paint }: Context,
+): Report {
+  const done = steered.filter(({ result }) => result === 'done' || result === 'would_be_done').length
+  const left = steered.length - done
+  const untried = wanted - steered.length
+  const sum = isDry
+    ? `${counted(done, 'key')} would be ${verb}. Nothing was changed: leave out --dry-run to do it.`
+    : `${capitalised(verb)} ${counted(done, 'key')}.`
+  return {
+    exit: left > 0 ? EXIT.findings : EXIT.ok,
+    lines: [
+      ...(steered.length === 0 ? [] : [...renderSteered(steered, paint), '']),
+      ...(wanted === 0 ? ['No stuck key fits. Nothing was changed.'] : [sum]),
+      ...(left === 0
+        ? []
+        : [`${counted(left, 'key')} ${isDry ? 'would be' : left === 1 ? 'was' : 'were'} left as found.`]),
+      ...(untried === 0 ? [] : [`${counted(untried, 'key')} not tried.`]),
+    ],
+    json: {
+      dryRun: isDry,
+      done: isDry ? 0 : done,
+      left,
+      untried,
+      keys: steered.map(({ key: { keyId, scope, key, pipeline, version, point }, result, detail }) => ({
+        keyId,
+        scope,
+        key,
+        pipeline,
+        version,
+        point,
+        result,
+        detail,
+      })),
+    },
+  }
+}
+
+function capitalised(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1)
+}
