@@ -1,0 +1,61 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Outcome, Pipeline } from '@pawl/core'
+import type { Told } from '../../packages/crash-kit/src/history.js'
+import type { PlainEngine, WireTrial } from './wire-trial.js'
+
+type Final = Extract<Outcome, { type: 'completed' | 'replayed' | 'stuck' }>
+
+/** A client's pause before it asks again: shorter than it would be told, so that it meets leases and locks. */
+const CLIENT_PAUSE_MS = 25
+
+/** One request, by whomever it is sent, and what they were told. Its scope is its own. */
+export class WireRequest<DB, Input> {
+  readonly scope = `scope-${randomUUID()}`
+  readonly key = randomUUID()
+  readonly pipeline: Pipeline<DB, Input>
+  readonly input: Input
+  readonly told: Told[] = []
+  readonly #trial: WireTrial
+
+  constructor(trial: WireTrial, pipeline: Pipeline<DB, Input>, inputOf: (scope: string) => Input) {
+    this.#trial = trial
+    this.pipeline = pipeline
+    this.input = inputOf(this.scope)
+  }
+
+  async ask({ engine, name }: PlainEngine<DB>): Promise<Outcome> {
+    const { scope, key, input } = this
+    const outcome = await engine.execute(this.pipeline, { scope, key, input: input as NoInfer<Input> })
+    const tick = this.#trial.tick()
+    this.told.push({ tick, actor: name, execution: tick, outcome, disturbed: true, impostor: false, row: null })
+    return outcome
+  }
+
+  /**
+   * Asks again and again. Null: it has not come to an end in so many tries, or only time can bring it there, since a
+   * provider that was asked has to be quiet for long enough.
+   */
+  async askUntilOver(by: PlainEngine<DB>, tries: number): Promise<Final | null> {
+    for (let asked = 0; asked < tries; asked++) {
+      const outcome = await this.ask(by)
+      switch (outcome.type) {
+        case 'completed':
+        case 'replayed':
+        case 'stuck':
+          return outcome
+        case 'retry_later':
+          if (outcome.reason === 'outcome_pending') return null
+          break
+        case 'in_flight':
+        case 'unavailable':
+          await pause(CLIENT_PAUSE_MS)
+          break
+        case 'mismatch':
+        case 'refused':
+          throw new Error(`nobody sent anything else, and yet: ${JSON.stringify(outcome)}`)
+      }
+    }
+    return null
+  }
+}
