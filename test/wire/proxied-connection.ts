@@ -51,6 +51,12 @@ const SSL_REQUEST = 80_877_103
 const GSS_ENCRYPTION_REQUEST = 80_877_104
 const CANCEL_REQUEST = 80_877_102
 
+/**
+ * When a machine that vanished is noticed, as by TCP's keepalive: sooner than anywhere in earnest, and later than all
+ * time-outs that the tests set. Nothing else ends a server's wait for the rest of a batch: it counts as active.
+ */
+const KEEPALIVE_MS = 1_500
+
 /** "No": the client goes on without encryption. */
 const REFUSED = Buffer.from('N')
 
@@ -66,6 +72,9 @@ export class ProxiedConnection {
   /** Round trips that the server has answered: it is busy while they are fewer. */
   #answered = 0
   #status: TransactionStatus | null = null
+  /** Messages have passed that no Sync has followed yet. */
+  #inBatch = false
+  #keepalive: NodeJS.Timeout | null = null
   #losing = false
   /** Only the client has gone: the server's side ends when the server has nothing more to do. */
   #abandoned = false
@@ -166,7 +175,8 @@ export class ProxiedConnection {
   #pass(way: Direction, type: string, bytes: Buffer): void {
     way.nth++
     if (way.from === 'client') {
-      if (type === 'Sync' || type === 'Query') this.#roundTrip++
+      this.#inBatch = type !== 'Sync' && type !== 'Query'
+      if (!this.#inBatch) this.#roundTrip++
       // Whatever follows a cancel request is the server's closing of the connection.
       way.reader.typed = true
       way.reader.pass(bytes)
@@ -228,7 +238,9 @@ export class ProxiedConnection {
 
   /** A server in the middle of something learns nothing of a client that vanished. */
   #leaveServer(): void {
-    if (this.#answered >= this.#roundTrip && this.#status !== 'T' && this.#status !== 'E') this.#server.end()
+    const isIdle = this.#answered >= this.#roundTrip && !this.#inBatch && this.#status === 'I'
+    if (isIdle) this.#server.end()
+    else this.#keepalive ??= setTimeout(() => this.#server.end(), KEEPALIVE_MS).unref()
   }
 }
 

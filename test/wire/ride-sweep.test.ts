@@ -7,7 +7,7 @@ import { SETTINGS, WireTrial } from './wire-trial.js'
 import type { Database, RideInput } from '../support/rides.js'
 
 /** Cases at a time: most of them wait for a lease, or for the server to end a transaction. */
-const AT_ONCE = 16
+const AT_ONCE = 40
 
 const trial = await WireTrial.open(prepareRides)
 afterAll(() => trial.close())

@@ -3,7 +3,7 @@ import { gate } from '../support/signals.js'
 import { type Boundary, boundaryOf, type Fault, FAULTS, isPossible, nameOf, strikeAt } from './strike.js'
 import type { Violation } from '../../packages/crash-kit/src/history.js'
 import { WireRequest } from './wire-request.js'
-import type { WireTrial } from './wire-trial.js'
+import { LEASE_MS, type WireTrial } from './wire-trial.js'
 
 /** One fault at one boundary. */
 export interface SweepCase {
@@ -28,8 +28,11 @@ export interface SweepOptions<DB, Input> {
   readonly preparedStatements?: boolean
 }
 
-/** How often a client asks before it leaves the rest to the completer: for several leases. */
-const CLIENT_TRIES = 120
+/** How long others ask for a key whose holder's message is held: until its lease has ended, if no lock is in the way. */
+const HELD_FOR_MS = 2.5 * LEASE_MS
+
+/** How long a client asks before it leaves the rest to the completer: for several leases. */
+const CLIENT_ASKS_MS = 10 * LEASE_MS
 
 /** Every boundary that a request passes on a connection that is new, as a clean run shows them. */
 export async function boundariesOf<DB, Input>(
@@ -84,12 +87,12 @@ export async function runCase<DB, Input>(
   if (fault === 'held') {
     // Whichever comes first: the message that is held, or an end without it.
     await Promise.race([struck.opened, first])
-    await request.askUntilOver(other, CLIENT_TRIES)
+    await request.askUntilOver(other, HELD_FOR_MS)
     released.open()
   }
   await first
-  await request.askUntilOver(one, CLIENT_TRIES)
-  await request.askUntilOver(other, CLIENT_TRIES)
+  await request.askUntilOver(one, CLIENT_ASKS_MS)
+  await request.askUntilOver(other, CLIENT_ASKS_MS)
   const violations = [...(await trial.leave(one)), ...(await trial.leave(other))]
   return { name: `${fault} at ${nameOf(boundary)}`, request, struck: hasStruck, violations }
 }

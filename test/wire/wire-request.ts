@@ -33,11 +33,12 @@ export class WireRequest<DB, Input> {
   }
 
   /**
-   * Asks again and again. Null: it has not come to an end in so many tries, or only time can bring it there, since a
+   * Asks again and again. Null: it has not come to an end in this time, or only time can bring it there, since a
    * provider that was asked has to be quiet for long enough.
    */
-  async askUntilOver(by: PlainEngine<DB>, tries: number): Promise<Final | null> {
-    for (let asked = 0; asked < tries; asked++) {
+  async askUntilOver(by: PlainEngine<DB>, forMs: number): Promise<Final | null> {
+    const giveUpAt = performance.now() + forMs
+    while (performance.now() < giveUpAt) {
       const outcome = await this.ask(by)
       switch (outcome.type) {
         case 'completed':
