@@ -20,9 +20,12 @@ export const prepareFacts = ({ pool, schema }: PreparePlace): Promise<void> => c
 
 /** A random pipeline that an engine runs beside others. */
 export interface PlannedPipeline {
-  readonly plan: PipelinePlan
   readonly pipeline: Pipeline<FactDatabase, JsonValue>
   readonly shape: PipelineShape
+  /** What it has to come to, for an input. */
+  readonly violations: (history: History, input: JsonValue) => Violation[]
+  /** What it is, for whoever has to look into it. */
+  readonly plan: unknown
 }
 
 /** A request for one of them. */
@@ -39,7 +42,12 @@ export function planPipelines(seed: number, count: number, provider: FakeProvide
     const version = index + 1
     const settings = { ...SETTINGS, version }
     const pipeline = buildPipeline(plan, { provider: chargesAt(provider), chances, settings })
-    return { plan, pipeline, shape: shapeOf(plan, version) }
+    return {
+      plan,
+      pipeline,
+      shape: shapeOf(plan, version),
+      violations: (history, input) => modelViolations(history, referenceModel(plan, input), plan),
+    }
   })
 }
 
@@ -55,17 +63,10 @@ export function plannedRequest(
   return { planned, request: new WireRequest(trial, planned.pipeline, () => input) }
 }
 
-/** It has to end as the reference model says, beside all the rules. */
-export function judgedByModel({ planned, request }: PlannedRequest): Judged {
-  const { plan, shape } = planned
-  const expected = referenceModel(plan, request.input)
-  return {
-    request,
-    shape,
-    more: (history: History): Violation[] =>
-      // Nobody may have come as far as to reserve it: then there is nothing at all.
-      history.commits.length === 0 ? [] : modelViolations(history, expected, plan),
-  }
+/** It has to end as its plan says, beside all the rules. */
+export function judged({ planned, request }: PlannedRequest): Judged {
+  const { shape, violations } = planned
+  return { request, shape, more: (history) => violations(history, request.input) }
 }
 
 function shapeOf(plan: PipelinePlan, version: number): PipelineShape {

@@ -1,5 +1,6 @@
 import { afterAll, expect, test, vi } from 'vitest'
 import { SEED } from '../property/settings.js'
+import { parallelPipeline } from './parallel-pipeline.js'
 import { prepareFacts } from './planned-requests.js'
 import { runStorm } from './storm.js'
 import { WireTrial } from './wire-trial.js'
@@ -38,6 +39,7 @@ test(`random pipelines survive ${FAULTS} faults, many requests at once, on engin
       atOnce: AT_ONCE,
       pipelines: PIPELINES,
       oneIn: ONE_IN,
+      more: [parallelPipeline(trial.provider)],
     })
     total.storms++
     for (const each of ['requests', 'finished', 'stuck'] as const) total[each] += storm[each]
@@ -46,10 +48,12 @@ test(`random pipelines survive ${FAULTS} faults, many requests at once, on engin
       total.faults += times
     }
     found += storm.broken.length
-    for (const { rule, detail, scope } of storm.broken.slice(0, Math.max(0, SHOWN - findings.length)))
-      findings.push(`seed ${seed}, ${rule}: ${detail}\n  ${storm.describe(scope)}`)
+    const news = storm.broken
+      .slice(0, Math.max(0, SHOWN - findings.length))
+      .map(({ rule, detail, scope }) => `seed ${seed}, ${rule}: ${detail}\n  ${storm.describe(scope)}`)
+    findings.push(...news)
     if (process.env['PAWL_SOAK_FAULTS'] !== undefined)
-      console.log(`${sayTotal(total, startedAt)}, ${found} findings; seed ${seed}`)
+      console.log([`${sayTotal(total, startedAt)}, ${found} findings; seed ${seed}`, ...news].join('\n'))
   }
   console.log([sayTotal(total, startedAt), ...[...struck].map(([kind, times]) => `  ${kind}: ${times}`)].join('\n'))
   expect(findings.join('\n\n')).toBe('')

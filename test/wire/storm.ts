@@ -1,11 +1,12 @@
 import { createBackground } from '@pawl/core'
 import type { ProviderFault } from '../../packages/crash-kit/src/provider/provider-fault.js'
 import type { FactDatabase } from '../property/pipelines/fact-tables.js'
+import { conclude } from './conclude.js'
 import { type Broken, judgeRequests } from './judge-requests.js'
 import {
   FACT_TABLES,
   inputsOf,
-  judgedByModel,
+  judged,
   planPipelines,
   type PlannedPipeline,
   type PlannedRequest,
@@ -27,8 +28,8 @@ export interface StormOptions {
   readonly pipelines: number
   /** One message in so many is struck. */
   readonly oneIn: number
-  /** Other pipelines than random ones. */
-  readonly planned?: readonly PlannedPipeline[]
+  /** Pipelines beside the random ones. */
+  readonly more?: readonly PlannedPipeline[]
 }
 
 /** What a storm did. */
@@ -73,7 +74,10 @@ export async function runStorm(trial: WireTrial, options: StormOptions): Promise
   const random = new RandomNumbers(options.seed)
   const struck = new Map<string, number>()
   const count = (kind: string): void => void struck.set(kind, (struck.get(kind) ?? 0) + 1)
-  const planned = options.planned ?? planPipelines(options.seed, options.pipelines, trial.provider)
+  const planned = [
+    ...planPipelines(options.seed, options.pipelines, trial.provider),
+    ...(options.more ?? []),
+  ]
   const pipelines = planned.map(({ pipeline }) => pipeline)
   const requests = inputsOf(options.seed, options.requests).map((input, at) =>
     plannedRequest(trial, planned[at % planned.length] as PlannedPipeline, input),
@@ -106,10 +110,13 @@ export async function runStorm(trial: WireTrial, options: StormOptions): Promise
   proxy.director = null
   await Promise.all(services.map((service) => service.stop()))
   const violations = (await Promise.all(engines.map((each) => trial.leave(each)))).flat()
-  const rounds = await trial.complete({ pipelines })
-  await trial.relay()
+  const rounds = await conclude(
+    trial,
+    requests.map(({ request }) => request),
+    pipelines,
+  )
   const broken = [
-    ...(await judgeRequests(trial, mark, requests.map(judgedByModel), rounds)),
+    ...(await judgeRequests(trial, mark, requests.map(judged), rounds)),
     ...[
       ...violations,
       ...(await unrecordedRows(trial.database, FACT_TABLES)),

@@ -24,6 +24,11 @@ export class WireRequest<DB, Input> {
     this.input = inputOf(this.scope)
   }
 
+  /** Whether somebody was told how it ended. */
+  get isOver(): boolean {
+    return this.told.some(({ outcome: { type } }) => type === 'completed' || type === 'replayed' || type === 'stuck')
+  }
+
   async ask({ engine, name }: PlainEngine<DB>): Promise<Outcome> {
     const { scope, key, input } = this
     const outcome = await engine.execute(this.pipeline, { scope, key, input: input as NoInfer<Input> })

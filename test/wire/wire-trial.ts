@@ -11,8 +11,8 @@ import { ProtocolProxy } from './protocol-proxy.js'
 /** Short, so that what a fault leaves behind is over soon; the server's time-outs, which follow it, are half of it. */
 export const LEASE_MS = 600
 
-/** Long for a call on this machine, and as short as a lease: a provider that is silent costs so much. */
-export const CALL_TIMEOUT_MS = 500
+/** Long for a call on this machine, and not much longer than a lease: a provider that is silent costs so much. */
+export const CALL_TIMEOUT_MS = 800
 
 /** More than all faults of a case together: that a key is stuck at its cap is tested elsewhere. */
 const MAX_ATTEMPTS = 10_000
@@ -30,7 +30,7 @@ const CONNECTION_TIMEOUT_MS = 1_000
 const PASSED_EACH_ROUND_MS = 11 * 60_000
 
 /** Rounds of the completer that keys may need once faults have stopped: more than a plan has troubles of its own. */
-const MAX_COMPLETER_ROUNDS = 40
+const MAX_COMPLETER_ROUNDS = 80
 
 /** How long connections and transactions may take to end by the server's own time-outs, on a busy machine. */
 const LEFTOVERS_MS = 10_000
@@ -142,7 +142,7 @@ export class WireTrial {
         // One that remembers nothing: its own pauses are counted by the clock, and not by what has passed for a key.
         const { completer } = createBackground({
           engine: completing.engine,
-          completer: { concurrency: 6 },
+          completer: { concurrency: 6, batchSize: 1_000 },
           reaper: false,
         })
         await completer?.runOnce()
