@@ -1,4 +1,4 @@
-import { createBackground, type PipelineSettings } from '@pawl/core'
+import type { PipelineSettings } from '@pawl/core'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Violation } from '../../packages/crash-kit/src/history.js'
 import type { Director } from './protocol-proxy.js'
@@ -64,7 +64,7 @@ export class Race {
       proxy.director = this.#directorOf(role)
       return trial.engine<DB>(role, proxy, { pipelines: [pipeline], defaults })
     })
-    const playing = Promise.all(ROLES.map((role, at) => this.#play(role, engines[at] as PlainEngine<DB>, request)))
+    const playing = Promise.all(ROLES.map((role, at) => this.#play(trial, role, engines[at] as PlainEngine<DB>, request)))
     let over = false
     const ended = playing.finally(() => {
       over = true
@@ -80,7 +80,7 @@ export class Race {
     return left.flat()
   }
 
-  async #play<DB, Input>(role: Role, by: PlainEngine<DB>, request: WireRequest<DB, Input>): Promise<void> {
+  async #play<DB, Input>(trial: WireTrial, role: Role, by: PlainEngine<DB>, request: WireRequest<DB, Input>): Promise<void> {
     switch (role) {
       case 'client':
       case 'duplicate':
@@ -91,7 +91,7 @@ export class Race {
         return
       case 'completer':
       case 'reaper': {
-        const background = createBackground({ engine: by.engine, reaper: { pauseMs: 0 } })
+        const background = trial.core.createBackground({ engine: by.engine, reaper: { pauseMs: 0 } })
         // A round that lost its connection fails, and a service goes on with the next.
         const service = role === 'completer' ? background.completer : background.reaper
         for (let round = 0; round < 3; round++) await service?.runOnce().catch(() => {})

@@ -24,7 +24,7 @@ const trial = await WireTrial.open(async (place) => {
 afterAll(() => trial.close())
 
 test('a ride comes out whole, in whichever order the messages of five engines reach the server', async () => {
-  const { pipeline, inputOf } = new WireRides(trial.provider)
+  const { pipeline, inputOf } = WireRides.shipped(trial.provider)
   const mark = await trial.database.mark()
   const raced = await several(seeds(), AT_ONCE, async (seed) => {
     const request = new WireRequest(trial, pipeline, inputOf)

@@ -32,7 +32,7 @@ test.each(SENDING)(
   'a ride survives every fault at every message, sent with $sending',
   async ({ sending, faults }) => {
     const startedAt = performance.now()
-    const { pipeline, inputOf } = new WireRides(trial.provider)
+    const { pipeline, inputOf } = WireRides.shipped(trial.provider)
     const options: SweepOptions<Database, RideInput> = {
       trial,
       pipeline,

@@ -39,7 +39,7 @@ test(`random pipelines survive ${FAULTS} faults, many requests at once, on engin
       atOnce: AT_ONCE,
       pipelines: PIPELINES,
       oneIn: ONE_IN,
-      more: process.env.NOPAR ? [] : [parallelPipeline(trial.provider)],
+      more: process.env['NOPAR'] ? [] : [parallelPipeline(trial.provider)],
     })
     total.storms++
     for (const each of ['requests', 'finished', 'stuck'] as const) total[each] += storm[each]

@@ -1,4 +1,3 @@
-import { createBackground } from '@pawl/core'
 import type { ProviderFault } from '../../packages/crash-kit/src/provider/provider-fault.js'
 import type { FactDatabase } from '../property/pipelines/fact-tables.js'
 import { conclude } from './conclude.js'
@@ -89,7 +88,7 @@ export async function runStorm(trial: WireTrial, options: StormOptions): Promise
     openEngine(trial, 'b', proxy, pipelines, { pipelining: true, preparedStatements: random.oneIn(2) }),
   ] as const
   const services = engines.map(({ engine }) =>
-    createBackground({
+    trial.core.createBackground({
       engine,
       completer: { pollMs: 50 },
       relay: { sink: trial.sink(), pollMs: 50 },

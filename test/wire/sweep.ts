@@ -89,7 +89,7 @@ export async function runCase<DB, Input>(
   )
   const one = trial.engine<DB>('one', proxy, engineOptions(options))
   const other = trial.engine<DB>('other', null, engineOptions(options))
-  const first = request.ask(one)
+  const first = fault === 'held' ? request.ask(one) : request.askAlone(one)
   if (fault === 'held') {
     // Whichever comes first: the message that is held, or an end without it.
     await Promise.race([struck.opened, first])

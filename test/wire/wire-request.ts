@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Outcome, Pipeline } from '@pawl/core'
-import type { Told } from '../../packages/crash-kit/src/history.js'
+import type { Row, Told } from '../../packages/crash-kit/src/history.js'
 import type { PlainEngine, WireTrial } from './wire-trial.js'
 
 type Final = Extract<Outcome, { type: 'completed' | 'replayed' | 'stuck' }>
@@ -32,9 +32,24 @@ export class WireRequest<DB, Input> {
   async ask({ engine, name }: PlainEngine<DB>): Promise<Outcome> {
     const { scope, key, input } = this
     const outcome = await engine.execute(this.pipeline, { scope, key, input: input as NoInfer<Input> })
-    const tick = this.#trial.tick()
-    this.told.push({ tick, actor: name, execution: tick, outcome, disturbed: true, impostor: false, row: null })
+    this.#tell(name, outcome, null)
     return outcome
+  }
+
+  /** The same where nobody else acts: what is told is compared with the row as it is then. */
+  async askAlone(by: PlainEngine<DB>): Promise<void> {
+    const { scope, key } = this
+    const outcome = await by.engine.execute(this.pipeline, {
+      scope,
+      key,
+      input: this.input as NoInfer<Input>,
+    })
+    this.#tell(by.name, outcome, await this.#trial.database.keyRow(scope, key))
+  }
+
+  #tell(actor: string, outcome: Outcome, row: Row | null): void {
+    const tick = this.#trial.tick()
+    this.told.push({ tick, actor, execution: tick, outcome, disturbed: true, impostor: false, row })
   }
 
   /**

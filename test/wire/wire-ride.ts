@@ -23,19 +23,24 @@ export async function prepareRides({ pool, pawlSchema }: PreparePlace): Promise<
       key_id uuid REFERENCES ${pawlSchema}.idempotency_keys (id) ON DELETE SET NULL)`)
 }
 
+type Charge = Parameters<typeof createRideOf>[0]['charge']
+
 /** The ride of the design, as it is. Each request has an amount of its own, so that its charges say whose they are. */
-export class WireRides {
-  readonly pipeline: Pipeline<Database, RideInput>
+export class WireRides<DB = Database> {
+  readonly pipeline: Pipeline<DB, RideInput>
   readonly #scopes = new Map<number, string>()
 
-  constructor(provider: FakeProvider) {
-    this.pipeline = createRideOf({
-      charge: async (amount, options) => {
-        const scope = this.#scopes.get(amount) ?? ''
-        const { id } = await provider.send({ scope, phase: 'charge_created', amount }, options)
-        return { id, amount }
-      },
+  constructor(provider: FakeProvider, rideOf: (charge: Charge) => Pipeline<DB, RideInput>) {
+    this.pipeline = rideOf(async (amount, options) => {
+      const scope = this.#scopes.get(amount) ?? ''
+      const { id } = await provider.send({ scope, phase: 'charge_created', amount }, options)
+      return { id, amount }
     })
+  }
+
+  /** As in test/support. */
+  static shipped(provider: FakeProvider): WireRides {
+    return new WireRides(provider, (charge) => createRideOf({ charge }))
   }
 
   readonly inputOf = (scope: string): RideInput => {

@@ -1,8 +1,10 @@
-import { createBackground, createEngine, deliverEach, type Engine, type EngineOptions } from '@pawl/core'
+import * as shipped from '@pawl/core'
+import type { Engine, EngineOptions } from '@pawl/core'
 import { type FakeProvider, fakeProvider } from '@pawl/crash-kit'
 import pg from 'pg'
 import { inject } from 'vitest'
 import { KitDatabase, type Prepare } from '../../packages/crash-kit/src/database/kit-database.js'
+import { withSettings } from '../../packages/crash-kit/src/database/connection.js'
 import type { Delivery, Violation } from '../../packages/crash-kit/src/history.js'
 import type { ProviderControls } from '../../packages/crash-kit/src/provider/provider-controls.js'
 import { controlsOf } from '../../packages/crash-kit/src/provider/fake-provider.js'
@@ -47,6 +49,8 @@ export interface PlainEngine<DB> {
  * lead through proxies. Nothing of it is inside of an engine.
  */
 export class WireTrial {
+  /** The copy of @pawl/core that the engines are of. */
+  readonly core: Pick<typeof shipped, 'createEngine' | 'createBackground'>
   readonly database: KitDatabase
   readonly provider: FakeProvider
   readonly controls: ProviderControls
@@ -57,7 +61,8 @@ export class WireTrial {
   readonly #onRejection = (reason: unknown): void => void this.rejections.push(reason)
   #ticks = 0
 
-  private constructor(database: KitDatabase, provider: FakeProvider) {
+  private constructor(core: WireTrial['core'], database: KitDatabase, provider: FakeProvider) {
+    this.core = core
     this.database = database
     this.provider = provider
     this.controls = controlsOf(provider)
@@ -70,13 +75,13 @@ export class WireTrial {
     process.on('unhandledRejection', this.#onRejection)
   }
 
-  static async open(prepare: Prepare): Promise<WireTrial> {
+  static async open(prepare: Prepare, core: WireTrial['core'] = shipped): Promise<WireTrial> {
     const provider = fakeProvider()
     await provider.start()
     const pool = new pg.Pool({ connectionString: inject('databaseUrl') })
     const database = await KitDatabase.open({ pool, prepare })
     await pool.end()
-    return new WireTrial(database, provider)
+    return new WireTrial(core, database, provider)
   }
 
   tick(): number {
@@ -94,21 +99,24 @@ export class WireTrial {
   engine<DB>(
     name: string,
     proxy: ProtocolProxy | null,
-    options: Omit<EngineOptions<DB>, 'pool' | 'schema'> & { readonly connections?: number },
+    options: Omit<EngineOptions<DB>, 'pool' | 'schema'> & {
+      readonly connections?: number
+      /** Settings of the server for its sessions. */
+      readonly server?: Readonly<Record<string, string>>
+    },
   ): PlainEngine<DB> {
-    const { connections = 3, ...others } = options
+    const { connections = 3, server = {}, ...others } = options
     const at = proxy === null ? {} : { host: proxy.host, port: proxy.port, ssl: false }
-    const pool = new pg.Pool(
-      this.database.poolConfig(name, {
-        ...at,
-        max: connections,
-        connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
-      }),
-    )
+    const config = this.database.poolConfig(name, {
+      ...at,
+      max: connections,
+      connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
+    })
+    const pool = new pg.Pool(withSettings(config, server))
     pool.on('error', () => {})
     pool.setMaxListeners(0)
     this.#pools.set(pool, name)
-    const engine = createEngine<DB>({ pool, schema: this.database.pawlSchema, ...others })
+    const engine = this.core.createEngine<DB>({ pool, schema: this.database.pawlSchema, ...others })
     return { name, engine, pool }
   }
 
@@ -140,7 +148,7 @@ export class WireTrial {
         if (rows.length === 0) return round
         for (const { scope, key } of rows) await this.database.passTime(scope, key, PASSED_EACH_ROUND_MS)
         // One that remembers nothing: its own pauses are counted by the clock, and not by what has passed for a key.
-        const { completer } = createBackground({
+        const { completer } = this.core.createBackground({
           engine: completing.engine,
           completer: { concurrency: 6, batchSize: 1_000 },
           reaper: false,
@@ -159,7 +167,7 @@ export class WireTrial {
     const soon = 'clock_timestamp() - interval \'1 second\''
     await admin.query(`UPDATE ${pawlSchema}.staged_jobs SET run_after = ${soon}, claim_until = NULL`)
     const relaying = this.engine('relay', null, { pipelines: [] })
-    const { relays } = createBackground({
+    const { relays } = this.core.createBackground({
       engine: relaying.engine,
       completer: false,
       reaper: false,
@@ -170,7 +178,7 @@ export class WireTrial {
   }
 
   sink() {
-    return deliverEach(async ({ id, name, keyId }) => {
+    return shipped.deliverEach(async ({ id, name, keyId }) => {
       this.deliveries.push({ tick: this.tick(), id, name, keyId })
     })
   }
