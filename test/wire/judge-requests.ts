@@ -67,10 +67,7 @@ export async function judgeRequests(
 }
 
 /** What of each commit belongs to whom: a renewal, a relay or a reaper writes rows of several keys at once. */
-function byScope(
-  commits: readonly Commit[],
-  scopeOfKey: ReadonlyMap<string, string>,
-): Map<string, Commit[]> {
+function byScope(commits: readonly Commit[], scopeOfKey: ReadonlyMap<string, string>): Map<string, Commit[]> {
   const parts = commits.flatMap((commit) =>
     [...grouped(commit.changes, (change) => scopeOf(change, scopeOfKey))].map(([scope, changes]) => ({
       scope,

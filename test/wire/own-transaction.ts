@@ -44,7 +44,11 @@ function insertedJobs({ changes }: Commit): Change[] {
   return changes.filter(({ framework, table, op }) => framework && table === 'staged_jobs' && op === 'INSERT')
 }
 
-function violation({ transaction, actor }: Commit, { table, op, after, before }: Change, wrong: string): Violation {
+function violation(
+  { transaction, actor }: Commit,
+  { table, op, after, before }: Change,
+  wrong: string,
+): Violation {
   return {
     rule: 'I15',
     title: 'a row that a phase writes is of the transaction that committed its recovery point',

@@ -17,7 +17,7 @@ const FAILS = 2
 /** The rows that each phase leaves, once. */
 const FACTS = ['written 0', 'written 1', 'written 2', 'charged 0', 'charged 1', 'finished 0', 'finished 1']
 
-export const PARALLEL_SHAPE: PipelineShape = {
+const PARALLEL_SHAPE: PipelineShape = {
   name: 'parallel',
   version: 1,
   points: ['started', 'written', 'charged', 'finished'],
@@ -35,7 +35,9 @@ export function parallelPipeline(provider: FakeProvider, fails = FAILS): Planned
     pipeline: pipelineThatFails(provider, fails),
     shape: PARALLEL_SHAPE,
     violations: ({ commits }) => {
-      const facts = (businessRows(commits)['facts'] ?? []).map(({ phase, n }) => `${String(phase)} ${String(n)}`)
+      const facts = (businessRows(commits)['facts'] ?? []).map(
+        ({ phase, n }) => `${phase as string} ${n as number}`,
+      )
       return isDeepStrictEqual(facts.toSorted(), FACTS.toSorted())
         ? []
         : [{ rule: 'oracle', title: 'each row is there once', detail: facts.join(', ') }]
@@ -45,7 +47,7 @@ export function parallelPipeline(provider: FakeProvider, fails = FAILS): Planned
 
 function pipelineThatFails(provider: FakeProvider, times: number): Pipeline<FactDatabase, JsonValue> {
   const chances = new Chances()
-  return pipeline<JsonValue>({ name: 'parallel', version: 1, ...SETTINGS })
+  return pipeline({ name: 'parallel', version: 1, ...SETTINGS })
     .local('written', async ({ tx, scope, keyId, stage }) => {
       const payload = chances.strikes(keyId, 'written', times) ? { at: new Date() } : { at: 'noon' }
       await Promise.all([
@@ -84,5 +86,8 @@ function fact(
   phase: string,
   n: number,
 ): Promise<unknown> {
-  return tx.insertInto('facts').values({ run: runOf(whose), phase, n, value: 'null' }).execute()
+  return tx
+    .insertInto('facts')
+    .values({ run: runOf(whose), phase, n, value: 'null' })
+    .execute()
 }

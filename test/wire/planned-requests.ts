@@ -55,11 +55,7 @@ export function inputsOf(seed: number, count: number): JsonValue[] {
   return fc.sample(jsonValue, { seed, numRuns: count })
 }
 
-export function plannedRequest(
-  trial: WireTrial,
-  planned: PlannedPipeline,
-  input: JsonValue,
-): PlannedRequest {
+export function plannedRequest(trial: WireTrial, planned: PlannedPipeline, input: JsonValue): PlannedRequest {
   return { planned, request: new WireRequest(trial, planned.pipeline, () => input) }
 }
 

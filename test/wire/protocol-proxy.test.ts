@@ -4,7 +4,9 @@ import { gate } from '../support/signals.js'
 import { type Director, ProtocolProxy } from './protocol-proxy.js'
 import { statementIn, type WireMessage } from './wire-message.js'
 
-async function proxied(director: Director | null = null): Promise<{ proxy: ProtocolProxy; config: pg.ClientConfig }> {
+async function proxied(
+  director: Director | null = null,
+): Promise<{ proxy: ProtocolProxy; config: pg.ClientConfig }> {
   const target = new URL(inject('databaseUrl'))
   const proxy = await ProtocolProxy.start({ host: target.hostname, port: Number(target.port || 5432) })
   onTestFinished(() => proxy.close())

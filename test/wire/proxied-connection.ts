@@ -74,7 +74,7 @@ export class ProxiedConnection {
   #status: TransactionStatus | null = null
   /** Messages have passed that no Sync has followed yet. */
   #inBatch = false
-  #keepalive: NodeJS.Timeout | null = null
+  #keptAlive = false
   #losing = false
   /** Only the client has gone: the server's side ends when the server has nothing more to do. */
   #abandoned = false
@@ -239,8 +239,12 @@ export class ProxiedConnection {
   /** A server in the middle of something learns nothing of a client that vanished. */
   #leaveServer(): void {
     const isIdle = this.#answered >= this.#roundTrip && !this.#inBatch && this.#status === 'I'
-    if (isIdle) this.#server.end()
-    else this.#keepalive ??= setTimeout(() => this.#server.end(), KEEPALIVE_MS).unref()
+    if (isIdle) {
+      this.#server.end()
+    } else if (!this.#keptAlive) {
+      this.#keptAlive = true
+      setTimeout(() => this.#server.end(), KEEPALIVE_MS).unref()
+    }
   }
 }
 

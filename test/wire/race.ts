@@ -7,8 +7,8 @@ import type { WireRequest } from './wire-request.js'
 import { LEASE_MS, type PlainEngine, type WireTrial } from './wire-trial.js'
 
 /** Who takes part in a race for one key. */
-export const ROLES = ['client', 'duplicate', 'zombie', 'completer', 'reaper'] as const
-export type Role = (typeof ROLES)[number]
+const ROLES = ['client', 'duplicate', 'zombie', 'completer', 'reaper'] as const
+type Role = (typeof ROLES)[number]
 
 /** A message that waits for its turn. */
 interface Waiting {
@@ -64,12 +64,14 @@ export class Race {
       proxy.director = this.#directorOf(role)
       return trial.engine<DB>(role, proxy, { pipelines: [pipeline], defaults })
     })
-    const playing = Promise.all(ROLES.map((role, at) => this.#play(trial, role, engines[at] as PlainEngine<DB>, request)))
-    let over = false
+    const playing = Promise.all(
+      ROLES.map((role, at) => this.#play(trial, role, engines[at] as PlainEngine<DB>, request)),
+    )
+    const race = { isOver: false }
     const ended = playing.finally(() => {
-      over = true
+      race.isOver = true
     })
-    while (!over) {
+    while (!race.isOver) {
       await this.#turn(trial, request)
       await pause(TURN_MS)
     }
@@ -80,7 +82,12 @@ export class Race {
     return left.flat()
   }
 
-  async #play<DB, Input>(trial: WireTrial, role: Role, by: PlainEngine<DB>, request: WireRequest<DB, Input>): Promise<void> {
+  async #play<DB, Input>(
+    trial: WireTrial,
+    role: Role,
+    by: PlainEngine<DB>,
+    request: WireRequest<DB, Input>,
+  ): Promise<void> {
     switch (role) {
       case 'client':
       case 'duplicate':

@@ -2,7 +2,14 @@ import { afterAll, expect, test, vi } from 'vitest'
 import { SEED } from '../property/settings.js'
 import { conclude } from './conclude.js'
 import { judgeRequests } from './judge-requests.js'
-import { FACT_TABLES, inputsOf, judged, planPipelines, plannedRequest, prepareFacts } from './planned-requests.js'
+import {
+  FACT_TABLES,
+  inputsOf,
+  judged,
+  planPipelines,
+  plannedRequest,
+  prepareFacts,
+} from './planned-requests.js'
 import { Race } from './race.js'
 import { RandomNumbers } from './random-numbers.js'
 import { several } from './sweep.js'

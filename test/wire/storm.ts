@@ -73,10 +73,7 @@ export async function runStorm(trial: WireTrial, options: StormOptions): Promise
   const random = new RandomNumbers(options.seed)
   const struck = new Map<string, number>()
   const count = (kind: string): void => void struck.set(kind, (struck.get(kind) ?? 0) + 1)
-  const planned = [
-    ...planPipelines(options.seed, options.pipelines, trial.provider),
-    ...(options.more ?? []),
-  ]
+  const planned = [...planPipelines(options.seed, options.pipelines, trial.provider), ...(options.more ?? [])]
   const pipelines = planned.map(({ pipeline }) => pipeline)
   const requests = inputsOf(options.seed, options.requests).map((input, at) =>
     plannedRequest(trial, planned[at % planned.length] as PlannedPipeline, input),
@@ -196,6 +193,10 @@ function describeOf(requests: readonly PlannedRequest[]): (scope: string) => str
     const found = requests.find(({ request }) => request.scope === scope)
     return found === undefined
       ? ''
-      : JSON.stringify({ plan: found.planned.plan, input: found.request.input, told: found.request.told.length })
+      : JSON.stringify({
+          plan: found.planned.plan,
+          input: found.request.input,
+          told: found.request.told.length,
+        })
   }
 }

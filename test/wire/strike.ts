@@ -38,7 +38,7 @@ export function nameOf({ connection, from, nth, type }: Boundary): string {
 }
 
 /** `released` lets a held message go. */
-export function verdictOf(fault: Fault, released: Promise<unknown>): Verdict {
+function verdictOf(fault: Fault, released: Promise<unknown>): Verdict {
   switch (fault) {
     case 'cut_before':
       return { cut: 'both', when: 'before' }

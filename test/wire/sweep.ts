@@ -38,9 +38,7 @@ const HELD_FOR_MS = 2.5 * LEASE_MS
 const CLIENT_ASKS_MS = 10 * LEASE_MS
 
 /** Every boundary that a request passes on a connection that is new, as a clean run shows them. */
-export async function boundariesOf<DB, Input>(
-  options: SweepOptions<DB, Input>,
-): Promise<Boundary[]> {
+export async function boundariesOf<DB, Input>(options: SweepOptions<DB, Input>): Promise<Boundary[]> {
   const { trial } = options
   for (let tries = 1; ; tries++) {
     const request = new WireRequest(trial, options.pipeline, options.inputOf)
@@ -103,8 +101,12 @@ export async function runCase<DB, Input>(
   return { name: `${fault} at ${nameOf(boundary)}`, request, struck: hasStruck, violations }
 }
 
-function engineOptions<DB, Input>(
-  { pipeline, defaults, pipelining, preparedStatements }: SweepOptions<DB, Input>) {
+function engineOptions<DB, Input>({
+  pipeline,
+  defaults,
+  pipelining,
+  preparedStatements,
+}: SweepOptions<DB, Input>) {
   return {
     pipelines: [pipeline],
     defaults,

@@ -26,12 +26,14 @@ export class WireRequest<DB, Input> {
 
   /** Whether somebody was told how it ended. */
   get isOver(): boolean {
-    return this.told.some(({ outcome: { type } }) => type === 'completed' || type === 'replayed' || type === 'stuck')
+    return this.told.some(
+      ({ outcome: { type } }) => type === 'completed' || type === 'replayed' || type === 'stuck',
+    )
   }
 
   async ask({ engine, name }: PlainEngine<DB>): Promise<Outcome> {
     const { scope, key, input } = this
-    const outcome = await engine.execute(this.pipeline, { scope, key, input: input as NoInfer<Input> })
+    const outcome = await engine.execute(this.pipeline, { scope, key, input })
     this.#tell(name, outcome, null)
     return outcome
   }
@@ -42,7 +44,7 @@ export class WireRequest<DB, Input> {
     const outcome = await by.engine.execute(this.pipeline, {
       scope,
       key,
-      input: this.input as NoInfer<Input>,
+      input: this.input,
     })
     this.#tell(by.name, outcome, await this.#trial.database.keyRow(scope, key))
   }

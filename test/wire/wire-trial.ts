@@ -14,7 +14,7 @@ import { ProtocolProxy } from './protocol-proxy.js'
 export const LEASE_MS = 600
 
 /** Long for a call on this machine, and not much longer than a lease: a provider that is silent costs so much. */
-export const CALL_TIMEOUT_MS = 800
+const CALL_TIMEOUT_MS = 800
 
 /** More than all faults of a case together: that a key is stuck at its cap is tested elsewhere. */
 const MAX_ATTEMPTS = 10_000
@@ -164,7 +164,7 @@ export class WireTrial {
   /** Hands all staged jobs over. */
   async relay(): Promise<void> {
     const { admin, pawlSchema } = this.database
-    const soon = 'clock_timestamp() - interval \'1 second\''
+    const soon = "clock_timestamp() - interval '1 second'"
     await admin.query(`UPDATE ${pawlSchema}.staged_jobs SET run_after = ${soon}, claim_until = NULL`)
     const relaying = this.engine('relay', null, { pipelines: [] })
     const { relays } = this.core.createBackground({
@@ -210,12 +210,7 @@ export class WireTrial {
     const { rows } = await admin.query<{ name: string }>(
       `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
         WHERE schemaname = $1 OR (schemaname = $2 AND tablename = ANY ($3)) OR (schemaname = $4 AND tablename = 'history')`,
-      [
-        schema,
-        pawlSchema,
-        ['idempotency_keys', 'effects', 'staged_jobs', 'interventions'],
-        `${id}_audit`,
-      ],
+      [schema, pawlSchema, ['idempotency_keys', 'effects', 'staged_jobs', 'interventions'], `${id}_audit`],
     )
     await admin.query(`TRUNCATE ${rows.map(({ name }) => name).join(', ')}`)
     this.controls.reset()
