@@ -63,7 +63,7 @@ test.each(SENDING)(
     // On a busy machine a run may take another way, such as a second try, and not come by there.
     const missed = swept.filter(({ struck }) => !struck)
     console.log(
-      `${JSON.stringify(sending)}: ${boundaries.length} boundaries, ${swept.length} cases (${missed.length} not met) in ${seconds.toFixed(1)} s`,
+      `${JSON.stringify(sending)}: ${boundaries.length} boundaries, ${swept.length} cases (${missed.length} not met), ${broken.length} findings, in ${seconds.toFixed(1)} s`,
     )
     expect(broken.map(({ scope, rule, detail }) => `${names.get(scope)}: ${rule} ${detail}`)).toEqual([])
     expect(missed.length).toBeLessThan(swept.length * MOST_MISSED)
