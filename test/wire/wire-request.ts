@@ -1,0 +1,84 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Outcome, Pipeline } from '@pawl/core'
+import type { Row, Told } from '../../packages/crash-kit/src/history.js'
+import type { PlainEngine, WireTrial } from './wire-trial.js'
+
+type Final = Extract<Outcome, { type: 'completed' | 'replayed' | 'stuck' }>
+
+/** A client's pause before it asks again: shorter than it would be told, so that it meets leases and locks. */
+const CLIENT_PAUSE_MS = 25
+
+/** One request, by whomever it is sent, and what they were told. Its scope is its own. */
+export class WireRequest<DB, Input> {
+  readonly scope = `scope-${randomUUID()}`
+  readonly key = randomUUID()
+  readonly pipeline: Pipeline<DB, Input>
+  readonly input: Input
+  readonly told: Told[] = []
+  readonly #trial: WireTrial
+
+  constructor(trial: WireTrial, pipeline: Pipeline<DB, Input>, inputOf: (scope: string) => Input) {
+    this.#trial = trial
+    this.pipeline = pipeline
+    this.input = inputOf(this.scope)
+  }
+
+  /** Whether somebody was told how it ended. */
+  get isOver(): boolean {
+    return this.told.some(
+      ({ outcome: { type } }) => type === 'completed' || type === 'replayed' || type === 'stuck',
+    )
+  }
+
+  async ask({ engine, name }: PlainEngine<DB>): Promise<Outcome> {
+    const { scope, key, input } = this
+    const outcome = await engine.execute(this.pipeline, { scope, key, input })
+    this.#tell(name, outcome, null)
+    return outcome
+  }
+
+  /** The same where nobody else acts: what is told is compared with the row as it is then. */
+  async askAlone(by: PlainEngine<DB>): Promise<void> {
+    const { scope, key } = this
+    const outcome = await by.engine.execute(this.pipeline, {
+      scope,
+      key,
+      input: this.input,
+    })
+    this.#tell(by.name, outcome, await this.#trial.database.keyRow(scope, key))
+  }
+
+  #tell(actor: string, outcome: Outcome, row: Row | null): void {
+    const tick = this.#trial.tick()
+    this.told.push({ tick, actor, execution: tick, outcome, disturbed: true, impostor: false, row })
+  }
+
+  /**
+   * Asks again and again. Null: it has not come to an end in this time, or only time can bring it there, since a
+   * provider that was asked has to be quiet for long enough.
+   */
+  async askUntilOver(by: PlainEngine<DB>, forMs: number): Promise<Final | null> {
+    const giveUpAt = performance.now() + forMs
+    while (performance.now() < giveUpAt) {
+      const outcome = await this.ask(by)
+      switch (outcome.type) {
+        case 'completed':
+        case 'replayed':
+        case 'stuck':
+          return outcome
+        case 'retry_later':
+          if (outcome.reason === 'outcome_pending') return null
+          break
+        case 'in_flight':
+        case 'unavailable':
+          await pause(CLIENT_PAUSE_MS)
+          break
+        case 'mismatch':
+        case 'refused':
+          throw new Error(`nobody sent anything else, and yet: ${JSON.stringify(outcome)}`)
+      }
+    }
+    return null
+  }
+}

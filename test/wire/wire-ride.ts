@@ -1,0 +1,84 @@
+import type { Pipeline } from '@pawl/core'
+import type { FakeProvider } from '@pawl/crash-kit'
+import type { PreparePlace } from '../../packages/crash-kit/src/database/kit-database.js'
+import type { History, PipelineShape, Violation } from '../../packages/crash-kit/src/history.js'
+import { businessRows } from '../../packages/crash-kit/src/oracle/business-rows.js'
+import { lastStates } from '../../packages/crash-kit/src/oracle/key-writes.js'
+import { createRideOf, type Database, type RideInput } from '../support/rides.js'
+
+export const RIDE_TABLES = ['rides'] as const
+
+export const RIDE_SHAPE: PipelineShape = {
+  name: 'create-ride',
+  version: 1,
+  points: ['started', 'ride_created', 'charge_created', 'finished'],
+  foreign: [{ phase: 'charge_created', guarantee: 'keyed' }],
+  maxAttempts: 10,
+}
+
+export async function prepareRides({ pool, pawlSchema }: PreparePlace): Promise<void> {
+  await pool.query(`
+    CREATE TABLE rides (
+      id uuid PRIMARY KEY DEFAULT gen_random_uuid(), rider text NOT NULL, amount integer NOT NULL, charge_id text,
+      key_id uuid REFERENCES ${pawlSchema}.idempotency_keys (id) ON DELETE SET NULL)`)
+}
+
+type Charge = Parameters<typeof createRideOf>[0]['charge']
+
+/** The ride of the design, as it is. Each request has an amount of its own, so that its charges say whose they are. */
+export class WireRides<DB = Database> {
+  readonly pipeline: Pipeline<DB, RideInput>
+  readonly #scopes = new Map<number, string>()
+
+  constructor(provider: FakeProvider, rideOf: (charge: Charge) => Pipeline<DB, RideInput>) {
+    this.pipeline = rideOf(async (amount, options) => {
+      const scope = this.#scopes.get(amount) ?? ''
+      const { id } = await provider.send({ scope, phase: 'charge_created', amount }, options)
+      return { id, amount }
+    })
+  }
+
+  /** As in test/support. */
+  static shipped(provider: FakeProvider): WireRides {
+    return new WireRides(provider, (charge) => createRideOf({ charge }))
+  }
+
+  readonly inputOf = (scope: string): RideInput => {
+    const amount = this.#scopes.size + 1
+    this.#scopes.set(amount, scope)
+    return { amount }
+  }
+}
+
+/** One of everything, however it came about. */
+export function oneWholeRide(history: History): Violation[] {
+  const { commits, requests, told } = history
+  const charges = requests.filter(({ executed }) => executed)
+  const rides = businessRows(commits)['rides'] ?? []
+  const changes = commits.flatMap((commit) => commit.changes).filter(({ op }) => op === 'INSERT')
+  const count = (table: string): number => changes.filter((change) => change.table === table).length
+  const [key] = [...lastStates(history).values()]
+  const seen = {
+    charges: charges.length,
+    rides: rides.length,
+    chargedRides: rides.filter(({ charge_id }) => charge_id !== null).length,
+    effects: count('effects'),
+    jobs: count('staged_jobs'),
+    status: key?.state.status,
+    trail: key?.state.trail.map(({ p }) => p).join(),
+    answered: told.some(({ outcome }) => outcome.type === 'completed' || outcome.type === 'replayed'),
+  }
+  const wanted: typeof seen = {
+    charges: 1,
+    rides: 1,
+    chargedRides: 1,
+    effects: 1,
+    jobs: 1,
+    status: 'finished',
+    trail: 'ride_created,charge_created,finished',
+    answered: true,
+  }
+  return JSON.stringify(seen) === JSON.stringify(wanted)
+    ? []
+    : [{ rule: 'oracle', title: 'a ride has one of everything', detail: JSON.stringify(seen) }]
+}
