@@ -211,8 +211,8 @@ export const HOLDING_VARIANTS = [
     replacements: [
       {
         file: 'key/decide-reservation.ts',
-        from: `if (leaseLeftMs > 0) return { type: 'in_flight', leaseLeftMs }`,
-        to: `if (leaseLeftMs > 0 || request !== null) return { type: 'in_flight', leaseLeftMs: 1_000 }`,
+        from: `if (leaseLeftMs > 0 && isPlausible) return { type: 'in_flight', leaseLeftMs }`,
+        to: `if ((leaseLeftMs > 0 && isPlausible) || request !== null) return { type: 'in_flight', leaseLeftMs: 1_000 }`,
       },
     ],
     ride: 'keyed',
