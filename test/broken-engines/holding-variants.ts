@@ -86,7 +86,7 @@ export const HOLDING_VARIANTS = [
         file: RESERVE,
         from: `
      AND \${leaseIsOver('lease_until', leaseBoundMs)}`,
-        to: ' AND \${leaseBoundMs}::double precision IS NOT NULL',
+        to: ' AND ${leaseBoundMs}::double precision IS NOT NULL',
       },
     ],
     ride: 'keyed',
