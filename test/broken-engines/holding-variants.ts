@@ -86,7 +86,7 @@ export const HOLDING_VARIANTS = [
         file: RESERVE,
         from: `
      AND \${leaseIsOver('lease_until', leaseBoundMs)}`,
-        to: ' AND \${leaseBoundMs}::double precision IS NOT NULL',
+        to: ' AND ${leaseBoundMs}::double precision IS NOT NULL',
       },
     ],
     ride: 'keyed',
@@ -211,8 +211,8 @@ export const HOLDING_VARIANTS = [
     replacements: [
       {
         file: 'key/decide-reservation.ts',
-        from: `if (leaseLeftMs > 0) return { type: 'in_flight', leaseLeftMs }`,
-        to: `if (leaseLeftMs > 0 || request !== null) return { type: 'in_flight', leaseLeftMs: 1_000 }`,
+        from: `if (leaseLeftMs > 0 && isPlausible) return { type: 'in_flight', leaseLeftMs }`,
+        to: `if ((leaseLeftMs > 0 && isPlausible) || request !== null) return { type: 'in_flight', leaseLeftMs: 1_000 }`,
       },
     ],
     ride: 'keyed',
