@@ -114,12 +114,13 @@ test('every example in the docs compiles', async () => {
   expect(errors).toBe('')
 })
 
+const isCardDeclined = (error: unknown) => (error as { readonly status?: number }).status === 402
+
 test("the README's pipeline is about 30 lines, runs, and replays", async () => {
   expect(examples[0]?.trim().split('\n').length).toBeLessThanOrEqual(32)
   const database = await TestDatabase.create()
   await createRideTables(database)
   const payments = new Provider(inject('providerUrl'))
-  const isCardDeclined = (error: unknown) => (error as { readonly status?: number }).status === 402
   Object.assign(globalThis, { payments, isCardDeclined })
   const page = (await import(pathToFileURL(join(FOLDER, 'create-ride.ts')).href)) as {
     createRide: Pipeline<Database, { amount: number }>

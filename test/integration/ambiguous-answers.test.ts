@@ -6,7 +6,7 @@ import https from 'node:https'
 import type { AddressInfo, Server as NetServer } from 'node:net'
 import { json, text } from 'node:stream/consumers'
 import { type Engine, respond, retryLater } from '@pawl/core'
-import Stripe from 'stripe'
+import { Stripe } from 'stripe'
 import { request as undiciRequest } from 'undici'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createEngine, createRideTables, type Database, pipeline } from '../support/rides.js'
@@ -137,7 +137,7 @@ describe('a final answer to an error of a real client that leaves open what happ
       stream.on('error', () => {})
       stream.resume().on('end', () => stream.close(constants.NGHTTP2_INTERNAL_ERROR))
     })
-    const port = await listen(server as unknown as NetServer)
+    const port = await listen(server)
     const client = http2.connect(`http://127.0.0.1:${port}`)
     const { outcome, row, error } = await executeOnce(async () => {
       const stream = client.request({ ':method': 'POST', ':path': '/' })
@@ -224,26 +224,26 @@ describe('an answer of the provider becomes final:', () => {
   })
 })
 
+const refusedBy = (status: number) => Object.assign(new Error('refused'), { status })
+
+async function keepsTrying(error: unknown, onError: Parameters<typeof retryLater>[1] | 'answers 503') {
+  const target = pipeline<number>({ name: 'stubborn', version: 1, maxAttempts: 3 })
+    .foreign('charged', {
+      call: (): { id: string } => {
+        throw error
+      },
+      onError: () => (onError === 'answers 503' ? respond(503) : retryLater(error, onError)),
+    })
+    .finish(() => respond(201))
+  const engine = createEngine({ pool: database.pool(), pipelines: [target], schema: database.schema })
+  engines.push(engine)
+  const request = { scope: 's', key: randomUUID(), input: 1 }
+  const types: string[] = []
+  for (let attempt = 1; attempt <= 4; attempt++) types.push((await engine.execute(target, request)).type)
+  return types
+}
+
 describe('an error that carries a final 4xx of the provider, and is tried again all the same', () => {
-  const refusedBy = (status: number) => Object.assign(new Error('refused'), { status })
-
-  async function keepsTrying(error: unknown, onError: Parameters<typeof retryLater>[1] | 'answers 503') {
-    const target = pipeline<number>({ name: 'stubborn', version: 1, maxAttempts: 3 })
-      .foreign('charged', {
-        call: (): { id: string } => {
-          throw error
-        },
-        onError: () => (onError === 'answers 503' ? respond(503) : retryLater(error, onError)),
-      })
-      .finish(() => respond(201))
-    const engine = createEngine({ pool: database.pool(), pipelines: [target], schema: database.schema })
-    engines.push(engine)
-    const request = { scope: 's', key: randomUUID(), input: 1 }
-    const types: string[] = []
-    for (let attempt = 1; attempt <= 4; attempt++) types.push((await engine.execute(target, request)).type)
-    return types
-  }
-
   test.each([{}, { notExecuted: true }, 'answers 503' as const])(
     'counts as an attempt, so that the cap tells somebody (%o)',
     async (onError) => {

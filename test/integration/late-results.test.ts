@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createOperator, type Engine, type Operator, type Pipeline, respond, subscribe } from '@pawl/core'
+import { createProbedEngine } from '@pawl/core/internal'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { createEngine, createRideTables, type Database, pipeline } from '../support/rides.js'
 import { gate } from '../support/signals.js'
@@ -94,8 +95,14 @@ test('an error that comes then is kept as the last one', async () => {
 
 test('a result that comes while the key is being made stuck is not lost', async () => {
   const { target, letGo } = stubborn(() => ({ id: 'ch_race' }))
-  onTestFinished(subscribe('pawl:phase_failed', () => letGo()))
-  const engine = engineOf(target)
+  const options = { pool: database.pool(), pipelines: [target], schema: database.schema }
+  const engine = createProbedEngine<Database>(options, async ({ step, when }) => {
+    if (step !== 'mark_stuck' || when !== 'before') return
+    letGo()
+    // Longer than a result needs that does not wait for its turn.
+    await database.rows('SELECT pg_sleep(0.3)')
+  })
+  engines.push(engine)
   expect(await engine.execute(target, request)).toMatchObject({ type: 'stuck' })
   await engine.close()
   expect((await operator.show(name()))?.key).toMatchObject({

@@ -9,6 +9,7 @@ function serverError(code: string): Error {
 }
 const errorWith = (members: object) => Object.assign(new Error('x'), members)
 const swallowed = (cause: unknown) => new PawlError('PAWL_TRANSACTION_ABORTED', 'x', { cause })
+const refused = (cause: unknown) => new PawlError('PAWL_AMBIGUOUS_RESPONSE', 'x', { cause })
 const fetchFailed = (cause: unknown) => new TypeError('fetch failed', { cause })
 
 describe('a conflict: the transaction did not commit, and may at once', () => {
@@ -31,7 +32,6 @@ describe('a conflict: the transaction did not commit, and may at once', () => {
 })
 
 test('an answer that was refused as ambiguous is what the error was', () => {
-  const refused = (cause: unknown) => new PawlError('PAWL_AMBIGUOUS_RESPONSE', 'x', { cause })
   expect(classifyError(refused(errorWith({ code: 'ECONNRESET' })))).toBe('transient')
   expect(classifyError(refused(errorWith({ status: 409 })))).toBe('transient')
   expect(classifyError(refused(new Error('no such customer')))).toBe('unknown')

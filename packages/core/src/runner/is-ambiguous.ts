@@ -28,7 +28,7 @@ export function isRefusal(error: unknown): boolean {
  * 4xx, but for time-out (408), conflict (409: a request under this key is being executed, or was), too early (425) and too
  * many (429).
  */
-export function isFinalStatus(status: number): boolean {
+function isFinalStatus(status: number): boolean {
   return status >= 400 && status < 500 && !NOT_FINAL.has(status)
 }
 
