@@ -114,12 +114,12 @@ test('a result that comes while the key is being given back is not lost', async 
   const { target, letGo, calls } = stubborn()
   const saved = gate()
   const options = { pool: database.pool(), pipelines: [target], schema: database.schema }
-  const engine = createProbedEngine<Database>(options, async ({ phase, step, when }) => {
+  const engine = createProbedEngine<Database>(options, ({ phase, step, when }) => {
     if (step !== 'release_key') return
     if (phase === 'charged' && when === 'after') saved.open()
     if (phase !== 'give_back' || when !== 'before') return
     letGo()
-    await saved.opened
+    return saved.opened
   })
   engines.push(engine)
   await engine.execute(target, request)

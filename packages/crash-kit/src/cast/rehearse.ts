@@ -65,14 +65,28 @@ function inTransaction(code: UserCode, phase: string, rehearsal: Rehearsal): Use
   }
 }
 
+/** Looks on without a turn of its own: the engine gets the very promise, or the very value, that the user's code gave. */
 function watched(code: UserCode, phase: string, kind: Window['kind'], { enter }: Rehearsal): UserCode {
-  return async (context: never) => {
+  return (context: never) => {
     const idempotencyKey = (context as Context).idempotencyKey ?? null
-    const leave = await enter({ phase, kind, idempotencyKey })
-    try {
-      return await code(context)
-    } finally {
-      leave()
-    }
+    const leave = enter({ phase, kind, idempotencyKey })
+    return isPromise(leave) ? leave.then((end) => runUntil(end, code, context)) : runUntil(leave, code, context)
   }
+}
+
+function runUntil(leave: () => void, code: UserCode, context: never): unknown {
+  let returned: unknown
+  try {
+    returned = code(context)
+  } catch (error) {
+    leave()
+    throw error
+  }
+  if (isPromise(returned)) returned.then(leave, leave)
+  else leave()
+  return returned
+}
+
+function isPromise<T>(value: T | Promise<T>): value is Promise<T> {
+  return typeof (value as Partial<Promise<T>> | null | undefined)?.then === 'function'
 }

@@ -57,6 +57,8 @@ export class Scene {
   readonly key: string
   /** The mark in the database's history at which this case began. */
   readonly mark: number
+  /** The key's row is read at every line of the timeline: actors have to stop for it. */
+  readonly verbose: boolean
   readonly calls: CallMade[] = []
   readonly told: Told[] = []
   readonly deliveries: Delivery[] = []
@@ -67,7 +69,6 @@ export class Scene {
   clientIsGone = false
   /** Its retention was over: whoever sends it again sends a new request. */
   reaped = false
-  readonly #verbose: boolean
   readonly #windows = new Set<Window>()
   #ticks = 0
   #executions = 0
@@ -76,7 +77,7 @@ export class Scene {
     this.theatre = theatre
     this.mark = mark
     this.key = key
-    this.#verbose = verbose
+    this.verbose = verbose
   }
 
   /** `verbose`: the key's row is read at every line of the timeline. */
@@ -122,7 +123,7 @@ export class Scene {
   /** A line of the timeline, with the row as it is now. */
   async note(who: string, what: string): Promise<void> {
     const entry = this.jot(who, what)
-    if (!this.#verbose) return
+    if (!this.verbose) return
     const row = await this.theatre.database.keyRow(this.scope, this.key)
     this.timeline[this.timeline.indexOf(entry)] = {
       ...entry,

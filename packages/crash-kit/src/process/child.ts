@@ -51,15 +51,17 @@ async function run({ schema, request, dieAt }: ChildStart, module: LoadedModule)
   pool.on('error', () => {})
   const pipeline = rehearse(module.pipeline, { enter, settings: {}, lock: null })
   const nameOf = positionNamer()
-  const probe = async (passed: Position): Promise<void> => {
+  // Said without waiting for the parent: until it dies, the engine runs as one that nobody watches.
+  const probe = (passed: Position): void => {
     const position = nameOf(passed)
     if (position.text === dieAt) die(position.text)
-    await parent.ask({ type: 'at', position })
+    parent.say({ type: 'at', position })
   }
   const strict = module.engine.strict ?? true
   const engine = createProbedEngine<never>(
     { ...module.engine, pool, pipelines: [pipeline], schema, strict },
     probe,
+    { prepareAfterUses: 1 },
   )
   const { name, version, hash } = readDefinition(pipeline)
   await parent.ask({ type: 'ready', definition: { name, version, hash } })
@@ -72,11 +74,18 @@ async function run({ schema, request, dieAt }: ChildStart, module: LoadedModule)
 
 let windows = 0
 
-/** The parent knows of it before the user's code can send anything. */
-async function enter(window: Parameters<Parameters<typeof rehearse>[1]['enter']>[0]): Promise<() => void> {
+/**
+ * A call waits until the parent knows of it: its request would otherwise come to a provider that cannot tell whose it is.
+ * A transaction, which has nothing to send, does not wait.
+ */
+function enter(
+  window: Parameters<Parameters<typeof rehearse>[1]['enter']>[0],
+): (() => void) | Promise<() => void> {
   const id = ++windows
-  await parent.ask({ type: 'enter', id, window })
-  return () => void parent.say({ type: 'leave', id })
+  const leave = (): void => void parent.say({ type: 'leave', id })
+  if (window.kind !== 'transaction') return parent.ask({ type: 'enter', id, window }).then(() => leave)
+  parent.say({ type: 'enter', id, window })
+  return leave
 }
 
 /** Right here: nothing after it runs, no catch, no finally, no handler of the process's end. */
