@@ -141,10 +141,15 @@ describe('a key that a row of the application refers to', () => {
     await refer(ids)
     const found = gate()
     const go = gate()
-    const { reaper, sent } = countedReaper(database, {}, {}, at('find_expired_keys', async () => {
-      found.open()
-      await go.opened
-    }))
+    const { reaper, sent } = countedReaper(
+      database,
+      {},
+      {},
+      at('find_expired_keys', async () => {
+        found.open()
+        await go.opened
+      }),
+    )
     reaper.start()
     await found.opened
     const stopped = reaper.stop()
@@ -161,19 +166,26 @@ describe('between finding the keys of a batch and deleting them', () => {
     const [running, later, locked, heldKey, ...others] = await insertExpired(database, 12)
     await refer([heldKey])
     const other = await database.admin.connect()
-    const { reaper } = countedReaper(database, {}, {}, at('find_expired_keys', async () => {
-      await database.rows(
-        `UPDATE pawl.idempotency_keys SET status = 'running', recovery_point = 'started', response_status = NULL, response_body = NULL
+    const { reaper } = countedReaper(
+      database,
+      {},
+      {},
+      at('find_expired_keys', async () => {
+        await database.rows(
+          `UPDATE pawl.idempotency_keys SET status = 'running', recovery_point = 'started', response_status = NULL, response_body = NULL
           WHERE id = $1`,
-        [running],
-      )
-      await database.rows(
-        `UPDATE pawl.idempotency_keys SET expires_at = clock_timestamp() + interval '1 day' WHERE id = $1`,
-        [later],
-      )
-      await other.query('BEGIN')
-      await other.query(`SELECT FROM ${database.schema}.idempotency_keys WHERE id = $1 FOR UPDATE`, [locked])
-    }))
+          [running],
+        )
+        await database.rows(
+          `UPDATE pawl.idempotency_keys SET expires_at = clock_timestamp() + interval '1 day' WHERE id = $1`,
+          [later],
+        )
+        await other.query('BEGIN')
+        await other.query(`SELECT FROM ${database.schema}.idempotency_keys WHERE id = $1 FOR UPDATE`, [
+          locked,
+        ])
+      }),
+    )
     const reports = hear('pawl:reap_held')
     expect(await reaper.runOnce()).toEqual({ ...NOTHING, deleted: others.length, held: 1 })
     await other.query('ROLLBACK')

@@ -82,7 +82,7 @@ export class Attempt {
     try {
       return next.fault.strike(this.#strike(next, position))
     } catch (error) {
-      return Promise.reject(error as Error)
+      return Promise.reject(error)
     }
   }
 

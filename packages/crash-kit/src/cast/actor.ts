@@ -71,6 +71,7 @@ export class Actor {
           scene.calls.push({ tick: scene.tick(), actor: name, execution, phase, kind, idempotencyKey })
         return scene.enter({ actor: name, execution, phase, kind, idempotencyKey })
       },
+      notAwaited: (phase, what) => scene.notAwaited(name, phase, what),
       settings: options.settings ?? {},
       lock: options.lock ?? null,
     })
@@ -105,6 +106,7 @@ export class Actor {
     const { scope, input, fingerprint } = scene.theatre.request
     const execution = scene.nextExecution()
     this.#execution = execution
+    const lostBefore = scene.lost.length
     const asked = impostor ? OTHER_REQUEST : fingerprint
     const request = {
       scope,
@@ -117,8 +119,10 @@ export class Actor {
       this.died,
     ])
     if (outcome === 'died') return outcome
-    if (key === scene.key)
-      await scene.tell({ actor: this.name, execution, outcome, disturbed: this.disturbed, impostor })
+    if (key === scene.key) {
+      const told = { actor: this.name, execution, outcome, disturbed: this.disturbed, impostor }
+      await scene.tell(told, scene.lost.slice(lostBefore))
+    }
     return outcome
   }
 

@@ -49,7 +49,8 @@ async function start(wanted: ChildStart): Promise<void> {
 async function run({ schema, request, dieAt }: ChildStart, module: LoadedModule): Promise<void> {
   const pool = new pg.Pool(module.pool)
   pool.on('error', () => {})
-  const pipeline = rehearse(module.pipeline, { enter, settings: {}, lock: null })
+  // Lints are for the parent's own runs, which come before any child's.
+  const pipeline = rehearse(module.pipeline, { enter, notAwaited: () => {}, settings: {}, lock: null })
   const nameOf = positionNamer()
   // Said without waiting for the parent: until it dies, the engine runs as one that nobody watches.
   const probe = (passed: Position): void => {
