@@ -3,33 +3,7 @@ import { type FakeProvider, fakeProvider, type Finding } from '@pawl/crash-kit'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { pipeline, type RideInput } from '../support/rides.js'
 import { rideKit } from './ride-kit.js'
-
-/** A ride whose charge is sent with something to know it by. */
-const rideWith = (
-  provider: FakeProvider,
-  referenceOf: (made: { readonly rideId: string; readonly idempotencyKey: string }) => string,
-) =>
-  pipeline<RideInput>({ name: 'referring-ride', version: 1 })
-    .local('ride_created', async ({ tx, input, scope, keyId }) => {
-      const values = { rider: scope, amount: input.amount, key_id: keyId }
-      const ride = await tx.insertInto('rides').values(values).returning('id').executeTakeFirstOrThrow()
-      return { rideId: ride.id }
-    })
-    .foreign('charge_created', {
-      call: ({ input, state, idempotencyKey, signal }) => {
-        const reference = referenceOf({ rideId: state.rideId, idempotencyKey })
-        return provider.send({ amount: input.amount, reference }, { idempotencyKey, signal })
-      },
-      settle: async ({ tx, state, result }) => {
-        await tx.updateTable('rides').set({ charge_id: result.id }).where('id', '=', state.rideId).execute()
-        return { chargeId: result.id }
-      },
-      onError: ({ error }) => retryLater(error),
-    })
-    .finish(async ({ state, stage }) => {
-      await stage('send_receipt', { rideId: state.rideId })
-      return respond(201, { id: state.rideId, charge: state.chargeId })
-    })
+import { fakeStripe, stripeRide } from './stripe-ride.js'
 
 /** What the kit says of it; null: nothing. */
 async function findIn(kit: ReturnType<typeof rideKit>, run: () => Promise<void>): Promise<Finding | null> {
@@ -45,8 +19,8 @@ async function findIn(kit: ReturnType<typeof rideKit>, run: () => Promise<void>)
 
 describe('a request to the provider that holds an id of the database', () => {
   test('is found by a failover that loses it, and named', async () => {
-    const provider = fakeProvider()
-    const kit = rideKit({ pipeline: () => rideWith(provider, ({ rideId }) => rideId) }, provider)
+    const provider = fakeStripe()
+    const kit = rideKit({ pipeline: () => stripeRide(provider, ({ rideId }) => rideId) }, provider)
     const finding = await findIn(kit, () => kit.exhaustive({ faults: ['failover'] }))
     expect(finding?.violations[0]).toMatchObject({
       rule: 'lint',
@@ -60,14 +34,14 @@ describe('a request to the provider that holds an id of the database', () => {
   })
 
   test('is not found without one', async () => {
-    const provider = fakeProvider()
-    const kit = rideKit({ pipeline: () => rideWith(provider, ({ rideId }) => rideId) }, provider)
+    const provider = fakeStripe()
+    const kit = rideKit({ pipeline: () => stripeRide(provider, ({ rideId }) => rideId) }, provider)
     expect(await findIn(kit, () => kit.exhaustive({ faults: ['crash', 'lostCommitAck'] }))).toBeNull()
   })
 
   test('is no finding where the provider key is the reference', async () => {
-    const provider = fakeProvider()
-    const referring = () => rideWith(provider, ({ idempotencyKey }) => idempotencyKey)
+    const provider = fakeStripe()
+    const referring = () => stripeRide(provider, ({ idempotencyKey }) => idempotencyKey)
     const kit = rideKit({ pipeline: referring }, provider)
     const finding = await findIn(kit, () => kit.exhaustive({ faults: ['failover'] }))
     expect(finding?.message).toBeUndefined()

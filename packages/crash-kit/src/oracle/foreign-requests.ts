@@ -91,8 +91,9 @@ function sameEachTime(history: History): Violation[] {
     if (first === undefined) firsts.set(request.idempotencyKey, request)
     const difference = first === undefined ? null : differenceOf(first, request)
     if (difference === null) return []
-    const lost = first === undefined ? '' : whatWasLost(history, first, request)
-    const detail = `${saying(request)} under a provider key that had been sent before, and ${difference}.${lost}`
+    const lost = first === undefined ? null : whatWasLost(history, first, request)
+    const again = `${saying(request)} under a provider key that had been sent before`
+    const detail = lost === null ? `${again}, and ${difference}.` : `${again}. ${lost} Now ${difference}.`
     return [
       lint(
         'an outbound request does not differ between attempts under the same provider key',
@@ -111,22 +112,18 @@ function differenceOf(first: ProviderRequest, then: ProviderRequest): string | n
     : `its body was ${shown(then.body)}, where it had been ${shown(first.body)}`
 }
 
-/** Names what the database had made, the request held, and a failover has taken away. Empty: nothing of the kind. */
-function whatWasLost({ lost }: History, first: ProviderRequest, then: ProviderRequest): string {
-  const columns = new Set(
-    lost
-      .flatMap(({ changes }) => changes)
-      .flatMap(({ framework, table, after }) =>
-        framework
-          ? []
-          : Object.entries(after ?? {})
-              .filter(([, value]) => isOnlyIn(value, first.body, then.body))
-              .map(([column]) => `${table}.${column}`),
-      ),
-  )
-  if (columns.size === 0) return ''
+/** Names what the database had made, the request held, and a failover has taken away; null: nothing of the kind. */
+function whatWasLost({ lost }: History, first: ProviderRequest, then: ProviderRequest): string | null {
+  const columns = new Map<unknown, string>()
+  for (const { framework, table, after } of lost.flatMap(({ changes }) => changes)) {
+    if (framework) continue
+    for (const [column, value] of Object.entries(after ?? {}))
+      if (isOnlyIn(value, first.body, then.body) && !columns.has(value))
+        columns.set(value, `${table}.${column}`)
+  }
+  if (columns.size === 0) return null
   return (
-    ` It had held ${[...columns].join(' and ')}, which a failover lost with its row. Send nothing that the database ` +
+    `It had held ${[...columns.values()].join(' and ')}, which a failover lost with its row. Send nothing that the database ` +
     'invents: the provider key itself is a reference that stays.'
   )
 }
