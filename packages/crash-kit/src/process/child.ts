@@ -76,17 +76,13 @@ async function run({ schema, request, dieAt }: ChildStart, module: LoadedModule)
 let windows = 0
 
 /**
- * A call waits until the parent knows of it: its request would otherwise come to a provider that cannot tell whose it is.
- * A transaction, which has nothing to send, does not wait.
+ * User code waits until the parent knows that it begins: what it sends would otherwise come to a provider that cannot tell
+ * whose it is. No statement is under way there, and none waits to be sent.
  */
-function enter(
-  window: Parameters<Parameters<typeof rehearse>[1]['enter']>[0],
-): (() => void) | Promise<() => void> {
+async function enter(window: Parameters<Parameters<typeof rehearse>[1]['enter']>[0]): Promise<() => void> {
   const id = ++windows
-  const leave = (): void => void parent.say({ type: 'leave', id })
-  if (window.kind !== 'transaction') return parent.ask({ type: 'enter', id, window }).then(() => leave)
-  parent.say({ type: 'enter', id, window })
-  return leave
+  await parent.ask({ type: 'enter', id, window })
+  return () => void parent.say({ type: 'leave', id })
 }
 
 /** Right here: nothing after it runs, no catch, no finally, no handler of the process's end. */
