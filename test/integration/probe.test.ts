@@ -213,6 +213,7 @@ const SENDINGS: readonly Sending[] = [
 ]
 
 const COMPARED = {
+  'with a probe that stops nowhere, as without one': [unprobed, probed],
   'in the crash kit, as with a probe that stops nowhere': [probed, inTheKit],
 } as const
 
