@@ -69,6 +69,7 @@ type Details = Partial<Omit<Told, 'outcome'>>
 export class HistoryBuilder {
   readonly #run: number
   readonly #commits: Commit[] = []
+  readonly #lost: Commit[] = []
   readonly #calls: CallMade[] = []
   readonly #told: Told[] = []
   readonly #deliveries: Delivery[] = []
@@ -210,6 +211,15 @@ export class HistoryBuilder {
     return this.commit(actor, ...changes, { ...remove('idempotency_keys', before), framework: true })
   }
 
+  /** A failover loses the last commits, and with them what they made of the key's row. */
+  lose(count: number): this {
+    const lost = this.#commits.splice(-count)
+    this.#lost.push(...lost)
+    const first = lost.flatMap(({ changes }) => changes).find(({ table }) => table === 'idempotency_keys')
+    this.#row = first?.before ?? null
+    return this
+  }
+
   /** The key's retention is over. */
   expire(): this {
     return this.write('kit', { expires_at: this.now(-1) })
@@ -294,6 +304,7 @@ export class HistoryBuilder {
   build(): History {
     return {
       commits: this.#commits,
+      lost: this.#lost,
       calls: this.#calls,
       told: this.#told,
       deliveries: this.#deliveries,

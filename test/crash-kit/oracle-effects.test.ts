@@ -16,6 +16,16 @@ const QUERYABLE = ridesWith('queryable')
 
 const sentAgain = (story: HistoryBuilder) => story.reserve('retry').request('retry', PHASE)
 
+/** The call is declared, and made. */
+function declared(): HistoryBuilder {
+  const { story } = begun()
+  story.write('client', { intent: { kind: 'calling', phase: PHASE } })
+  return story.call('client', PHASE).request('client', PHASE)
+}
+
+const calledAgain = (story: HistoryBuilder) =>
+  story.takeOver('retry').call('retry', PHASE, { execution: 2 }).request('retry', PHASE)
+
 describe('I2: one effect', () => {
   test('holds for a repetition that the provider knew, and for questions', () => {
     expect(broken('I2', crashedRide())).toEqual([])
@@ -68,6 +78,17 @@ describe('I2: one effect', () => {
   test('a key that was rightly forgotten has another effect when it is sent again', () => {
     expect(broken('I2', sentAgain(cleanRide().expire().reap()), ONCE)).toEqual([])
     expect(broken('I2', sentAgain(cleanRide().reap()))).toHaveLength(1)
+  })
+
+  test('a failover allows a second effect only of a call whose declaration it lost', () => {
+    for (const shape of [ONCE, QUERYABLE]) {
+      expect(broken('I2', calledAgain(declared().lose(1)), shape)).toEqual([])
+      // Something else was lost after it.
+      expect(broken('I2', calledAgain(declared().renew('client').lose(1)), shape)).not.toEqual([])
+      expect(broken('I2', calledAgain(calledAgain(declared().lose(1))), shape)).not.toEqual([])
+    }
+    // One that deduplicates does so whatever was lost.
+    expect(broken('I2', calledAgain(declared().lose(1)), RIDES)).toHaveLength(1)
   })
 
   test('a call that is repeated within one execution is seen', () => {

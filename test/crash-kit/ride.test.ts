@@ -10,7 +10,7 @@ const RACES = Number(process.env['PAWL_RACES'] ?? '15')
 describe('any fault anywhere', async () => {
   const kit = rideKit()
   await kit.exhaustive()
-  await kit.exhaustive({ faults: ['dataLoss'] })
+  await kit.exhaustive({ faults: ['failover'] })
   await kit.races({ runs: RACES })
 })
 

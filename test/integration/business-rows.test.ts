@@ -37,12 +37,14 @@ describe('keyId', () => {
   test('another session may refer to the key while its phase is about to commit', async () => {
     const target = pipeline({ name: 'referred', version: 1 }).finish(() => respond(204))
     const options = { pool: database.pool(), pipelines: [target], schema: database.schema }
-    const engine = createProbedEngine<Database>(options, async ({ step, when }) => {
-      if (step !== 'commit' || when !== 'before') return
-      // It would wait, and fail, if the advance had locked the row's identity.
+    // It would wait, and fail, if the advance had locked the row's identity.
+    const refer = async () => {
       await database.rows(`SET LOCAL lock_timeout = '1s';
         INSERT INTO rides (rider, amount, key_id) SELECT 'other', 1, id FROM pawl.idempotency_keys`)
-    })
+    }
+    const engine = createProbedEngine<Database>(options, ({ step, when }) =>
+      step === 'commit' && when === 'before' ? refer() : undefined,
+    )
     expect(await engine.execute(target, REQUEST)).toMatchObject({ type: 'completed' })
     expect(await database.rows('SELECT rider FROM rides')).toEqual([{ rider: 'other' }])
     await engine.close()

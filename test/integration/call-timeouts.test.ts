@@ -113,11 +113,11 @@ test('its late error is recorded, and the call made again', async () => {
 test('a result that comes while the key is being given back is not lost', async () => {
   const { target, letGo, calls } = stubborn()
   const options = { pool: database.pool(), pipelines: [target], schema: database.schema }
-  const engine = createProbedEngine<Database>(options, async ({ phase, step, when }) => {
-    if (step !== 'release_key' || phase !== 'give_back' || when !== 'before') return
+  const engine = createProbedEngine<Database>(options, ({ phase, step, when }) => {
+    if (step !== 'release_key' || phase !== 'give_back' || when !== 'before') return undefined
     letGo()
     // As long as a result needs that does not wait for its turn.
-    await database.rows('SELECT 1')
+    return database.rows('SELECT 1').then(() => {})
   })
   engines.push(engine)
   await engine.execute(target, request)

@@ -119,13 +119,16 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
     )
     let commits = 0
     const pool = database.pool()
+    // Write skew: it reads what the phase has written, and writes what the phase has read.
+    const skew = async () => {
+      await database.rows(`BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT * FROM rides WHERE rider = 'two';
+        UPDATE rides SET amount = 6 WHERE rider = 'one'; COMMIT`)
+    }
     const engine = createProbedEngine<Database>(
       { pool, pipelines: [target], schema: database.schema },
-      async ({ phase, step, when }) => {
+      ({ phase, step, when }) => {
         if (phase !== 'written' || step !== 'commit' || when !== 'before' || ++commits > 1) return
-        // Write skew: it reads what the phase has written, and writes what the phase has read.
-        await database.rows(`BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT * FROM rides WHERE rider = 'two';
-          UPDATE rides SET amount = 6 WHERE rider = 'one'; COMMIT`)
+        return skew()
       },
     )
     expect(await engine.execute(target, REQUEST)).toMatchObject({ type: 'completed' })
@@ -247,11 +250,11 @@ test('phases of unrelated keys do not abort each other under SERIALIZABLE, on a 
   let advancing = 0
   const engine = createProbedEngine<Database>(
     { pool: database.pool(), pipelines: [target], schema: database.schema },
-    async ({ step, when }) => {
+    ({ step, when }) => {
       if (when !== 'before' || step !== 'advance_key') return
       // All of a group are in their transactions, with their snapshots, before the first goes on.
       if (++advancing === groupSize) together.open()
-      await together.opened
+      return together.opened
     },
   )
   const retried = hear('pawl:phase_retried')

@@ -77,9 +77,9 @@ class Collector {
     // One statement in each message, so that each can be told by the position before it.
     const options = trial.options(pool, { defaults: settings, pipelining: false })
     const name = positionNamer()
-    const engine = createProbedEngine<Database>(options, async (position) => {
+    const engine = createProbedEngine<Database>(options, (position) => {
       this.#step = position.step
-      await at[name(position)]?.(pool)
+      return at[name(position)]?.(pool) as Promise<void> | undefined
     })
     const outcome = await execute(engine)
     const id = (await trial.row())?.id

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { countedReaper, countOf, insertExpired, keysLeft, note } from '../support/expired-keys.js'
+import { at, countedReaper, countOf, insertExpired, keysLeft, note } from '../support/expired-keys.js'
 import { createEngine } from '../support/rides.js'
 import { gate, hear } from '../support/signals.js'
 import { TestDatabase } from '../support/test-database.js'
@@ -141,11 +141,15 @@ describe('a key that a row of the application refers to', () => {
     await refer(ids)
     const found = gate()
     const go = gate()
-    const { reaper, sent } = countedReaper(database, {}, {}, async (step) => {
-      if (step !== 'find_expired_keys') return
-      found.open()
-      await go.opened
-    })
+    const { reaper, sent } = countedReaper(
+      database,
+      {},
+      {},
+      at('find_expired_keys', async () => {
+        found.open()
+        await go.opened
+      }),
+    )
     reaper.start()
     await found.opened
     const stopped = reaper.stop()
@@ -162,20 +166,26 @@ describe('between finding the keys of a batch and deleting them', () => {
     const [running, later, locked, heldKey, ...others] = await insertExpired(database, 12)
     await refer([heldKey])
     const other = await database.admin.connect()
-    const { reaper } = countedReaper(database, {}, {}, async (step) => {
-      if (step !== 'find_expired_keys') return
-      await database.rows(
-        `UPDATE pawl.idempotency_keys SET status = 'running', recovery_point = 'started', response_status = NULL, response_body = NULL
+    const { reaper } = countedReaper(
+      database,
+      {},
+      {},
+      at('find_expired_keys', async () => {
+        await database.rows(
+          `UPDATE pawl.idempotency_keys SET status = 'running', recovery_point = 'started', response_status = NULL, response_body = NULL
           WHERE id = $1`,
-        [running],
-      )
-      await database.rows(
-        `UPDATE pawl.idempotency_keys SET expires_at = clock_timestamp() + interval '1 day' WHERE id = $1`,
-        [later],
-      )
-      await other.query('BEGIN')
-      await other.query(`SELECT FROM ${database.schema}.idempotency_keys WHERE id = $1 FOR UPDATE`, [locked])
-    })
+          [running],
+        )
+        await database.rows(
+          `UPDATE pawl.idempotency_keys SET expires_at = clock_timestamp() + interval '1 day' WHERE id = $1`,
+          [later],
+        )
+        await other.query('BEGIN')
+        await other.query(`SELECT FROM ${database.schema}.idempotency_keys WHERE id = $1 FOR UPDATE`, [
+          locked,
+        ])
+      }),
+    )
     const reports = hear('pawl:reap_held')
     expect(await reaper.runOnce()).toEqual({ ...NOTHING, deleted: others.length, held: 1 })
     await other.query('ROLLBACK')
@@ -194,8 +204,7 @@ describe('between finding the keys of a batch and deleting them', () => {
       {},
       {},
       () => {},
-      async (step) => {
-        if (step !== 'put_off_keys') return
+      at('put_off_keys', async () => {
         tried++
         await database.rows(
           `UPDATE pawl.idempotency_keys SET status = 'running', recovery_point = 'started', response_status = NULL, response_body = NULL
@@ -205,7 +214,7 @@ describe('between finding the keys of a batch and deleting them', () => {
         await database.rows(`UPDATE pawl.idempotency_keys SET expires_at = '2101-01-01Z' WHERE id = $1`, [
           later,
         ])
-      },
+      }),
     )
     await reaper.runOnce()
     expect(tried).toBe(1)

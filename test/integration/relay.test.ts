@@ -280,9 +280,9 @@ describe('claims', () => {
   test('a process that stood still after its claim does not deliver what others may have by now', async () => {
     await trial.insert(1)
     const inbox = new Inbox()
-    const probe = async ({ step, when }: { step: string; when: string }) => {
-      if (step === 'claim_jobs' && when === 'after') await trial.database.rows('SELECT pg_sleep(0.1)')
-    }
+    const standStill = async () => void (await trial.database.rows('SELECT pg_sleep(0.1)'))
+    const probe = ({ step, when }: { step: string; when: string }) =>
+      step === 'claim_jobs' && when === 'after' ? standStill() : undefined
     const relay = trial.relay({ sink: inbox, deliverTimeoutMs: 50 }, { probe })
     expect(await relay.runOnce()).toEqual(counts({ claimed: 1, lost: 1 }))
     expect(inbox.got).toEqual([])

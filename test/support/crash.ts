@@ -38,14 +38,14 @@ export function engineThatDiesAt<DB = Database>(options: EngineOptions<DB>, at: 
   const died = new Promise<void>((resolve) => {
     onDied = resolve
   })
-  const engine = createProbedEngine<DB>(options, async (position) => {
+  const engine = createProbedEngine<DB>(options, (position) => {
     if (!dead && name(position) === at) {
       dead = true
       engine.halt()
       cutConnections(options.pool)
       onDied()
     }
-    if (dead) await new Promise<never>(() => {})
+    return dead ? new Promise<never>(() => {}) : undefined
   })
   return { engine, died }
 }
@@ -61,10 +61,10 @@ export function engineThatFreezesAt(options: EngineOptions<Database>, at: string
   const frozen = new Promise<void>((resolve) => {
     onFrozen = resolve
   })
-  const engine = createProbedEngine<Database>(options, async (position) => {
+  const engine = createProbedEngine<Database>(options, (position) => {
     if (name(position) !== at) return
     onFrozen()
-    await woken
+    return woken
   })
   return { engine, frozen, wake: () => wake() }
 }

@@ -38,21 +38,30 @@ export async function keysLeft(database: TestDatabase): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
+/** What a test does at a statement; the engine waits only where there is something to wait for. */
+type Meanwhile = (step: string) => void | Promise<void>
+
+/** Does it at the statements of one name, and nothing at the others. */
+export const at =
+  (step: string, work: () => Promise<void>): Meanwhile =>
+  (passed) =>
+    passed === step ? work() : undefined
+
 /** A reaper on an engine of its own, and the names of the statements it has sent. */
 export function countedReaper(
   database: TestDatabase,
   reaper: ReaperOptions = {},
   options: Partial<EngineOptions<Database>> = {},
-  after: (step: string) => unknown = () => {},
-  before: (step: string) => unknown = () => {},
+  after: Meanwhile = () => {},
+  before: Meanwhile = () => {},
 ): { readonly reaper: Service<ReaperCounts>; readonly sent: string[] } {
   const sent: string[] = []
   const engine = createProbedEngine<Database>(
     { pool: database.pool({ max: 2 }), pipelines: [note], schema: database.schema, ...options },
-    async ({ phase, step, when }) => {
+    ({ phase, step, when }) => {
       if (phase !== 'reaper') return
       if (when === 'before') sent.push(step)
-      await (when === 'before' ? before(step) : after(step))
+      return when === 'before' ? before(step) : after(step)
     },
   )
   const background = createBackground({ engine, completer: false, reaper: { pauseMs: 0, ...reaper } })

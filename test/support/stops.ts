@@ -18,13 +18,12 @@ export function engineWithStops<const At extends readonly string[]>(
   const name = positionNamer()
   const passed: string[] = []
   const stops = at.map(() => ({ reached: gate(), left: gate() }))
-  const engine = createProbedEngine<Database>(options, async (position) => {
+  const engine = createProbedEngine<Database>(options, (position) => {
     const here = name(position)
     passed.push(here)
     const stop = stops[at.indexOf(here)]
-    if (stop === undefined) return
-    stop.reached.open()
-    await stop.left.opened
+    stop?.reached.open()
+    return stop?.left.opened
   })
   return {
     engine,

@@ -34,12 +34,19 @@ export { qualified } from './storage/qualified.js'
 
 export { shorten } from './shorten.js'
 
-/** An engine that awaits `probe` at every position of the protocol, and can be stopped dead. */
+/**
+ * An engine that calls `probe` at every position of the protocol, and can be stopped dead. It waits only where that returns
+ * a promise: one that returns nothing changes nothing, neither what is sent nor in which turn of the event loop.
+ *
+ * `prepareAfterUses`: how often a phase's query is seen before it is kept prepared, where `preparedQueries` asks for that.
+ * An engine that a test throws away after one request would otherwise never get there.
+ */
 export function createProbedEngine<DB>(
   options: EngineOptions<DB>,
   probe: Probe,
+  { prepareAfterUses }: { readonly prepareAfterUses?: number } = {},
 ): Engine<DB> & { halt(): void } {
-  return new RunningEngine<DB>(options, probe)
+  return new RunningEngine<DB>(options, probe, prepareAfterUses)
 }
 
 /** A key's name in logs and messages: see `EngineOptions.hashSecret`. */

@@ -51,6 +51,8 @@ export interface Told {
   readonly outcome: Outcome | ResumeOutcome
   /** A fault struck while it ran: then it may be told that the store or the provider was away. */
   readonly disturbed: boolean
+  /** A failover lost commits while it ran: the row may be behind what it knows of it. */
+  readonly failedOver?: boolean
   /** It was sent on purpose with the same key for another request. */
   readonly impostor: boolean
   /** The key's row, read right after, if nobody else has written it in between; null if it is not known or not there. */
@@ -95,6 +97,8 @@ export interface Leftovers {
 export interface History {
   /** From the database: every committed change, in the order in which the key's row was written. */
   readonly commits: readonly Commit[]
+  /** What was committed and then lost, in failovers: `commits` has none of it. */
+  readonly lost: readonly Commit[]
   /** From the application. */
   readonly calls: readonly CallMade[]
   readonly told: readonly Told[]
@@ -128,4 +132,6 @@ export interface Violation {
   readonly title: string
   /** What was seen instead: who, where, which values. */
   readonly detail: string
+  /** When it showed, in ticks of the case, where that is known. */
+  readonly tick?: number
 }

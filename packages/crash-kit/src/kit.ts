@@ -4,6 +4,7 @@ import { type ExhaustiveOptions, type Mode, readExhaustiveOptions } from './expl
 import { Explorer, type PlannedCase } from './explore/explorer.js'
 import type { Fault } from './faults/fault.js'
 import { Coverage } from './finding/coverage.js'
+import { Finding, isOfPipeline } from './finding/finding.js'
 import { parseReplay, type Replay } from './finding/replay-line.js'
 import { type CrashKitOptions, checkKitOptions } from './kit-options.js'
 import { KitError } from './kit-error.js'
@@ -13,7 +14,7 @@ import { checkChild } from './process/check-child.js'
 import { checkOptions } from './provider/provider-options.js'
 import { race } from './races/race.js'
 import { type RaceOptions, readRaceOptions } from './races/race-options.js'
-import { type Runner, currentRunner } from './runner.js'
+import { type Runner, currentRunner, type Skip } from './runner.js'
 
 /**
  * Crash tests of one pipeline. At the top of a vitest file, or in a `describe`, each method declares tests, one per case;
@@ -77,6 +78,8 @@ class RunningKit implements CrashKit {
   #childChecked: Promise<void> | null = null
   #casesRun = 0
   #turn: Promise<void> = Promise.resolve()
+  /** The case in which a lint was found: until that is mended, others would say the same. */
+  #lintFoundIn: string | null = null
 
   constructor(options: CrashKitOptions<never, never>) {
     this.#options = options
@@ -102,14 +105,19 @@ class RunningKit implements CrashKit {
       `${theatre.shape.name} survives${mode === 'process' ? ' SIGKILL' : ''}`,
       async (test) => {
         for (const first of explorer.firstCases()) {
-          await test(first.title, CASE_TIMEOUT_MS, async () => void (await this.#run(explorer, first)))
+          await test(first.title, CASE_TIMEOUT_MS, async (skip) => {
+            this.#skipAfterLint(skip)
+            await this.#run(explorer, first)
+          })
           if (depth === 1) continue
-          await test(`${first.title}, then any fault in its recovery`, RECOVERY_TIMEOUT_MS, async () => {
+          await test(`${first.title}, then any fault in its recovery`, RECOVERY_TIMEOUT_MS, async (skip) => {
+            this.#skipAfterLint(skip)
             const result = await this.#run(explorer, first)
             for (const second of explorer.secondCases(first, result)) await this.#run(explorer, second)
           })
         }
-        await test('every planned fault fired', CASE_TIMEOUT_MS, async () => {
+        await test('every planned fault fired', CASE_TIMEOUT_MS, async (skip) => {
+          this.#skipAfterLint(skip)
           this.#coverage.assertComplete()
           runner.say(this.#coverage.render())
         })
@@ -121,7 +129,8 @@ class RunningKit implements CrashKit {
     const wanted = checkOptions('races', () => readRaceOptions(options))
     const runner = await this.#runner()
     const title = `races of ${wanted.actors.join(', ')} (${wanted.runs} runs, seed ${wanted.seed})`
-    await runner.test(title, CASE_TIMEOUT_MS + wanted.runs * CASE_TIMEOUT_MS, async () => {
+    await runner.test(title, CASE_TIMEOUT_MS + wanted.runs * CASE_TIMEOUT_MS, async (skip) => {
+      this.#skipAfterLint(skip)
       const { theatre, discovery } = await this.#prepared()
       await this.#inTurn(() => race(theatre, discovery, wanted, () => this.#casesRun++))
     })
@@ -163,9 +172,16 @@ class RunningKit implements CrashKit {
     })
   }
 
+  #skipAfterLint(skip: Skip): void {
+    if (this.#lintFoundIn !== null) skip(`The lint of '${this.#lintFoundIn}' has to be mended first.`)
+  }
+
   /** One case at a time, however the tests are run: they share the database, the provider and its books. */
   #inTurn<T>(run: () => Promise<T>): Promise<T> {
     const turn = this.#turn.then(run)
+    turn.catch((error: unknown) => {
+      if (error instanceof Finding && error.violations.some(isOfPipeline)) this.#lintFoundIn ??= error.title
+    })
     this.#turn = turn.then(
       () => {},
       () => {},

@@ -16,7 +16,10 @@ export const SHORT_STATEMENT_TIMEOUT_MS = 300
 /** Longer than PostgreSQL's deadlock_timeout of a second, so that a deadlock is found and not a lock's time-out. */
 export const LONG_LOCK_TIMEOUT_MS = 8_000
 
-/** The lease that goes with it: time-outs have to be shorter. */
+/** Longer than that, so that it is the lock's time-out that ends a wait, if any does. */
+export const LONG_STATEMENT_TIMEOUT_MS = 10_000
+
+/** The lease that goes with them: time-outs have to be shorter. */
 export const LONG_LEASE_MS = 30_000
 
 /** How long a rival waits for a lock of an actor that stands still: shorter than the shortest lease that can be set. */
@@ -30,6 +33,9 @@ export const SIGNAL_TIMEOUT_MS = 20_000
 
 /** How often Postgres is asked whether a session waits for a lock. */
 export const BLOCKED_POLL_MS = 4
+
+/** Commits that a failover loses one more of each time; beyond, all at once. Few requests have as many. */
+export const MAX_COUNTED_LOSS = 12
 
 /** How far the clock of a machine may be off: an hour, as in the design's list of faults. */
 export const SKEW_MS = 3_600_000

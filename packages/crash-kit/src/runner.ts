@@ -1,5 +1,8 @@
+/** Leaves the test out, and says why. Returns where a test cannot be left out any more: then it has to run. */
+export type Skip = (why: string) => void
+
 /** What declares a test, or runs it at once. */
-type DeclareTest = (title: string, timeoutMs: number, run: () => Promise<void>) => Promise<void>
+type DeclareTest = (title: string, timeoutMs: number, run: (skip: Skip) => Promise<void>) => Promise<void>
 
 /** Where cases run: as tests of vitest that are being declared, or right here. */
 export interface Runner {
@@ -11,7 +14,7 @@ export interface Runner {
 
 /** Runs everything at once; the first finding ends it. */
 const HERE: Runner = {
-  test: (_title, _timeoutMs, run) => run(),
+  test: (_title, _timeoutMs, run) => run(() => {}),
   group: (_title, declare) => declare(HERE.test),
   say: () => {},
 }
@@ -27,7 +30,7 @@ export async function currentRunner(atEnd: () => Promise<void>): Promise<Runner>
   if (isInTest(vitest)) return HERE
   vitest.afterAll(atEnd)
   const test: DeclareTest = async (title, timeout, run) => {
-    vitest.test(title, { timeout, ...ONCE }, run)
+    vitest.test(title, { timeout, ...ONCE }, ({ skip }) => run(skip))
   }
   return {
     test,
@@ -36,7 +39,8 @@ export async function currentRunner(atEnd: () => Promise<void>): Promise<Runner>
       const declared: Parameters<DeclareTest>[] = []
       await declare(async (...each) => void declared.push(each))
       vitest.describe.sequential(title, () => {
-        for (const [name, timeout, run] of declared) vitest.test(name, { timeout, ...ONCE }, run)
+        for (const [name, timeout, run] of declared)
+          vitest.test(name, { timeout, ...ONCE }, ({ skip }) => run(skip))
       })
     },
     say: (text) => console.log(text),

@@ -60,7 +60,6 @@ const FEW: readonly FaultName[] = [
   'providerDisconnect',
   'leaseExpiry',
   'clockSkew',
-  'dataLoss',
   'serverCrash',
   'reaper',
   'otherVersion',
@@ -68,6 +67,9 @@ const FEW: readonly FaultName[] = [
 
 /** They wait for a time-out of a third of a second, or for PostgreSQL's second before it looks for deadlocks. */
 const SLOW: readonly FaultName[] = ['statementTimeout', 'providerTimeout']
+
+/** Some of many: a failover has a form for each number of commits that can be lost. */
+const LOSSES = ['failover.1', 'failover.2', 'failover.all', 'failover.crash.1', 'failover.crash.all']
 
 const ids = (names: readonly FaultName[]) =>
   names.flatMap((name) => (FAULTS[name] as readonly Fault[]).map(({ id }) => id))
@@ -81,7 +83,10 @@ const strike: fc.Arbitrary<PlannedStrike> = fc.oneof(
   },
   {
     weight: 20,
-    arbitrary: fc.record({ fault: fc.constantFrom(...ids(FEW)), after: fc.nat({ max: MOST_PASSED_OF_FEW }) }),
+    arbitrary: fc.record({
+      fault: fc.constantFrom(...ids(FEW), ...LOSSES),
+      after: fc.nat({ max: MOST_PASSED_OF_FEW }),
+    }),
   },
   {
     weight: 1,

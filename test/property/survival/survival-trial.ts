@@ -5,6 +5,7 @@ import { inject } from 'vitest'
 import { runPending } from '../../../packages/crash-kit/src/case/run-case.js'
 import { Scene, type Theatre } from '../../../packages/crash-kit/src/cast/scene.js'
 import { FAULTS } from '../../../packages/crash-kit/src/faults/all.js'
+import type { Fault } from '../../../packages/crash-kit/src/faults/fault.js'
 import { renderTimeline } from '../../../packages/crash-kit/src/finding/render-timeline.js'
 import type { History, Violation } from '../../../packages/crash-kit/src/history.js'
 import { type OpenTheatre, openTheatre } from '../../../packages/crash-kit/src/open-theatre.js'
@@ -18,8 +19,17 @@ import { referenceModel } from '../pipelines/reference-model.js'
 import { modelViolations } from './model-violations.js'
 import type { Disturbance, SurvivalCase } from './survival-case.js'
 
-const FAULT_BY_ID = new Map(
-  Object.values(FAULTS).flatMap((faults) => faults.map((fault) => [fault.id, fault])),
+/** A call whose declaration is lost may rightly be made again, which the model does not know of. */
+const whereKeyed = (fault: Fault): Fault => ({
+  ...fault,
+  appliesTo: (position, shape) =>
+    shape.foreign.every(({ guarantee }) => guarantee === 'keyed') && fault.appliesTo(position, shape),
+})
+
+const FAULT_BY_ID = new Map<string, Fault>(
+  Object.entries(FAULTS).flatMap(([name, faults]) =>
+    faults.map((fault: Fault) => [fault.id, name === 'failover' ? whereKeyed(fault) : fault] as const),
+  ),
 )
 
 /**

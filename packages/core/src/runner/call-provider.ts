@@ -75,15 +75,26 @@ async function send(
   step: 'call' | 'reconcile',
   signal: AbortSignal,
 ): Promise<unknown> {
-  const { probe } = run.parts.env
   const idempotencyKey = run.providerKey(phase.effectName)
   const { input, state, scope, keyId } = run.phaseContext()
   const context = { input, state, scope, keyId, idempotencyKey, signal }
   const ask = step === 'call' ? phase.call : phase.reconcile
-  if (probe !== null) await probe({ phase: phase.name, step, when: 'before' })
+  const before = passed(run, phase, step, 'before')
+  // Only who is told to stop waits: an engine that a test merely watches takes the same turns as any other.
+  if (before !== undefined) await before
   const value = await run.parts.strict.inCall(phase.name, async () => ask?.(context as never))
-  if (probe !== null) await probe({ phase: phase.name, step, when: 'after' })
+  const after = passed(run, phase, step, 'after')
+  if (after !== undefined) await after
   return value
+}
+
+function passed(
+  { parts }: Run,
+  { name: phase }: ForeignPhase,
+  step: 'call' | 'reconcile',
+  when: 'before' | 'after',
+): void | Promise<void> {
+  return parts.env.probe?.({ phase, step, when })
 }
 
 function settle(promise: Promise<unknown>): Promise<Settlement> {

@@ -108,14 +108,12 @@ export class RunningEngine<DB> implements Engine<DB> {
     announce('pawl:warning', () => ({ message: 'an idle connection broke', error }))
   #closing: Promise<void> | null = null
 
-  constructor(options: EngineOptions<DB>, probe: Probe | null) {
+  /** `prepareAfterUses`: of a query of a phase, where they are kept prepared. Default: as many as say that it pays. */
+  constructor(options: EngineOptions<DB>, probe: Probe | null, prepareAfterUses?: number) {
     const checked = checkEngineOptions(options as unknown as EngineOptions<never>)
     const { pool } = options
     const { tables, caps, namespace, acquireTimeoutMs, pipelining, preparedStatements } = checked
-    // An engine that a test stops sees few requests: there, the first is as good as the fifth.
-    const preparedQueries = checked.preparedQueries
-      ? new PreparedQueries(probe === null ? undefined : 1)
-      : null
+    const preparedQueries = checked.preparedQueries ? new PreparedQueries(prepareAfterUses) : null
     const registry = new Registry(options.pipelines)
     const settings = new SettingsBook(checked.defaults, registry.definitions)
     const { lockTimeoutMs, statementTimeoutMs } = resolveSettings(checked.defaults)

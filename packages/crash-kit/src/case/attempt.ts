@@ -71,7 +71,7 @@ export class Attempt {
     })
   }
 
-  async #at(position: NamedPosition): Promise<void> {
+  #at(position: NamedPosition): void | Promise<void> {
     const next = this.#dueAt(position)
     if (next === null) {
       this.since.push(position)
@@ -79,7 +79,11 @@ export class Attempt {
     }
     next.struck = true
     this.since.length = 0
-    await next.fault.strike(this.#strike(next, position))
+    try {
+      return next.fault.strike(this.#strike(next, position))
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   /** Planned positions come in their order; those that are counted strike where they come to. */

@@ -6,6 +6,7 @@ export async function collectHistory(scene: Scene, completerRounds: number | nul
   const { database, provider } = scene.theatre
   return {
     commits: await database.commitsSince(scene.mark),
+    lost: scene.lost,
     calls: scene.calls,
     told: scene.told,
     deliveries: scene.deliveries,

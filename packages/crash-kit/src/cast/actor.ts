@@ -18,7 +18,7 @@ import { skewed } from './skew.js'
 const OTHER_REQUEST = 'another request under the same key'
 
 export interface ActorOptions {
-  /** Awaited at every position of its engine. */
+  /** Called at every position of its engine, which stops there only if a promise comes back. */
   readonly at?: (position: NamedPosition) => Promise<void> | void
   readonly settings?: Readonly<Record<string, PhaseSettings>>
   readonly lock?: { readonly phase: string; readonly id: number } | null
@@ -71,6 +71,7 @@ export class Actor {
           scene.calls.push({ tick: scene.tick(), actor: name, execution, phase, kind, idempotencyKey })
         return scene.enter({ actor: name, execution, phase, kind, idempotencyKey })
       },
+      notAwaited: (phase, what) => scene.notAwaited(name, phase, what),
       settings: options.settings ?? {},
       lock: options.lock ?? null,
     })
@@ -84,7 +85,9 @@ export class Actor {
         schema: theatre.database.pawlSchema,
         strict: theatre.engine.strict ?? true,
       },
-      async (position: Position) => this.#at(nameOf(position)),
+      (position: Position) => this.#at(nameOf(position)),
+      // An actor lives for one request: the first use has to be as good as the fifth.
+      { prepareAfterUses: 1 },
     )
   }
 
@@ -103,6 +106,7 @@ export class Actor {
     const { scope, input, fingerprint } = scene.theatre.request
     const execution = scene.nextExecution()
     this.#execution = execution
+    const lostBefore = scene.lost.length
     const asked = impostor ? OTHER_REQUEST : fingerprint
     const request = {
       scope,
@@ -115,8 +119,10 @@ export class Actor {
       this.died,
     ])
     if (outcome === 'died') return outcome
-    if (key === scene.key)
-      await scene.tell({ actor: this.name, execution, outcome, disturbed: this.disturbed, impostor })
+    if (key === scene.key) {
+      const told = { actor: this.name, execution, outcome, disturbed: this.disturbed, impostor }
+      await scene.tell(told, scene.lost.slice(lostBefore))
+    }
     return outcome
   }
 
@@ -172,14 +178,30 @@ export class Actor {
     else await this.#engine.close()
   }
 
-  async #at(position: NamedPosition): Promise<void> {
+  /** Returns at once wherever nothing strikes, so that the engine runs as one that nobody watches. */
+  #at(position: NamedPosition): void | Promise<void> {
     if (this.#dead) return forever()
-    await this.#options.at?.(position)
+    const stopped = this.#options.at?.(position)
+    if (stopped !== undefined) return this.#stopped(stopped, position)
     if (this.#dead) return forever()
-    const said = sayPosition(position)
-    if (said !== null) await this.scene.note(this.name, said)
+    const noted = this.#say(position)
+    if (noted !== undefined) return this.#stopped(noted, null)
+  }
+
+  async #stopped(until: Promise<void>, position: NamedPosition | null): Promise<void> {
+    await until
+    if (this.#dead) return forever()
+    if (position !== null) await this.#say(position)
     // It may have died while the row was read.
     return this.#dead ? forever() : undefined
+  }
+
+  /** A promise only where the timeline is to show the row as it is now. */
+  #say(position: NamedPosition): void | Promise<void> {
+    const said = sayPosition(position)
+    if (said === null) return
+    if (this.scene.verbose) return this.scene.note(this.name, said)
+    this.scene.jot(this.name, said)
   }
 }
 

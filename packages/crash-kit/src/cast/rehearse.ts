@@ -2,6 +2,7 @@ import type { PhaseSettings, Pipeline } from '@pawl/core'
 import { type AnyPhase, type Phase, type PipelineDefinition, reviseDefinition } from '@pawl/core/internal'
 import { sql, type Transaction } from 'kysely'
 import type { Window } from './scene.js'
+import { watchQueries } from './watch-queries.js'
 
 /** What is done to a pipeline so that one actor's run of it can be watched. */
 export interface Rehearsal {
@@ -9,6 +10,8 @@ export interface Rehearsal {
   readonly enter: (
     window: Pick<Window, 'phase' | 'kind' | 'idempotencyKey'>,
   ) => (() => void) | Promise<() => void>
+  /** A phase's function has returned, and not awaited this. */
+  readonly notAwaited: (phase: string, what: string) => void
   /** Settings that a fault needs to strike in reasonable time, by phase. */
   readonly settings: Readonly<Record<string, PhaseSettings>>
   /** An advisory lock that this phase's transaction takes after all else, so that somebody can wait for it. */
@@ -56,7 +59,7 @@ function watchPhase(phase: Phase, rehearsal: Rehearsal): Phase {
 }
 
 function inTransaction(code: UserCode, phase: string, rehearsal: Rehearsal): UserCode {
-  const run = watched(code, phase, 'transaction', rehearsal)
+  const run = watched(awaiting(code, phase, rehearsal), phase, 'transaction', rehearsal)
   const { lock } = rehearsal
   if (lock?.phase !== phase) return run
   return async (context: never) => {
@@ -66,14 +69,41 @@ function inTransaction(code: UserCode, phase: string, rehearsal: Rehearsal): Use
   }
 }
 
-function watched(code: UserCode, phase: string, kind: Window['kind'], { enter }: Rehearsal): UserCode {
-  return async (context: never) => {
-    const idempotencyKey = (context as Context).idempotencyKey ?? null
-    const leave = await enter({ phase, kind, idempotencyKey })
-    try {
-      return await code(context)
-    } finally {
-      leave()
-    }
+/** Says which queries the code leaves behind where it returns. What it leaves where it throws is undone with the rest. */
+function awaiting(code: UserCode, phase: string, { notAwaited }: Rehearsal): UserCode {
+  return (given: never) => {
+    const { context, returned: end } = watchQueries(given, (what) => notAwaited(phase, what))
+    const returned = code(context)
+    if (isPromise(returned)) returned.then(end, () => {})
+    else end()
+    return returned
   }
+}
+
+/** Looks on without a turn of its own: the engine gets the very promise, or the very value, that the user's code gave. */
+function watched(code: UserCode, phase: string, kind: Window['kind'], { enter }: Rehearsal): UserCode {
+  return (context: never) => {
+    const idempotencyKey = (context as Context).idempotencyKey ?? null
+    const leave = enter({ phase, kind, idempotencyKey })
+    return isPromise(leave)
+      ? leave.then((end) => runUntil(end, code, context))
+      : runUntil(leave, code, context)
+  }
+}
+
+function runUntil(leave: () => void, code: UserCode, context: never): unknown {
+  let returned: unknown
+  try {
+    returned = code(context)
+  } catch (error) {
+    leave()
+    throw error
+  }
+  if (isPromise(returned)) returned.then(leave, leave)
+  else leave()
+  return returned
+}
+
+function isPromise<T>(value: T | Promise<T>): value is Promise<T> {
+  return typeof (value as Partial<Promise<T>> | null | undefined)?.then === 'function'
 }

@@ -5,6 +5,7 @@ import type { TimelineEntry } from '../finding/timeline.js'
 import {
   KIT,
   type CallMade,
+  type Commit,
   type Delivery,
   type PipelineShape,
   type Row,
@@ -57,9 +58,13 @@ export class Scene {
   readonly key: string
   /** The mark in the database's history at which this case began. */
   readonly mark: number
+  /** The key's row is read at every line of the timeline: actors have to stop for it. */
+  readonly verbose: boolean
   readonly calls: CallMade[] = []
   readonly told: Told[] = []
   readonly deliveries: Delivery[] = []
+  /** What was committed and then lost, in failovers. */
+  readonly lost: Commit[] = []
   readonly timeline: TimelineEntry[] = []
   /** What was seen to be wrong while the case ran, besides what its history will show. */
   readonly violations: Violation[] = []
@@ -67,7 +72,6 @@ export class Scene {
   clientIsGone = false
   /** Its retention was over: whoever sends it again sends a new request. */
   reaped = false
-  readonly #verbose: boolean
   readonly #windows = new Set<Window>()
   #ticks = 0
   #executions = 0
@@ -76,7 +80,7 @@ export class Scene {
     this.theatre = theatre
     this.mark = mark
     this.key = key
-    this.#verbose = verbose
+    this.verbose = verbose
   }
 
   /** `verbose`: the key's row is read at every line of the timeline. */
@@ -114,6 +118,17 @@ export class Scene {
     return () => this.#windows.delete(window)
   }
 
+  /** A phase's function has returned before something that it began. */
+  notAwaited(actor: string, phase: string, what: string): void {
+    const detail = `${what} in '${phase}' of ${actor} was not awaited: it was under way when the phase's function returned.`
+    this.violations.push({
+      rule: 'lint',
+      title: 'every query of a phase is awaited',
+      detail: detail.charAt(0).toUpperCase() + detail.slice(1),
+      tick: this.tick(),
+    })
+  }
+
   /** The dead run no user code. */
   leaveAll(actor: string): void {
     for (const window of this.#windows) if (window.actor === actor) this.#windows.delete(window)
@@ -122,7 +137,7 @@ export class Scene {
   /** A line of the timeline, with the row as it is now. */
   async note(who: string, what: string): Promise<void> {
     const entry = this.jot(who, what)
-    if (!this.#verbose) return
+    if (!this.verbose) return
     const row = await this.theatre.database.keyRow(this.scope, this.key)
     this.timeline[this.timeline.indexOf(entry)] = {
       ...entry,
@@ -138,9 +153,14 @@ export class Scene {
     return entry
   }
 
-  async tell(told: Omit<Told, 'tick' | 'row'>): Promise<void> {
+  /** `lost`: what failovers have lost while it ran. */
+  async tell(told: Omit<Told, 'tick' | 'row'>, lost: readonly Commit[] = []): Promise<void> {
+    if (lost.some((commit) => commit.actor === told.actor && isLastWord(commit))) {
+      await this.note(told.actor, `is told ${sayOutcome(told.outcome)}, of a commit that is lost`)
+      return
+    }
     const row = await this.theatre.database.keyRow(this.scope, this.key)
-    this.told.push({ ...told, tick: this.tick(), row })
+    this.told.push({ ...told, ...(lost.length > 0 && { failedOver: true }), tick: this.tick(), row })
     await this.note(told.actor, `is told ${sayOutcome(told.outcome)}`)
   }
 
@@ -149,8 +169,22 @@ export class Scene {
     await this.theatre.database.loseCommitsSince(this.mark)
   }
 
-  /** What was told of commits that are lost since is of no key that exists. */
-  forgetTold(): void {
+  /**
+   * Takes the last commits back, as a failover to a server does that has not got them. What was told until now is not held
+   * against what comes: acknowledged answers may change.
+   */
+  async loseCommits(depth: number | 'all'): Promise<void> {
+    const { database } = this.theatre
+    const commits = await database.commitsSince(this.mark)
+    const byActors = commits.filter(({ actor }) => actor !== KIT)
+    // Time that passed meanwhile is lost with them; it passes again before the next attempt.
+    const first = depth === 'all' || depth >= byActors.length ? commits[0] : byActors.at(-depth)
+    const lost = first === undefined ? [] : commits.slice(commits.indexOf(first))
+    await database.loseTransactions(
+      this.mark,
+      lost.map(({ transaction }) => transaction),
+    )
+    this.lost.push(...lost)
     this.told.length = 0
   }
 
@@ -199,6 +233,17 @@ export class Scene {
 function textIn(row: Row, column: string): string | null {
   const value = row[column]
   return typeof value === 'string' ? value : null
+}
+
+/** Whether it left the key to others: finished, stuck, or given back. What is told then is what was written there. */
+function isLastWord({ changes }: Commit): boolean {
+  return changes.some(
+    ({ framework, table, after }) =>
+      framework &&
+      table === 'idempotency_keys' &&
+      after !== null &&
+      (after['status'] !== 'running' || after['lease_until'] === null),
+  )
 }
 
 function sayOutcome(outcome: Outcome | ResumeOutcome): string {

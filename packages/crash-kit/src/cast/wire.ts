@@ -72,41 +72,36 @@ export function clientOn(wire: Wire): typeof pg.Client {
     override query = ((...parameters: unknown[]): unknown => {
       const armed = wire.take()
       const [batch] = parameters
-      if (!isBatch(batch)) return this.#pass(armed, () => this.#send(...parameters) as Promise<unknown>)
-      const { callback } = batch
-      const sent = this.#pass(
-        armed,
-        () =>
-          new Promise((resolve, reject) => {
-            batch.callback = (error, result) => (error == null ? resolve(result) : reject(error))
-            this.#send(batch)
-          }),
-      )
-      void this.#answer(sent, callback)
-      return batch
+      if (isBatch(batch)) {
+        const { callback } = batch
+        batch.callback = (error, result) => callback(this.#answered(armed, error), result)
+        if (armed?.fault !== 'statementLost') return this.#send(...parameters)
+        // Later, as an answer would be.
+        queueMicrotask(() => batch.callback(this.#lose(armed)))
+        return batch
+      }
+      if (armed !== null) return this.#sendArmed(armed, parameters)
+      const sent = this.#send(...parameters)
+      // Looked at beside: who sent it gets the very same promise, in the same turn as without a wire.
+      if (sent instanceof Promise) sent.catch((error: unknown) => wire.refused(error))
+      return sent
     }) as pg.Client['query']
 
-    async #pass(armed: Armed | null, send: () => Promise<unknown>): Promise<unknown> {
+    async #sendArmed(armed: Armed, parameters: readonly unknown[]): Promise<unknown> {
+      if (armed.fault === 'statementLost') throw this.#lose(armed)
+      let error: unknown
       try {
-        if (armed?.fault === 'statementLost') throw this.#lose(armed)
-        const result = await send()
-        if (armed?.fault === 'answerLost') throw this.#lose(armed)
-        return result
-      } catch (error) {
-        wire.refused(error)
-        throw error
+        await this.#send(...parameters)
+      } catch (thrown) {
+        error = thrown
       }
+      throw this.#answered(armed, error)
     }
 
-    async #answer(sent: Promise<unknown>, callback: Callback): Promise<void> {
-      let result: unknown
-      try {
-        result = await sent
-      } catch (error) {
-        callback(error)
-        return
-      }
-      callback(null, result)
+    /** What is told of an answer: the server's own error, or none, unless the answer is lost. */
+    #answered(armed: Armed | null, error: unknown): unknown {
+      if (error != null) wire.refused(error)
+      return armed?.fault === 'answerLost' && error == null ? this.#lose(armed) : error
     }
 
     #lose(armed: Armed): Error {

@@ -204,7 +204,12 @@ export class KitDatabase {
    * that are in the middle of a transaction have to be ended first.
    */
   loseCommitsSince(mark: number): Promise<void> {
-    return loseCommits(this.admin, this.#schemas, mark)
+    return loseCommits(this.admin, this.#schemas, { mark, transactions: null })
+  }
+
+  /** The same for some transactions since the mark, as `commitsSince` names them: the last ones of all. */
+  loseTransactions(mark: number, transactions: readonly string[]): Promise<void> {
+    return loseCommits(this.admin, this.#schemas, { mark, transactions })
   }
 
   /** The connections of one actor, or of all, as the server sees them. The kit's own are not among them. */

@@ -10,6 +10,8 @@ import { undoStatement } from './undo-change.js'
 
 const LOCK_NOT_AVAILABLE = '55P03'
 
+const IS_LOST = '($2::xid8[] IS NULL OR h.transaction = ANY ($2::xid8[]))'
+
 /** A change, with whole rows as text. */
 interface Recorded {
   readonly schema: string
@@ -19,15 +21,22 @@ interface Recorded {
   readonly after: string | null
 }
 
-/** Takes back all that was committed since the mark, the last change first, and forgets that it ever was. */
-export async function loseCommits(pool: pg.Pool, schemas: KitSchemas, mark: number): Promise<void> {
+/** What is lost: everything since a mark, or some transactions of that. They have to be the last ones to commit. */
+export interface Loss {
+  readonly mark: number
+  /** Null: all of them. */
+  readonly transactions: readonly string[] | null
+}
+
+/** Takes back what is lost, the last change first, and forgets that it ever was. */
+export async function loseCommits(pool: pg.Pool, schemas: KitSchemas, loss: Loss): Promise<void> {
   const client = await pool.connect()
   try {
     // One snapshot: what is taken back is exactly what is forgotten.
     await client.query(
       `BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = ${UNDO_LOCK_TIMEOUT_MS}`,
     )
-    await undoAll(client, schemas, mark)
+    await undoAll(client, schemas, loss)
     await client.query('COMMIT')
   } catch (error) {
     await client.query('ROLLBACK')
@@ -37,8 +46,8 @@ export async function loseCommits(pool: pg.Pool, schemas: KitSchemas, mark: numb
   }
 }
 
-async function undoAll(client: pg.PoolClient, schemas: KitSchemas, mark: number): Promise<void> {
-  const recorded = await readRecorded(client, schemas, mark)
+async function undoAll(client: pg.PoolClient, schemas: KitSchemas, loss: Loss): Promise<void> {
+  const recorded = await readRecorded(client, schemas, loss)
   const touched = new Set(recorded.map(({ schema, table }) => quotedTable(schema, table)))
   const rules = [
     ...(await readTriggers(client, schemas)),
@@ -48,7 +57,7 @@ async function undoAll(client: pg.PoolClient, schemas: KitSchemas, mark: number)
   await client.query('SET CONSTRAINTS ALL DEFERRED')
   const known = new Map<string, TableColumns>()
   for (const change of recorded) await undo(client, known, change)
-  await forget(client, schemas, mark)
+  await forget(client, schemas, loss)
   // Makes the checks that were put off: a table with checks to come cannot be altered.
   await client.query('SET CONSTRAINTS ALL IMMEDIATE')
   for (const { resume } of rules) await client.query(resume)
@@ -57,14 +66,14 @@ async function undoAll(client: pg.PoolClient, schemas: KitSchemas, mark: number)
 async function readRecorded(
   client: pg.PoolClient,
   { audit, pawl, business }: KitSchemas,
-  mark: number,
+  { mark, transactions }: Loss,
 ): Promise<Recorded[]> {
   const rows = await textRows(
     client,
     `SELECT h.table_name, h.framework, h.op, h.before_row, h.after_row
        FROM ${audit}.marks AS m JOIN ${audit}.history AS h ON ${SINCE_MARK}
-      WHERE m.id = $1 ORDER BY h.seq DESC`,
-    [mark],
+      WHERE m.id = $1 AND ${IS_LOST} ORDER BY h.seq DESC`,
+    [mark, transactions],
   )
   return rows.map((row) => ({
     schema: row['framework'] === 't' ? pawl : business,
@@ -92,10 +101,14 @@ async function undo(
   )
 }
 
-async function forget(client: pg.PoolClient, { audit }: KitSchemas, mark: number): Promise<void> {
+async function forget(
+  client: pg.PoolClient,
+  { audit }: KitSchemas,
+  { mark, transactions }: Loss,
+): Promise<void> {
   await client.query(
-    `DELETE FROM ${audit}.history AS h USING ${audit}.marks AS m WHERE m.id = $1 AND ${SINCE_MARK}`,
-    [mark],
+    `DELETE FROM ${audit}.history AS h USING ${audit}.marks AS m WHERE m.id = $1 AND ${SINCE_MARK} AND ${IS_LOST}`,
+    [mark, transactions],
   )
 }
 

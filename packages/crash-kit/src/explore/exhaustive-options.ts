@@ -11,7 +11,7 @@ import type { Fault } from '../faults/fault.js'
 
 /** What is tried, and how deep. */
 export interface ExhaustiveOptions {
-  /** Names of faults, or faults of your own. Default: all but `dataLoss`. */
+  /** Names of faults, or faults of your own. Default: all but `failover`. */
   readonly faults?: readonly (FaultName | Fault)[]
   /** 1: one fault per case. 2: also a second one anywhere in the recovery from the first. Default 1. */
   readonly depth?: 1 | 2
@@ -29,10 +29,10 @@ const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'exhaustive' }
 const NAMES = Object.keys(FAULTS) as FaultName[]
 
 /**
- * What few pipelines survive, because Pawl does not promise it: commits that were acknowledged are lost, and with them
- * ids that a phase made and the provider was sent.
+ * What not every pipeline survives, because Pawl cannot promise it: commits that were acknowledged are lost, and with them
+ * ids that the database made and the provider was sent.
  */
-const ONLY_BY_NAME: ReadonlySet<FaultName> = new Set(['dataLoss'])
+const ONLY_BY_NAME: ReadonlySet<FaultName> = new Set(['failover'])
 
 /** What also belongs to every run: it finds no crash, but what a crash would take away. */
 const LINTS: readonly FaultName[] = ['memory']

@@ -1,11 +1,13 @@
 import { runCase, type CaseResult } from '../case/run-case.js'
 import type { Theatre } from '../cast/scene.js'
 import { FAULTS } from '../faults/all.js'
+import { hasCommitted } from '../faults/committing.js'
 import type { Fault } from '../faults/fault.js'
 import type { Coverage } from '../finding/coverage.js'
 import { titleOf } from '../finding/describe-position.js'
 import { Finding } from '../finding/finding.js'
 import type { PlannedFault } from '../finding/plan.js'
+import type { NamedPosition } from '../finding/position-namer.js'
 import { formatReplay } from '../finding/replay-line.js'
 import { KitError } from '../kit-error.js'
 import type { Violation } from '../history.js'
@@ -38,8 +40,11 @@ export class Explorer {
 
   /** Every position of the clean run with every fault that can strike there. */
   firstCases(): PlannedCase[] {
-    return this.#discovery.positions.flatMap((position) =>
-      this.#faultsAt(position).map(({ id }) => this.named([{ attempt: 0, fault: id, at: position.text }])),
+    const { positions } = this.#discovery
+    return positions.flatMap((position, index) =>
+      this.#faultsAt(position, countCommits(positions.slice(0, index + 1))).map(({ id }) =>
+        this.named([{ attempt: 0, fault: id, at: position.text }]),
+      ),
     )
   }
 
@@ -50,13 +55,22 @@ export class Explorer {
   secondCases(first: PlannedCase, { recovery, leftBehind }: CaseResult): PlannedCase[] {
     const isNew = !this.#explored.has(leftBehind)
     this.#explored.add(leftBehind)
-    return recovery
-      .filter(({ attempt }) => attempt === 0 || isNew)
-      .flatMap(({ attempt, position }) =>
-        this.#faultsAt(position).map(({ id }) =>
-          this.named([...first.plan, { attempt, fault: id, at: position.text }]),
-        ),
+    const before = this.#committedBefore(first)
+    const passed = recovery.map(({ position }) => position)
+    return recovery.flatMap(({ attempt, position }, index) => {
+      if (attempt > 0 && !isNew) return []
+      const committed = before + countCommits(passed.slice(0, index + 1))
+      return this.#faultsAt(position, committed).map(({ id }) =>
+        this.named([...first.plan, { attempt, fault: id, at: position.text }]),
       )
+    })
+  }
+
+  /** How many transactions a case's first attempt had committed when its fault struck. */
+  #committedBefore({ plan: [fault] }: PlannedCase): number {
+    const { positions } = this.#discovery
+    const index = positions.findIndex(({ text }) => text === fault?.at)
+    return countCommits(positions.slice(0, index + 1))
   }
 
   /** Runs a case. Throws a `Finding` if something that must hold did not. */
@@ -83,8 +97,8 @@ export class Explorer {
     return { plan, title: titleOf(plan, (id) => this.#faultOf(id).title, this.#theatre.shape) }
   }
 
-  #faultsAt(position: Discovery['positions'][number]): readonly Fault[] {
-    return this.#faults.filter((fault) => fault.appliesTo(position, this.#theatre.shape))
+  #faultsAt(position: NamedPosition, committed: number): readonly Fault[] {
+    return this.#faults.filter((fault) => fault.appliesTo(position, this.#theatre.shape, committed))
   }
 
   readonly #faultOf = (id: string): Fault => {
@@ -126,4 +140,8 @@ export class Explorer {
       title,
     })
   }
+}
+
+function countCommits(passed: readonly NamedPosition[]): number {
+  return passed.filter(hasCommitted).length
 }

@@ -1,8 +1,9 @@
 import { deadlock, serializationFailure, statementTimeout } from './conflict.js'
 import { connectionKilled, lostCommit, lostCommitAck, readOnlyFailover } from './connection.js'
 import { crash } from './crash.js'
+import { failovers } from './failover.js'
 import type { Fault } from './fault.js'
-import { abandonment, dataLoss, disconnect, memory, otherVersion, serverCrash } from './others.js'
+import { abandonment, disconnect, memory, otherVersion, serverCrash } from './others.js'
 import {
   provider429,
   provider5xx,
@@ -35,7 +36,7 @@ export const FAULTS = {
   disconnect: [disconnect, abandonment],
   clockSkew: [clockSkew],
   serverCrash: [serverCrash],
-  dataLoss: [dataLoss],
+  failover: failovers,
   reaper: [reaper],
   otherVersion: [otherVersion],
   memory: [memory],

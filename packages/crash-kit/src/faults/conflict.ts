@@ -1,6 +1,12 @@
+import type { PhaseSettings } from '@pawl/core'
 import type { PoolClient } from 'pg'
 import { whenBlocked } from '../cast/watch.js'
-import { LONG_LEASE_MS, LONG_LOCK_TIMEOUT_MS, SHORT_STATEMENT_TIMEOUT_MS } from '../limits.js'
+import {
+  LONG_LEASE_MS,
+  LONG_LOCK_TIMEOUT_MS,
+  LONG_STATEMENT_TIMEOUT_MS,
+  SHORT_STATEMENT_TIMEOUT_MS,
+} from '../limits.js'
 import { type Fault, isAdvance, type Strike } from './fault.js'
 
 /** An advisory lock that only the deadlock uses. */
@@ -32,12 +38,20 @@ async function withRowLocked(
   })
 }
 
+/** A phase waits for the kit's lock for as long as the fault needs, however impatient the application's settings are. */
+const PATIENT: PhaseSettings = {
+  lockTimeoutMs: LONG_LOCK_TIMEOUT_MS,
+  statementTimeoutMs: LONG_STATEMENT_TIMEOUT_MS,
+  idleTimeoutMs: LONG_STATEMENT_TIMEOUT_MS,
+  leaseMs: LONG_LEASE_MS,
+}
+
 /** A real 40001: the phase runs under REPEATABLE READ, and the row it is about to write is written by another. */
 export const serializationFailure: Fault = {
   id: 'serializationFailure',
   title: 'serialization failure (40001)',
   appliesTo: isAdvance,
-  settings: () => ({ isolation: 'repeatable read' }),
+  settings: () => ({ ...PATIENT, isolation: 'repeatable read' }),
   async strike(strike) {
     const { scene, actor, fired, until } = strike
     void actor.wire.whenRefused('40001').then(fired)
@@ -54,7 +68,7 @@ export const deadlock: Fault = {
   id: 'deadlock',
   title: 'deadlock (40P01)',
   appliesTo: isAdvance,
-  settings: () => ({ lockTimeoutMs: LONG_LOCK_TIMEOUT_MS, leaseMs: LONG_LEASE_MS }),
+  settings: () => PATIENT,
   lock: DEADLOCK_LOCK,
   async strike(strike) {
     const { scene, actor, fired, until } = strike
@@ -76,11 +90,7 @@ export const statementTimeout: Fault = {
   id: 'statementTimeout',
   title: 'statement time-out (57014)',
   appliesTo: isAdvance,
-  settings: () => ({
-    statementTimeoutMs: SHORT_STATEMENT_TIMEOUT_MS,
-    lockTimeoutMs: LONG_LOCK_TIMEOUT_MS,
-    leaseMs: LONG_LEASE_MS,
-  }),
+  settings: () => ({ ...PATIENT, statementTimeoutMs: SHORT_STATEMENT_TIMEOUT_MS }),
   async strike(strike) {
     const { scene, actor, fired, until } = strike
     const refused = actor.wire.whenRefused('57014')

@@ -1,18 +1,6 @@
 import type { WireFault } from '../cast/wire.js'
+import { isCommitting } from './committing.js'
 import { type Fault, isStatement } from './fault.js'
-
-/** Statements that commit by themselves, and COMMIT. */
-const COMMITTING = new Set([
-  'commit',
-  'insert_key',
-  'take_over_key',
-  'raise_fence',
-  'declare_call',
-  'skip_phase',
-  'release_key',
-  'mark_stuck',
-  'give_up_key',
-])
 
 /** The backend is ended by the server, as an operator or a restart would. */
 export const connectionKilled: Fault = {
@@ -30,7 +18,7 @@ function lost(id: string, title: string, fault: WireFault): Fault {
   return {
     id,
     title,
-    appliesTo: ({ step, when }) => when === 'before' && COMMITTING.has(step),
+    appliesTo: (position) => position.when === 'before' && isCommitting(position),
     strike({ scene, actor, position, fired }) {
       actor.wire.arm(fault, () => {
         fired()

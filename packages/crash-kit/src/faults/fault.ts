@@ -25,8 +25,11 @@ export interface Fault {
   readonly id: string
   /** For a person, followed by where: `crash` in `crash after ride_created committed`. */
   readonly title: string
-  /** Whether it can strike there. */
-  appliesTo(position: NamedPosition, shape: PipelineShape): boolean
+  /**
+   * Whether it can strike there. `committed`: how many transactions the request has committed by then; not given where
+   * that shows only as the case runs.
+   */
+  appliesTo(position: NamedPosition, shape: PipelineShape, committed?: number): boolean
   /** Settings for the phase it is to strike in, where the usual ones would make it slow or impossible. */
   settings?(): PhaseSettings
   /** It strikes at the fake provider: without one it cannot. */

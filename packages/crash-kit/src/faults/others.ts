@@ -3,7 +3,7 @@ import { reviseDefinition } from '@pawl/core/internal'
 import { isOver } from '../case/is-over.js'
 import { visit } from '../cast/visit.js'
 import { BYSTANDER } from '../history.js'
-import { type Fault, isBoundary, isInPhase, type Strike } from './fault.js'
+import { type Fault, isBoundary, isInPhase } from './fault.js'
 
 /** The process dies, and no client comes back: the completer has to finish. */
 export const abandonment: Fault = {
@@ -33,22 +33,6 @@ export const disconnect: Fault = {
 }
 
 /**
- * An asynchronous failover: the server that takes over has none of the request's commits, and the provider has all of
- * its effects. Only a provider that deduplicates survives that.
- */
-export const dataLoss: Fault = {
-  id: 'dataLoss',
-  title: 'crash and failover that loses the last commits',
-  appliesTo: ({ when, phase, step }, { foreign, points }) =>
-    when === 'after' &&
-    (step === 'commit' || step === 'call') &&
-    points.includes(phase) &&
-    phase !== 'finished' &&
-    foreign.every(({ guarantee }) => guarantee === 'keyed'),
-  strike: (strike) => loseCommits(strike, 'fails over to a server without the last commits'),
-}
-
-/**
  * The server crashes before it has written the reservation to its disk, which nobody waits for where a transaction comes
  * next: the request is one that nobody has heard of.
  */
@@ -58,20 +42,17 @@ export const serverCrash: Fault = {
   appliesTo: ({ text }, { points: [, first], foreign }) =>
     foreign[0]?.phase !== first &&
     (text === 'reserve/insert_key#1:after' || text === `${first}/commit#1:before`),
-  strike: (strike) => loseCommits(strike, 'crashes, and has not written the reservation to its disk'),
-}
-
-async function loseCommits({ scene, actor, fired, cleanUp }: Strike, how: string): Promise<never> {
-  cleanUp(async () => {
-    await actor.leave()
-    await scene.theatre.database.loseCommitsSince(scene.mark)
-    scene.forgetTold()
-    await scene.note('database', how)
-    fired()
-  })
-  await scene.note(actor.name, 'dies')
-  actor.die()
-  return new Promise<never>(() => {})
+  async strike({ scene, actor, fired, cleanUp }) {
+    cleanUp(async () => {
+      await actor.leave()
+      await scene.loseCommits('all')
+      await scene.note('database', 'crashes, and has not written the reservation to its disk')
+      fired()
+    })
+    await scene.note(actor.name, 'dies')
+    actor.die()
+    return new Promise<never>(() => {})
+  },
 }
 
 /**

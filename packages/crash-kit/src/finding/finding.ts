@@ -61,17 +61,43 @@ export class Finding extends Error {
 
 function messageOf({ violations, timeline, replay, title }: FindingParts): string {
   const [worst, ...others] = violations
+  const isLint = worst !== undefined && isOfPipeline(worst)
   return [
     ...(worst === undefined ? ['The case failed.'] : headline(worst)),
     '',
     ...fact('case', title),
     ...(worst === undefined ? [] : fact('must hold', worst.title)),
-    ...(others.length === 0 ? [] : ['', 'It also broke:', ...othersOf(others)]),
+    ...(isLint ? mendFirst(others) : alsoBroke(others)),
     '',
-    renderTimeline(timeline),
+    ...(isLint ? timelineUntil(timeline, worst) : [renderTimeline(timeline)]),
     '',
     `To see it again: await kit.replay(${quoted(replay)})`,
   ].join('\n')
+}
+
+/** Whether it is the pipeline that has to be mended: then no other finding is worth reading before that. */
+export function isOfPipeline({ rule }: Violation): boolean {
+  return rule === 'lint'
+}
+
+function alsoBroke(others: readonly Violation[]): string[] {
+  return others.length === 0 ? [] : ['', 'It also broke:', ...othersOf(others)]
+}
+
+function mendFirst(others: readonly Violation[]): string[] {
+  const rules = new Set(others.filter((each) => !isOfPipeline(each)).map(({ rule }) => rule))
+  if (rules.size === 0) return []
+  return [
+    '',
+    `It also broke ${[...rules].join(', ')}, which mostly follows from this. Mend it first, and run again.`,
+  ]
+}
+
+/** What came after the lint showed is of no use to who mends it. */
+function timelineUntil(timeline: readonly TimelineEntry[], { tick }: Violation): string[] {
+  const shown = tick === undefined ? timeline : timeline.filter((entry) => entry.tick <= tick)
+  const left = timeline.length - shown.length
+  return [renderTimeline(shown), ...(left === 0 ? [] : [`… and ${left} more`])]
 }
 
 /** Not wrapped: it is what lists of failures show. */

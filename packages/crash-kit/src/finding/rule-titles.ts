@@ -1,5 +1,9 @@
-/** What each rule is about, in a few words. The most important comes first: what a customer would pay for. */
+/**
+ * What each rule is about, in a few words. The most important comes first: a lint, from which whatever else is broken mostly
+ * follows, and then what a customer would pay for.
+ */
 const RULE_TITLES: ReadonlyMap<string, string> = new Map([
+  ['lint', 'the pipeline is safe to resume'],
   ['I2', 'one effect per key'],
   ['I1', 'one holder per key'],
   ['I11', 'scopes stay apart'],
@@ -18,7 +22,6 @@ const RULE_TITLES: ReadonlyMap<string, string> = new Map([
   ['oracle', 'the same end as without faults'],
   ['L1', 'every key ends'],
   ['I14', 'nothing left behind'],
-  ['lint', 'the pipeline is safe to resume'],
 ])
 
 /** `I2 (one effect per key)`; a rule that is not known has no more than its name. */

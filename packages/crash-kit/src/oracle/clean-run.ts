@@ -1,6 +1,7 @@
 import type { JsonValue } from '@pawl/core'
 import type { History, Violation } from '../history.js'
 import { MAX_DIFFERENCES } from '../limits.js'
+import { type Decisions, decisionsOf } from './decisions.js'
 import { checkIgnored, ignoredPaths } from './ignored-paths.js'
 import { incarnations } from './key-writes.js'
 import { type PhaseChanges, phaseChanges } from './phase-changes.js'
@@ -17,6 +18,8 @@ export interface CleanRun {
   readonly upTo: ReadonlyMap<string, Yardstick>
   /** What each phase wrote, without tables that are ignored. Only where both runs agree. */
   readonly changes: PhaseChanges
+  /** Which phases were skipped. */
+  readonly decisions: Decisions
   /** Types of outcomes that were told. */
   readonly told: ReadonlySet<string>
   readonly isTableIgnored: (table: string) => boolean
@@ -44,16 +47,25 @@ export function cleanRunOf(one: History, other: History, ignore: readonly string
     whole: yardstickOf(jsonOf(snapshots[0]), jsonOf(snapshots[1]), isIgnored, times),
     upTo,
     changes: agreedChanges(phaseChanges(one, isTableIgnored), phaseChanges(other, isTableIgnored)),
+    decisions: decisionsOf(one),
     told: new Set([...one.told, ...other.told].map(({ outcome }) => outcome.type)),
     isTableIgnored,
   }
 }
 
-/** Where the run ended otherwise than the clean one. `mayBeStuck`: a fault has struck that only a person can resolve. */
+/** What a run may come to that the clean one did not. */
+interface Allowed {
+  /** A fault has struck that only a person can resolve. */
+  readonly mayBeStuck?: boolean
+  /** A call was made that nobody could know of any more: there may be another effect of it. */
+  readonly mayRepeat?: boolean
+}
+
+/** Where the run ended otherwise than the clean one. */
 export function compareWithClean(
   clean: CleanRun,
   history: History,
-  { mayBeStuck }: { readonly mayBeStuck: boolean } = { mayBeStuck: false },
+  { mayBeStuck = false, mayRepeat = false }: Allowed = {},
 ): Violation[] {
   const snapshot = snapshotOf(history)
   const { key } = snapshot
@@ -62,7 +74,7 @@ export function compareWithClean(
     return compareStuck(clean, snapshot, key, mayBeStuck)
   }
   // Effects under a key that was forgotten are of another time, and a provider may still know them.
-  const wasForgotten = incarnations(history).length > 1
+  const wasForgotten = incarnations(history).length > 1 || mayRepeat
   return violationsOf(
     differencesFrom(clean.whole, jsonOf(snapshot), ([first]) => wasForgotten && first === 'provider'),
   )

@@ -1,3 +1,4 @@
+import type { JsonValue } from '@pawl/core'
 import type { History, PipelineShape, ProviderRequest, Violation } from '../history.js'
 import { incarnations } from './key-writes.js'
 import { shown } from './same-json.js'
@@ -13,7 +14,12 @@ export function foreignRequests(history: History, shape: PipelineShape): Violati
   ]
 }
 
-const lint = (title: string, detail: string): Violation => ({ rule: 'lint', title, detail })
+const lint = (title: string, detail: string, { tick }: ProviderRequest): Violation => ({
+  rule: 'lint',
+  title,
+  detail,
+  tick,
+})
 
 const changing = ({ requests }: History): ProviderRequest[] => requests.filter(isStateChanging)
 
@@ -24,11 +30,11 @@ function inCalls(history: History): Violation[] {
   return changing(history).flatMap((request) => {
     if (request.inTransaction) {
       const detail = `${saying(request)} while the phase's transaction was open: a rollback does not take it back.`
-      return [lint('no foreign request is made inside a transaction', detail)]
+      return [lint('no foreign request is made inside a transaction', detail, request)]
     }
     if (request.phase !== null) return []
     const detail = `${saying(request)} outside of every call: nothing records it, and a resume may send it again.`
-    return [lint('no foreign request is made outside of a call', detail)]
+    return [lint('no foreign request is made outside of a call', detail, request)]
   })
 }
 
@@ -49,10 +55,11 @@ function onePerCall(history: History): Violation[] {
   }
   return [...groups.values()].flatMap(([first, ...others]) => {
     const more = others.filter((request) => first !== undefined && !isRepetition(first, request))
-    if (first === undefined || more.length === 0) return []
+    const [second] = more
+    if (first === undefined || second === undefined) return []
     const besides = more.map(({ method, path }) => `${method} ${path}`).join(', ')
     const detail = `${saying(first)}, and in the same call ${besides}: only one of them can be settled.`
-    return [lint('no two foreign requests are made in one call', detail)]
+    return [lint('no two foreign requests are made in one call', detail, second)]
   })
 }
 
@@ -70,7 +77,7 @@ function withTheirKey(history: History, { foreign }: PipelineShape): Violation[]
     .filter(({ phase, idempotencyKey }) => phase !== null && keyed.has(phase) && idempotencyKey === null)
     .map((request) => {
       const detail = `${saying(request)} without the idempotencyKey that call was given: the provider key was not sent.`
-      return lint('a keyed phase sends its provider key', detail)
+      return lint('a keyed phase sends its provider key', detail, request)
     })
 }
 
@@ -84,8 +91,16 @@ function sameEachTime(history: History): Violation[] {
     if (first === undefined) firsts.set(request.idempotencyKey, request)
     const difference = first === undefined ? null : differenceOf(first, request)
     if (difference === null) return []
-    const detail = `${saying(request)} under a provider key that had been sent before, and ${difference}.`
-    return [lint('an outbound request does not differ between attempts under the same provider key', detail)]
+    const lost = first === undefined ? null : whatWasLost(history, first, request)
+    const again = `${saying(request)} under a provider key that had been sent before`
+    const detail = lost === null ? `${again}, and ${difference}.` : `${again}. ${lost} Now ${difference}.`
+    return [
+      lint(
+        'an outbound request does not differ between attempts under the same provider key',
+        detail,
+        request,
+      ),
+    ]
   })
 }
 
@@ -95,4 +110,25 @@ function differenceOf(first: ProviderRequest, then: ProviderRequest): string | n
   return first.body === then.body
     ? null
     : `its body was ${shown(then.body)}, where it had been ${shown(first.body)}`
+}
+
+/** Names what the database had made, the request held, and a failover has taken away; null: nothing of the kind. */
+function whatWasLost({ lost }: History, first: ProviderRequest, then: ProviderRequest): string | null {
+  const columns = new Map<unknown, string>()
+  for (const { framework, table, after } of lost.flatMap(({ changes }) => changes)) {
+    if (framework) continue
+    for (const [column, value] of Object.entries(after ?? {}))
+      if (isOnlyIn(value, first.body, then.body) && !columns.has(value))
+        columns.set(value, `${table}.${column}`)
+  }
+  if (columns.size === 0) return null
+  return (
+    `It had held ${[...columns.values()].join(' and ')}, which a failover lost with its row. Send nothing that the database ` +
+    'invents: the provider key itself is a reference that stays.'
+  )
+}
+
+function isOnlyIn(value: JsonValue | undefined, one: string, other: string): boolean {
+  const text = typeof value === 'string' || typeof value === 'number' ? String(value) : ''
+  return text !== '' && one.includes(text) && !other.includes(text)
 }

@@ -1,5 +1,6 @@
 import type { History, PipelineShape, Violation } from '../history.js'
 import { type CleanRun, compareWithClean } from './clean-run.js'
+import { sameDecisions } from './decisions.js'
 import { everyKeyEnds } from './every-key-ends.js'
 import { finalAnswers } from './final-answers.js'
 import { foreignRequests } from './foreign-requests.js'
@@ -7,6 +8,7 @@ import { forwardOnly } from './forward-only.js'
 import { growingFences } from './growing-fences.js'
 import { impostors } from './impostors.js'
 import { lastStates } from './key-writes.js'
+import { declaredIn, lostDeclarations } from './lost-declarations.js'
 import { nothingLeft } from './nothing-left.js'
 import { oneEffect } from './one-effect.js'
 import { oneHolder } from './one-holder.js'
@@ -41,6 +43,7 @@ const RULES: readonly Rule[] = [
   toldTruth,
   toldWithoutAFault,
   foreignRequests, // lints
+  sameDecisions,
 ]
 
 /** What the judge has to be told besides. */
@@ -57,9 +60,12 @@ export function judge(
   options: JudgeOptions = {},
 ): Violation[] {
   const { mayBeStuck = isStuckByGuarantee(history, shape) } = options
+  const mayRepeat = shape.foreign.some(
+    ({ phase, guarantee }) => guarantee !== 'keyed' && lostDeclarations(history, phase) > 0,
+  )
   return [
     ...RULES.flatMap((rule) => rule(history, shape, clean)),
-    ...(clean === null ? [] : compareWithClean(clean, history, { mayBeStuck })),
+    ...(clean === null ? [] : compareWithClean(clean, history, { mayBeStuck, mayRepeat })),
   ]
 }
 
@@ -69,7 +75,10 @@ function isStuckByGuarantee(history: History, { points, foreign }: PipelineShape
   return (
     stuck.length > 0 &&
     stuck.every(({ state: { recoveryPoint, stuckReason } }) => {
-      const next = points[points.indexOf(recoveryPoint) + 1]
+      // A failover took the key back to before a phase whose call is declared: whether it was made, a person has to say.
+      const later = points.slice(points.indexOf(recoveryPoint) + 1)
+      if (history.lost.length > 0 && later.some((phase) => wasDeclared(history, phase))) return true
+      const next = later[0]
       const guarantee = foreign.find(({ phase }) => phase === next)?.guarantee
       return (
         (guarantee === 'at_most_once' && stuckReason === 'unknown_outcome' && wasDeclared(history, next)) ||
@@ -84,8 +93,7 @@ function wasDeclared(history: History, phase: string | undefined): boolean {
   return history.commits
     .flatMap(({ changes }) => changes)
     .some(({ framework, table, after }) => {
-      const intent = after?.['intent'] as { kind?: string; phase?: string } | null | undefined
       const isRunning = framework && table === 'idempotency_keys' && after?.['status'] === 'running'
-      return isRunning && intent?.kind === 'calling' && intent.phase === phase
+      return isRunning && phase !== undefined && declaredIn(after['intent']) === phase
     })
 }

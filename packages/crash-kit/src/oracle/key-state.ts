@@ -5,6 +5,8 @@ import { isSameJson } from './same-json.js'
 interface TrailEntry {
   readonly p: string
   readonly f: number
+  /** It was skipped. */
+  readonly s?: boolean
 }
 
 /** What the rules read of a key's row. */

@@ -1,4 +1,5 @@
 import type { CallMade, History, PipelineShape, ProviderRequest, Violation } from '../history.js'
+import { lostDeclarations } from './lost-declarations.js'
 import { raisedEpochs } from './raised-epochs.js'
 import { timesForgotten } from './reaped-when-expired.js'
 import { isStateChanging } from './state-changing.js'
@@ -8,8 +9,12 @@ export function oneEffect(history: History, shape: PipelineShape): Violation[] {
   return [
     ...shape.foreign.flatMap(({ phase, guarantee }) => {
       const requests = requestsOf(history, phase)
-      const twice = effectsOf(history, phase, requests)
-      return guarantee === 'at_most_once' ? [...twice, ...attemptsOf(history, shape, phase, requests)] : twice
+      // A provider that deduplicates does so whatever the database has lost.
+      const unknown = guarantee === 'keyed' ? 0 : lostDeclarations(history, phase)
+      const twice = effectsOf(history, phase, requests, unknown)
+      return guarantee === 'at_most_once'
+        ? [...twice, ...attemptsOf(history, shape, phase, requests, unknown)]
+        : twice
     }),
     ...callsRepeated(history),
   ]
@@ -26,9 +31,15 @@ function requestsOf({ requests, calls }: History, phase: string): ProviderReques
   )
 }
 
-function effectsOf(history: History, phase: string, requests: readonly ProviderRequest[]): Violation[] {
+/** `unknown`: calls that nobody could know of any more. */
+function effectsOf(
+  history: History,
+  phase: string,
+  requests: readonly ProviderRequest[],
+  unknown: number,
+): Violation[] {
   const executed = requests.filter((request) => request.executed)
-  if (executed.length <= 1 + timesForgotten(history)) return []
+  if (executed.length <= 1 + timesForgotten(history) + unknown) return []
   const detail = `The provider executed ${executed.length} requests of '${phase}': ${listOf(executed)}.`
   return [{ rule: 'I2', title: 'a phase has at most one effect at the provider', detail }]
 }
@@ -38,8 +49,9 @@ function attemptsOf(
   shape: PipelineShape,
   phase: string,
   requests: readonly ProviderRequest[],
+  unknown: number,
 ): Violation[] {
-  const allowed = 1 + timesForgotten(history) + raisedEpochs(history, shape, phase)
+  const allowed = 1 + timesForgotten(history) + raisedEpochs(history, shape, phase) + unknown
   if (requests.length <= allowed) return []
   const detail = `The provider got ${requests.length} requests of '${phase}', which may not be repeated: ${listOf(requests)}.`
   return [{ rule: 'I2', title: 'an at_most_once phase makes at most one attempt', detail }]
@@ -54,8 +66,9 @@ function listOf(requests: readonly ProviderRequest[]): string {
     .join('; ')
 }
 
-/** A conflict repeats the transaction that settles a call, never the call. */
-function callsRepeated({ calls }: History): Violation[] {
+/** A conflict repeats the transaction that settles a call, never the call. Where a failover took the key back, it may be due. */
+function callsRepeated({ calls, lost }: History): Violation[] {
+  if (lost.length > 0) return []
   const violations: Violation[] = []
   const last = new Map<string, CallMade['kind']>()
   for (const { execution, phase, kind, actor } of calls.toSorted((a, b) => a.tick - b.tick)) {

@@ -25,7 +25,11 @@ function asInTheRow(history: History): Violation[] {
   })
 }
 
-function contradictionOf(history: History, { actor, outcome }: Told, row: KeyState): string | null {
+function contradictionOf(
+  history: History,
+  { actor, outcome, failedOver = false }: Told,
+  row: KeyState,
+): string | null {
   switch (outcome.type) {
     case 'completed':
     case 'replayed':
@@ -33,14 +37,14 @@ function contradictionOf(history: History, { actor, outcome }: Told, row: KeySta
     case 'stuck':
       return outcome.keyId === row.id && row.status !== 'stuck' ? `'stuck' (${outcome.reason})` : null
     case 'retry_later':
-      // Somebody else may have gone on with it since.
-      if (outcome.keyId !== row.id || !isHeldBy(history, row, actor)) return null
+      // Somebody else may have gone on with it since, or a failover has taken it back.
+      if (failedOver || outcome.keyId !== row.id || !isHeldBy(history, row, actor)) return null
       return row.status === 'finished' || row.recoveryPoint !== outcome.recoveryPoint
         ? `'retry_later' at '${outcome.recoveryPoint}' (${outcome.reason})`
         : null
     case 'in_flight':
-      // Its own fence is still the last one: nobody has taken the key over by then.
-      return outcome.fencedOff && row.status === 'running' && isHeldBy(history, row, actor)
+      // Its own fence is still the last one: nobody has taken the key over by then. A failover can look like that.
+      return !failedOver && outcome.fencedOff && row.status === 'running' && isHeldBy(history, row, actor)
         ? 'that it had been fenced off'
         : null
     case 'mismatch':
@@ -79,8 +83,8 @@ function fencedOffBySomebody(history: History): Violation[] {
   const isGone = keyWrites(history).some(({ op }) => op === 'DELETE')
   return history.told
     .filter(
-      ({ outcome, actor }) =>
-        outcome.type === 'in_flight' && outcome.fencedOff && !robbed.has(actor) && !isGone,
+      ({ outcome, actor, failedOver = false }) =>
+        outcome.type === 'in_flight' && outcome.fencedOff && !robbed.has(actor) && !isGone && !failedOver,
     )
     .map(({ actor }) =>
       violation(

@@ -49,17 +49,20 @@ async function start(wanted: ChildStart): Promise<void> {
 async function run({ schema, request, dieAt }: ChildStart, module: LoadedModule): Promise<void> {
   const pool = new pg.Pool(module.pool)
   pool.on('error', () => {})
-  const pipeline = rehearse(module.pipeline, { enter, settings: {}, lock: null })
+  // Lints are for the parent's own runs, which come before any child's.
+  const pipeline = rehearse(module.pipeline, { enter, notAwaited: () => {}, settings: {}, lock: null })
   const nameOf = positionNamer()
-  const probe = async (passed: Position): Promise<void> => {
+  // Said without waiting for the parent: until it dies, the engine runs as one that nobody watches.
+  const probe = (passed: Position): void => {
     const position = nameOf(passed)
     if (position.text === dieAt) die(position.text)
-    await parent.ask({ type: 'at', position })
+    parent.say({ type: 'at', position })
   }
   const strict = module.engine.strict ?? true
   const engine = createProbedEngine<never>(
     { ...module.engine, pool, pipelines: [pipeline], schema, strict },
     probe,
+    { prepareAfterUses: 1 },
   )
   const { name, version, hash } = readDefinition(pipeline)
   await parent.ask({ type: 'ready', definition: { name, version, hash } })
@@ -72,7 +75,10 @@ async function run({ schema, request, dieAt }: ChildStart, module: LoadedModule)
 
 let windows = 0
 
-/** The parent knows of it before the user's code can send anything. */
+/**
+ * User code waits until the parent knows that it begins: what it sends would otherwise come to a provider that cannot tell
+ * whose it is. No statement is under way there, and none waits to be sent.
+ */
 async function enter(window: Parameters<Parameters<typeof rehearse>[1]['enter']>[0]): Promise<() => void> {
   const id = ++windows
   await parent.ask({ type: 'enter', id, window })

@@ -41,7 +41,7 @@ export interface DefinitionName {
 export type ChildSays =
   /** The module is imported, and the engine made. */
   | { readonly type: 'ready'; readonly definition: DefinitionName }
-  /** It came by a position, and waits there. */
+  /** It came by a position. */
   | { readonly type: 'at'; readonly position: NamedPosition }
   /** User code is about to run. */
   | {

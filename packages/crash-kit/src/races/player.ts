@@ -31,7 +31,7 @@ export class Player {
     this.#changed = changed
     this.actor = new Actor(scene, name, {
       impostor: role === 'impostor',
-      at: (position) => this.#park(position),
+      at: (position) => this.#at(position),
     })
   }
 
@@ -95,9 +95,12 @@ export class Player {
     return outcome === 'died' || outcome.type === 'completed' || outcome.type === 'replayed'
   }
 
-  async #park(position: NamedPosition): Promise<void> {
+  #at(position: NamedPosition): void | Promise<void> {
     // Renewals come by the clock, beside whatever the actor does.
-    if (position.phase === 'renewal') return
+    if (position.phase !== 'renewal') return this.#park(position)
+  }
+
+  async #park(position: NamedPosition): Promise<void> {
     this.position = position
     const going = new Promise<void>((resolve) => {
       this.#goOn = resolve

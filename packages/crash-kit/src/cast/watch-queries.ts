@@ -1,0 +1,61 @@
+import type { CompiledQuery, DatabaseConnection, QueryResult, Transaction } from 'kysely'
+import { MAX_SHOWN_VALUE } from '../limits.js'
+
+interface Context {
+  readonly tx?: Transaction<never>
+  readonly stage?: (name: string, ...more: unknown[]) => Promise<unknown>
+}
+
+/** What one run of a phase's function has begun through `tx` and `stage`. */
+export interface WatchedQueries {
+  /** What the function is to be called with. */
+  readonly context: never
+  /** To be called once, when the function has returned: what is still under way was not awaited. */
+  readonly returned: () => void
+}
+
+/**
+ * Finds queries that nobody awaits. Their promises are looked at from beside: who awaits one gets it in the same turn as
+ * without the kit. A query that is answered before the function returns is not seen, awaited or not.
+ */
+export function watchQueries(context: never, notAwaited: (what: string) => void): WatchedQueries {
+  const { tx, stage } = context as Context
+  const underWay = new Map<Promise<unknown>, string>()
+  let isOver = false
+  const watch = <P extends Promise<unknown>>(what: string, begun: P): P => {
+    const end = (): void => void underWay.delete(begun)
+    if (isOver) notAwaited(what)
+    else underWay.set(begun, what)
+    begun.then(end, end)
+    return begun
+  }
+  if (tx !== undefined) watchConnection(tx, watch)
+  return {
+    context: (stage === undefined
+      ? context
+      : {
+          ...(context as Context),
+          stage: (name: string, ...more: unknown[]) => watch(`the job ${name}`, stage(name, ...more)),
+        }) as never,
+    returned: () => {
+      isOver = true
+      for (const what of underWay.values()) notAwaited(what)
+    },
+  }
+}
+
+/** All queries of a transaction go over one connection, which is an object of its own for each. */
+function watchConnection(
+  tx: Transaction<never>,
+  watch: <P extends Promise<unknown>>(what: string, begun: P) => P,
+): void {
+  void tx.getExecutor().provideConnection(async (connection: DatabaseConnection) => {
+    const execute = connection.executeQuery.bind(connection)
+    connection.executeQuery = <R>(query: CompiledQuery): Promise<QueryResult<R>> =>
+      watch(`the query ${shortened(query.sql)}`, execute<R>(query))
+  })
+}
+
+function shortened(sql: string): string {
+  return sql.length > MAX_SHOWN_VALUE ? `${sql.slice(0, MAX_SHOWN_VALUE)}…` : sql
+}

@@ -1,0 +1,23 @@
+import type { NamedPosition } from '../finding/position-namer.js'
+
+/** Statements that commit by themselves, and COMMIT. */
+const COMMITTING: ReadonlySet<string> = new Set([
+  'commit',
+  'insert_key',
+  'take_over_key',
+  'raise_fence',
+  'declare_call',
+  'skip_phase',
+  'release_key',
+  'mark_stuck',
+  'give_up_key',
+])
+
+export function isCommitting({ step }: NamedPosition): boolean {
+  return COMMITTING.has(step)
+}
+
+/** Something has just been committed. */
+export function hasCommitted(position: NamedPosition): boolean {
+  return position.when === 'after' && isCommitting(position)
+}
