@@ -165,7 +165,12 @@ test('settle begins once the renewal under way is done, and so does not conflict
 
 describe('a renewal that hangs', () => {
   const LEASE_MS = 60_000
-  const options = { statementDeadlineMs: 120_000, lockTimeoutMs: 1_000, pipelining: true, preparedStatements: false }
+  const options = {
+    statementDeadlineMs: 120_000,
+    lockTimeoutMs: 1_000,
+    pipelining: true,
+    preparedStatements: false,
+  }
   const tables = tablesIn(database.schema, 'a test')
   /** So much of its lease has passed that it is due. */
   const dueSince = () => performance.now() - LEASE_MS / 3
@@ -347,7 +352,13 @@ describe("the connection for renewals is made as the pool's own are", () => {
     await engine.close()
   })
 
-  const session = { statementDeadlineMs: 300, lockTimeoutMs: 1_000, pipelining: true, preparedStatements: false, probe: null }
+  const session = {
+    statementDeadlineMs: 300,
+    lockTimeoutMs: 1_000,
+    pipelining: true,
+    preparedStatements: false,
+    probe: null,
+  }
 
   test.each([
     ['rejects', () => Promise.reject(new Error('no such role'))],

@@ -46,6 +46,7 @@ export async function judgeRequests(
     const sent = requests.get(request.scope) ?? []
     const history: History = {
       commits: commitsOf.get(request.scope) ?? [],
+      lost: [],
       // Nobody watches the engine: what arrived is what was called.
       calls: sent.filter(isStateChanging).map(({ tick, phase, idempotencyKey }) => ({
         tick,

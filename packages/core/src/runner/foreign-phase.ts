@@ -13,7 +13,14 @@ import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
 import { settleResult } from './settle-result.js'
 import { runTransaction } from './phase-transaction.js'
-import { failure, failureAsked, failureBy, failureByCall, type StepResult, stuckByEnding } from './step-result.js'
+import {
+  failure,
+  failureAsked,
+  failureBy,
+  failureByCall,
+  type StepResult,
+  stuckByEnding,
+} from './step-result.js'
 
 type ForeignStep = Extract<Step, { do: 'call' | 'settle' | 'reconcile' | 'go_on' | 'stick' }>
 

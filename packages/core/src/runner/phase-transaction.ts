@@ -136,7 +136,10 @@ async function inTransaction(
     // A body may have hidden the error that doomed its transaction behind one of its own.
     const met = classifyError(transaction.firstError) === 'conflict' ? transaction.firstError : error
     if (classifyError(met) === 'conflict') return { type: 'conflict', error: met }
-    return { type: 'threw', error: lacksRight ? await missingRight(run.parts.env, error, 'application') : error }
+    return {
+      type: 'threw',
+      error: lacksRight ? await missingRight(run.parts.env, error, 'application') : error,
+    }
   }
 }
 
