@@ -2,6 +2,7 @@ import { ANSWER_VARIANTS } from './answer-variants.js'
 import { CALL_VARIANTS } from './call-variants.js'
 import { CALLS_VARIANTS } from './calls-variants.js'
 import { HOLDING_VARIANTS } from './holding-variants.js'
+import { PROTOCOL_VARIANTS } from './protocol-variants.js'
 import { TRANSACTION_VARIANTS } from './transaction-variants.js'
 import type { Variant } from './variant.js'
 
@@ -12,6 +13,7 @@ export const VARIANTS = [
   ...CALL_VARIANTS,
   ...CALLS_VARIANTS,
   ...ANSWER_VARIANTS,
+  ...PROTOCOL_VARIANTS,
 ] as const satisfies readonly Variant[]
 
 export type VariantName = (typeof VARIANTS)[number]['name']
