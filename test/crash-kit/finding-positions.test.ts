@@ -281,6 +281,7 @@ async function stepsOfCore(): Promise<string[]> {
     ...source.matchAll(/defineStatement\(\s*'([^']+)'/g),
     // Statements that have no text of their own kind: BEGIN, COMMIT, migrations.
     ...source.matchAll(/name: '([^']+)',\s*text\b/g),
+    ...source.matchAll(/\brun\(\s*'([^']+)'/g),
     ...source.matchAll(/step: '([^']+)', (?:when|config): /g),
   ])
   // One that is made up at run time would be missed.

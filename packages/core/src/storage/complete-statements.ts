@@ -42,7 +42,7 @@ const asText = (moment: string): string =>
 
 /** A back-off that was set by a clock that has gone back since has no end that could be waited for. */
 const IS_RESTED = `(k.run_after IS NULL OR k.run_after <= clock_timestamp()
-                     OR k.updated_at > clock_timestamp() + ${msInterval(String(CLOCK_WENT_BACK_MS))})`
+                     OR k.updated_at > (clock_timestamp() + ${msInterval(String(CLOCK_WENT_BACK_MS))}))`
 
 const findAbandonedKeysStatement = defineStatement(
   'find_abandoned_keys',

@@ -123,7 +123,7 @@ const findRetriedStatement = defineStatement(
   SELECT k.scope, k.key, count(*) OVER () AS count,
          extract(epoch FROM clock_timestamp() - ${TRIED_SINCE}) * 1000 AS since_ms
     FROM ${unfinished(tables, 'running', FOR_A_COMPLETER)} AS k
-   WHERE (k.retries > 0 OR k.attempts > 1) AND ${TRIED_SINCE} <= ${NOW} - ${msInterval('$1')}
+   WHERE (k.retries > 0 OR k.attempts > 1) AND ${TRIED_SINCE} <= (${NOW} - ${msInterval('$1')})
    ORDER BY ${TRIED_SINCE} LIMIT 1`,
 )
 

@@ -177,7 +177,7 @@ export async function findOwnKey(
  */
 export const leaseIsOver = (leaseUntil: string, boundMs: string, rest = ''): string =>
   `(${leaseUntil} IS NULL OR ${leaseUntil}${rest} <= clock_timestamp()
-          OR ${leaseUntil} > clock_timestamp() + ${msInterval(boundMs)})`
+          OR ${leaseUntil} > (clock_timestamp() + ${msInterval(boundMs)}))`
 
 /**
  * The row that was read, if nothing of it has changed since and nobody holds it. The fence alone does not tell: a

@@ -74,6 +74,8 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     release_key: 'the key was given back',
     forget_key: 'the key was forgotten',
     mark_stuck: 'the key was marked as stuck',
+    keep_late_end: 'what a call came to late was kept',
+    insert_late_effect: 'the effect of a late result was recorded',
   }),
   // Beside requests.
   ...at('completer', {
@@ -113,6 +115,8 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     group_unfinished: 'unfinished keys were grouped',
     group_stuck: 'stuck keys were grouped',
     find_overdue: 'overdue keys were looked for',
+    find_retried: 'keys that are retried for long were looked for',
+    find_missing_rights: 'missing rights were looked for',
     count_rows: 'rows were counted',
     count_unfinished: 'unfinished keys were counted',
     has_keys_of: 'keys of a pipeline were looked for',
@@ -127,7 +131,12 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     read_table_care: "the key table's statistics were read",
   }),
   ...at('migrate', {
+    read_session: 'role, server and search path were read',
+    find_first_schema: 'the first schema of the search path was looked for',
+    find_lock_holders: 'who has locks on the tables was asked',
+    migrate_begin: 'migrate began',
     migrate_lock: 'the lock of migrations was taken',
+    migrate_lock_tables: 'the tables were locked',
     migrate_look: 'the schema was looked at',
     migrate_schema: 'the schema was created',
     migrate_history: 'the list of migrations was created',
