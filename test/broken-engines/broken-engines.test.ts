@@ -38,8 +38,8 @@ describe('and every wrong ride', () => {
 
 // With faults at every position, the right engine is searched in crash-kit/ride.test.ts.
 describe('and nothing where nothing is wrong', () => {
-  // A ride that sends another request each time is one of the wrong ones, whatever the engine makes of it.
-  const rightRides = Object.entries(RIDES).filter(([name]) => name !== 'refused')
+  // Rides that send another request each time, or commit by themselves, are wrong, whatever the engine makes of them.
+  const rightRides = Object.entries(RIDES).filter(([name]) => name !== 'refused' && name !== 'ends_itself')
   test.each(rightRides)('%s', async (_, rideOf) => {
     const search: Search = { by: 'races', actors: ['zombie', 'client', 'duplicate', 'completer'] }
     const { finding } = await findWeakness(await loadUnbroken(), rideOf, search, CONTROL_RACES)

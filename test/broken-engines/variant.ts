@@ -19,6 +19,8 @@ export type NeededRide =
   | 'two_calls'
   /** Queries that are made at once, and an error while they are under way: in a run without faults. */
   | 'parallel'
+  /** A phase that commits by itself: with the right engine, its key is stuck at once. */
+  | 'ends_itself'
   /** One call, whose errors without a status are answered finally. */
   | 'hasty'
   /** One call, which must not be made twice and returns more than the state may hold. */

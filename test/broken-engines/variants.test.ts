@@ -102,7 +102,16 @@ describe('the right engine beside them', () => {
     expect(await wrong.execute({ amount: 1 })).toMatchObject({ type: 'replayed' })
   })
 
-  test.each(Object.entries(RIDES))('runs the %s ride', async (_, rideOf) => {
+  test('has a phase stuck that commits by itself', async () => {
+    const bench = await RideBench.open(core, RIDES.ends_itself)
+    const stuck = { type: 'stuck', reason: 'transaction_ended' }
+    expect(await bench.execute()).toMatchObject(stuck)
+    expect(await bench.execute()).toMatchObject(stuck)
+    expect(await bench.rides()).toHaveLength(1)
+  })
+
+  const endingRides = Object.entries(RIDES).filter(([name]) => name !== 'ends_itself')
+  test.each(endingRides)('runs the %s ride', async (_, rideOf) => {
     const bench = await RideBench.open(core, rideOf)
     expect(await bench.execute()).toMatchObject({ type: 'completed', response: { status: 201 } })
     expect(await bench.provider.ledger()).toHaveLength(rideOf === RIDES.two_calls ? 2 : 1)

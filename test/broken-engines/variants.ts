@@ -1,6 +1,7 @@
 import { ANSWER_VARIANTS } from './answer-variants.js'
 import { CALL_VARIANTS } from './call-variants.js'
 import { CALLS_VARIANTS } from './calls-variants.js'
+import { DRIVER_VARIANTS } from './driver-variants.js'
 import { HOLDING_VARIANTS } from './holding-variants.js'
 import { PROTOCOL_VARIANTS } from './protocol-variants.js'
 import { TRANSACTION_VARIANTS } from './transaction-variants.js'
@@ -10,6 +11,7 @@ import type { Variant } from './variant.js'
 export const VARIANTS = [
   ...HOLDING_VARIANTS,
   ...TRANSACTION_VARIANTS,
+  ...DRIVER_VARIANTS,
   ...CALL_VARIANTS,
   ...CALLS_VARIANTS,
   ...ANSWER_VARIANTS,

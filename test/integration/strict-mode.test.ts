@@ -115,7 +115,7 @@ describe('a state-changing request while a transaction is open fails its phase, 
   test('in onError, and in finish', async () => {
     const fails = pipeline<null>({ name: 'fails', version: 1 })
       .foreign('charged', {
-        call: () => Promise.reject(new Error('declined')),
+        call: () => Promise.reject(Object.assign(new Error('declined'), { status: 402 })),
         onError: async () => {
           await provider.charge(1)
           return respond(402)
