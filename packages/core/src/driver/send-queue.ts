@@ -9,6 +9,8 @@ import type { Wire } from './wire.js'
 export interface Sender {
   /** How long one message may take before the connection is given up, counted from when it goes out. */
   readonly deadlineMs: number
+  /** Whether its message under way commits. */
+  readonly isCommitting: boolean
   /** Asked when a message's turn has come: the error that keeps it from being sent, or null. */
   refusal(): unknown
   /** Told that a message goes out now. */
@@ -62,6 +64,11 @@ export class SendQueue {
 
   get isIdle(): boolean {
     return this.#current === null
+  }
+
+  /** Whether what is under way commits. */
+  get isCommitting(): boolean {
+    return this.#current?.sender.isCommitting === true
   }
 
   /** Whether these statements can share a message. */

@@ -77,6 +77,10 @@ export class SessionTransaction implements Sender {
     return this.#commitSent
   }
 
+  get isCommitting(): boolean {
+    return this.#commitSent
+  }
+
   /** Sends BEGIN now, by itself. */
   async start(): Promise<void> {
     await this.#send([])
@@ -204,6 +208,7 @@ const ROLLBACK = outgoing({ statement: { name: 'rollback', text: 'ROLLBACK' } },
 
 /** Sends ROLLBACK, where there is a transaction left to undo. */
 class Rollback implements Sender {
+  readonly isCommitting = false
   readonly deadlineMs: number
   readonly #session: Session
 

@@ -73,6 +73,7 @@ export class Session {
       get deadlineMs() {
         return deadlineMs()
       },
+      isCommitting: true,
       refusal: () => this.#unlessIdle(),
       sending: () => {},
       answered: (error) => (error === null ? this.#unlessIdle() : this.explain(error)),
@@ -132,6 +133,7 @@ export class Session {
   async query(text: string, values: readonly unknown[]): Promise<QueryResult<Record<string, unknown>>> {
     const sender: Sender = {
       deadlineMs: this.#options.statementDeadlineMs,
+      isCommitting: false,
       refusal: () => null,
       sending: () => {},
       answered: (error) => (error === null ? null : this.explain(error)),
@@ -186,8 +188,9 @@ export class Session {
 
   /** Declares the server dead and cuts the connection: every statement on it fails. */
   giveUp(why: string): PawlError {
+    const mayCancel = !this.#queue.isCommitting
     const lost = this.#lose(new Error(why))
-    this.#cancelAndCut()
+    this.#end(mayCancel)
     return lost
   }
 
@@ -206,10 +209,9 @@ export class Session {
       this.#stopListening()
       return
     }
-    const isBusy = !this.#queue.isIdle
+    const mayCancel = !this.#queue.isIdle && !this.#queue.isCommitting
     this.#lose(new Error('The session was released'))
-    if (isBusy) this.#cancelAndCut()
-    else if (!this.#isCancelling) this.#destroy()
+    this.#end(mayCancel)
   }
 
   get #isClean(): boolean {
@@ -239,15 +241,22 @@ export class Session {
     return this.#lost
   }
 
-  /** The pool gets its slot back only when the server has let go of its own side, or has been asked to. */
-  #cancelAndCut(): void {
+  /**
+   * Ends the connection. What is under way is cancelled first, and the pool gets its slot back when the server has been asked to:
+   * a backend that waits does not notice that its client has gone. But not what commits: such a statement waits for locks no
+   * longer than its time-out, so that it is likely to wait for a synchronous standby. To cancel that would have PostgreSQL show to
+   * others what a failover can still lose.
+   */
+  #end(mayCancel: boolean): void {
     if (this.#isCancelling) return
-    this.#isCancelling = true
-    requestCancel(this.#client, () => {
+    this.#isCancelling = mayCancel
+    const cut = (): void => {
       this.#isCancelling = false
-      this.#cut()
       if (this.#released) this.#destroy()
-    })
+      else this.#cut()
+    }
+    if (mayCancel) requestCancel(this.#client, cut)
+    else cut()
   }
 
   #destroy(): void {
