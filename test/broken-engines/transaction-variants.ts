@@ -11,10 +11,10 @@ export const TRANSACTION_VARIANTS = [
     replacements: [
       {
         file: TRANSACTION,
-        from: 'return await commit(run, work, session, returned, [...staged, ...last, COMMIT])',
-        to: `if (!session.forgetBegin()) await session.run(COMMIT.statement)
-    session.beginWithNext(beginBy(settings), settings.idleTimeoutMs)
-    return await commit(run, work, session, returned, [...staged, ...last, COMMIT])`,
+        from: 'return await commit(run, work, transaction, returned, [...first, ...staged, ...last])',
+        to: `await transaction.commit([])
+    const another = session.begin(beginBy(settings))
+    return await commit(run, work, another, returned, [...first, ...staged, ...last])`,
       },
     ],
     ride: 'keyed',
@@ -70,11 +70,11 @@ export const TRANSACTION_VARIANTS = [
     replacements: [
       {
         file: TRANSACTION,
-        from: `if (lost && session.commitSent) return { type: 'commit_unknown', error }`,
-        to: `if (lost && session.commitSent) {
+        from: `if (lost && transaction.commitSent) return { type: 'commit_unknown', error }`,
+        to: `if (lost && transaction.commitSent) {
       if (returned.type === 'finish')
         return { type: 'finished', response: returned.response, expiresMs: run.nowMs() }
-      run.advanced(work.phase.name, returned.stateJson, run.nowMs(), sentAt, false)
+      run.advanced(work.phase.name, returned.stateJson, run.nowMs(), sentAt)
       return { type: 'advanced' }
     }`,
       },

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createOperator, type Operator } from '@pawl/core'
+import pg from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
 import { seedKey } from '../support/seeded-rows.js'
 import { TestDatabase } from '../support/test-database.js'
@@ -113,15 +114,20 @@ interface Sent {
 
 const flatten = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(flatten)]
 
+/** A client that cannot send statements together: so that each can be seen. */
+class OneByOne extends pg.Client {
+  static readonly Query = { prototype: {} }
+}
+
 /** Calls a method, and has each of its statements explained. */
 async function plansOf(ask: (op: Operator) => Promise<unknown>): Promise<Plan[]> {
   const sent: Sent[] = []
-  const pool = database.pool({ max: 1 })
+  const pool = database.pool({ max: 1, Client: OneByOne })
   pool.on('connect', (client) => {
     const heard = client as unknown as { query: (config: Sent, ...more: unknown[]) => unknown }
     const query = heard.query.bind(client)
     heard.query = (config, ...more) => {
-      if (!/^(BEGIN|COMMIT|ROLLBACK)/.test(config.text)) sent.push(config)
+      if (!/^(BEGIN|END|ROLLBACK)/.test(config.text)) sent.push(config)
       return query(config, ...more)
     }
   })

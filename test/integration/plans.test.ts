@@ -92,7 +92,7 @@ class Collector {
     const query = client.query.bind(client)
     client.query = (config, ...more) => {
       const { text, values = [] } = config
-      if (this.#step in INDEX_OF && !/^(BEGIN|COMMIT|ROLLBACK)/.test(text)) {
+      if (this.#step in INDEX_OF && !/^(BEGIN|END|ROLLBACK)/.test(text)) {
         const texts = this.sent.get(this.#step) ?? new Map<string, Sent>()
         this.sent.set(this.#step, texts.set(text, { text, values }))
       }

@@ -26,7 +26,7 @@ function listeningPool(sent: Sent[]): pg.Pool {
     const listened = client as unknown as { query: (config: Sent, ...more: unknown[]) => unknown }
     const query = listened.query.bind(client)
     listened.query = (statement, ...more) => {
-      if (!/^(BEGIN|COMMIT|ROLLBACK)/.test(statement.text)) sent.push(statement)
+      if (!/^(BEGIN|END|ROLLBACK)/.test(statement.text)) sent.push(statement)
       return query(statement, ...more)
     }
   })

@@ -136,7 +136,7 @@ describe('plans, with 20,000 jobs waiting', () => {
       const recorded = client as unknown as { query: (config: Sent, ...more: unknown[]) => unknown }
       const query = recorded.query.bind(client)
       recorded.query = (config, ...more) => {
-        if (!/^(BEGIN|COMMIT|ROLLBACK)/.test(config.text)) sent.push(config)
+        if (!/^(BEGIN|END|ROLLBACK)/.test(config.text)) sent.push(config)
         return query(config, ...more)
       }
     })

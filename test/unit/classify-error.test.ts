@@ -16,7 +16,7 @@ describe('a conflict: the transaction did not commit, and may at once', () => {
   test.each(['40001', '40P01', '55P03'])('SQLSTATE %s', (code) => {
     expect(classifyError(serverError(code))).toBe('conflict')
   })
-  test.each(['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '08006', '08P01'])(
+  test.each(['57P01', '57P02', '57P03', '57P05', '25P03', '25P04'])(
     'SQLSTATE %s, with which the session ends',
     (code) => expect(classifyError(serverError(code))).toBe('conflict'),
   )

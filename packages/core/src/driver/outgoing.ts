@@ -30,6 +30,8 @@ export interface Begin {
 export interface Outgoing {
   /** As tests name it; null where none may stop. */
   readonly step: string | null
+  /** Where tests may stop only before it, or only after it. */
+  readonly stopsOnly?: 'before' | 'after'
   readonly config: Sendable
   /** Whether it can travel with others. */
   readonly joinable: boolean

@@ -217,8 +217,9 @@ export class SendQueue {
   #stops(when: 'before' | 'after', message: readonly Outgoing[]): Promise<void> | null {
     const probe = this.#probe
     if (probe === null) return null
-    for (const [index, { step }] of message.entries()) {
-      const stopped = step === null ? undefined : probe({ phase: this.place, step, when })
+    for (const [index, { step, stopsOnly = when }] of message.entries()) {
+      const stopped =
+        step === null || stopsOnly !== when ? undefined : probe({ phase: this.place, step, when })
       if (stopped !== undefined)
         return stopped.then(() => this.#stops(when, message.slice(index + 1)) ?? undefined)
     }

@@ -16,8 +16,8 @@ export interface TransactionOptions {
    * does not know of one whose BEGIN is still waiting.
    */
   readonly idleMs?: number
-  /** No test stops at its COMMIT or ROLLBACK: they are but a part of a statement. */
-  readonly silent?: boolean
+  /** It is but the transaction of one statement, of this name: tests stop before that and after its COMMIT, and nowhere else. */
+  readonly ofStatement?: string
   /** The server is to keep framework statements prepared. */
   readonly prepares: boolean
   readonly preparedQueries: PreparedQueries | null
@@ -51,8 +51,11 @@ export class SessionTransaction implements Sender {
     this.#queue = queue
     this.#options = options
     this.deadlineMs = options.deadlineMs
-    this.#commit = outgoing(options.silent === true ? SILENT_COMMIT : COMMIT, options.prepares)
-    const { idleMs } = options
+    const { idleMs, ofStatement: step } = options
+    this.#commit =
+      step === undefined
+        ? outgoing(COMMIT, options.prepares)
+        : { ...outgoing(SILENT_COMMIT, false), step: step === '' ? null : step, stopsOnly: 'after' }
     if (idleMs !== undefined)
       this.#idleTimer = setTimeout(() => session.giveUp(`Nothing was sent for ${idleMs} ms`), idleMs)
   }
@@ -109,8 +112,11 @@ export class SessionTransaction implements Sender {
    * executed. The last result is that of COMMIT. From here on the transaction takes nothing else.
    */
   commit(statements: readonly Bound[]): Promise<readonly TextResult[]> {
-    const last = statements.map((bound) => outgoing(bound, this.#options.prepares))
-    const sent = this.#send([...last, this.#commit])
+    const { prepares, ofStatement } = this.#options
+    const last = statements.map((bound) => outgoing(bound, prepares))
+    const stops =
+      ofStatement === undefined ? last : last.map((one) => ({ ...one, stopsOnly: 'before' as const }))
+    const sent = this.#send([...stops, this.#commit])
     this.#stage = 'ending'
     return sent as Promise<readonly TextResult[]>
   }
@@ -126,7 +132,7 @@ export class SessionTransaction implements Sender {
     this.#queue.drop(this, closed())
     if (!begun || this.#notBegun !== null) return
     try {
-      const rollback = this.#options.silent === true ? { ...ROLLBACK, step: null } : ROLLBACK
+      const rollback = this.#options.ofStatement === undefined ? ROLLBACK : { ...ROLLBACK, step: null }
       await this.#queue.send(new Rollback(this.#session, this.deadlineMs), [rollback])
     } catch {
       // The first error is the one to report; the session knows that it is not clean.
@@ -203,7 +209,8 @@ export class SessionTransaction implements Sender {
 }
 
 const COMMIT = alwaysTheSame({ name: 'commit', text: 'COMMIT', preparedAs: preparedAs('commit', 'COMMIT') })
-const SILENT_COMMIT = alwaysTheSame({ ...COMMIT.statement, name: '' })
+/** In the other word that PostgreSQL has for it, so that whoever watches the wire can tell it from that of a phase. */
+const SILENT_COMMIT = alwaysTheSame({ name: '', text: 'END' })
 const ROLLBACK = outgoing({ statement: { name: 'rollback', text: 'ROLLBACK' } }, false)
 
 /** Sends ROLLBACK, where there is a transaction left to undo. */

@@ -119,7 +119,7 @@ export class Session {
       const results = await this.#send(this.#framework, message)
       return results.at(-1) as TextResult
     }
-    const transaction = this.begin(beginAlone(lockTimeoutMs), { silent: true })
+    const transaction = this.begin(beginAlone(lockTimeoutMs), { ofStatement: statement.name })
     try {
       const [result] = await transaction.commit([bound])
       return result as TextResult

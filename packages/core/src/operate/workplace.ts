@@ -32,7 +32,7 @@ export class Workplace {
       acquireTimeoutMs: DEFAULT_ACQUIRE_TIMEOUT_MS,
       statementDeadlineMs: OPERATOR_STATEMENT_MS + CONNECTION_DEADLINE_SLACK_MS,
       lockTimeoutMs: STEER_LOCK_TIMEOUT_MS,
-      pipelining: false,
+      pipelining: true,
       preparedStatements: false,
       probe: null,
     })
