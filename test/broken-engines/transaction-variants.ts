@@ -96,8 +96,10 @@ export const TRANSACTION_VARIANTS = [
         file: 'runner/stage-job.ts',
         from: 'staged.push(insertStagedJob(env.tables, { id, name, payloadJson, keyId, runAfterMs }))',
         to: `await env.sessions.with(phase, (session) =>
-        session.runTogether([insertStagedJob(env.tables, { id, name, payloadJson, keyId, runAfterMs })]),
-      )`,
+        {
+        const job = insertStagedJob(env.tables, { id, name, payloadJson, keyId, runAfterMs })
+        return session.run(job.statement, job.values)
+      })`,
       },
     ],
     ride: 'keyed',

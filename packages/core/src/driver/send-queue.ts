@@ -12,10 +12,10 @@ export interface Sender {
   /** Whether its message under way commits. */
   readonly isCommitting: boolean
   /** Asked when a message's turn has come: the error that keeps it from being sent, or null. */
-  refusal(): unknown
+  refusal(message: readonly Outgoing[]): unknown
   /** Told that a message goes out now. */
   sending(statements: readonly Outgoing[]): void
-  /** Told of its answer. Returns the error to report, null for none. */
+  /** Told of its answer, or of the error that kept it from being sent. Returns the error to report, null for none. */
   answered(error: unknown, results: readonly QueryResult[], executed: readonly Executed[]): unknown
 }
 
@@ -131,7 +131,7 @@ export class SendQueue {
 
   #transmit(exchange: Exchange, message: readonly Outgoing[]): void {
     const { sender, together } = exchange
-    const refusal = this.#closed?.error ?? sender.refusal()
+    const refusal = this.#closed?.error ?? sender.refusal(message)
     if (refusal !== null) {
       this.#end(exchange, refusal)
       return
@@ -195,7 +195,7 @@ export class SendQueue {
     try {
       stopped = this.#stops(when, message)
     } catch (error) {
-      this.#failed(exchange, error)
+      this.#failedStop(when, exchange, error)
       return
     }
     if (stopped === null) {
@@ -210,8 +210,14 @@ export class SendQueue {
     }
     stopped.then(
       () => over(goOn),
-      (error: unknown) => over(() => this.#failed(exchange, error)),
+      (error: unknown) => over(() => this.#failedStop(when, exchange, error)),
     )
+  }
+
+  /** What a test meets before a message keeps it from being sent. */
+  #failedStop(when: 'before' | 'after', exchange: Exchange, error: unknown): void {
+    const isSent = when === 'after'
+    this.#failed(exchange, isSent ? error : (exchange.sender.answered(error, NONE, NONE) ?? error))
   }
 
   #stops(when: 'before' | 'after', message: readonly Outgoing[]): Promise<void> | null {

@@ -37,8 +37,9 @@ export class SessionTransaction implements Sender {
   readonly #options: TransactionOptions
   readonly #commit: Outgoing
   #stage: 'waiting' | 'beginning' | 'open' | 'ending' = 'waiting'
-  /** How many statements of the message that begins it do that. */
-  #opening = 0
+  /** The statements that begin it, in front of the first message. */
+  #opening: readonly Outgoing[] = []
+  #begun = false
   #lastText = ''
   #notBegun: { readonly error: unknown } | null = null
   #endedEarly = false
@@ -150,16 +151,16 @@ export class SessionTransaction implements Sender {
       joined.length > 0 && this.#queue.canJoin([...joined, ...statements])
         ? joined
         : [{ ...outgoing({ statement: alone }, false), joinable: false }]
-    this.#opening = opening.length
+    this.#opening = opening
     return this.#queue
       .send(this, [...opening, ...statements])
       .then((results) => results.slice(opening.length))
   }
 
-  refusal(): unknown {
+  refusal(message: readonly Outgoing[]): unknown {
     if (this.#notBegun !== null) return this.#notBegun.error
     const { transactionStatus: status } = this.#session
-    if (this.#opening > 0) return status === 'I' ? null : this.#session.loseToOthers()
+    if (message[0] === this.#opening[0]) return status === 'I' ? null : this.#session.loseToOthers()
     if (status === 'I') this.#endedEarly = true
     return this.#endedEarly ? closed() : null
   }
@@ -172,14 +173,15 @@ export class SessionTransaction implements Sender {
   answered(error: unknown, results: readonly QueryResult[], executed: readonly Executed[]): unknown {
     const told = error === null ? null : this.#session.explain(error)
     if (told !== null) this.#firstError ??= told
-    const opening = this.#opening
-    this.#opening = 0
+    // Nothing of it goes out before the message that begins it: the first answer is that one's.
+    const opening = this.#begun ? 0 : this.#opening.length
     if (results.length < opening) {
       this.#notBegun = { error: told }
       // A part of it may have been executed.
       this.#session.spoil()
       return told
     }
+    this.#begun = true
     if (this.#stage === 'beginning') this.#stage = 'open'
     const { transactionStatus: status } = this.#session
     // In a failed transaction every statement fails: this one shows that a savepoint has undone the error.

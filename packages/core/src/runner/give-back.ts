@@ -123,10 +123,12 @@ async function isOurs({ hold }: Run, store: Store): Promise<boolean> {
  * the key is still ours and has gone back behind a call that must not be repeated. Nobody else knows of that call.
  */
 export async function fencedOff(run: Run, phase: string): Promise<Outcome> {
-  announce('pawl:fenced_off', () => run.phaseMessage(phase))
   const row = await write(run, (store) => findKeyById(store, run.row.id))
+  // A COMMIT of ours that nobody could learn about may have landed: then the key moved on, and nobody took it over.
+  const isStillOurs = row !== null && isHeldBy(run.hold, row)
+  if (!isStillOurs) announce('pawl:fenced_off', () => run.phaseMessage(phase))
   const call = row !== null && isHeldBy(run.hold, row) ? callKnownOf(run, row) : null
-  if (row === null || call === null) return whatOthersMadeOfIt(row)
+  if (row === null || call === null) return whatOthersMadeOfIt(row, !isStillOurs)
   run.update(row, run.leasedAt)
   return giveToPerson(run, 'unknown_outcome', call, keyWentBack(row.recoveryPoint, call))
 }
@@ -145,10 +147,10 @@ export function keyWentBack(recoveryPoint: string, call: Intent): PawlError {
   )
 }
 
-function whatOthersMadeOfIt(row: KeyRow | null): Outcome {
+function whatOthersMadeOfIt(row: KeyRow | null, isFencedOff: boolean): Outcome {
   if (row?.response != null) return replayedOutcome(row, row.response)
   if (row?.stuckReason != null) return stuckOutcome(row, row.stuckReason, row.lastError)
-  return inFlightOutcome(row?.leaseUntilMs == null ? null : row.leaseUntilMs - row.nowMs, true)
+  return inFlightOutcome(row?.leaseUntilMs == null ? null : row.leaseUntilMs - row.nowMs, isFencedOff)
 }
 
 /** Crashes, unknown errors and refusals of the provider are capped by attempts, all the rest by age. */

@@ -1,6 +1,9 @@
 import type { CompiledQuery, DatabaseConnection, QueryResult, Transaction } from 'kysely'
 import { MAX_SHOWN_VALUE } from '../limits.js'
 
+/** What the kit itself has a phase's transaction wait for, after the phase's function has returned. */
+const KIT_LOCK_SQL = 'SELECT pg_advisory_xact_lock($1)'
+
 interface Context {
   readonly tx?: Transaction<never>
   readonly stage?: (name: string, ...more: unknown[]) => Promise<unknown>
@@ -52,7 +55,9 @@ function watchConnection(
   void tx.getExecutor().provideConnection(async (connection: DatabaseConnection) => {
     const execute = connection.executeQuery.bind(connection)
     connection.executeQuery = <R>(query: CompiledQuery): Promise<QueryResult<R>> =>
-      watch(`the query ${shortened(query.sql)}`, execute<R>(query))
+      query.sql === KIT_LOCK_SQL
+        ? execute<R>(query)
+        : watch(`the query ${shortened(query.sql)}`, execute<R>(query))
   })
 }
 

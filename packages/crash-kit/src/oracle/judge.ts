@@ -77,7 +77,8 @@ function isStuckByGuarantee(history: History, { points, foreign }: PipelineShape
     stuck.every(({ state: { recoveryPoint, stuckReason } }) => {
       // A failover took the key back to before a phase whose call is declared: whether it was made, a person has to say.
       const later = points.slice(points.indexOf(recoveryPoint) + 1)
-      if (history.lost.length > 0 && later.some((phase) => wasDeclared(history, phase))) return true
+      // The declaration itself may be among what was lost: then whoever made the call says so.
+      if (later.some((phase) => isKnownAfterLoss(history, phase))) return true
       const next = later[0]
       const guarantee = foreign.find(({ phase }) => phase === next)?.guarantee
       return (
@@ -86,6 +87,10 @@ function isStuckByGuarantee(history: History, { points, foreign }: PipelineShape
       )
     })
   )
+}
+
+function isKnownAfterLoss(history: History, phase: string): boolean {
+  return history.lost.length > 0 && (wasDeclared(history, phase) || lostDeclarations(history, phase) > 0)
 }
 
 /** Whether somebody had said that the call was about to be made, while the key still ran. */
