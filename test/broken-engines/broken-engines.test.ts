@@ -1,10 +1,13 @@
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test, vi } from 'vitest'
 import { findWeakness } from './find-weakness.js'
 import { loadUnbroken, loadVariant } from './load-variant.js'
 import { RIDES } from './rides.js'
 import type { Search } from './variant.js'
 import { VARIANTS } from './variants.js'
 import { WRONG_RIDES } from './wrong-rides.js'
+
+/** A weakness that only a race shows takes hundreds of schedules. */
+vi.setConfig({ testTimeout: 300_000 })
 
 /** Fewer than the broken ones get: there is nothing to be found. */
 const CONTROL_RACES = 8

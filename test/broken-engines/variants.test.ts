@@ -2,13 +2,16 @@ import { readFileSync } from 'node:fs'
 import * as core from '@pawl/core'
 import * as internal from '@pawl/core/internal'
 import pg from 'pg'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { loadedPatches, loadUnbroken, loadVariant } from './load-variant.js'
 import { type LoadedPatch, patchSource } from './patch-source.js'
 import { RideBench } from './ride-bench.js'
 import { RIDES } from './rides.js'
 import type { Variant } from './variant.js'
 import { VARIANTS } from './variants.js'
+
+/** Each engine is a graph of modules of its own, and one test loads all of them. */
+vi.setConfig({ testTimeout: 300_000 })
 
 const sourceOf = (file: string): string =>
   readFileSync(new URL(`../../packages/core/src/${file}`, import.meta.url), 'utf8')

@@ -129,6 +129,25 @@ describe('a client that somebody goes on using after its release', () => {
     expect(await database.rows('SELECT what FROM audit')).toEqual([{ what: 'noted' }])
     await engine.close()
   })
+
+  test('a ROLLBACK and a BEGIN in the middle of a phase: rows of the phase are gone, and its key is stuck', async () => {
+    const { pool, client } = await shared()
+    const interrupted = pipeline<null>({ name: 'interrupted', version: 1 })
+      .local('noted', async ({ tx }) => {
+        await tx.insertInto('audit').values({ what: 'gone' }).execute()
+        await client.query('ROLLBACK')
+        await client.query('BEGIN')
+        await tx.insertInto('audit').values({ what: 'in another' }).execute()
+      })
+      .finish(() => respond(200))
+    const engine = createEngine({ pool, pipelines: [interrupted], schema: database.schema })
+    expect(await engine.execute(interrupted, request())).toMatchObject({
+      type: 'stuck',
+      reason: 'transaction_ended',
+    })
+    expect(await database.rows('SELECT what FROM audit')).toEqual([])
+    await engine.close()
+  })
 })
 
 describe('whatever the defaults of the database are', () => {
@@ -190,6 +209,25 @@ describe('a role that a phase takes on', () => {
     expect(await engine.execute(asReader, request())).toMatchObject({ type: 'completed' })
     expect(await database.rows('SELECT what FROM audit')).toEqual([{ what: 'noted' }, { what: 'noted' }])
     expect(await provider.requests()).toHaveLength(inSettle ? 2 : 0)
+    await engine.close()
+    await database.rows(`DROP OWNED BY ${role}; DROP ROLE ${role}`)
+  })
+
+  test('also where many requests find that out at once', async () => {
+    const role = `burst_${database.schema}`
+    await database.rows(`CREATE ROLE ${role}; GRANT USAGE ON SCHEMA ${database.businessSchema} TO ${role};
+                         GRANT INSERT ON audit TO ${role}; GRANT ${role} TO CURRENT_USER`)
+    const asReader = pipeline<number>({ name: 'burst', version: 1, maxAttempts: 1 })
+      .local('noted', async ({ tx, input }) => {
+        await sql.raw(`SET LOCAL ROLE ${role}`).execute(tx)
+        await sql`SELECT pg_sleep(${input / 1_000})`.execute(tx)
+      })
+      .finish(() => respond(200))
+    const engine = createEngine({ pool: database.pool(), pipelines: [asReader], schema: database.schema })
+    const outcomes = await Promise.all(
+      [0, 0, 0, 50, 100, 100].map((input) => engine.execute(asReader, { ...request(), input })),
+    )
+    expect(outcomes.map(({ type }) => type)).toEqual(Array.from({ length: 6 }, () => 'completed'))
     await engine.close()
     await database.rows(`DROP OWNED BY ${role}; DROP ROLE ${role}`)
   })

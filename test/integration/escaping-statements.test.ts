@@ -226,6 +226,69 @@ describe.each(WAYS)('$how', ({ pool: poolOptions, engine: engineOptions }) => {
     await engine.close()
   })
 
+  test.each([
+    ['SELECT 1; COMMIT; BEGIN; SELECT 1 / 0'],
+    ['SELECT 1; COMMIT; BEGIN; SAVEPOINT s; SELECT 1 / 0'],
+    ['SELECT 1; COMMIT AND CHAIN; SELECT 1 / 0'],
+  ])('%s in a phase: it runs once, and is stuck', async (text) => {
+    const { engineOf } = open()
+    let runs = 0
+    const ending = pipeline<null>({ name: 'ending', version: 1 })
+      .local('noted', async ({ tx }) => {
+        runs++
+        await note(tx, 'inside')
+        await sql
+          .raw(text)
+          .execute(tx)
+          .catch(() => {})
+        if (text.includes('SAVEPOINT')) await sql`ROLLBACK TO s`.execute(tx).catch(() => {})
+        throw new Error('after all')
+      })
+      .finish(() => respond(200))
+    const engine = engineOf([ending])
+    const asked = request()
+    const stuck = { type: 'stuck', reason: 'transaction_ended' }
+    expect(await engine.execute(ending, asked)).toMatchObject(stuck)
+    expect(await engine.execute(ending, asked)).toMatchObject(stuck)
+    expect(runs).toBe(1)
+    await engine.close()
+  })
+
+  test('a savepoint may be called chain, and a row may be about one', async () => {
+    const { engineOf } = open()
+    const chained = pipeline<null>({ name: 'chained', version: 1 })
+      .local('noted', async ({ tx }) => {
+        await sql`SAVEPOINT chain`.execute(tx)
+        await note(tx, 'undone')
+        await sql`ROLLBACK TO SAVEPOINT chain`.execute(tx)
+        await sql.raw(`ROLLBACK TO chain; INSERT INTO notes VALUES ('rollback and chain')`).execute(tx)
+      })
+      .finish(() => respond(200))
+    const engine = engineOf([chained])
+    expect(await engine.execute(chained, request())).toMatchObject({ type: 'completed' })
+    expect(await notes()).toEqual(['rollback and chain'])
+    await engine.close()
+  })
+
+  test('a value that cannot be sent leaves the same query of use to others', async () => {
+    const { engineOf } = open()
+    const unsendable = {
+      toPostgres: () => {
+        throw new Error('not today')
+      },
+    }
+    const mixed = pipeline<null>({ name: 'mixed', version: 1 })
+      .local('noted', async ({ tx }) => {
+        for (let n = 0; n < 12; n++)
+          await sql`INSERT INTO notes VALUES (${n % 3 === 0 ? unsendable : 'x'})`.execute(tx).catch(() => {})
+      })
+      .finish(() => respond(200))
+    const engine = engineOf([mixed])
+    expect(await engine.execute(mixed, request())).toMatchObject({ type: 'completed' })
+    expect(await notes()).toHaveLength(8)
+    await engine.close()
+  })
+
   test('queries that wait for a BEGIN that fails are not executed', async () => {
     const proxy = await PostgresProxy.start(database.url)
     const proxied = database.pool({ max: 1, ...poolOptions, connectionString: proxy.url })

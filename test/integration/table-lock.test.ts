@@ -112,6 +112,24 @@ describe('a statement that is given up', () => {
   })
 })
 
+test('an event loop that stood still does not cost a connection whose answer has arrived', async () => {
+  let runs = 0
+  const blocked = pipeline<null>({ name: 'blocked', version: 1, statementTimeoutMs: 100 })
+    .local('noted', async ({ tx }) => {
+      runs++
+      const sent = sql`SELECT ${1}::integer`.execute(tx)
+      await new Promise(setImmediate)
+      const until = performance.now() + 2_400
+      while (performance.now() < until);
+      await sent
+    })
+    .finish(() => respond(200))
+  const engine = createEngine({ pool: database.pool(), pipelines: [blocked], schema: database.schema })
+  expect(await engine.execute(blocked, request())).toMatchObject({ type: 'completed' })
+  expect(runs).toBe(1)
+  await engine.close()
+})
+
 describe('parallel queries of one phase', () => {
   test('each have the whole statement time-out, however long they wait for the others', async () => {
     const slow = pipeline<null>({ name: 'slow', version: 1, statementTimeoutMs: 1_000 })

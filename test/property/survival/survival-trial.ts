@@ -97,13 +97,12 @@ export class SurvivalTrial {
     const { history, seen, timeline, fired } = await disturb(theatre, disturbance)
     this.fired += fired
     this.cases++
+    // Bodies are written as people write them: that they forget an await is no news.
+    const isNews = ({ rule, title }: Violation): boolean =>
+      rule !== 'lint' || !(forgetsAwaits(plan) || title.includes('awaited'))
     const violations = [
-      ...seen,
       // A pipeline that fails by itself disturbs whoever runs it.
-      ...judge(disturbed(history), theatre.shape, null).filter(
-        // Bodies are written as people write them: that they forget an await is no news.
-        ({ rule, title }) => rule !== 'lint' || !(forgetsAwaits(plan) || title.includes('awaited')),
-      ),
+      ...[...seen, ...judge(disturbed(history), theatre.shape, null)].filter(isNews),
       ...modelViolations(history, referenceModel(plan, input), plan),
     ]
     return { violations, timeline: violations.length === 0 ? '' : renderTimeline(timeline), fired }

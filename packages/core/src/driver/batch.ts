@@ -94,6 +94,13 @@ export function whenAnswered(error: unknown, connection: Connection, report: () 
   else connection.once('readyForQuery', report)
 }
 
+/** The server has it prepared no longer. */
+export function forgetPrepared(connection: Connection, name: string | undefined): void {
+  if (name === undefined) return
+  delete connection.submittedNamedStatements[name]
+  delete connection.parsedStatements[name]
+}
+
 /** A message of several statements, as `pg` takes it. */
 export type BatchClass = new (
   client: BatchingClient,
@@ -244,6 +251,8 @@ export function batchClass(Query: QueryClass): BatchClass {
     }
 
     #end(error: unknown, connection: Connection): void {
+      // What `pg` could not send it has had closed, and would go on to believe that it is there.
+      for (const { failed, name } of this.#members) if (failed !== null) forgetPrepared(connection, name)
       const answered = this.#members.slice(0, this.#answered)
       this.#results = answered.map((member) => member.result(connection))
       this.callback(error ?? this.#members.find(({ failed }) => failed !== null)?.failed?.error)

@@ -138,9 +138,15 @@ export class SendQueue {
     }
     sender.sending(message)
     const deadlineMs = sender.deadlineMs * Math.ceil(message.length / STATEMENTS_PER_DEADLINE)
-    const timer = setTimeout(() => this.#onSilence(deadlineMs), deadlineMs)
-    this.#timer = timer
     let answered = false
+    const onDeadline = (): void => {
+      // An event loop that stood still has not read yet what may have arrived.
+      setImmediate(() => {
+        if (!answered && this.#current === exchange) this.#onSilence(deadlineMs)
+      })
+    }
+    const timer = setTimeout(onDeadline, deadlineMs)
+    this.#timer = timer
     const onAnswered: OnAnswered = (error, results, executed = NONE) => {
       if (answered || this.#current !== exchange) return
       answered = true

@@ -198,7 +198,7 @@ export class SessionTransaction implements Sender {
   #hasEnded(executed: readonly Executed[]): boolean {
     return executed.flat().some(({ command }) => {
       // ROLLBACK is also what going back to a savepoint answers.
-      if (command === 'ROLLBACK') return /\bchain\b/i.test(this.#lastText)
+      if (command === 'ROLLBACK') return CHAINS.test(this.#lastText.replaceAll(COMMENT_OR_LITERAL, ' '))
       return command === 'COMMIT' || command === 'BEGIN' || command === 'START'
     })
   }
@@ -209,6 +209,9 @@ export class SessionTransaction implements Sender {
     if (sqlStateOf(error) === null) this.#session.spoil()
   }
 }
+
+const CHAINS = /\b(?:rollback|abort)(?:\s+(?:work|transaction))?\s+and\s+chain\b/i
+const COMMENT_OR_LITERAL = /\/\*[^]*?\*\/|--[^\n]*|'(?:[^']|'')*'|"(?:[^"]|"")*"/g
 
 const COMMIT = alwaysTheSame({ name: 'commit', text: 'COMMIT', preparedAs: preparedAs('commit', 'COMMIT') })
 /** In the other word that PostgreSQL has for it, so that whoever watches the wire can tell it from that of a phase. */

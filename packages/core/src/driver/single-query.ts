@@ -2,6 +2,7 @@ import type { QueryResult } from 'pg'
 import {
   type Connection,
   type Executed,
+  forgetPrepared,
   type OnAnswered,
   type QueryClass,
   type Sendable,
@@ -56,8 +57,13 @@ export function singleQueryClass(Query: QueryClass): SingleQueryClass {
     }
 
     override handleReadyForQuery(connection: Connection): void {
-      if (this.#notSent === null) super.handleReadyForQuery(connection)
-      else super.handleError(this.#notSent.error, connection)
+      if (this.#notSent === null) {
+        super.handleReadyForQuery(connection)
+        return
+      }
+      // `pg` has had the statement closed, and would go on to believe that it is there.
+      forgetPrepared(connection, this.name)
+      super.handleError(this.#notSent.error, connection)
     }
   }
 }

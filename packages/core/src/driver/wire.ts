@@ -45,13 +45,20 @@ function wireWith(Query: QueryClass): Wire {
   const Batch = batchClass(Query)
   const SingleQuery = singleQueryClass(Query)
   return {
-    sendTogether: (client, statements, onAnswered) => {
-      client.query(new Batch(client as unknown as BatchingClient, statements, onAnswered) as never)
-    },
-    sendAlone: (client, statement, onAnswered) => {
-      client.query(new SingleQuery(statement, onAnswered) as never)
-    },
+    sendTogether: (client, statements, onAnswered) =>
+      submit(client, new Batch(client as unknown as BatchingClient, statements, onAnswered), onAnswered),
+    sendAlone: (client, statement, onAnswered) =>
+      submit(client, new SingleQuery(statement, onAnswered), onAnswered),
   }
+}
+
+/** A tracer may have made `query` return a promise, which tells of errors as well: nobody else would hear those. */
+function submit(client: PoolClient, query: object, onAnswered: OnAnswered): void {
+  const returned: unknown = client.query(query as never)
+  if (typeof (returned as Partial<Promise<unknown>> | undefined)?.then === 'function')
+    (returned as Promise<unknown>).then(undefined, (error: unknown) =>
+      afterAnswer(client, '', error, onAnswered),
+    )
 }
 
 /** A client that takes a query and returns a promise, and of which nothing else is known. */
@@ -60,14 +67,19 @@ const PLAIN: Wire = {
   sendAlone: (client, statement, onAnswered) => {
     client.query(queryOf(statement)).then(
       (result: QueryResult) => onAnswered(null, [result]),
-      (error: unknown) => afterAnswer(client, error, onAnswered),
+      (error: unknown) => afterAnswer(client, statement.text, error, onAnswered),
     )
   },
 }
 
-/** An error may be reported before the server is ready for more. The answer to an empty query comes after that. */
-function afterAnswer(client: PoolClient, error: unknown, onAnswered: OnAnswered): void {
-  const report = (): void => onAnswered(error, [])
+/**
+ * An error may be reported before the server is ready for more. The answer to an empty query comes after that. What a text of
+ * several statements had executed before its error is not known: one that may have ended its transaction is taken to have.
+ */
+function afterAnswer(client: PoolClient, text: string, error: unknown, onAnswered: OnAnswered): void {
+  const mayHaveEnded =
+    /;[^]*\b(?:commit|end|begin|start|rollback|abort|prepare)\b/i.test(`;${text}`) && text.includes(';')
+  const report = (): void => onAnswered(error, [], mayHaveEnded ? [{ command: 'COMMIT' }] : [])
   if (sqlStateOf(error) === null) report()
   else client.query('').then(report, report)
 }

@@ -1,6 +1,7 @@
 import { alwaysTheSame, type Begin } from '../driver/outgoing.js'
 import { preparedAs } from '../driver/prepared-name.js'
 import type { ResolvedPhaseSettings } from '../pipeline/settings.js'
+import { IN_PHASE } from '../storage/advance-statements.js'
 import { qualified } from '../storage/qualified.js'
 
 const begins = new WeakMap<ResolvedPhaseSettings, Begin>()
@@ -46,7 +47,8 @@ function writeBegin(settings: ResolvedPhaseSettings): Begin {
       name: 'begin',
       text:
         `${text}; SET LOCAL statement_timeout = ${statementTimeoutMs}; ` +
-        `SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleTimeoutMs}` +
+        `SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleTimeoutMs}; ` +
+        `SET LOCAL ${IN_PHASE} = 'yes'` +
         (remember ? `; ${REMEMBER_ROLE_SQL}` : ''),
     },
     together: [
@@ -59,7 +61,7 @@ function writeBegin(settings: ResolvedPhaseSettings): Begin {
 
 const TIMEOUTS_SQL = qualified(
   "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true), " +
-    "set_config('idle_in_transaction_session_timeout', $3, true)",
+    `set_config('idle_in_transaction_session_timeout', $3, true), set_config('${IN_PHASE}', 'yes', true)`,
 )
 
 /** A part of BEGIN, so far as anybody is concerned. */

@@ -13,6 +13,7 @@ import {
   type Effect,
   finishKey,
   isFencedOff,
+  isInAnotherTransaction,
   readAdvanced,
 } from '../storage/advance-statements.js'
 import { isMissingRight, missingRight } from '../storage/missing-right.js'
@@ -56,6 +57,8 @@ type TryEnd =
   | TransactionEnd
   /** It did not commit; another try may. */
   | { readonly type: 'conflict'; readonly error: unknown }
+  /** The advance was refused for want of a right. Which one has to be asked for, once the session is free. */
+  | { readonly type: 'lacks_right'; readonly error: unknown }
   /** COMMIT was sent and not answered. */
   | { readonly type: 'commit_unknown'; readonly error: unknown }
 
@@ -67,6 +70,8 @@ export async function runTransaction(run: Run, work: Work): Promise<TransactionE
   const settings = run.parts.env.settings.phase(run.definition, work.phase.name)
   for (let attempt = 0; ; attempt++) {
     const tried = await tryTransaction(run, work, settings)
+    if (tried.type === 'lacks_right')
+      return { type: 'threw', error: await missingRight(run.parts.env, tried.error, 'application') }
     const end = tried.type === 'commit_unknown' ? await settleCommit(run, work, tried.error) : tried
     if (end.type !== 'conflict') return end
     const { error } = end
@@ -107,6 +112,8 @@ async function inTransaction(
   settings: ResolvedPhaseSettings,
   session: Session,
 ): Promise<TryEnd> {
+  // Asked once: another request may learn meanwhile that it has to be.
+  const remembers = remembersRole(settings)
   const transaction = session.begin(beginBy(settings), {
     deadlineMs: settings.statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS,
     idleMs: settings.idleTimeoutMs,
@@ -121,25 +128,23 @@ async function inTransaction(
     }
     const advance = advanceBy(run, work, run.parts.env.tables, returned)
     const last = settings.isolation === 'serializable' ? byIndexOnly(advance) : [advance]
-    const first = remembersRole(settings) ? [TAKE_ROLE_AGAIN] : []
+    const first = remembers ? [TAKE_ROLE_AGAIN] : []
     advancing = true
     return await commit(run, work, transaction, returned, [...first, ...staged, ...last])
   } catch (error) {
     await transaction.rollBack()
-    if (transaction.endedEarly) return { type: 'ended_early', error: endedByUser(work.phase.name) }
+    if (transaction.endedEarly || (advancing && isInAnotherTransaction(error)))
+      return { type: 'ended_early', error: endedByUser(work.phase.name) }
     if (advancing && isFencedOff(error)) return { type: 'fenced_off' }
     const lacksRight = advancing && isMissingRight(error)
-    if (lacksRight && !remembersRole(settings)) {
+    if (lacksRight && !remembers) {
       rememberRole(settings)
       return { type: 'conflict', error }
     }
     // A body may have hidden the error that doomed its transaction behind one of its own.
     const met = classifyError(transaction.firstError) === 'conflict' ? transaction.firstError : error
     if (classifyError(met) === 'conflict') return { type: 'conflict', error: met }
-    return {
-      type: 'threw',
-      error: lacksRight ? await missingRight(run.parts.env, error, 'application') : error,
-    }
+    return lacksRight ? { type: 'lacks_right', error } : { type: 'threw', error }
   }
 }
 
@@ -242,7 +247,7 @@ async function settleCommit(
   run: Run,
   work: Work,
   error: unknown,
-): Promise<Exclude<TryEnd, { type: 'commit_unknown' }>> {
+): Promise<Exclude<TryEnd, { type: 'commit_unknown' | 'lacks_right' }>> {
   const sentAt = performance.now()
   const raised = await raiseFenceOf(run, error)
   if (raised === 'fenced_off') return { type: 'fenced_off' }

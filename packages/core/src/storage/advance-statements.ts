@@ -80,8 +80,16 @@ const INVALID_TEXT_REPRESENTATION = '22P02'
  */
 const ONE_ROW_OR_FAIL = `CASE WHEN count(*) = 1 THEN 1 ELSE ('${FENCED_OFF}, rows: ' || count(*))::integer END AS rows`
 
+/** A setting of a phase's transaction, made when it begins: another transaction does not have it. */
+export const IN_PHASE = 'pawl.in_phase'
+const IN_ANOTHER = 'pawl: in another transaction'
+
+/** Fails likewise where the transaction is not the one that was begun for the phase: somebody has ended that one. */
+const IN_PHASE_OR_FAIL = `CASE WHEN current_setting('${IN_PHASE}', true) = 'yes' THEN 1
+              ELSE ('${IN_ANOTHER}, rows: ' || count(*))::integer END AS in_phase`
+
 const heldOrFail = (advance: string): string => `${advance}
-  SELECT max(now_ms) AS now_ms, max(expires_ms) AS expires_ms, ${ONE_ROW_OR_FAIL} FROM advanced`
+  SELECT max(now_ms) AS now_ms, max(expires_ms) AS expires_ms, ${ONE_ROW_OR_FAIL}, ${IN_PHASE_OR_FAIL} FROM advanced`
 
 const alone =
   (update: (tables: Tables, outcome?: Outcome) => string, outcome?: Outcome) =>
@@ -108,12 +116,21 @@ const finishWithEffectStatement = defineStatement('finish_key', withEffect(finis
 
 /** Whether an advance found that the key is another's by now. */
 export function isFencedOff(error: unknown): boolean {
+  return saysThat(FENCED_OFF, error)
+}
+
+/** Whether an advance found itself in another transaction than its phase's. */
+export function isInAnotherTransaction(error: unknown): boolean {
+  return saysThat(IN_ANOTHER, error)
+}
+
+function saysThat(what: string, error: unknown): boolean {
   const { message, where } = error as { readonly message: string; readonly where?: string }
   // What a trigger or a function says has a place; this statement's own cast has none.
   return (
     sqlStateOf(error) === INVALID_TEXT_REPRESENTATION &&
     // Without the quotation mark before it: servers translate those.
-    message.includes(`${FENCED_OFF}, rows: `) &&
+    message.includes(`${what}, rows: `) &&
     where === undefined
   )
 }
