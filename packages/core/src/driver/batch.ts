@@ -29,7 +29,7 @@ export interface Member {
 }
 
 /** The parts of `pg`'s own query that a batch is made of; its types leave them out. */
-export interface ProtocolQuery {
+interface ProtocolQuery {
   name: string | undefined
   text: string | undefined
   binary?: boolean | undefined

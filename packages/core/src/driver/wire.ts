@@ -1,5 +1,5 @@
 import type { PoolClient, QueryResult } from 'pg'
-import { batchClass, type BatchingClient, type OnAnswered, type QueryClass, type Sendable } from './batch.js'
+import { batchClass, type OnAnswered, type QueryClass, type Sendable } from './batch.js'
 import { queryOf } from './outgoing.js'
 import { sqlStateOf } from './postgres-error.js'
 import { singleQueryClass } from './single-query.js'
@@ -46,7 +46,7 @@ function wireWith(Query: QueryClass): Wire {
   const SingleQuery = singleQueryClass(Query)
   return {
     sendTogether: (client, statements, onAnswered) =>
-      submit(client, new Batch(client as unknown as BatchingClient, statements, onAnswered), onAnswered),
+      submit(client, new Batch(client, statements, onAnswered), onAnswered),
     sendAlone: (client, statement, onAnswered) =>
       submit(client, new SingleQuery(statement, onAnswered), onAnswered),
   }
