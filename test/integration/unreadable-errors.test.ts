@@ -11,13 +11,11 @@ beforeEach(async () => {
 })
 afterEach(() => database.drop())
 
-const named = (name: string) => pipeline({ name, version: 1 })
+const named = (name: string) => pipeline<null>({ name, version: 1 })
 const finish = () => respond(200)
 
 /** A pipeline for every place that an error is thrown at, or handed on from. */
-const throwers: Readonly<
-  Record<string, (fail: () => never, thrown: unknown) => Pipeline<Database, unknown>>
-> = {
+const throwers: Readonly<Record<string, (fail: () => never, thrown: unknown) => Pipeline<Database, null>>> = {
   'a local phase': (fail) => named('p').local('a', fail).finish(finish),
   'a call': (fail) => named('p').foreign('a', { call: fail }).finish(finish),
   'a call whose onError asks for a retry': (fail) =>

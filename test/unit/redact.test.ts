@@ -56,6 +56,10 @@ test.each([
 
 const LONG = 1_000_000
 
+/** How long the texts were that a method of strings was called on. */
+const lengthsOf = (spy: { readonly mock: { readonly contexts: readonly unknown[] } }) =>
+  spy.mock.contexts.map((text) => String(text).length)
+
 test.each([
   '://',
   'a://b:c',
@@ -69,27 +73,12 @@ test.each([
   '-----BEGIN PRIVATE KEY-----',
 ])('of a megabyte of %s, no more is looked through than a few times of what is kept', (part) => {
   const text = part.repeat(Math.ceil(LONG / part.length))
-  const lengths: number[] = []
-  const replace = RegExp.prototype[Symbol.replace]
-  const spies = [
-    vi.spyOn(RegExp.prototype, Symbol.replace as never).mockImplementation(function (
-      this: RegExp,
-      read: string,
-      instead: string,
-    ) {
-      lengths.push(read.length)
-      return replace.call(this, read, instead)
-    } as never),
-    vi.spyOn(String.prototype, 'lastIndexOf'),
-  ]
-  let kept: string
-  let searched: number
-  try {
-    kept = redacted(text)
-    searched = spies[1]?.mock.contexts.reduce((sum: number, each) => sum + String(each).length, 0) ?? 0
-  } finally {
-    for (const spy of spies) spy.mockRestore()
-  }
+  const replaced = vi.spyOn(String.prototype, 'replace')
+  const searchedBack = vi.spyOn(String.prototype, 'lastIndexOf')
+  const kept = redacted(text)
+  const lengths = lengthsOf(replaced)
+  const searched = lengthsOf(searchedBack).reduce((sum, length) => sum + length, 0)
+  vi.restoreAllMocks()
   expect(kept.length).toBeLessThanOrEqual(MAX_LENGTH)
   expect(lengths.length).toBeGreaterThan(5)
   // What stands instead of a secret may be longer than the secret.
