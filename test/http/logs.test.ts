@@ -116,6 +116,25 @@ describe('the outcome is a field of one line, at the level of whoever has to act
     expect(JSON.stringify(log)).not.toMatch(/topsecret|sk_live|4242/)
   })
 
+  test('an error whose message is no text is answered and logged like any other', async () => {
+    const target = pipeline<null>({ name: 'odd', version: 1 })
+      .local('tried', () => {
+        throw Object.assign(new Error(), { message: { code: 'declined' } })
+      })
+      .finish(() => respond(200))
+    const { app, log } = await rideApp(withFragile(target))
+    const failed = await post(app, '/fragile')
+    expect(failed.headers['content-type']).toContain('application/problem+json')
+    expect(failed.json()).toMatchObject({ status: 500, code: 'unexpected_error' })
+    expect(outcomesIn(log)).toMatchObject([
+      {
+        level: ERROR,
+        idempotency: { outcome: 'retry_later' },
+        err: { message: '(a message of type object)' },
+      },
+    ])
+  })
+
   test('stuck', async () => {
     const { app, log } = await rideApp(withFragile(fragile({ on: true }, 1)))
     await post(app, '/fragile')

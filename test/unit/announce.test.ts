@@ -105,6 +105,9 @@ test('listeners that throw, now or later, end neither the process nor the reques
       'A listener of pawl:unavailable threw: thrown',
       'A listener of pawl:unavailable threw: rejected',
       'A listener of pawl:unavailable threw: null',
+      'A listener of pawl:unavailable threw: (a message of type object)',
+      'A listener of pawl:unavailable threw: undefined',
+      'A listener of pawl:unavailable threw: non-error thrown: object',
     ]),
   })
   expect((await exited)[0]).toBe(0)

@@ -5,6 +5,7 @@ import { urlAuthorities } from '@pawl/core/internal'
 import Fastify from 'fastify'
 import { describe, expect, test } from 'vitest'
 import { NameHasher } from '../../packages/core/src/announce/name-hasher.js'
+import { unreadableErrors } from '../support/unreadable-errors.js'
 
 const CARD = '4242 4242 4242 4242'
 
@@ -60,6 +61,15 @@ describe('safeError', () => {
     ['a URL', new Error('postgresql://me:p@ss:word@db/x away'), 'postgresql://[credentials]@db/x away'],
     ['a URL without credentials', new Error('https://db:1/x@y away'), 'https://db:1/x@y away'],
   ])('of %s', (_, thrown, message) => expect(safeError(thrown).message).toBe(message))
+
+  test.each(Object.entries(unreadableErrors()))('of an error %s', (_, thrown) => {
+    const copy = safeError(thrown)
+    expect(copy).toBeInstanceOf(Error)
+    for (const text of [copy.message, copy.name]) expect(text).toEqual(expect.any(String))
+    // Whoever logs it does not get to throw, either.
+    expect(logged(copy)).toMatchObject({ message: expect.any(String) as string })
+    expect(inspect(copy, { depth: 9, showHidden: true })).toEqual(expect.any(String))
+  })
 
   test('a chain of causes that bites its tail ends, and what is endless is cut', () => {
     const error = new Error('x'.repeat(100_000))

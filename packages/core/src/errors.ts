@@ -72,6 +72,15 @@ export class PawlError extends Error {
   }
 }
 
+/** `instanceof PawlError` of anything that was thrown, such as a proxy that throws when it is asked: then it is none. */
+export function isPawlError(thrown: unknown): thrown is PawlError {
+  try {
+    return thrown instanceof PawlError
+  } catch {
+    return false
+  }
+}
+
 /** One thing that a schema found wrong, and where. */
 export interface InputIssue {
   /** The schema's own words. */

@@ -145,6 +145,12 @@ export const MAX_ERROR_LENGTH = 2_000
 /** Longest stack of a logged error, in characters: some fifty frames. */
 export const MAX_STACK_LENGTH = 8_000
 
+/** How many times as much of an error is looked through for secrets as is kept of it: what is taken out makes room. */
+export const REDACTION_READ_AHEAD = 4
+
+/** Characters before the end of what was looked through that are not kept: longer than any half of a card or password. */
+export const REDACTION_EDGE = 256
+
 /** Shortest secret of hashes, in characters: 16 random bytes in hexadecimal digits. */
 export const MIN_HASH_SECRET_LENGTH = 32
 

@@ -198,8 +198,13 @@ function guardedChannel(name: PawlChannel): ReturnType<typeof channel> {
   // Another copy of this module in the process has done it.
   if (target[GUARDED] === true) return target
   const guards = new WeakMap<Listener, Listener>()
-  const warn = (error: unknown): void =>
-    process.emitWarning(`A listener of ${name} threw: ${safeError(error).message}`)
+  const warn = (error: unknown): void => {
+    try {
+      process.emitWarning(`A listener of ${name} threw: ${safeError(error).message}`)
+    } catch {
+      // Whoever replaced the process's own function is told nothing, which is better than no process.
+    }
+  }
   const guardOf = (listener: Listener): Listener => {
     // What is no function is for Node to refuse.
     const known = typeof listener === 'function' ? guards.get(listener) : listener

@@ -203,7 +203,7 @@ export class Relay implements Service<RelayCounts> {
 
   #failed(job: ClaimedJob, { error, dead }: Extract<Delivery, { type: 'failed' }>): Failed {
     const isDead = dead === true || job.attempts >= this.#options.maxAttempts
-    const lastError = reasonOf(error)
+    const lastError = recordError(error)
     return { job, error, id: job.id, afterMs: backOffMs(job.attempts), lastError, dead: isDead }
   }
 
@@ -237,15 +237,6 @@ function newHurry(): AbortController {
   // Every delivery listens; Node takes more than ten of them for a leak.
   setMaxListeners(0, hurry.signal)
   return hurry
-}
-
-/** A reason that throws when it is read must not keep the round from writing down the rest. */
-function reasonOf(error: unknown): string {
-  try {
-    return recordError(error)
-  } catch {
-    return 'an error that could not be read'
-  }
 }
 
 /** Where one job makes the sink throw, all of its batch fail with it: those that failed often go alone. */

@@ -1,9 +1,10 @@
 import { announce } from '../announce/announce.js'
 import { disarmPromise } from '../disarm-promise.js'
-import { PawlError } from '../errors.js'
+import { isPawlError, PawlError } from '../errors.js'
 import type { KeptLease } from '../key/lease-keeper.js'
 import { isTransientStatus, Respond, RetryLater } from '../pipeline/directive.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
+import { readMember } from '../read-error.js'
 import type { Intent } from '../storage/key-row.js'
 import { isAmbiguous, isRefusal } from './is-ambiguous.js'
 import { runTransaction } from './phase-transaction.js'
@@ -26,7 +27,7 @@ export async function callFailed(
 ): Promise<StepResult> {
   const plain = failureByCall(phase.name, error, { intent: run.row.intent })
   // Errors of Pawl (a time-out, a lost lease, closing) say nothing of what happened there: not onError's to answer.
-  if (phase.onError === null || error instanceof PawlError) {
+  if (phase.onError === null || isPawlError(error)) {
     return (await lease.stop()) === 'lost'
       ? { type: 'fenced_off', phase: phase.name }
       : afterUnknown(run, phase, plain)
@@ -98,7 +99,7 @@ function refuseFinal(answer: unknown, phase: ForeignPhase, error: unknown, ambig
 }
 
 function nameOf(error: unknown): string {
-  const { name } = (error ?? {}) as { readonly name?: unknown }
+  const name = readMember(error, 'name')
   return typeof name === 'string' && /^\w{1,63}$/.test(name) ? `an error '${name}'` : 'an error'
 }
 

@@ -1,5 +1,5 @@
 import { endsSession, sqlStateOf } from '../driver/postgres-error.js'
-import { PawlError, type PawlErrorCode } from '../errors.js'
+import { isPawlError, type PawlErrorCode } from '../errors.js'
 import { isTransientStatus } from '../pipeline/directive.js'
 import { evidenceOf } from './call-evidence.js'
 
@@ -26,7 +26,16 @@ const TRANSIENT_CODES = new Set<PawlErrorCode>([
 ])
 
 export function classifyError(error: unknown): ErrorClass {
-  if (error instanceof PawlError) {
+  try {
+    return classify(error)
+  } catch {
+    // It throws when it is read: a proxy, a getter.
+    return 'unknown'
+  }
+}
+
+function classify(error: unknown): ErrorClass {
+  if (isPawlError(error)) {
     if (CONFLICT_CODES.has(error.code)) return 'conflict'
     if (TRANSIENT_CODES.has(error.code)) return 'transient'
     if (error.cause == null) return 'unknown'
@@ -48,7 +57,7 @@ function classifySqlState(sqlState: string): ErrorClass {
 /** What it means for the attempts of a call: as `classifyError`, but a conflict at the provider passes, too. */
 export function classifyCallError(error: unknown): ErrorClass {
   const asUsual = classifyError(error)
-  if (asUsual !== 'unknown' || error instanceof PawlError) return asUsual
+  if (asUsual !== 'unknown' || isPawlError(error)) return asUsual
   return isTransient(error, HTTP_CONFLICT) ? 'transient' : 'unknown'
 }
 

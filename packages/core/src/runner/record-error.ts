@@ -1,10 +1,18 @@
 import { MAX_ERROR_LENGTH } from '../limits.js'
-import { redact } from '../safe-error.js'
+import { isError, messageOf, nameOf, readMember, UNREADABLE } from '../read-error.js'
+import { redact } from '../redact.js'
 
-/** What of an error is stored: its name, code and message, without secrets and without what `text` cannot hold. */
+/**
+ * What of an error is stored: its name, code and message, without secrets and without what `text` cannot hold. It never
+ * throws, whatever was thrown: its key has to be given back all the same.
+ */
 export function recordError(error: unknown): string {
-  // Redacted last: what is taken out before must not bring the halves of a secret together.
-  return redact(storableText(describe(error))).slice(0, MAX_ERROR_LENGTH)
+  try {
+    // Redacted last: what is taken out before must not bring the halves of a secret together.
+    return redact(describe(error), MAX_ERROR_LENGTH, storableText)
+  } catch {
+    return UNREADABLE
+  }
 }
 
 /** PostgreSQL's `text` takes neither NUL nor lone surrogates; a provider may send both, after the charge. */
@@ -13,9 +21,10 @@ export function storableText(text: string): string {
 }
 
 function describe(error: unknown): string {
-  if (!(error instanceof Error))
-    return typeof error === 'string' ? error : `non-error thrown: ${typeof error}`
-  const code = 'code' in error && typeof error.code === 'string' ? ` [${error.code}]` : ''
-  const cause = error.cause instanceof Error ? ` (cause: ${error.cause.name}: ${error.cause.message})` : ''
-  return `${error.name}${code}: ${error.message}${cause}`
+  if (!isError(error)) return typeof error === 'string' ? error : `non-error thrown: ${typeof error}`
+  const code = readMember(error, 'code')
+  const cause = readMember(error, 'cause')
+  const told = typeof code === 'string' ? ` [${code}]` : ''
+  const by = isError(cause) ? ` (cause: ${nameOf(cause)}: ${messageOf(cause)})` : ''
+  return `${nameOf(error)}${told}: ${messageOf(error)}${by}`
 }

@@ -1,4 +1,4 @@
-import { PawlError } from '../errors.js'
+import { isPawlError, type PawlError } from '../errors.js'
 import { Respond, type RetryLater, type StoredResponse } from '../pipeline/directive.js'
 import type { RetryReason, StuckReason } from '../pipeline/outcome.js'
 import type { Intent } from '../storage/key-row.js'
@@ -89,6 +89,6 @@ export function failureByCall(phase: string, error: unknown, more: Partial<Failu
 }
 
 function reasonOf(error: unknown, classify: (error: unknown) => ErrorClass): RetryReason {
-  if (error instanceof PawlError && error.code === 'PAWL_CLOSING') return 'closing'
+  if (isPawlError(error) && error.code === 'PAWL_CLOSING') return 'closing'
   return classify(error) === 'unknown' ? 'unknown_error' : 'transient_error'
 }

@@ -1,0 +1,91 @@
+import { REDACTION_EDGE, REDACTION_READ_AHEAD } from './limits.js'
+import { urlAuthorities } from './url-authorities.js'
+
+/** Names under which secrets are passed on, in whatever notation: `api_key=`, `"apiKey":`, `X-Api-Key: `. */
+const SECRET_NAME =
+  'password|passwd|passphrase|pwd|secret|token|api[_-]?key|(?:secret|access|private|signing|encryption)[_-]?(?:access[_-]?)?key'
+/** What stands between a name and its value: `=`, `": "`, `\":\"`, ` => `. */
+const ASSIGNED = String.raw`["'\\]{0,4}\s{0,4}[=:]>?\s{0,4}`
+/** A quoted value, an escaped one as in JSON within JSON, or a word. The closing quote may be beyond the cut. */
+const VALUE = String.raw`(?:"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?|\\{1,3}["'][^"'\\\n]*|[^\s&"'<>\\]+)`
+const SPACES_AND_DASHES = String.raw`[\p{Zs}\p{Pd}]`
+
+/**
+ * Card numbers, keys of providers, tokens, and what is called a secret: none of them belongs into a row or a log. Each
+ * expression is linear, whatever the text: no quantifier within another one that could share a text with it in many ways.
+ */
+const SECRETS: readonly (readonly [RegExp, string])[] = [
+  [new RegExp(String.raw`(?<!\d)\d(?:${SPACES_AND_DASHES}?\d){12,18}(?!\d)`, 'gu'), '[number]'],
+  // With dots only in the groups of a card, or two addresses of hosts would be one.
+  [/(?<!\d)\d{4}\.(?:\d{4}\.\d{4}\.\d{1,7}|\d{6}\.\d{4,5})(?!\d)/g, '[number]'],
+  [/-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----[A-Za-z0-9+/=\s\\]*/g, '[key]'],
+  [/\b(?:sk|pk|rk|whsec)_[A-Za-z0-9_]+/g, '[key]'],
+  [/\bsk-[A-Za-z0-9_-]{16,}/g, '[key]'],
+  [/\b(?:gh[opsur]|github_pat|npm|shpat|glpat)[_-][A-Za-z0-9_-]{16,}/g, '[key]'],
+  [/\b(?:AKIA|ASIA)[A-Z0-9]{12,}/g, '[key]'],
+  [/\bAIza[A-Za-z0-9_-]{30,}/g, '[key]'],
+  [/\bxox[a-z]-[A-Za-z0-9-]{8,}/g, '[key]'],
+  [/\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,4}/g, '[token]'],
+  [/\b(Bearer|Basic):?\s+[A-Za-z0-9._~+/=-]+/gi, '$1 [token]'],
+  // With its scheme, which may be any word.
+  [
+    new RegExp(
+      String.raw`(authorization${ASSIGNED}["'\\]{0,4})(?:[a-z][\w-]{0,30}[ \t]{1,4})?[^\s"'<>\\]+`,
+      'gi',
+    ),
+    '$1[secret]',
+  ],
+  [new RegExp(`((?:${SECRET_NAME})${ASSIGNED})${VALUE}`, 'gi'), '$1[secret]'],
+]
+
+/**
+ * The beginning of a text, without what looks like a secret: card numbers, keys of providers, tokens, values that are named
+ * as secrets, and credentials in URLs. Whoever sends us an endless text must not keep the event loop busy, so no more is
+ * read than what may be kept. Half a secret at that cut would not be recognized: what is close to it is left out.
+ *
+ * `prepare`: what else is done to the text, before secrets are looked for.
+ */
+export function redact(
+  text: string,
+  maxLength: number,
+  prepare: (text: string) => string = (same) => same,
+): string {
+  const readLength = maxLength * REDACTION_READ_AHEAD
+  const read = prepare(text.slice(0, readLength))
+  const redacted = SECRETS.reduce(
+    (rest, [pattern, instead]) => rest.replace(pattern, instead),
+    withoutCredentials(read),
+  )
+  const isCut = text.length > readLength
+  return redacted.slice(
+    0,
+    isCut ? Math.min(maxLength, Math.max(0, redacted.length - REDACTION_EDGE)) : maxLength,
+  )
+}
+
+/** `user:` and a password, where a host would be followed by a port. Brackets are of an address of IPv6. */
+const HAS_PASSWORD = /^[^:[\]"'<>,;()]*:(?!\d*(?:[^\w@]|$))/
+const WORD_END = /[\s"'<>`]/g
+
+function withoutCredentials(text: string): string {
+  let from = 0
+  let redacted = ''
+  // Of the word that a URL is in: looked for once per word, as one word may hold any number of URLs.
+  let wordEnd = 0
+  let lastAt = -1
+  for (const { start, end } of urlAuthorities(text)) {
+    if (start < from) continue
+    if (start >= wordEnd) {
+      WORD_END.lastIndex = end
+      wordEnd = WORD_END.exec(text)?.index ?? text.length
+      lastAt = start + text.slice(start, wordEnd).lastIndexOf('@')
+    }
+    const authority = text.slice(start, end)
+    // A password that was not encoded may hold slashes and more of the sign that ends it.
+    const at = HAS_PASSWORD.test(authority) ? lastAt : start + authority.lastIndexOf('@')
+    if (at <= start) continue
+    redacted += `${text.slice(from, start)}[credentials]`
+    from = at
+  }
+  return redacted + text.slice(from)
+}

@@ -1,0 +1,101 @@
+import { expect, test, vi } from 'vitest'
+import { REDACTION_READ_AHEAD } from '../../packages/core/src/limits.js'
+import { redact } from '../../packages/core/src/redact.js'
+
+const MAX_LENGTH = 2_000
+const redacted = (text: string) => redact(text, MAX_LENGTH)
+
+const JWT = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.s-1_g'
+
+test.each([
+  ['card 4242424242424242.', 'card [number].'],
+  ['card 4242\u00A04242\u00A04242\u00A04242', 'card [number]'],
+  ['card 4242\u202F4242\u20114242\u20134242', 'card [number]'],
+  ['card 4242.4242.4242.4242', 'card [number]'],
+  ['card 3782.822463.10005', 'card [number]'],
+  ['key sk_live_abc', 'key [key]'],
+  ['key sk-proj-abcdefghijklmnop', 'key [key]'],
+  ['key ghp_abcdefghijklmnopqrstuvwxyz0123456789', 'key [key]'],
+  ['key github_pat_11ABCDEFG0abcdefghijkl', 'key [key]'],
+  ['key AKIAIOSFODNN7EXAMPLE', 'key [key]'],
+  ['key AIzaSyA-abcdefghijklmnopqrstuvwxyz01234', 'key [key]'],
+  ['key xoxb-123456-abcdef', 'key [key]'],
+  ['-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc=\n-----END', '[key]-----END'],
+  [`jwt ${JWT} refused`, 'jwt [token] refused'],
+  [`Bearer ${JWT}`, 'Bearer [token]'],
+  ['Basic dTpw is wrong', 'Basic [token] is wrong'],
+  ['Authorization: Token abcdef', 'Authorization: [secret]'],
+  ['{"authorization":"Bearer abc.def"}', '{"authorization":"[secret]"}'],
+  ['/v1?api_key=abc&access_token=def&page=2', '/v1?api_key=[secret]&access_token=[secret]&page=2'],
+  ['x-api-key: abc', 'x-api-key: [secret]'],
+  ['password=hunter2 host=db', 'password=[secret] host=db'],
+  ['{"password":"hunter2","a":1}', '{"password":[secret],"a":1}'],
+  ['{"password":"hun\\"ter2","a":1}', '{"password":[secret],"a":1}'],
+  ['{\\"apiKey\\": \\"abc\\", \\"a\\": 1}', '{\\"apiKey\\": [secret]\\", \\"a\\": 1}'],
+  ["{ clientSecret: 'a b', a: 1 }", '{ clientSecret: [secret], a: 1 }'],
+  ['aws_secret_access_key = wJalr/K7', 'aws_secret_access_key = [secret]'],
+  ['postgres://u:p@host/db', 'postgres://[credentials]@host/db'],
+  ['postgres://u:p@ss/word@host/db', 'postgres://[credentials]@host/db'],
+  ['postgres://u:1@s/word@host/db', 'postgres://[credentials]@host/db'],
+  ['postgres://u:pass/word@host/db', 'postgres://[credentials]@host/db'],
+  ['"https://u:p@a","https://u:p@b"', '"https://[credentials]@b"'],
+  ['https://u:p@a https://u:p@b', 'https://[credentials]@a https://[credentials]@b'],
+  ['git+ssh://me@host/a@v1', 'git+ssh://[credentials]@host/a@v1'],
+])('a secret is taken out of %s', (text, expected) => expect(redacted(text)).toBe(expected))
+
+test.each([
+  'Unexpected token < in JSON at position 4',
+  "Unexpected token ':' in JSON",
+  'password authentication failed for user "u"',
+  'connect ECONNREFUSED 192.168.100.200 5432',
+  'https://db:1/x@y, https://db:443, http://[::1]:80/@x away',
+  'at file:///app/node_modules/.pnpm/@pawl+core@1.0.0/index.js:12:3',
+  '2026-11-16 08:10:49.123+00',
+  'a risk-free try of task_1',
+])('%s holds no secret', (text) => expect(redacted(text)).toBe(text))
+
+const LONG = 1_000_000
+
+/** How long the texts were that a method of strings was called on. */
+const lengthsOf = (spy: { readonly mock: { readonly contexts: readonly unknown[] } }) =>
+  spy.mock.contexts.map((text) => String(text).length)
+
+test.each([
+  '://',
+  'a://b:c',
+  'a://b:c@',
+  '<a href="https://cdn.example.com/x.js">',
+  '1-',
+  'Basic\t\t',
+  'token:"',
+  'authorization: a ',
+  'eyJaaaaaaaa.',
+  '-----BEGIN PRIVATE KEY-----',
+])('of a megabyte of %s, no more is looked through than a few times of what is kept', (part) => {
+  const text = part.repeat(Math.ceil(LONG / part.length))
+  const replaced = vi.spyOn(String.prototype, 'replace')
+  const searchedBack = vi.spyOn(String.prototype, 'lastIndexOf')
+  const kept = redacted(text)
+  const lengths = lengthsOf(replaced)
+  const searched = lengthsOf(searchedBack).reduce((sum, length) => sum + length, 0)
+  vi.restoreAllMocks()
+  expect(kept.length).toBeLessThanOrEqual(MAX_LENGTH)
+  expect(lengths.length).toBeGreaterThan(5)
+  // What stands instead of a secret may be longer than the secret.
+  const readLength = MAX_LENGTH * REDACTION_READ_AHEAD
+  expect(Math.max(...lengths)).toBeLessThanOrEqual(readLength * 4)
+  // Once per word, and once per authority: whatever the text is, each character at most twice.
+  expect(searched).toBeLessThanOrEqual(readLength * 2)
+})
+
+test('half a secret at the end of what is looked through is not kept', () => {
+  const readLength = MAX_LENGTH * REDACTION_READ_AHEAD
+  for (const secret of ['4242 4242 4242 4242', 'postgres://user:hunter2@host', 'sk-proj-abcdefghijklmnop']) {
+    for (let inside = 1; inside <= secret.length; inside++) {
+      // So much is taken out before that the end of what was read comes into what may be kept.
+      const before = `password=${'x'.repeat(readLength - inside - 'password= '.length)} `
+      const kept = redacted(`${before}${secret} and more`)
+      expect(kept).toBe('')
+    }
+  }
+})
