@@ -190,9 +190,9 @@ describe('whoever lost the right to send a request is not told what became of it
     const { app } = await ridesOfMembers({
       rewriteUrl: ({ url = '', headers }) => url.replace('/mine', `/rides/${String(headers['x-ride'])}`),
     })
-    const ofRide = (ride: string) => ({ headers: { 'x-ride': ride } })
-    const accepted = await sendAsync(app, { url: '/mine/pay', ...ofRide('ride1') })
-    expect((await ask(app, accepted, ofRide('ride1'))).statusCode).toBe(202)
+    const ofAnn = { headers: { 'x-ride': 'ride1' } }
+    const accepted = await sendAsync(app, { url: '/mine/pay', ...ofAnn })
+    expect((await ask(app, accepted, ofAnn)).statusCode).toBe(202)
     const ofBob = { headers: { authorization: 'Bearer bob', 'x-ride': 'ride2' } }
     expect(code(await ask(app, accepted, ofBob))).toEqual([404, 'request_not_found'])
   })
