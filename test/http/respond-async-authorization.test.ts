@@ -53,6 +53,30 @@ const withBodyHook = (respondAsync: true | object) =>
     { plugin: { respondAsync } },
   )
 
+/** An app of one tenant, whose members may each use a ride of their own. */
+const ridesOfMembers = (server: NonNullable<RideAppOptions['server']> = {}) =>
+  guarded(
+    (app) => {
+      const rides = new Map([
+        ['ann', 'ride1'],
+        ['bob', 'ride2'],
+      ])
+      app.post<{ Params: { ride: string } }>(
+        '/rides/:ride/pay',
+        {
+          preHandler: async (request, reply) =>
+            rides.get(request.user ?? '') === request.params.ride ? undefined : reply.code(403).send(''),
+          idempotency: true,
+        },
+        run,
+      )
+    },
+    {
+      plugin: { ...plugin, scope: () => 'tenant' },
+      server: { routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true }, ...server },
+    },
+  )
+
 const forbid = () => {
   throw Object.assign(new Error('not you'), { statusCode: 403 })
 }
@@ -148,6 +172,29 @@ describe('whoever lost the right to send a request is not told what became of it
       headers: { 'idempotency-key': 'k3' },
     })
     expect((await ask(app, ofPut)).statusCode).toBe(202)
+  })
+
+  test('at the address of another ride of the same route, which a hook lets them use', async () => {
+    const { app, engine } = await ridesOfMembers()
+    const accepted = await sendAsync(app, { url: '/rides/ride1/pay' })
+    await completerOf(engine).runOnce()
+    expect((await ask(app, accepted)).json()).toEqual({ secret: 42 })
+    const ofBob = { headers: { authorization: 'Bearer bob' } }
+    expect((await ask(app, accepted, ofBob)).statusCode).toBe(403)
+    const own = String(accepted.headers['location']).replace('ride1', 'ride2')
+    for (const url of [own, `${own}/`, own.replace('/rides', '//rides'), own.replace('ride2', '%72ide2')])
+      expect(code(await ask(app, accepted, { url, ...ofBob }))).toEqual([404, 'request_not_found'])
+  })
+
+  test('at the address of another ride that the server made of the same one', async () => {
+    const { app } = await ridesOfMembers({
+      rewriteUrl: ({ url = '', headers }) => url.replace('/mine', `/rides/${String(headers['x-ride'])}`),
+    })
+    const ofAnn = { headers: { 'x-ride': 'ride1' } }
+    const accepted = await sendAsync(app, { url: '/mine/pay', ...ofAnn })
+    expect((await ask(app, accepted, ofAnn)).statusCode).toBe(202)
+    const ofBob = { headers: { authorization: 'Bearer bob', 'x-ride': 'ride2' } }
+    expect(code(await ask(app, accepted, ofBob))).toEqual([404, 'request_not_found'])
   })
 
   test('by a hook that decides by the body: nobody is told, unless authorize says who', async () => {

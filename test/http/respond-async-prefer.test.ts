@@ -292,8 +292,8 @@ describe('OpenAPI', () => {
   })
 
   test('the status is there with its parameter and its answers', async () => {
-    const status = (await document())['/preferred/idempotent-requests/{keyId}']?.['get']
-    expect(status?.parameters).toMatchObject([{ name: 'keyId', in: 'path', required: true }])
+    const status = (await document())['/preferred/idempotent-requests/{pawlKeyId}']?.['get']
+    expect(status?.parameters).toMatchObject([{ name: 'pawlKeyId', in: 'path', required: true }])
     expect(Object.keys(status?.responses ?? {}).toSorted()).toEqual(['202', '2XX', '404', '500', '503'])
     for (const { description } of Object.values(status?.responses ?? {})) expect(description).not.toBe('')
   })

@@ -208,3 +208,76 @@ test('its address is below that of the request, at the path that was chosen', as
   // The outer registration has none.
   expect((await sendAsync(app, { headers: { 'idempotency-key': 'k2' } })).statusCode).toBe(201)
 })
+
+describe('hooks and schemas see the parameters of the route alone', () => {
+  const plain = pipeline<null>({ name: 'plain', version: 1 }).finish(() => respond(201))
+
+  test('also one that is called as the id of a key is', async () => {
+    const seenBy: unknown[] = []
+    const { app } = await rideApp({
+      plugin,
+      pipelines: [plain],
+      routes: (server) =>
+        void server.post(
+          '/keys/:keyId/rotate',
+          {
+            onRequest: async ({ params }) => void seenBy.push({ ...(params as object) }),
+            preHandler: async ({ params }) => void seenBy.push({ ...(params as object) }),
+            idempotency: true,
+          },
+          (request) => request.pawl.run(plain, null),
+        ),
+    })
+    const accepted = await sendAsync(app, { url: '/keys/mine/rotate' })
+    expect((await ask(app, accepted)).statusCode).toBe(202)
+    expect((await ask(app, accepted, { method: 'HEAD' })).statusCode).toBe(202)
+    expect(seenBy).toEqual(Array.from({ length: 6 }, () => ({ keyId: 'mine' })))
+  })
+
+  test('so a schema that takes no others is content', async () => {
+    const { app } = await rideApp({
+      plugin,
+      pipelines: [plain],
+      server: { ajv: { customOptions: { removeAdditional: false } } },
+      routes: (server) => {
+        const params = {
+          type: 'object',
+          properties: { ride: { type: 'integer' } },
+          additionalProperties: false,
+        }
+        server.post('/strict/:ride', { schema: { params }, idempotency: true }, (request) =>
+          request.pawl.run(plain, null),
+        )
+      },
+    })
+    const accepted = await sendAsync(app, { url: '/strict/7' })
+    expect((await ask(app, accepted)).statusCode).toBe(202)
+    const wrong = String(accepted.headers['location']).replace('7', 'seven')
+    expect((await ask(app, accepted, { url: wrong })).statusCode).toBe(400)
+  })
+})
+
+test('its address may be spelled in any way that the router takes for the same', async () => {
+  const plain = pipeline<null>({ name: 'plain', version: 1 }).finish(() => respond(201))
+  const { app } = await rideApp({
+    plugin,
+    pipelines: [plain],
+    server: { routerOptions: { ignoreTrailingSlash: true } },
+    routes: (server) =>
+      void server.post('/to/:place', { idempotency: true }, (request) => request.pawl.run(plain, null)),
+  })
+  const accepted = await sendAsync(app, { url: '/to/caf%C3%A9%20%2F%25@1/' })
+  const location = String(accepted.headers['location'])
+  expect(location).toMatch(/^\/to\/caf%C3%A9%20%2F%25@1\/idempotent-requests\//)
+  for (const url of [
+    location,
+    `${location}/`,
+    location.replace('@', '%40'),
+    location.replace('caf', '%63af'),
+  ])
+    expect((await ask(app, accepted, { url })).statusCode).toBe(202)
+  const slashed = await ask(app, accepted, { url: `${location}/` })
+  expect(slashed.headers['location']).toBe(location)
+  for (const url of [location.replace('%25', '%2525'), location.replace('caf', 'Caf')])
+    expect((await ask(app, accepted, { url })).statusCode).toBe(404)
+})

@@ -4,6 +4,7 @@ import { methodsOf } from './mark-route.js'
 import type { PluginSettings, RouteSettings } from './options.js'
 import { isKeyRequired } from './handled-request.js'
 import { type ProblemCode, problems } from './problems.js'
+import { KEY_ID_PARAMETER } from './status-address.js'
 
 /** What every marked route can answer besides its own responses. */
 const DOCUMENTED: readonly ProblemCode[] = [
@@ -96,9 +97,9 @@ function withKeyId(params: ObjectSchema = {}): object {
     type: 'object',
     properties: {
       ...params.properties,
-      keyId: { type: 'string', description: 'As in the Location of the answer 202.' },
+      [KEY_ID_PARAMETER]: { type: 'string', description: 'As in the Location of the answer 202.' },
     },
-    required: [...(params.required ?? []), 'keyId'],
+    required: [...(params.required ?? []), KEY_ID_PARAMETER],
   }
 }
 

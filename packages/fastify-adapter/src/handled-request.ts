@@ -23,7 +23,7 @@ import { readKey } from './read-key.js'
 import { readPrefer } from './read-prefer.js'
 import { type AnsweredKey, sendAnswer } from './send-answer.js'
 import { settleOutcome, type Wait } from './settle-outcome.js'
-import { statusBelow } from './status-address.js'
+import { originOf, statusBelow } from './status-address.js'
 import { keyOfRoute } from './stored-key.js'
 import type { WaitingRoom } from './waiting-room.js'
 
@@ -142,7 +142,7 @@ export class HandledRequest implements PawlRequest {
     return this.#process(nameOf(pipeline), choose, ({ scope, key, fingerprint }) => {
       // Without one, the engine asks the pipeline again, and knows whether the input or the function is to blame.
       const request = isReadable
-        ? { scope, key, fingerprint: new OriginFingerprint(this.#route.origin, fingerprint) as never, input }
+        ? { scope, key, fingerprint: new OriginFingerprint(this.#origin, fingerprint) as never, input }
         : { scope, key, input }
       return later === null
         ? () => engine.execute(pipeline, request)
@@ -298,6 +298,10 @@ export class HandledRequest implements PawlRequest {
     const { method, routeOptions } = this.#request
     const { keyScope, constraints } = this.#route
     return keyScope === 'account' ? key : keyOfRoute(method, routeOptions.url ?? '', constraints, key)
+  }
+
+  get #origin(): string {
+    return originOf(this.#route.origin, this.#request)
   }
 
   get #keyIsRequired(): boolean {

@@ -171,7 +171,7 @@ export interface RouteSettings {
   readonly constraints: string | null
   /** Its methods and pattern, for people. */
   readonly name: string
-  /** The same with what else tells it from other routes: part of every fingerprint. */
+  /** The same with what else tells it from other routes: with the address, part of every fingerprint. */
   readonly origin: string
   /** What is put between the address of a request and its id, to ask for its status. */
   readonly statusSuffix: string

@@ -9,7 +9,7 @@ import { nameOfRoute } from './name-of-route.js'
 import type { RouteSettings } from './options.js'
 import type { AskedStatus, AsyncSettings } from './respond-async.js'
 import { sendAnswer } from './send-answer.js'
-import { statusBelow } from './status-address.js'
+import { KEY_ID_PARAMETER, originAsked, statusBelow } from './status-address.js'
 
 /** What became of a request, for whoever has its id. One of somebody else is as unknown as one that never was. */
 type KeyStatus =
@@ -46,12 +46,12 @@ export function statusResource(
   return {
     ...shared,
     method: 'GET',
-    url: `${statusBelow(routePath, route.statusSuffix)}/:keyId`,
+    url: `${statusBelow(routePath, route.statusSuffix)}/:${KEY_ID_PARAMETER}`,
     // Hooks may count on what validation makes of parameters.
     schema: params === undefined ? {} : { params },
     attachValidation: false,
     exposeHeadRoute: true,
-    onRequest: [...[owner.onRequest ?? []].flat(), ...settings.onRequest, watchBody],
+    onRequest: [hideKeyId, ...[owner.onRequest ?? []].flat(), ...settings.onRequest, watchBody],
     handler: async (request, reply) => {
       // What it throws, such as 403, is the application's to answer.
       const scope: unknown = await route.plugin.scope(request)
@@ -59,6 +59,12 @@ export function statusResource(
       await sendAnswer(reply, route.plugin, answer, ASKED_BY_ID)
     },
   }
+}
+
+/** Hooks and schemas of the route know nothing of it, and may refuse what they do not know. */
+function hideKeyId({ params }: FastifyRequest, _reply: FastifyReply, done: () => void): void {
+  Reflect.deleteProperty(params as object, KEY_ID_PARAMETER)
+  done()
 }
 
 /** Requests whose hooks looked for a body. There is none, so what they decided by it is worth nothing. */
@@ -115,10 +121,11 @@ async function answerFor(
 
 async function readStatus(
   request: FastifyRequest,
-  { plugin: { engine }, origin, name: route }: RouteSettings,
+  { plugin: { engine }, origin: ofRoute, statusSuffix, name: route }: RouteSettings,
   scope: string,
 ): Promise<KeyStatus> {
-  const path = pathOf(request.originalUrl)
+  const path = statusBelow(pathOf(request.originalUrl), '')
+  const origin = originAsked(ofRoute, statusSuffix, request)
   // Not of `params`, which a schema of the route may have changed.
   const slash = path.lastIndexOf('/')
   let view: Awaited<ReturnType<typeof inspectOwn>>
@@ -136,7 +143,7 @@ async function readStatus(
     return { ...known, outcome: { type: 'replayed', keyId, response, expiresAt } }
   if (stuckReason !== null)
     return { ...known, outcome: { type: 'stuck', keyId, reason: stuckReason, recoveryPoint, lastError } }
-  const location = `${statusBelow(path.slice(0, slash), '')}/${keyId}`
+  const location = `${path.slice(0, slash)}/${keyId}`
   return { ...known, outcome: { type: 'enqueued', keyId, fresh: false, location, isPreferred: false } }
 }
 
