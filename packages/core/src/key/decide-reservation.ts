@@ -35,6 +35,7 @@ export type Decision =
 interface Continuation {
   readonly recoveryPoint: string
   readonly intent: KeyRow['intent']
+  readonly effectEpoch: number
   /** Null: unchanged. */
   readonly stateJson: string | null
 }
@@ -76,10 +77,29 @@ export function decideReservation(
   if (ageMs(row, row.nowMs) >= abandonAfterMs) return { type: 'give_up', definition, reason: 'abandoned' }
 
   if (resolution.type === 'registered') {
-    const { recoveryPoint, intent } = row
-    return { type: 'take_over', definition, at: { recoveryPoint, intent, stateJson: null } }
+    return { type: 'take_over', definition, at: asItStands(row, definition) }
   }
   return upgrade(row, definition, resolution.upgrade)
+}
+
+/**
+ * A person said of a later call that it had not been made. Where another call comes before it, of which the row has to hold
+ * what is known, that is forgotten: at its turn the call is made as one that nothing is known of. With it goes the epoch
+ * that was raised for it, or the call before would be sent under another key than it was.
+ */
+function asItStands(row: KeyRow, { phases }: PipelineDefinition): Continuation {
+  const { recoveryPoint, intent, effectEpoch } = row
+  const next = phases.findIndex(({ name }) => name === recoveryPoint) + 1
+  const later = phases.findIndex(({ name }) => name === intent?.phase)
+  const phase = phases[later]
+  const isForgotten =
+    intent?.kind === 'not_made' &&
+    phase?.kind === 'foreign' &&
+    phase.guarantee !== 'keyed' &&
+    phases.slice(next, Math.max(next, later)).some(({ kind }) => kind === 'foreign')
+  return isForgotten
+    ? { recoveryPoint, intent: null, effectEpoch: Math.max(0, effectEpoch - 1), stateJson: null }
+    : { recoveryPoint, intent, effectEpoch, stateJson: null }
 }
 
 function upgrade(row: KeyRow, definition: PipelineDefinition, from: UpgradeFrom): Decision {
@@ -106,7 +126,7 @@ function upgrade(row: KeyRow, definition: PipelineDefinition, from: UpgradeFrom)
     return {
       type: 'take_over',
       definition,
-      at: { recoveryPoint, intent, stateJson: upgradeState(row, from) },
+      at: { recoveryPoint, intent, effectEpoch: row.effectEpoch, stateJson: upgradeState(row, from) },
     }
   } catch (error) {
     return { type: 'refuse', detail: `upgradesFrom version ${row.version}: state() failed: ${String(error)}` }

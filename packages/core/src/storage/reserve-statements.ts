@@ -203,6 +203,7 @@ export interface TakeOver {
   /** Null: unchanged. */
   readonly stateJson: string | null
   readonly intent: KeyRow['intent']
+  readonly effectEpoch: number
 }
 
 const takeOverKeyStatement = defineStatement(
@@ -212,7 +213,8 @@ const takeOverKeyStatement = defineStatement(
   UPDATE ${keys} AS k
      SET fence = k.fence + 1, holder = $3::uuid, lease_until = clock_timestamp() + ${msInterval('$4')},
          attempts = k.attempts + 1, version = $5::integer, definition_hash = $6, recovery_point = $7,
-         state = coalesce($8::json, k.state), intent = $9::json, updated_at = clock_timestamp()
+         state = coalesce($8::json, k.state), intent = $9::json, effect_epoch = $12::integer,
+         updated_at = clock_timestamp()
     FROM target WHERE k.id = target.id
   RETURNING ${KEY_COLUMNS}`,
 )
@@ -231,6 +233,7 @@ export async function takeOverKey(store: Store, read: KeyRow, by: TakeOver): Pro
     by.intent === null ? null : JSON.stringify(by.intent),
     read.writtenBy,
     by.leaseBoundMs,
+    by.effectEpoch,
   ])
   return rows[0] === undefined ? null : readKeyRow(rows[0])
 }
