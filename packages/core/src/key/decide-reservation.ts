@@ -65,10 +65,11 @@ export function decideReservation(
   if (row.holder === asking.holder) return { type: 'ours', definition: resolution.definition }
 
   const leaseLeftMs = (row.leaseUntilMs ?? row.nowMs) - row.nowMs
-  const isPlausible = leaseLeftMs <= settings.leaseBoundMs(resolution.definition)
+  const clockWentBack = row.updatedMs > row.nowMs + CLOCK_WENT_BACK_MS
+  // Longer than any that is granted here: another deployment may have granted it, unless the row is from the future.
+  const isPlausible = leaseLeftMs <= settings.leaseBoundMs(resolution.definition) || !clockWentBack
   if (leaseLeftMs > 0 && isPlausible) return { type: 'in_flight', leaseLeftMs }
   const restMs = (row.runAfterMs ?? row.nowMs) - row.nowMs
-  const clockWentBack = row.updatedMs > row.nowMs + CLOCK_WENT_BACK_MS
   if (asking.onlyDue && restMs > 0 && !clockWentBack) return { type: 'in_flight', leaseLeftMs: restMs }
 
   const { definition } = resolution
