@@ -106,27 +106,27 @@ describe('a result that comes when its key has gone back', () => {
   })
 })
 
-describe('a key that went back behind two calls', () => {
-  function twoCalls() {
-    const sent: string[] = []
-    let charges = 0
-    const target = pipeline<null>({ name: 'two', version: 1 })
-      .foreign('mailed', {
-        call: ({ idempotencyKey }) => {
-          sent.push(idempotencyKey)
-          return { id: 'mail_1' }
-        },
-      })
-      .foreign('charged', {
-        guarantee: 'at_most_once',
-        call: () => ({ id: `ch_${++charges}` }),
-        settle: ({ result }) => ({ chargeId: result.id }),
-      })
-      .local('after', loseCommits)
-      .finish(({ state }) => respond(201, state))
-    return { target, sent, charges: () => charges }
-  }
+function twoCalls() {
+  const sent: string[] = []
+  let charges = 0
+  const target = pipeline<null>({ name: 'two', version: 1 })
+    .foreign('mailed', {
+      call: ({ idempotencyKey }) => {
+        sent.push(idempotencyKey)
+        return { id: 'mail_1' }
+      },
+    })
+    .foreign('charged', {
+      guarantee: 'at_most_once',
+      call: () => ({ id: `ch_${++charges}` }),
+      settle: ({ result }) => ({ chargeId: result.id }),
+    })
+    .local('after', loseCommits)
+    .finish(({ state }) => respond(201, state))
+  return { target, sent, charges: () => charges }
+}
 
+describe('a key that went back behind two calls', () => {
   test('goes on once the second one is said not to have been made, and sends the first one as it was', async () => {
     const { target, sent, charges } = twoCalls()
     const engine = engineOf(target)
@@ -204,6 +204,10 @@ test('a final response of an earlier phase does not bury a call that is known to
   expect(await effects()).toContainEqual({ phase: 'charged', reference: null })
 })
 
+const pass = (ms: number) =>
+  database.rows(`UPDATE pawl.idempotency_keys SET updated_at = updated_at - $1 * interval '1 ms'`, [ms])
+const sayNotExecuted = () => operator.resume(name(), BECAUSE, NOT_EXECUTED)
+
 describe("a call that was declared by another server's clock", () => {
   const HOUR_MS = 3_600_000
   const target = pipeline<null>({ name: 'elsewhere', version: 1 })
@@ -219,34 +223,27 @@ describe("a call that was declared by another server's clock", () => {
     ])
     expect(await engine.execute(target, request)).toMatchObject({ type: 'stuck', reason: 'unknown_outcome' })
   }
-  const pass = (ms: number) =>
-    database.rows(`UPDATE pawl.idempotency_keys SET updated_at = updated_at - $1 * interval '1 ms'`, [ms])
-  const resume = () => operator.resume(name(), BECAUSE, NOT_EXECUTED)
-
-  test.each([-HOUR_MS, HOUR_MS])('may be under way for its whole time-out here: off by %i ms', async (offMs) => {
-    await stuckAfterFailover(offMs, { timeoutMs: 30_000 })
-    expect(await resume()).toMatchObject({
-      type: 'refused',
-      detail: expect.stringContaining("'charged' may be under way until") as string,
-    })
-    await pass(30_000)
-    expect(await resume()).toMatchObject({ type: 'done' })
-  })
+  test.each([-HOUR_MS, HOUR_MS])(
+    'may be under way for its whole time-out here: off by %i ms',
+    async (offMs) => {
+      await stuckAfterFailover(offMs, { timeoutMs: 30_000 })
+      expect(await sayNotExecuted()).toMatchObject({
+        type: 'refused',
+        detail: expect.stringContaining("'charged' may be under way until") as string,
+      })
+      await pass(30_000)
+      expect(await sayNotExecuted()).toMatchObject({ type: 'done' })
+    },
+  )
 
   test('is waited for as long as any call may take where its time-out is not known', async () => {
     await stuckAfterFailover(-HOUR_MS, {})
     await pass(23 * HOUR_MS)
-    expect(await resume()).toMatchObject({ type: 'refused' })
+    expect(await sayNotExecuted()).toMatchObject({ type: 'refused' })
     await pass(HOUR_MS)
-    expect(await resume()).toMatchObject({ type: 'done' })
+    expect(await sayNotExecuted()).toMatchObject({ type: 'done' })
   })
 
-  test('says with its declaration how long it may take', async () => {
-    const engine = createEngine({ pool: database.pool(), pipelines: [silent], schema: database.schema })
-    engines.push(engine)
-    await engine.execute(silent, request)
-    expect(await row()).toMatchObject({ intent: { kind: 'calling', timeoutMs: 40 } })
-  })
   const silent = pipeline<null>({ name: 'silent', version: 1, callTimeoutMs: 40 })
     .foreign('charged', {
       guarantee: 'at_most_once',
@@ -255,4 +252,9 @@ describe("a call that was declared by another server's clock", () => {
       },
     })
     .finish(() => respond(201))
+
+  test('says with its declaration how long it may take', async () => {
+    await engineOf(silent).execute(silent, request)
+    expect(await row()).toMatchObject({ intent: { kind: 'calling', timeoutMs: 40 } })
+  })
 })

@@ -57,7 +57,8 @@ async function keepEnd(
   if (run.goneOnFrom.has(phase.name)) {
     // Unless the key has gone back behind it, and a person is about to say what came of it, the request has gone on without
     // it. That it was executed after all is for those who compare with the provider.
-    const isKept = late !== null && (await keepLateEnd(store, run.hold, { ...end, alsoUndeclared: false })) === 'kept'
+    const isKept =
+      late !== null && (await keepLateEnd(store, run.hold, { ...end, alsoUndeclared: false })) === 'kept'
     if (!isKept) await insertEffect()
     return 'kept'
   }
