@@ -35,7 +35,7 @@ export const HOLDING_VARIANTS = [
       {
         file: RESERVE,
         from: `AND fence = $2::bigint AND xmin = \${writtenBy}::xid AND \${statusIs('running', '')}
-     AND \${leaseIsOver('lease_until', leaseBoundMs)}`,
+     AND \${leaseIsOver('', leaseBoundMs)}`,
         // A finished row would be refused by a check of the table: an error, and no harm.
         to: `AND fence = $2::bigint AND \${writtenBy}::xid IS NOT NULL AND \${statusIs('running', '')}
      AND \${leaseBoundMs}::double precision IS NOT NULL`,
@@ -85,7 +85,7 @@ export const HOLDING_VARIANTS = [
       {
         file: RESERVE,
         from: `
-     AND \${leaseIsOver('lease_until', leaseBoundMs)}`,
+     AND \${leaseIsOver('', leaseBoundMs)}`,
         to: ' AND ${leaseBoundMs}::double precision IS NOT NULL',
       },
     ],

@@ -239,3 +239,26 @@ test('the pool stays open, whole, and without listeners of the engine', async ()
   expect(pool.idleCount).toBe(pool.totalCount)
   expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
 })
+
+test('a call that does not heed its signal and ends in time leaves its result behind', async () => {
+  const [entered, ended] = [gate(), gate()]
+  const ride = pipeline<RideInput>({ name: 'deaf', version: 1 })
+    .foreign('charged', {
+      call: async () => {
+        entered.open()
+        await ended.opened
+        return { id: 'ch_1' }
+      },
+    })
+    .finish(() => respond(201))
+  const engine = open(ride)
+  const running = execute(engine, ride)
+  await entered.opened
+  // Its request has been answered by then, and a moment has passed.
+  void running.then(() => setTimeout(ended.open, 100))
+  await engine.close({ timeoutMs: 1 })
+  expect(await running).toMatchObject({ type: 'retry_later', reason: 'closing' })
+  expect(await database.rows('SELECT intent FROM pawl.idempotency_keys')).toMatchObject([
+    { intent: { kind: 'called', result: { id: 'ch_1' } } },
+  ])
+})

@@ -164,11 +164,11 @@ describe('a database clock that jumps back', () => {
     expect(await trial.execute(process(trial))).toMatchObject({ type: 'stuck', reason: 'attempts_exhausted' })
   })
 
-  test('a lease of another deployment, longer than any of here by minutes, is respected', async () => {
+  test.each(['10 minutes', '20 hours'])('a lease of another deployment is respected: %s', async (length) => {
     const trial = new RideTrial(database)
     await trial.dieAt('charge_created/call#1:before')
     await database.rows(
-      `UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() + interval '10 minutes'`,
+      `UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() + interval '${length}'`,
     )
     expect(await trial.execute(process(trial))).toMatchObject({ type: 'in_flight' })
     const { completer } = createBackground({ engine: process(trial), reaper: false })

@@ -4,7 +4,7 @@ import { type Asking, decideReservation } from '../../packages/core/src/key/deci
 import { definitionOf, type UpgradeFrom } from '../../packages/core/src/pipeline/pipeline.js'
 import { Registry } from '../../packages/core/src/pipeline/registry.js'
 import { SettingsBook } from '../../packages/core/src/pipeline/settings-book.js'
-import { DEFAULT_LEASE_MS, LEASE_SLACK_MS } from '../../packages/core/src/limits.js'
+import { CLOCK_WENT_BACK_MS, DEFAULT_LEASE_MS, LEASE_SLACK_MS } from '../../packages/core/src/limits.js'
 import type { KeyRow } from '../../packages/core/src/storage/key-row.js'
 
 const { pipeline } = pawl<never>()
@@ -128,10 +128,12 @@ describe('third, a key that may not run here is left alone', () => {
 describe('fourth, a live lease is another holder', () => {
   test('until its last millisecond, by the clock of the database', () => {
     expect(decide({ leaseUntilMs: NOW + 1 })).toEqual({ type: 'in_flight', leaseLeftMs: 1 })
-    // Of any length that a deployment may grant; beyond, the clock has gone back since, and nobody waits for it.
+    // Of any length that a deployment may grant, unless the clock has gone back since: then nobody waits for it.
     const longestMs = DEFAULT_LEASE_MS + LEASE_SLACK_MS
-    expect(decide({ leaseUntilMs: NOW + longestMs }).type).toBe('in_flight')
-    expect(decide({ leaseUntilMs: NOW + longestMs + 1 }).type).toBe('take_over')
+    const updatedMs = NOW + CLOCK_WENT_BACK_MS + 1
+    expect(decide({ leaseUntilMs: NOW + longestMs, updatedMs }).type).toBe('in_flight')
+    expect(decide({ leaseUntilMs: NOW + longestMs + 1, updatedMs }).type).toBe('take_over')
+    expect(decide({ leaseUntilMs: NOW + longestMs + 1, updatedMs: updatedMs - 1 }).type).toBe('in_flight')
     expect(decide({ leaseUntilMs: NOW }).type).toBe('take_over')
     expect(decide({ leaseUntilMs: null }).type).toBe('take_over')
   })
@@ -150,7 +152,7 @@ describe('fifth, an abandoned key', () => {
     expect(decide({ intent }, asking, pipelines)).toEqual({
       type: 'take_over',
       definition: pipelines[0]?.[definitionOf],
-      at: { recoveryPoint: 'created', intent, stateJson: null },
+      at: { recoveryPoint: 'created', intent, effectEpoch: 0, stateJson: null },
     })
   })
   test('is given up at its caps', () => {

@@ -20,8 +20,8 @@ export const DEFAULT_LEASE_MS = 30 * SECOND_MS
 export const RENEWALS_PER_LEASE = 3
 
 /**
- * How much longer than any lease of its pipeline a lease may be before it counts as over: the database's clock must have
- * gone back since it was granted. Minutes, because another deployment may grant longer leases than this one knows of.
+ * How much longer than any lease of its pipeline a lease may be before it counts as over where its row was written in the
+ * future: the database's clock must have gone back since it was granted.
  */
 export const LEASE_SLACK_MS = 10 * 60 * SECOND_MS
 

@@ -35,6 +35,7 @@ export type Decision =
 interface Continuation {
   readonly recoveryPoint: string
   readonly intent: KeyRow['intent']
+  readonly effectEpoch: number
   /** Null: unchanged. */
   readonly stateJson: string | null
 }
@@ -64,10 +65,11 @@ export function decideReservation(
   if (row.holder === asking.holder) return { type: 'ours', definition: resolution.definition }
 
   const leaseLeftMs = (row.leaseUntilMs ?? row.nowMs) - row.nowMs
-  const isPlausible = leaseLeftMs <= settings.leaseBoundMs(resolution.definition)
+  const clockWentBack = row.updatedMs > row.nowMs + CLOCK_WENT_BACK_MS
+  // Longer than any that is granted here: another deployment may have granted it, unless the row is from the future.
+  const isPlausible = leaseLeftMs <= settings.leaseBoundMs(resolution.definition) || !clockWentBack
   if (leaseLeftMs > 0 && isPlausible) return { type: 'in_flight', leaseLeftMs }
   const restMs = (row.runAfterMs ?? row.nowMs) - row.nowMs
-  const clockWentBack = row.updatedMs > row.nowMs + CLOCK_WENT_BACK_MS
   if (asking.onlyDue && restMs > 0 && !clockWentBack) return { type: 'in_flight', leaseLeftMs: restMs }
 
   const { definition } = resolution
@@ -76,10 +78,29 @@ export function decideReservation(
   if (ageMs(row, row.nowMs) >= abandonAfterMs) return { type: 'give_up', definition, reason: 'abandoned' }
 
   if (resolution.type === 'registered') {
-    const { recoveryPoint, intent } = row
-    return { type: 'take_over', definition, at: { recoveryPoint, intent, stateJson: null } }
+    return { type: 'take_over', definition, at: asItStands(row, definition) }
   }
   return upgrade(row, definition, resolution.upgrade)
+}
+
+/**
+ * A person said of a later call that it had not been made. Where another call comes before it, of which the row has to hold
+ * what is known, that is forgotten: at its turn the call is made as one that nothing is known of. With it goes the epoch
+ * that was raised for it, or the call before would be sent under another key than it was.
+ */
+function asItStands(row: KeyRow, { phases }: PipelineDefinition): Continuation {
+  const { recoveryPoint, intent, effectEpoch } = row
+  const next = phases.findIndex(({ name }) => name === recoveryPoint) + 1
+  const later = phases.findIndex(({ name }) => name === intent?.phase)
+  const phase = phases[later]
+  const isForgotten =
+    intent?.kind === 'not_made' &&
+    phase?.kind === 'foreign' &&
+    phase.guarantee !== 'keyed' &&
+    phases.slice(next, Math.max(next, later)).some(({ kind }) => kind === 'foreign')
+  return isForgotten
+    ? { recoveryPoint, intent: null, effectEpoch: Math.max(0, effectEpoch - 1), stateJson: null }
+    : { recoveryPoint, intent, effectEpoch, stateJson: null }
 }
 
 function upgrade(row: KeyRow, definition: PipelineDefinition, from: UpgradeFrom): Decision {
@@ -106,7 +127,7 @@ function upgrade(row: KeyRow, definition: PipelineDefinition, from: UpgradeFrom)
     return {
       type: 'take_over',
       definition,
-      at: { recoveryPoint, intent, stateJson: upgradeState(row, from) },
+      at: { recoveryPoint, intent, effectEpoch: row.effectEpoch, stateJson: upgradeState(row, from) },
     }
   } catch (error) {
     return { type: 'refuse', detail: `upgradesFrom version ${row.version}: state() failed: ${String(error)}` }

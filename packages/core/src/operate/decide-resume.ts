@@ -1,3 +1,4 @@
+import { MAX_TIMER_MS } from '../limits.js'
 import type { Intent, KeyRow } from '../storage/key-row.js'
 import type { SaidOfCall } from '../storage/steer-statements.js'
 import type { CallVerdict } from './operator.js'
@@ -18,8 +19,8 @@ export function decideResume(row: KeyRow, verdict: CallVerdict | null): ResumeDe
   const isInDoubt = stuckReason === 'unknown_outcome' || stuckReason === 'window_passed'
   if (intent?.kind === 'called' && intent.said !== true) {
     if (verdict === null) {
-      if (!isInDoubt || intent.late === true) return { type: 'resume', said: { kind: 'nothing' } }
-      // It is of a later phase than the one that comes next. With a person's word, it is kept until that phase's turn.
+      if (!isInDoubt) return { type: 'resume', said: { kind: 'nothing' } }
+      // It may be of a later phase than the one that comes next. With a person's word, it is kept until that phase's turn.
       const { phase } = intent
       const kept: Intent = { ...intent, said: true }
       return { type: 'resume', said: { kind: 'called', phase, intentJson: JSON.stringify(kept) } }
@@ -27,7 +28,7 @@ export function decideResume(row: KeyRow, verdict: CallVerdict | null): ResumeDe
     return refuse(`What the call of phase '${intent.phase}' returned is known. Resume it without a verdict.`)
   }
   if (verdict === null) {
-    if (isInDoubt) {
+    if (isInDoubt && !isSaid(intent)) {
       return refuse(
         `It would be stuck again at once: whether its call was executed is not known. ${VERDICTS}`,
       )
@@ -43,8 +44,7 @@ export function decideResume(row: KeyRow, verdict: CallVerdict | null): ResumeDe
  */
 function applyVerdict(row: KeyRow, verdict: CallVerdict): ResumeDecision {
   const { intent, nowMs } = row
-  const isSaid = intent?.kind === 'called' && intent.said === true
-  if (intent === null || !(intent.kind === 'calling' || isSaid)) {
+  if (intent === null || !(intent.kind === 'calling' || isSaid(intent))) {
     return refuse(
       'No call of it is in doubt. Resume it without a verdict: a call that may have been made is repeated under its own ' +
         'key, or the key is stuck again and says which call it is about.',
@@ -55,8 +55,11 @@ function applyVerdict(row: KeyRow, verdict: CallVerdict): ResumeDecision {
     return refuse(`The call in doubt is that of phase '${phase}', not of '${verdict.phase}'.`)
   }
   if (verdict.type === 'not_executed') {
-    if (intent.kind === 'calling' && intent.deadlineMs > nowMs) {
-      const until = new Date(intent.deadlineMs).toISOString()
+    // It says so already, and under which provider key the call is to be made.
+    if (intent.kind === 'not_made') return { type: 'resume', said: { kind: 'nothing' } }
+    const endsMs = intent.kind === 'calling' ? endOf(intent, row) : nowMs
+    if (endsMs > nowMs) {
+      const until = new Date(endsMs).toISOString()
       return refuse(
         `The call of phase '${phase}' may be under way until ${until}. Ask the provider once more after that.`,
       )
@@ -65,6 +68,20 @@ function applyVerdict(row: KeyRow, verdict: CallVerdict): ResumeDecision {
   }
   const called: Intent = { kind: 'called', phase, result: verdict.result, said: true }
   return { type: 'resume', said: { kind: 'called', phase, intentJson: JSON.stringify(called) } }
+}
+
+/** Whether a person has given a verdict. Another one may be given as long as the call's turn has not come. */
+function isSaid(intent: Intent | null): boolean {
+  return intent?.kind === 'not_made' || (intent?.kind === 'called' && intent.said === true)
+}
+
+/**
+ * Until when the call may be under way. The deadline of another server's clock says nothing here: as if the call had been
+ * made when the row was last written, for as long as it may take, or as any may where that is not known.
+ */
+function endOf(call: Extract<Intent, { kind: 'calling' }>, { server, updatedMs }: KeyRow): number {
+  if (call.server === undefined || call.server === server) return call.deadlineMs
+  return updatedMs + (call.timeoutMs ?? MAX_TIMER_MS)
 }
 
 function refuse(detail: string): ResumeDecision {

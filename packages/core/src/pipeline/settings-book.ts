@@ -41,8 +41,8 @@ export class SettingsBook {
   }
 
   /**
-   * The longest lease that a key of this pipeline can have: one that ends later than this from now was granted by a clock
-   * that has gone back since, and is over.
+   * The longest lease that is granted here to a key of this pipeline. One that ends later than this from now, of a row that
+   * was written in the future, was granted by a clock that has gone back since, and is over.
    */
   leaseBoundMs(definition: PipelineDefinition): number {
     const leases = [...this.#entry(definition).phases.values()].map(({ leaseMs }) => leaseMs)

@@ -37,7 +37,13 @@ export function callKnownOf({ definition, row: before }: Run, wentBack: KeyRow):
     const { intent } = wentBack
     // The declaration may have survived the advance that settled it: that one knows the call's own deadline.
     if (intent?.phase === lost.name && intent.kind !== 'not_made') return intent
-    return { kind: 'calling', phase: lost.name, deadlineMs: wentBack.nowMs, server: wentBack.server }
+    return {
+      kind: 'calling',
+      phase: lost.name,
+      deadlineMs: wentBack.nowMs,
+      timeoutMs: 0,
+      server: wentBack.server,
+    }
   }
   const { intent } = before
   if (intent === null || intent.kind === 'not_made') return null

@@ -298,7 +298,10 @@ export class RunningEngine<DB> implements Engine<DB> {
     await within(timeoutMs, this.#running)
     this.#stopping.abort()
     for (const call of this.#parts.calls) call.abort(new PawlError('PAWL_CLOSING', 'The engine is closing.'))
-    await within(CLOSE_ABORT_GRACE_MS, new Set([...this.#running, ...this.#parts.afterwards]))
+    const graceEndsAt = performance.now() + CLOSE_ABORT_GRACE_MS
+    await within(CLOSE_ABORT_GRACE_MS, this.#running)
+    // Not together: a call that does not heed its signal is only found to go on when its request has ended.
+    await within(Math.max(0, graceEndsAt - performance.now()), this.#parts.afterwards)
     this.#parts.keeper.halt()
     this.#parts.strict.close()
     this.#pool.off('error', this.#onPoolError)

@@ -43,22 +43,32 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
       return goOn(run, phase, step.run)
     case 'reconcile':
       return reconcile(run, phase, step.absentCountsInMs)
-    case 'call': {
-      if (!step.declareFirst) return call(run, phase)
-      const { intent } = run.row
-      const declared = await declare(run, phase)
-      if (declared !== 'declared') return declared
-      if (!isTooLate(run)) return call(run, phase)
-      // Frozen meanwhile: others may have acted on that declaration. Nothing was sent, so it is made anew, or refused.
-      run.update({ ...run.row, nowMs: run.nowMs(), intent }, run.leasedAt)
-      if (run.renewedAt !== run.row.recoveryPoint) {
-        run.renewedAt = run.row.recoveryPoint
-        return { type: 'again' }
-      }
-      const slow = new PawlError('PAWL_LEASE_LOST', `Phase '${phase.name}' was frozen twice before its call.`)
-      return failure(phase.name, 'transient_error', slow, { intent })
-    }
+    case 'call':
+      return step.declareFirst || isTheBegin(run) ? declareAndCall(run, phase) : call(run, phase)
   }
+}
+
+/**
+ * Whether the call is what begins a request that `authorize` could still refuse: it is declared then, also where its
+ * provider deduplicates, or nobody would know later that there may be a charge to settle.
+ */
+function isTheBegin({ definition, row }: Run): boolean {
+  return definition.authorize !== null && row.recoveryPoint === 'started' && row.intent === null
+}
+
+async function declareAndCall(run: Run, phase: ForeignPhase): Promise<StepResult> {
+  const { intent } = run.row
+  const declared = await declare(run, phase)
+  if (declared !== 'declared') return declared
+  if (!isTooLate(run)) return call(run, phase)
+  // Frozen meanwhile: others may have acted on that declaration. Nothing was sent, so it is made anew, or refused.
+  run.update({ ...run.row, nowMs: run.nowMs(), intent }, run.leasedAt)
+  if (run.renewedAt !== run.row.recoveryPoint) {
+    run.renewedAt = run.row.recoveryPoint
+    return { type: 'again' }
+  }
+  const slow = new PawlError('PAWL_LEASE_LOST', `Phase '${phase.name}' was frozen twice before its call.`)
+  return failure(phase.name, 'transient_error', slow, { intent })
 }
 
 /** Goes on from a call of which nobody knows whether it was executed, as the phase says, in one transaction. */
@@ -192,7 +202,7 @@ async function reconcile(
     return failure(phase.name, 'unknown_error', error, { intent })
   }
   if (leftMs > 0) return failure(phase.name, 'outcome_pending', null, { intent, afterMs: leftMs })
-  if (phase.guarantee === 'keyed') return call(run, phase)
+  if (phase.guarantee === 'keyed') return isTheBegin(run) ? declareAndCall(run, phase) : call(run, phase)
   run.parts.quietCalls.forget(run.row.id)
   run.update({ ...run.row, nowMs: run.nowMs(), intent: null }, run.leasedAt)
   return { type: 'again' }

@@ -1,5 +1,4 @@
 import { announce } from '../announce/announce.js'
-import { PawlError } from '../errors.js'
 import { RETRIED_FOR_LONG_MS, SAVE_RESULT_MS } from '../limits.js'
 import type { Outcome, StuckReason } from '../pipeline/outcome.js'
 import { forgetKey, type Hold, markStuck, releaseKey } from '../storage/hold-statements.js'
@@ -9,6 +8,7 @@ import type { Store } from '../storage/statement.js'
 import { callKnownOf } from './apply-raised.js'
 import { backOffMs, pauseBeforeRetry } from './back-off.js'
 import { classifyError } from './classify-error.js'
+import { keyWentBack } from './key-went-back.js'
 import { recordError } from './record-error.js'
 import { inFlightOutcome, replayedOutcome, stuckOutcome } from './row-outcome.js'
 import type { Run } from './run.js'
@@ -135,16 +135,6 @@ export async function fencedOff(run: Run, phase: string): Promise<Outcome> {
 
 function isHeldBy(hold: Hold, { fence, holder, status }: KeyRow): boolean {
   return fence === hold.fence && holder === hold.holder && status === 'running'
-}
-
-/** For a person: why a key cannot go on from where it is stored. */
-export function keyWentBack(recoveryPoint: string, call: Intent): PawlError {
-  return new PawlError(
-    'PAWL_KEY_WENT_BACK',
-    `The key is at '${recoveryPoint}', and of the call of phase '${call.phase}', which does not come next, something is ` +
-      'known already. The database has lost commits, as a failover to a replica that was behind does. Find out at the ' +
-      'provider what came of that call, and what the lost phases left behind; then resume or abandon the key.',
-  )
 }
 
 function whatOthersMadeOfIt(row: KeyRow | null, isFencedOff: boolean): Outcome {

@@ -22,10 +22,10 @@ export function releaseWhenSettled(run: Run, phase: ForeignPhase, pending: Promi
     // Not before this run has written its last: it would write over what is kept here.
     await run.ended
     try {
-      const isKept = await env.sessions.with(phase.name, (session) =>
+      const kept = await env.sessions.with(phase.name, (session) =>
         keepEnd(run, phase, settlement, providerKey, { session, tables: env.tables }),
       )
-      if (!isKept) announceDropped(run, phase, settlement)
+      if (kept !== 'kept') announceDropped(run, phase, settlement, kept)
     } catch (error) {
       announce('pawl:warning', () => ({
         message: 'a late result could not be saved; its lease runs out',
@@ -43,17 +43,25 @@ async function keepEnd(
   settlement: Settlement,
   providerKey: string,
   store: Store,
-): Promise<boolean> {
-  if (run.goneOnFrom.has(phase.name)) {
-    // The request has gone on without it. That it was executed after all is for those who compare with the provider.
-    if (settlement.type === 'returned')
-      await insertLateEffect(store, run.row, { ...effectOf(run, phase, settlement.value), providerKey })
-    return true
-  }
+): Promise<'kept' | 'of_another' | 'decided'> {
   const { lockTimeoutMs } = run.parts.env
   const { intent } = run.row
   const result = settlement.type === 'returned' ? keepResult(phase, settlement.value).intent : null
   const lastError = settlement.type === 'threw' ? recordError(settlement.error) : null
+  const late: Intent | null = result?.kind === 'called' ? { ...result, late: true } : null
+  const end = { phase: phase.name, intent: late, lastError, lockTimeoutMs }
+  const insertEffect = async (): Promise<void> => {
+    if (settlement.type !== 'returned') return
+    await insertLateEffect(store, run.row, { ...effectOf(run, phase, settlement.value), providerKey })
+  }
+  if (run.goneOnFrom.has(phase.name)) {
+    // Unless the key has gone back behind it, and a person is about to say what came of it, the request has gone on without
+    // it. That it was executed after all is for those who compare with the provider.
+    const isKept =
+      late !== null && (await keepLateEnd(store, run.hold, { ...end, alsoUndeclared: false })) === 'kept'
+    if (!isKept) await insertEffect()
+    return 'kept'
+  }
   const released = await releaseKey(store, run.hold, {
     keepLease: false,
     runAfterMs: 0,
@@ -64,18 +72,25 @@ async function keepEnd(
     lastError,
     lockTimeoutMs,
   })
-  if (released) return true
-  const late: Intent | null = result?.kind === 'called' ? { ...result, late: true } : null
-  return keepLateEnd(store, run.hold, { intent: late, lastError, lockTimeoutMs })
+  if (released) return 'kept'
+  const kept = await keepLateEnd(store, run.hold, { ...end, alsoUndeclared: true })
+  if (kept === 'of_another') await insertEffect()
+  return kept
 }
 
 /** Somebody has taken the key over, or decided about it. What was decided without this result may be wrong. */
-function announceDropped(run: Run, { name, guarantee }: ForeignPhase, { type }: Settlement): void {
-  if (guarantee !== 'at_most_once' || type !== 'returned') return
-  announce('pawl:warning', () => ({
-    message:
-      `the call of phase '${name}' of key ${run.row.id} returned after somebody had decided about it: it was executed. ` +
-      'Compare with what was decided.',
-    error: null,
-  }))
+function announceDropped(
+  run: Run,
+  { name, guarantee }: ForeignPhase,
+  { type }: Settlement,
+  kept: 'of_another' | 'decided',
+): void {
+  const isNews = kept === 'of_another' || guarantee === 'at_most_once'
+  if (!isNews || type !== 'returned') return
+  const call = `the call of phase '${name}' of key ${run.row.id} returned after`
+  const message =
+    kept === 'of_another'
+      ? `${call} its key had gone back behind another call: it was executed, and recorded as an effect.`
+      : `${call} somebody had decided about it: it was executed. Compare with what was decided.`
+  announce('pawl:warning', () => ({ message, error: null }))
 }

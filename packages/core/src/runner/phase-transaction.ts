@@ -23,6 +23,7 @@ import { pauseBeforeRetry } from './back-off.js'
 import { beginBy, rememberRole, remembersRole, TAKE_ROLE_AGAIN } from './begin-by.js'
 import { classifyError } from './classify-error.js'
 import { interpretReturn, type Returned, type ReturnedBy } from './interpret-return.js'
+import { responseBuries } from './key-went-back.js'
 import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
 import { stageIn } from './stage-job.js'
@@ -173,7 +174,11 @@ async function runBody(
   // Asked before the advance, which would otherwise fail with an error that tells the user nothing.
   if (transaction.isDoomed) throw abortedTransaction(transaction, `phase '${phase}'`)
   const at = { pipeline: definition.name, phase, stateJson: row.stateJson, caps: parts.env.caps }
-  return interpretReturn(value, work.by, at)
+  const returned = interpretReturn(value, work.by, at)
+  const { intent } = row
+  if (returned.type === 'finish' && intent?.kind === 'called' && intent.phase !== phase)
+    throw responseBuries(intent, phase, returned.response.status)
+  return returned
 }
 
 /**

@@ -8,7 +8,8 @@ import { renewLeases } from '../storage/hold-statements.js'
 import { disarmPromise } from '../disarm-promise.js'
 import { runForeignStep } from './foreign-phase.js'
 import { applyRaised } from './apply-raised.js'
-import { announceFailure, fencedOff, giveBack, giveToPerson, keyWentBack } from './give-back.js'
+import { announceFailure, fencedOff, giveBack, giveToPerson } from './give-back.js'
+import { isKeyWentBack, keyWentBack } from './key-went-back.js'
 import { nextStep, type Step } from './next-step.js'
 import { runTransaction } from './phase-transaction.js'
 import { raiseFenceOf } from './raise-fence.js'
@@ -144,8 +145,11 @@ async function runLocal(run: Run, phase: LocalPhase | FinishPhase): Promise<Step
   const by = phase.kind === 'finish' ? 'finish' : 'phase'
   const end = await runTransaction(run, { phase, by, body: phase.run, effect: null, beforeBegin: null })
   switch (end.type) {
-    case 'threw':
-      return failureBy(phase.name, end.error, { intent: run.row.intent })
+    case 'threw': {
+      const { intent } = run.row
+      if (!isKeyWentBack(end.error)) return failureBy(phase.name, end.error, { intent })
+      return { type: 'stuck', phase: phase.name, reason: 'unknown_outcome', intent, error: end.error }
+    }
     case 'rolled_back':
       return failureAsked(phase.name, end.directive, { intent: run.row.intent })
     case 'ended_early':

@@ -2,6 +2,7 @@ import { sqlStateOf } from '../driver/postgres-error.js'
 import type { Bound } from '../driver/outgoing.js'
 import type { StoredResponse } from '../pipeline/directive.js'
 import type { Hold } from './hold-statements.js'
+import { INTENT_PHASE } from './key-row.js'
 import { boundedBy, defineStatement, epochMs, msInterval, statusIs, type Store } from './statement.js'
 import type { Tables } from './tables.js'
 
@@ -22,12 +23,6 @@ export interface Advanced {
 // The row has to be as the holder left it: its fence, its holder, its point. `id` goes by the primary key's index.
 const AS_LEFT = `k.id = $1::uuid AND k.fence = $2::bigint AND k.holder = $3::uuid
      AND k.recovery_point = $4 AND ${statusIs('running')}`
-
-/**
- * The phase that an intent belongs to. Read from its text: a result that a provider returned may hold what `->>` refuses
- * (NUL, half of a surrogate pair). `phase` comes before it, and no phase's name needs escaping.
- */
-const INTENT_PHASE = `substring(k.intent::text, '"phase" *: *"([^"]*)"')`
 
 /**
  * What is known of a call is never cleared by another phase: it belongs to this one, or is carried on to a later one

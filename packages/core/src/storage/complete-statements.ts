@@ -1,5 +1,5 @@
-import { BACKOFF_BASE_MS, BACKOFF_MAX_MS, CLOCK_WENT_BACK_MS, DUE_KEYS_PER_LOOK } from '../limits.js'
-import { leaseIsOver } from './reserve-statements.js'
+import { BACKOFF_BASE_MS, BACKOFF_MAX_MS, DUE_KEYS_PER_LOOK } from '../limits.js'
+import { leaseIsOver, writtenAhead } from './reserve-statements.js'
 import { boundedBy, defineStatement, msInterval, type Store, unnested } from './statement.js'
 
 /** A version whose keys may be run here. */
@@ -42,7 +42,7 @@ const asText = (moment: string): string =>
 
 /** A back-off that was set by a clock that has gone back since has no end that could be waited for. */
 const IS_RESTED = `(k.run_after IS NULL OR k.run_after <= clock_timestamp()
-                     OR k.updated_at > (clock_timestamp() + ${msInterval(String(CLOCK_WENT_BACK_MS))}))`
+                     OR ${writtenAhead('k.')})`
 
 const findAbandonedKeysStatement = defineStatement(
   'find_abandoned_keys',
@@ -56,7 +56,7 @@ const findAbandonedKeysStatement = defineStatement(
       WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
         AND (k.created_at, k.id) > (v.after_created, v.after_id)
         AND (v.definition_hash IS NULL OR k.definition_hash = v.definition_hash)
-        AND ${leaseIsOver('k.lease_until', 'v.lease_bound_ms', ` + ${REST_AFTER_CRASH}`)}
+        AND ${leaseIsOver('k.', 'v.lease_bound_ms', ` + ${REST_AFTER_CRASH}`)}
         AND ${IS_RESTED}
       ORDER BY k.created_at, k.id LIMIT ${DUE_KEYS_PER_LOOK}
    ) AS found
@@ -104,7 +104,7 @@ const forgetAbandonedKeysStatement = defineStatement(
         WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
           AND k.definition_hash = v.definition_hash AND k.recovery_point = 'started'
           AND k.created_at <= (clock_timestamp() - ${msInterval('v.forget_after_ms')})
-          AND k.intent IS NULL AND ${leaseIsOver('k.lease_until', 'v.lease_bound_ms')}
+          AND k.intent IS NULL AND ${leaseIsOver('k.', 'v.lease_bound_ms')}
         ORDER BY k.created_at LIMIT $5::integer FOR UPDATE SKIP LOCKED
      ) AS found
   )

@@ -1,5 +1,5 @@
 import type { StuckReason } from '../pipeline/outcome.js'
-import { type Intent, KEY_COLUMNS, type KeyRow, readKeyRow, SERVER } from './key-row.js'
+import { type Intent, INTENT_PHASE, KEY_COLUMNS, type KeyRow, readKeyRow, SERVER } from './key-row.js'
 import {
   boundedBy,
   defineStatement,
@@ -60,7 +60,8 @@ const declareCallStatement = defineStatement(
   ({ keys }) => `
   UPDATE ${keys} AS k
      SET intent = json_build_object('kind', 'calling', 'phase', $4::text,
-                                    'deadlineMs', ${epochMs(`clock_timestamp() + ${msInterval('$5')}`)}, 'server', ${SERVER}),
+                                    'deadlineMs', ${epochMs(`clock_timestamp() + ${msInterval('$5')}`)},
+                                    'timeoutMs', $5::double precision, 'server', ${SERVER}),
          lease_until = clock_timestamp() + ${msInterval('$6')}, updated_at = clock_timestamp()
     FROM ${boundedBy('$7')}
    WHERE ${HELD} AND ${statusIs('running')} AND k.recovery_point = $8
@@ -189,25 +190,37 @@ export async function markStuck(
   return rows.length === 1
 }
 
+/** Whether what the row knows is of this phase's call: then, and after what is written here. */
+const IS_OF_PHASE = `coalesce(${INTENT_PHASE} = $7::text, $8::boolean)`
+
 const keepLateEndStatement = defineStatement(
   'keep_late_end',
   ({ keys }) => `
   UPDATE ${keys} AS k
-     SET intent = coalesce($4::json, k.intent), last_error = coalesce($5, k.last_error), updated_at = clock_timestamp()
+     SET intent = CASE WHEN ${IS_OF_PHASE} THEN coalesce($4::json, k.intent) ELSE k.intent END,
+         last_error = CASE WHEN ${IS_OF_PHASE} THEN coalesce($5, k.last_error) ELSE k.last_error END,
+         updated_at = clock_timestamp()
     FROM ${boundedBy('$6')}
    WHERE ${HELD} AND ${statusIs('stuck')}
-  RETURNING k.id`,
+  RETURNING ${IS_OF_PHASE} AS kept`,
 )
 
 /**
- * Keeps what a call came to whose key was made stuck by this very holder while the call was under way. False: somebody has
- * decided about it since.
+ * Keeps what a call came to whose key was made stuck by this very holder while the call was under way. `of_another`: the
+ * key is stuck by another call, and a row holds what is known of one. `decided`: somebody has decided about it since.
  */
 export async function keepLateEnd(
   store: Store,
   hold: Hold,
-  late: { readonly intent: Intent | null; readonly lastError: string | null; readonly lockTimeoutMs: number },
-): Promise<boolean> {
+  late: {
+    readonly phase: string
+    /** Whether it may be kept where the row knows of no call at all. */
+    readonly alsoUndeclared: boolean
+    readonly intent: Intent | null
+    readonly lastError: string | null
+    readonly lockTimeoutMs: number
+  },
+): Promise<'kept' | 'of_another' | 'decided'> {
   const { rows } = await keepLateEndStatement(store, [
     hold.id,
     hold.fence,
@@ -215,8 +228,11 @@ export async function keepLateEnd(
     late.intent === null ? null : JSON.stringify(late.intent),
     late.lastError,
     String(late.lockTimeoutMs),
+    late.phase,
+    late.alsoUndeclared,
   ])
-  return rows.length === 1
+  if (rows[0] === undefined) return 'decided'
+  return rows[0]['kept'] === 't' ? 'kept' : 'of_another'
 }
 
 const renewLeasesStatement = defineStatement(

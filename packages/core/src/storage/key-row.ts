@@ -10,6 +10,8 @@ export type Intent =
       readonly kind: 'calling'
       readonly phase: string
       readonly deadlineMs: number
+      /** How long it was declared to take at most. Not there: nobody knows. */
+      readonly timeoutMs?: number
       /** As `KeyRow.server`. Not there: nobody knows by whose clock. */
       readonly server?: string
     }
@@ -100,6 +102,12 @@ export const KEY_COLUMNS_TO_REPLAY = keyColumns({
   state: unlessFinished('k.state', '{}'),
   trail: unlessFinished('k.trail', '[]'),
 })
+
+/**
+ * The phase that an intent belongs to. Read from its text: a result that a provider returned may hold what `->>` refuses
+ * (NUL, half of a surrogate pair). `phase` comes before it, and no phase's name needs escaping.
+ */
+export const INTENT_PHASE = `substring(k.intent::text, '"phase" *: *"([^"]*)"')`
 
 type TextRow = Readonly<Record<string, string | null>>
 

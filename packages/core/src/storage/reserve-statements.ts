@@ -1,3 +1,4 @@
+import { CLOCK_WENT_BACK_MS } from '../limits.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import { KEY_COLUMNS, KEY_COLUMNS_TO_REPLAY, type KeyRow, readKeyRow, SERVER } from './key-row.js'
 import { boundedBy, defineStatement, epochMs, msInterval, statusIs, type Store } from './statement.js'
@@ -171,13 +172,18 @@ export async function findOwnKey(
   return rows[0] === undefined ? null : readKeyRow(rows[0])
 }
 
+/** The row was written by a clock that has gone back since. `of`: the table's alias, and a dot. */
+export const writtenAhead = (of: string): string =>
+  `${of}updated_at > (clock_timestamp() + ${msInterval(String(CLOCK_WENT_BACK_MS))})`
+
 /**
- * Nobody holds the key: it was given back, its lease has run out, or it is longer than any that could have been granted.
- * Then the clock it was granted by was ahead of this one, and who was granted it has had its time, or renews it soon.
+ * Nobody holds the key: it was given back, its lease has run out, or it is longer than any that is granted here and its row
+ * was written in the future. Then the clock it was granted by was ahead of this one, and who was granted it has had its
+ * time, or renews it soon. Longer alone proves nothing: another deployment may grant longer leases.
  */
-export const leaseIsOver = (leaseUntil: string, boundMs: string, rest = ''): string =>
-  `(${leaseUntil} IS NULL OR ${leaseUntil}${rest} <= clock_timestamp()
-          OR ${leaseUntil} > (clock_timestamp() + ${msInterval(boundMs)}))`
+export const leaseIsOver = (of: string, boundMs: string, rest = ''): string =>
+  `(${of}lease_until IS NULL OR ${of}lease_until${rest} <= clock_timestamp()
+          OR (${of}lease_until > (clock_timestamp() + ${msInterval(boundMs)}) AND ${writtenAhead(of)}))`
 
 /**
  * The row that was read, if nothing of it has changed since and nobody holds it. The fence alone does not tell: a
@@ -188,7 +194,7 @@ export const leaseIsOver = (leaseUntil: string, boundMs: string, rest = ''): str
 const unheld = (keys: string, writtenBy: string, leaseBoundMs: string): string => `
   SELECT id FROM ${keys}
    WHERE id = $1::uuid AND fence = $2::bigint AND xmin = ${writtenBy}::xid AND ${statusIs('running', '')}
-     AND ${leaseIsOver('lease_until', leaseBoundMs)}
+     AND ${leaseIsOver('', leaseBoundMs)}
      FOR NO KEY UPDATE SKIP LOCKED`
 
 /** Who takes a key over, and under which definition it goes on (its own, or one it is upgraded to). */
@@ -203,6 +209,7 @@ export interface TakeOver {
   /** Null: unchanged. */
   readonly stateJson: string | null
   readonly intent: KeyRow['intent']
+  readonly effectEpoch: number
 }
 
 const takeOverKeyStatement = defineStatement(
@@ -212,7 +219,8 @@ const takeOverKeyStatement = defineStatement(
   UPDATE ${keys} AS k
      SET fence = k.fence + 1, holder = $3::uuid, lease_until = clock_timestamp() + ${msInterval('$4')},
          attempts = k.attempts + 1, version = $5::integer, definition_hash = $6, recovery_point = $7,
-         state = coalesce($8::json, k.state), intent = $9::json, updated_at = clock_timestamp()
+         state = coalesce($8::json, k.state), intent = $9::json, effect_epoch = $12::integer,
+         updated_at = clock_timestamp()
     FROM target WHERE k.id = target.id
   RETURNING ${KEY_COLUMNS}`,
 )
@@ -231,6 +239,7 @@ export async function takeOverKey(store: Store, read: KeyRow, by: TakeOver): Pro
     by.intent === null ? null : JSON.stringify(by.intent),
     read.writtenBy,
     by.leaseBoundMs,
+    by.effectEpoch,
   ])
   return rows[0] === undefined ? null : readKeyRow(rows[0])
 }
