@@ -93,6 +93,8 @@ export class KitDatabase {
     this.#lock = lock
     this.#embedded = embedded
     this.admin = new pg.Pool(withSettings(this.poolConfig(KIT, OWN_POOL), OWN_SETTINGS))
+    // Those that are in use have no listener of the pool's: a fault may end what another one holds.
+    this.admin.on('connect', (client) => client.on('error', () => {}))
     // A connection that ends while nobody uses it, such as one that was terminated.
     this.admin.on('error', () => {})
   }
