@@ -1,3 +1,4 @@
+import { openTransaction } from './open-transaction.js'
 import type { Variant } from './variant.js'
 
 const TRANSACTION = 'driver/session-transaction.ts'
@@ -70,7 +71,7 @@ export const DRIVER_VARIANTS = [
       },
     ],
     ride: 'at_most_once',
-    search: { by: 'faults', faults: ['openTransaction'], depth: 1 },
+    search: { by: 'faults', faults: [openTransaction], depth: 1 },
     foundBy:
       'Somebody begins a transaction on a connection that a request has given back. The next one reserves its key in it, and ' +
       'the reservation is gone with the connection: the first phase finds no row, and its client is told that it was fenced ' +

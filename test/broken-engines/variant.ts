@@ -1,4 +1,4 @@
-import type { FaultName, Role } from '@pawl/crash-kit'
+import type { Fault, FaultName, Role } from '@pawl/crash-kit'
 
 /** A text of core's source that is exchanged before it is compiled. */
 interface Replacement {
@@ -31,7 +31,7 @@ export type NeededRide =
 /** Where the kit finds it: in a run without faults, by faults at every position, or by a race of these actors. */
 export type Search =
   | { readonly by: 'clean run' }
-  | { readonly by: 'faults'; readonly faults: readonly FaultName[]; readonly depth: 1 | 2 }
+  | { readonly by: 'faults'; readonly faults: readonly (FaultName | Fault)[]; readonly depth: 1 | 2 }
   | { readonly by: 'races'; readonly actors: readonly Role[] }
 
 /** The engine with one thing wrong, as somebody might write it. A request that nothing disturbs still goes through. */

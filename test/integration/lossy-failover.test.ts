@@ -56,7 +56,7 @@ describe.each(['at_most_once', 'queryable'] as const)('%s', (guarantee) => {
     await stops[0].reached
     await lose()
     stops[0].go()
-    expect(await running).toMatchObject({ type: 'in_flight', fencedOff: false })
+    expect(await running).toMatchObject({ type: 'in_flight', fencedOff: true })
     expect(await trial.provider.requests()).toEqual([])
     expect(await trial.row()).toMatchObject({ recovery_point: 'started', intent: null })
 
@@ -192,7 +192,7 @@ describe('an intent of another phase than the one that comes next', () => {
     await stops[0].reached
     await database.rows(`UPDATE pawl.idempotency_keys SET intent = ${CALLING}`)
     stops[0].go()
-    expect(await running).toMatchObject({ type: 'in_flight', fencedOff: false })
+    expect(await running).toMatchObject({ type: 'in_flight', fencedOff: true })
     expect(await trial.row()).toMatchObject({
       recovery_point: 'started',
       intent: { kind: 'calling', phase: 'charge_created' },

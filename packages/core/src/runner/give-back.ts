@@ -46,7 +46,7 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   )
   // Not earlier: whoever hears it may ask for the key at once.
   announceFailure(run, failed)
-  if (released === false) return fencedOff(run, failed.phase)
+  if (released === false) return fencedOff(run, failed.phase, true)
   if (released === true && !closing) announceIfLong(run, failed)
   return {
     type: 'retry_later',
@@ -122,10 +122,10 @@ async function isOurs({ hold }: Run, store: Store): Promise<boolean> {
  * Ends an execution that another holder took over from: it writes nothing more, and tells what it sees. One exception:
  * the key is still ours and has gone back behind a call that must not be repeated. Nobody else knows of that call.
  */
-export async function fencedOff(run: Run, phase: string): Promise<Outcome> {
+export async function fencedOff(run: Run, phase: string, mayBeOurs = false): Promise<Outcome> {
   const row = await write(run, (store) => findKeyById(store, run.row.id))
   // A COMMIT of ours that nobody could learn about may have landed: then the key moved on, and nobody took it over.
-  const isStillOurs = row !== null && isHeldBy(run.hold, row)
+  const isStillOurs = mayBeOurs && row !== null && isHeldBy(run.hold, row)
   if (!isStillOurs) announce('pawl:fenced_off', () => run.phaseMessage(phase))
   const call = row !== null && isHeldBy(run.hold, row) ? callKnownOf(run, row) : null
   if (row === null || call === null) return whatOthersMadeOfIt(row, !isStillOurs)

@@ -1,11 +1,5 @@
 import { deadlock, serializationFailure, statementTimeout } from './conflict.js'
-import {
-  connectionKilled,
-  lostCommit,
-  lostCommitAck,
-  openTransaction,
-  readOnlyFailover,
-} from './connection.js'
+import { connectionKilled, lostCommit, lostCommitAck, readOnlyFailover } from './connection.js'
 import { crash } from './crash.js'
 import { failovers } from './failover.js'
 import type { Fault } from './fault.js'
@@ -28,7 +22,6 @@ export const FAULTS = {
   lostCommitAck: [lostCommitAck],
   lostCommit: [lostCommit],
   readOnlyFailover: [readOnlyFailover],
-  openTransaction: [openTransaction],
   serializationFailure: [serializationFailure],
   deadlock: [deadlock],
   statementTimeout: [statementTimeout],

@@ -1,4 +1,3 @@
-import type { PoolClient } from 'pg'
 import type { WireFault } from '../cast/wire.js'
 import { isCommitting } from './committing.js'
 import { type Fault, isStatement } from './fault.js'
@@ -12,29 +11,6 @@ export const connectionKilled: Fault = {
     await scene.theatre.database.terminate(actor.name)
     fired()
     await scene.note('database', `ends the connections of ${actor.name}`)
-  },
-}
-
-/** Somebody goes on using a connection that was given back, and begins a transaction on it. */
-export const openTransaction: Fault = {
-  id: 'openTransaction',
-  title: "somebody's BEGIN on a connection that was given back",
-  appliesTo: (position) => position.when === 'before' && (isCommitting(position) || position.step === 'call'),
-  strike({ scene, actor, position, fired, cleanUp }) {
-    const begin = (_: unknown, client: PoolClient): void => {
-      fired()
-      scene.jot(
-        'database',
-        `somebody begins a transaction on a connection of ${actor.name} (${position.text})`,
-      )
-      client.query('BEGIN').catch(() => {})
-    }
-    actor.pool.once('release', begin as never)
-    cleanUp(() => {
-      actor.pool.off('release', begin as never)
-      // One that died before has given nothing back: there is nothing to begin a transaction on.
-      fired()
-    })
   },
 }
 
