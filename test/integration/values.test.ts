@@ -243,7 +243,7 @@ describe('last_error', () => {
     ['card numbers', 'card 4242 4242-42424242 refused', 'Error: card [number] refused'],
     ['card numbers inside a word', 'pan4242424242424242x', 'Error: pan[number]x'],
     ['card numbers behind a NUL', '4242\u00004242 4242 4242', 'Error: [number]'],
-    ['bearer tokens', 'sent Authorization: Bearer eyJh.b-c_d=', 'Error: sent Authorization: Bearer [token]'],
+    ['bearer tokens', 'sent Authorization: Bearer eyJh.b-c_d=', 'Error: sent Authorization: [secret]'],
     ['keys of providers', 'key sk_live_51Habc and whsec_99', 'Error: key [key] and [key]'],
     ['passwords in addresses', 'at postgres://me:secret@db/x', 'Error: at postgres://[credentials]@db/x'],
     ['what is longer than its column', 'x'.repeat(3_000), `Error: ${'x'.repeat(1_993)}`],
