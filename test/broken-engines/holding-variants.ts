@@ -66,7 +66,7 @@ export const HOLDING_VARIANTS = [
     ride: 'keyed',
     search: { by: 'races', actors: ['zombie', 'client'] },
     foundBy:
-      'The provider answers 500, and the client freezes at give_back/release_key#1:before until another has ' +
+      'The provider answers 500, and the client freezes at give_back/give_back_key#1:before until another has ' +
       "the key: its release is written under the other's fence. While the other still runs, a third takes " +
       'over; with at_most_once it charges a second time.',
     expected: ['I5'],

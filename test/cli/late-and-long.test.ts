@@ -56,8 +56,8 @@ test('show tells that a stuck key has its result by now, and prints it only if a
 })
 
 test('resume goes on with it, without a verdict', async () => {
-  const { exit, out } = await pawlOn(database, 'resume', '--reason', 'it answered', 's', 'late')
-  expect({ exit, out }).toMatchObject({ exit: 0, out: expect.stringContaining('Resumed.') as string })
+  const { exit, out } = await pawlOn(database, 'unstick', '--reason', 'it answered', 's', 'late')
+  expect({ exit, out }).toMatchObject({ exit: 0, out: expect.stringContaining('Unstuck.') as string })
 })
 
 test('the timeline of a key that went on without a call says so', async () => {

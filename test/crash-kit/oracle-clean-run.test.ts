@@ -330,12 +330,12 @@ describe('a key that ended stuck', () => {
     const settled = begun(3)
     ended(settled.story, settled.ride, settled.row, 'client')
     const { story } = settled
-    story.write('kit', { status: 'stuck', stuck_reason: 'abandoned', recovery_point: PHASE })
+    story.write('kit', { status: 'stuck', stuck_reason: 'too_old', recovery_point: PHASE })
     expect(differences(story.build(), clean, true).join()).toContain('provider[0]: the clean run has')
   })
 
   test('where the clean run never was is a difference', () => {
-    const story = begun(3).story.write('kit', { recovery_point: 'nowhere' }).stick('client', 'abandoned')
+    const story = begun(3).story.write('kit', { recovery_point: 'nowhere' }).stick('client', 'too_old')
     expect(differences(story.build(), clean, true)).toEqual([
       "The key ended stuck at 'nowhere', where the clean run never was.",
     ])

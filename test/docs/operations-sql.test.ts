@@ -129,11 +129,11 @@ test('stuck keys are listed, looked at, and the decision is written down', async
   expect(key).toMatchObject({ status: 'stuck', intent: { kind: 'calling', phase: 'sent' } })
   await run('release: it did not happen', { key_id: keyId, reason: 'asked the provider' })
   expect(await database.rows('SELECT key_id, action, reason FROM pawl.interventions')).toEqual([
-    { key_id: keyId, action: 'resume', reason: 'asked the provider' },
+    { key_id: keyId, action: 'unstick', reason: 'asked the provider' },
   ])
 })
 
-describe('a stuck key goes on once it is released', () => {
+describe('a stuck key goes on once it is unstuck', () => {
   test('it did not happen: called again', async () => {
     const keyId = await stuck(fax())
     call = () => ({ id: 'second' })
@@ -175,7 +175,7 @@ describe('a stuck key goes on once it is released', () => {
       const outcome = await start(charge(10))
       if (outcome.type !== 'retry_later') throw new Error(`it is ${outcome.type}`)
       keyId = outcome.keyId
-      // Past the window of 23 hours, and not yet abandoned.
+      // Past the window of 23 hours, and not yet too old.
       await database.rows(
         `UPDATE pawl.idempotency_keys SET created_at = clock_timestamp() - interval '23.5 hours'`,
       )
@@ -234,7 +234,7 @@ test('the view tells who has to act', async () => {
   await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp() + interval '1 hour'`)
   expect(await condition()).toEqual(['backing off'])
   await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp()`)
-  expect(await condition()).toEqual(['abandoned'])
+  expect(await condition()).toEqual(['unattended'])
   await database.rows(`UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() + interval '1 hour'`)
   expect(await condition()).toEqual(['held'])
   await database.rows(`UPDATE pawl.idempotency_keys SET lease_until = NULL`)

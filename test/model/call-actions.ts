@@ -40,7 +40,7 @@ export function answers({ phases, rules }: Model, state: State, name: ActorName,
   if (state.left.losses > 0) {
     const unknown: Actor =
       phases[run.point] === 'at_most_once'
-        ? { at: 'sticking', run }
+        ? { at: 'marking_stuck', run }
         : { at: 'releasing', run, raiseEpoch: false }
     const lost = spend(become(withCallUnderWay(state, name, run), name, unknown), 'losses')
     steps.push({ ...step(name, 'gets no answer to its call', null, lost), fault: true })

@@ -8,7 +8,7 @@ import {
   unfencedAdvance,
   unfencedDeclare,
   unfencedRaise,
-  unfencedRelease,
+  unfencedGiveBack,
   unfencedRenewal,
   unknownCommitAsFailure,
   unknownCommitAsSuccess,
@@ -81,8 +81,8 @@ test('a take-over that does not see that the row was written repeats a call', ()
   `)
 })
 
-test('an unfenced release ends the lease of the next holder', () => {
-  expect(refute(unfencedRelease, oneHolder, KEYED, { failures: 1 })).toMatchInlineSnapshot(`
+test('an unfenced give-back ends the lease of the next holder', () => {
+  expect(refute(unfencedGiveBack, oneHolder, KEYED, { failures: 1 })).toMatchInlineSnapshot(`
     "I1 at most one holder, and its lease is nobody else's: refuted in 6 steps
       1  A         insert                                          at started, fence 1 of A1, lease live
       2  A         fails in the phase                              at started, fence 1 of A1, lease live
@@ -94,8 +94,8 @@ test('an unfenced release ends the lease of the next holder', () => {
   `)
 })
 
-test('an unfenced release forgets the call that the next holder declared, and it is repeated', () => {
-  expect(refute(unfencedRelease, oneEffect, AT_MOST_ONCE, { failures: 1 })).toMatchInlineSnapshot(`
+test('an unfenced give-back forgets the call that the next holder declared, and it is repeated', () => {
+  expect(refute(unfencedGiveBack, oneEffect, AT_MOST_ONCE, { failures: 1 })).toMatchInlineSnapshot(`
     "I2 at most one effect at the provider; at most one attempt of a call that may not be repeated: refuted in 14 steps
       1  A         insert                                          at started, fence 1 of A1, lease live
       2  A         updates the row to 1                            at started, fence 1 of A1, lease live

@@ -38,12 +38,12 @@ const CASES: Case[] = [
     other: 'charge_created/declare_call#1:before',
     pipelineOf: atMostOnceRideOf,
   },
-  { write: 'give_back/release_key#1:before', other: 'charge_created/call#1:before', fault: 'refuse_500' },
+  { write: 'give_back/give_back_key#1:before', other: 'charge_created/call#1:before', fault: 'refuse_500' },
   {
     write: 'give_back/mark_stuck#1:before',
     other: 'charge_created/call#1:before',
     fault: 'refuse_500',
-    zombieDefaults: { abandonAfterMs: 1 },
+    zombieDefaults: { maxAgeMs: 1 },
   },
   {
     write: 'renewal/renew_leases#1:before',

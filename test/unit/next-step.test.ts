@@ -85,7 +85,7 @@ const SETTLE = { do: 'settle', result: { id: 'ch' } }
 const RECONCILE = { do: 'reconcile', absentCountsInMs: 0 }
 const reconcileIn = (absentCountsInMs: number | null) => ({ do: 'reconcile', absentCountsInMs })
 const STOP = { do: 'stop_at_call', call: ofAnotherPhase }
-const stick = (reason: string) => ({ do: 'stick', reason })
+const stick = (reason: string) => ({ do: 'mark_stuck', reason })
 
 const cases: [Kind, string, Intent | null, number, object][] = [
   // guarantee, what is known of the call, the same as an intent, ms since the previous commit, what follows
@@ -162,7 +162,7 @@ test('without a commit before it, the window counts from the reservation', () =>
     .finish(() => respond(200))[definitionOf]
   const row = { recoveryPoint: 'started', intent: null, trail: [], createdMs: NOW, server: SERVER }
   expect(nextStep(definition, row, NOW + WINDOW_MS).do).toBe('call')
-  expect(nextStep(definition, row, NOW + WINDOW_MS + 1).do).toBe('stick')
+  expect(nextStep(definition, row, NOW + WINDOW_MS + 1).do).toBe('mark_stuck')
 })
 
 describe('a call of a later phase than the next one', () => {

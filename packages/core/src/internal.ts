@@ -78,18 +78,18 @@ export function chosenFingerprint<DB, Input>(
   return (pipeline as Partial<Pipeline<DB, Input>> | undefined)?.[definitionOf]?.fingerprint?.(input as never)
 }
 
-/** Runs a pipeline that the engine does not know: see `RunningEngine.executeUnlisted`. */
-export function executeUnlisted<DB, Input>(
+/** Runs a pipeline that the engine does not know: see `RunningEngine.executeAtomic`. */
+export function executeAtomic<DB, Input>(
   engine: Engine<DB>,
   pipeline: Pipeline<DB, Input>,
   request: ExecuteRequest<NoInfer<Input>>,
 ): Promise<Outcome> {
-  return (engine as RunningEngine<DB>).executeUnlisted(pipeline, request)
+  return (engine as RunningEngine<DB>).executeAtomic(pipeline, request)
 }
 
 /** Checks such a pipeline before its first request. */
-export function prepareUnlisted<DB, Input>(engine: Engine<DB>, pipeline: Pipeline<DB, Input>): void {
-  ;(engine as RunningEngine<DB>).prepareUnlisted(pipeline)
+export function prepareAtomic<DB, Input>(engine: Engine<DB>, pipeline: Pipeline<DB, Input>): void {
+  ;(engine as RunningEngine<DB>).prepareAtomic(pipeline)
 }
 
 /**

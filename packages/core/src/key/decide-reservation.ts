@@ -28,7 +28,7 @@ export type Decision =
   /** It is held by us: a grant whose answer was lost on the way. */
   | { readonly type: 'ours'; readonly definition: PipelineDefinition }
   | { readonly type: 'in_flight'; readonly leaseLeftMs: number }
-  | { readonly type: 'give_up'; readonly definition: PipelineDefinition; readonly reason: StuckReason }
+  | { readonly type: 'mark_stuck'; readonly definition: PipelineDefinition; readonly reason: StuckReason }
   | { readonly type: 'take_over'; readonly definition: PipelineDefinition; readonly at: Continuation }
 
 /** Where and with what a row goes on: as it is, or as an upgrade maps it. */
@@ -73,9 +73,9 @@ export function decideReservation(
   if (asking.onlyDue && restMs > 0 && !clockWentBack) return { type: 'in_flight', leaseLeftMs: restMs }
 
   const { definition } = resolution
-  const { maxAttempts, abandonAfterMs } = settings.pipeline(definition)
-  if (row.attempts >= maxAttempts) return { type: 'give_up', definition, reason: 'attempts_exhausted' }
-  if (ageMs(row, row.nowMs) >= abandonAfterMs) return { type: 'give_up', definition, reason: 'abandoned' }
+  const { maxAttempts, maxAgeMs } = settings.pipeline(definition)
+  if (row.attempts >= maxAttempts) return { type: 'mark_stuck', definition, reason: 'attempts_exhausted' }
+  if (ageMs(row, row.nowMs) >= maxAgeMs) return { type: 'mark_stuck', definition, reason: 'too_old' }
 
   if (resolution.type === 'registered') {
     return { type: 'take_over', definition, at: asItStands(row, definition) }

@@ -9,7 +9,7 @@ import { explained } from '../storage/explaining.js'
 import {
   findKeyById,
   findKeyToReplay,
-  giveUpKey,
+  markUnheldKeyStuck,
   insertKey,
   type NewKey,
   takeOverKey,
@@ -25,8 +25,8 @@ export type Wanted =
       readonly by: 'request'
       readonly definition: PipelineDefinition
       readonly key: NewKey
-      /** Not to be run by who asks: it is left for the completer. */
-      readonly leave: boolean
+      /** The caller does not run it; the completer will. */
+      readonly enqueue: boolean
     }
   /** A request whose input no longer validates: it may only meet what is there already. */
   | {
@@ -35,7 +35,7 @@ export type Wanted =
       readonly scope: string
       readonly key: string
       readonly fingerprint: Buffer
-      readonly leave: boolean
+      readonly enqueue: boolean
     }
   /** `onlyDue`: not before its back-off is over, which a person or a client need not wait for. */
   | { readonly by: 'id'; readonly id: string; readonly onlyDue: boolean }
@@ -56,20 +56,20 @@ export interface Granted {
 export type Reservation =
   | Granted
   /** It is there and runs, or will be run, without us. `fresh`: we put it there. */
-  | { readonly type: 'left'; readonly row: KeyRow; readonly fresh: boolean }
+  | { readonly type: 'enqueued'; readonly row: KeyRow; readonly fresh: boolean }
   | { readonly type: 'gone' }
   | { readonly type: 'locked' }
   | { readonly type: 'unavailable'; readonly error: unknown }
-  /** `gaveUp`: it is stuck since just now, by us. */
+  /** `markedStuck`: it is stuck since just now, by us. */
   | {
       readonly type: 'decided'
       readonly row: KeyRow
       readonly decision: Settled
-      readonly gaveUp: boolean
+      readonly markedStuck: boolean
     }
 
-/** Decisions that end the matter. `give_up` is among them once it has been written. */
-type Settled = Exclude<Decision, { type: 'take_over' | 'ours' | 'give_up' }>
+/** Decisions that end the matter. `mark_stuck` is among them once it has been written. */
+type Settled = Exclude<Decision, { type: 'take_over' | 'ours' | 'mark_stuck' }>
 
 /**
  * Gets the key, or learns why not. No user code has run before, and none runs unless it is granted. A connection that
@@ -138,12 +138,12 @@ async function askOnce(
     if (lookFirst.pays) row = await read(store, wanted)
     if (row !== null) lookFirst.learn(true)
     else {
-      const leaseMs = wanted.leave ? null : env.settings.leaseMsAt(wanted.definition, 'started')
-      const durable = wanted.leave || beginsWithCall(wanted.definition)
+      const leaseMs = wanted.enqueue ? null : env.settings.leaseMsAt(wanted.definition, 'started')
+      const durable = wanted.enqueue || beginsWithCall(wanted.definition)
       const grant = { holder, leaseMs, durable }
       const fresh = await insertKey(store, wanted.key, grant, env.lockTimeoutMs)
       lookFirst.learn(fresh === null)
-      if (fresh !== null && wanted.leave) return { type: 'left', row: fresh, fresh: true }
+      if (fresh !== null && wanted.enqueue) return { type: 'enqueued', row: fresh, fresh: true }
       if (fresh !== null)
         return {
           type: 'granted',
@@ -159,11 +159,11 @@ async function askOnce(
   if (row === null) return wanted.by === 'request' ? 'moved' : { type: 'gone' }
 
   const decision = decideReservation(row, asking(wanted, holder), env.registry, env.settings)
-  if (wanted.by !== 'id' && wanted.leave && isUnfinished(decision)) {
+  if (wanted.by !== 'id' && wanted.enqueue && isUnfinished(decision)) {
     const fresh = row.holder === holder
     if (!fresh && mayNotBeWrittenOut(row)) await writeOut(store)
     // The answer to our own insert may have been lost.
-    return { type: 'left', row, fresh }
+    return { type: 'enqueued', row, fresh }
   }
   switch (decision.type) {
     case 'take_over': {
@@ -186,33 +186,33 @@ async function askOnce(
         askedAt,
         session: store.session,
       }
-    case 'give_up': {
+    case 'mark_stuck': {
       const { reason, definition } = decision
       const leaseBoundMs = env.settings.leaseBoundMs(definition)
       const by = { holder, reason, leaseBoundMs, lastError: withoutAnError(row) }
-      const stuck = await giveUpKey(store, row, by)
+      const stuck = await markUnheldKeyStuck(store, row, by)
       return stuck === null
         ? 'moved'
-        : { type: 'decided', row: stuck, decision: { type: 'stuck', reason }, gaveUp: true }
+        : { type: 'decided', row: stuck, decision: { type: 'stuck', reason }, markedStuck: true }
     }
     default:
-      return { type: 'decided', row, decision, gaveUp: false }
+      return { type: 'decided', row, decision, markedStuck: false }
   }
 }
 
-/** Then a charge would be made for a request that the database may not know of; and one that is left was promised. */
+/** Then a charge would be made for a request that the database may not know of; and one that is enqueued was promised. */
 function beginsWithCall({ phases }: PipelineDefinition): boolean {
   return phases[0]?.kind === 'foreign'
 }
 
-/** Whether it is a reservation that its holder did not wait for. Who leaves it is promised that it will be run. */
+/** Whether it is a reservation that its holder did not wait for. Who enqueues it is promised that it will be run. */
 function mayNotBeWrittenOut({ recoveryPoint, fence, attempts }: KeyRow): boolean {
   return recoveryPoint === 'started' && fence === 1 && attempts > 0
 }
 
-/** Whether somebody is at it, or the completer will be: to take it over, or to give it up, is then its business. */
+/** Whether somebody is at it, or the completer will be: to take it over, or to mark it stuck, is then its business. */
 function isUnfinished({ type }: Decision): boolean {
-  return type === 'take_over' || type === 'ours' || type === 'in_flight' || type === 'give_up'
+  return type === 'take_over' || type === 'ours' || type === 'in_flight' || type === 'mark_stuck'
 }
 
 /** What to tell a person of a key that has no error to show. */

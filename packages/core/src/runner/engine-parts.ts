@@ -49,14 +49,14 @@ export interface EngineParts {
   readonly quietCalls: QuietCalls
   readonly stager: Stager<never> | null
   /** The pipeline has one phase and is known to its own requests alone: a failed key is forgotten, not given back. */
-  readonly unlisted: boolean
+  readonly atomic: boolean
   /** Those pipelines, as far as they are known: the completer forgets keys of theirs that nobody came back for. */
-  readonly unlistedDefinitions: Set<{
+  readonly atomicDefinitions: Set<{
     readonly definition: PipelineDefinition
     readonly forgetAfterMs: number
     readonly leaseBoundMs: number
   }>
-  /** Rung when a key was left for the completer. */
+  /** Rung when a key was enqueued. */
   readonly enqueued: Bell
   /** Rung when jobs were committed to `staged_jobs`. */
   readonly staged: Bell

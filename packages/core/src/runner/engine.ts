@@ -19,7 +19,7 @@ import { type Granted, type Reservation, reserveKey } from '../key/reserve-key.j
 import {
   CLOSE_ABORT_GRACE_MS,
   CONNECTION_DEADLINE_SLACK_MS,
-  DEFAULT_ABANDON_AFTER_MS,
+  DEFAULT_MAX_AGE_MS,
   DEFAULT_CLOSE_TIMEOUT_MS,
 } from '../limits.js'
 import type { EnqueueOutcome, Outcome, ResumeOutcome } from '../pipeline/outcome.js'
@@ -75,7 +75,7 @@ export interface Engine<DB> {
     pipeline: Pipeline<DB, Input>,
     request: ExecuteRequest<NoInfer<Input>>,
   ): Promise<EnqueueOutcome>
-  /** Resumes an abandoned key by its id, with the same checks as a retry of its client. */
+  /** Resumes an unattended key by its id, with the same checks as a retry of its client. */
   resume(keyId: string): Promise<ResumeOutcome>
   /** A key with its trail; null if there is none. */
   inspect(scope: string, key: string): Promise<KeyView | null>
@@ -101,7 +101,7 @@ export class RunningEngine<DB> implements Engine<DB> {
   readonly #pool: Pool
   readonly #parts: EngineParts
   readonly #defaults: PipelineSettings
-  readonly #unlisted = new WeakMap<PipelineDefinition, EngineParts>()
+  readonly #atomic = new WeakMap<PipelineDefinition, EngineParts>()
   readonly #stopping = new AbortController()
   readonly #running = new Set<Promise<unknown>>()
   readonly #onPoolError = (error: Error): void =>
@@ -146,8 +146,8 @@ export class RunningEngine<DB> implements Engine<DB> {
       strict,
       quietCalls: new QuietCalls(),
       stager,
-      unlisted: false,
-      unlistedDefinitions: new Set(),
+      atomic: false,
+      atomicDefinitions: new Set(),
       enqueued: new Bell(),
       staged: new Bell(),
       stopping: this.#stopping.signal,
@@ -175,8 +175,8 @@ export class RunningEngine<DB> implements Engine<DB> {
     checkExecuteRequest('enqueue', request)
     return this.#track(async () => {
       const reservation = await reserveFor(this.#parts, definition, request, true)
-      if (reservation.type === 'granted') throw new TypeError('a key that was to be left was granted')
-      if (reservation.type !== 'left') {
+      if (reservation.type === 'granted') throw new TypeError('a key that was to be enqueued was granted')
+      if (reservation.type !== 'enqueued') {
         return reservationOutcome(reservation, askedBy(this.#parts, definition, request)) as EnqueueOutcome
       }
       const { row, fresh } = reservation
@@ -193,27 +193,27 @@ export class RunningEngine<DB> implements Engine<DB> {
    * handler. Only another such request can take its key over: `resume` refuses it. So its key is forgotten when the
    * phase fails: nothing happened, and nobody else could go on with it.
    */
-  async executeUnlisted<Input>(
+  async executeAtomic<Input>(
     pipeline: Pipeline<DB, Input>,
     request: ExecuteRequest<NoInfer<Input>>,
   ): Promise<Outcome> {
-    return this.#execute(this.prepareUnlisted(pipeline), this.#definitionOf(pipeline), request)
+    return this.#execute(this.prepareAtomic(pipeline), this.#definitionOf(pipeline), request)
   }
 
   /** Checks such a pipeline before its first request. */
-  prepareUnlisted<Input>(pipeline: Pipeline<DB, Input>): EngineParts {
+  prepareAtomic<Input>(pipeline: Pipeline<DB, Input>): EngineParts {
     const definition = this.#definitionOf(pipeline)
-    const known = this.#unlisted.get(definition)
+    const known = this.#atomic.get(definition)
     if (known !== undefined) return known
     const registry = new Registry([pipeline])
     const settings = new SettingsBook(this.#defaults, registry.definitions)
-    const parts = { ...this.#parts, env: { ...this.#parts.env, registry, settings }, unlisted: true }
-    this.#unlisted.set(definition, parts)
-    const { abandonAfterMs } = settings.pipeline(definition)
+    const parts = { ...this.#parts, env: { ...this.#parts.env, registry, settings }, atomic: true }
+    this.#atomic.set(definition, parts)
+    const { maxAgeMs } = settings.pipeline(definition)
     // A retry may come at any time, and is then as good as the first; but nobody counts on one for longer than this.
-    const forgetAfterMs = Math.min(abandonAfterMs, DEFAULT_ABANDON_AFTER_MS)
+    const forgetAfterMs = Math.min(maxAgeMs, DEFAULT_MAX_AGE_MS)
     const leaseBoundMs = settings.leaseBoundMs(definition)
-    this.#parts.unlistedDefinitions.add({ definition, forgetAfterMs, leaseBoundMs })
+    this.#parts.atomicDefinitions.add({ definition, forgetAfterMs, leaseBoundMs })
     return parts
   }
 
@@ -226,7 +226,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     return this.#track(async () => {
       const reservation = await reserveFor(parts, definition, request, false)
       if (reservation.type === 'granted') return this.#run(parts, reservation)
-      if (reservation.type === 'left') throw new TypeError('a key that was to be run was left')
+      if (reservation.type === 'enqueued') throw new TypeError('a key that was to be run was enqueued')
       return reservationOutcome(reservation, askedBy(this.#parts, definition, request))
     })
   }
@@ -248,7 +248,7 @@ export class RunningEngine<DB> implements Engine<DB> {
         return this.#run(this.#parts, reservation) as Promise<ResumeOutcome>
       }
       if (reservation.type === 'gone') return { type: 'gone' } as const
-      if (reservation.type === 'left') throw new TypeError('a key that was to be run was left')
+      if (reservation.type === 'enqueued') throw new TypeError('a key that was to be run was enqueued')
       const row =
         reservation.type === 'decided' ? reservation.row : { scope: '', key: keyId, pipeline: '', version: 0 }
       const asked = askedMessage(this.#parts.env.names, row, row)
@@ -368,15 +368,15 @@ export function partsOf(engine: Engine<never>, where: string): EngineParts {
   throw invalidOption({ code: 'PAWL_INVALID_OPTION', where }, 'engine', engine, 'what createEngine gives')
 }
 
-/** Asks for a request's key: to run it, or to leave it for the completer. */
+/** Asks for a request's key: to run it, or to enqueue it for the completer. */
 async function reserveFor(
   { env }: EngineParts,
   definition: PipelineDefinition,
   request: ExecuteRequest<unknown>,
-  leave: boolean,
+  enqueue: boolean,
 ): Promise<Exclude<Reservation, { type: 'gone' }>> {
   const { wanted, invalid } = await wantedKey(definition, request, {
-    leave,
+    enqueue,
     maxInputBytes: env.caps.inputBytes,
   })
   const reservation = await reserveKey(env, wanted)

@@ -34,7 +34,7 @@ export function checkExecuteRequest(where: string, request: ExecuteRequest<unkno
 export async function wantedKey(
   definition: PipelineDefinition,
   request: ExecuteRequest<unknown>,
-  how: { readonly leave: boolean; readonly maxInputBytes: number },
+  how: { readonly enqueue: boolean; readonly maxInputBytes: number },
 ): Promise<{ readonly wanted: Wanted; readonly invalid: PawlError | null }> {
   const { scope, key, input } = request
   const { maxInputBytes } = how
@@ -46,7 +46,7 @@ export async function wantedKey(
   const fingerprint = requestFingerprint(definition, request, validated)
   if (validated.type === 'invalid') {
     return {
-      wanted: { by: 'existing', definition, scope, key, fingerprint, leave: how.leave },
+      wanted: { by: 'existing', definition, scope, key, fingerprint, enqueue: how.enqueue },
       invalid: validated.error,
     }
   }
@@ -61,7 +61,7 @@ export async function wantedKey(
     fingerprintVersion: FINGERPRINT_VERSION,
     inputJson: validated.json,
   }
-  return { wanted: { by: 'request', definition, key: row, leave: how.leave }, invalid: null }
+  return { wanted: { by: 'request', definition, key: row, enqueue: how.enqueue }, invalid: null }
 }
 
 /**

@@ -22,13 +22,13 @@ import {
   stuckByEnding,
 } from './step-result.js'
 
-type ForeignStep = Extract<Step, { do: 'call' | 'settle' | 'reconcile' | 'go_on' | 'stick' }>
+type ForeignStep = Extract<Step, { do: 'call' | 'settle' | 'reconcile' | 'go_on' | 'mark_stuck' }>
 
 /** One step of a foreign phase: call (or ask, or neither), then settle. */
 export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepResult> {
   const { phase } = step
   switch (step.do) {
-    case 'stick':
+    case 'mark_stuck':
       return {
         type: 'stuck',
         phase: phase.name,

@@ -1,7 +1,7 @@
 import { announce } from '../announce/announce.js'
 import { RETRIED_FOR_LONG_MS, SAVE_RESULT_MS } from '../limits.js'
 import type { Outcome, StuckReason } from '../pipeline/outcome.js'
-import { forgetKey, type Hold, markStuck, releaseKey } from '../storage/hold-statements.js'
+import { forgetKey, type Hold, markKeyStuck, giveBackKey } from '../storage/hold-statements.js'
 import { ageMs, type Intent, type KeyRow } from '../storage/key-row.js'
 import { findKeyById } from '../storage/reserve-statements.js'
 import type { Store } from '../storage/statement.js'
@@ -19,7 +19,7 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   const stuckBy = capReached(run, failed)
   if (stuckBy !== null) {
     announceFailure(run, failed)
-    return giveToPerson(run, stuckBy, failed.intent, failed.error)
+    return markStuck(run, stuckBy, failed.intent, failed.error)
   }
 
   const { row } = run
@@ -31,9 +31,9 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   const released = await write(
     run,
     (store) =>
-      run.parts.unlisted
+      run.parts.atomic
         ? forgetKey(store, run.hold, lockTimeoutMs)
-        : releaseKey(store, run.hold, {
+        : giveBackKey(store, run.hold, {
             keepLease: failed.keepLease,
             runAfterMs,
             countsAs: isAttempt ? 'attempt' : closing ? 'nothing' : 'retry',
@@ -68,7 +68,7 @@ export function announceFailure(run: Run, { phase, error, reason }: Failure): vo
 function announceIfLong(run: Run, { phase, error, reason }: Failure): void {
   const sinceMs = Math.round(ageMs(run.row, run.nowMs()))
   if (sinceMs < RETRIED_FOR_LONG_MS) return
-  const stuckInMs = run.parts.env.settings.pipeline(run.definition).abandonAfterMs - sinceMs
+  const stuckInMs = run.parts.env.settings.pipeline(run.definition).maxAgeMs - sinceMs
   announce('pawl:retried_for_long', () => ({
     ...run.phaseMessage(phase),
     error,
@@ -79,7 +79,7 @@ function announceIfLong(run: Run, { phase, error, reason }: Failure): void {
 }
 
 /** Ends a grant that no automatic step may follow. */
-export async function giveToPerson(
+export async function markStuck(
   run: Run,
   reason: StuckReason,
   intent: Intent | null,
@@ -91,7 +91,8 @@ export async function giveToPerson(
   const marked = await write(
     run,
     async (store) =>
-      (await markStuck(store, run.hold, { reason, intent, lastError, lockTimeoutMs })) || isOurs(run, store),
+      (await markKeyStuck(store, run.hold, { reason, intent, lastError, lockTimeoutMs })) ||
+      isOurs(run, store),
     SAVE_RESULT_MS,
   )
   if (marked === false) return fencedOff(run, row.recoveryPoint)
@@ -130,7 +131,7 @@ export async function fencedOff(run: Run, phase: string, mayBeOurs = false): Pro
   const call = row !== null && isHeldBy(run.hold, row) ? callKnownOf(run, row) : null
   if (row === null || call === null) return whatOthersMadeOfIt(row, !isStillOurs)
   run.update(row, run.leasedAt)
-  return giveToPerson(run, 'unknown_outcome', call, keyWentBack(row.recoveryPoint, call))
+  return markStuck(run, 'unknown_outcome', call, keyWentBack(row.recoveryPoint, call))
 }
 
 function isHeldBy(hold: Hold, { fence, holder, status }: KeyRow): boolean {
@@ -145,10 +146,10 @@ function whatOthersMadeOfIt(row: KeyRow | null, isFencedOff: boolean): Outcome {
 
 /** Crashes, unknown errors and refusals of the provider are capped by attempts, all the rest by age. */
 function capReached(run: Run, failed: Failure): StuckReason | null {
-  const { maxAttempts, abandonAfterMs } = run.parts.env.settings.pipeline(run.definition)
-  if (failed.reason === 'closing' || run.parts.unlisted) return null
+  const { maxAttempts, maxAgeMs } = run.parts.env.settings.pipeline(run.definition)
+  if (failed.reason === 'closing' || run.parts.atomic) return null
   if (failed.isAttempt && run.row.attempts >= maxAttempts) return 'attempts_exhausted'
-  return ageMs(run.row, run.nowMs()) >= abandonAfterMs ? 'abandoned' : null
+  return ageMs(run.row, run.nowMs()) >= maxAgeMs ? 'too_old' : null
 }
 
 /**

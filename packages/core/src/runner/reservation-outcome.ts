@@ -4,8 +4,8 @@ import type { Reservation } from '../key/reserve-key.js'
 import type { Outcome } from '../pipeline/outcome.js'
 import { inFlightOutcome, replayedOutcome, stuckOutcome } from './row-outcome.js'
 
-/** All that is neither a key to run, nor one that was left, nor one that is gone. */
-type NotGranted = Exclude<Reservation, { type: 'granted' | 'gone' | 'left' }>
+/** All that is neither a key to run, nor one that was enqueued, nor one that is gone. */
+type NotGranted = Exclude<Reservation, { type: 'granted' | 'gone' | 'enqueued' }>
 
 /** What an execution that got no grant is told, and what is announced of it. */
 export function reservationOutcome(reservation: NotGranted, asked: KeyMessage): Outcome {
@@ -40,7 +40,7 @@ function decidedOutcome(reservation: Extract<Reservation, { type: 'decided' }>, 
       const { reason } = decision
       const { recoveryPoint, lastError } = row
       // Once, when it happens: whoever listens may wake a person up.
-      if (reservation.gaveUp)
+      if (reservation.markedStuck)
         announce('pawl:stuck', () => ({ ...message(), recoveryPoint, reason, lastError }))
       return stuckOutcome(row, reason, lastError)
     }

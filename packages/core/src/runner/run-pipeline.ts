@@ -8,7 +8,7 @@ import { renewLeases } from '../storage/hold-statements.js'
 import { disarmPromise } from '../disarm-promise.js'
 import { runForeignStep } from './foreign-phase.js'
 import { applyRaised } from './apply-raised.js'
-import { announceFailure, fencedOff, giveBack, giveToPerson } from './give-back.js'
+import { announceFailure, fencedOff, giveBack, markStuck } from './give-back.js'
 import { isKeyWentBack, keyWentBack } from './key-went-back.js'
 import { nextStep, type Step } from './next-step.js'
 import { runTransaction } from './phase-transaction.js'
@@ -69,7 +69,7 @@ async function runSteps(run: Run): Promise<Outcome> {
         return giveBack(run, result)
       case 'stuck':
         if (result.error !== null) announceFailure(run, failureBy(name, result.error))
-        return giveToPerson(run, result.reason, result.intent, result.error)
+        return markStuck(run, result.reason, result.intent, result.error)
       case 'fenced_off':
         return fencedOff(run, result.phase)
     }
