@@ -1,6 +1,6 @@
 import type { Variant } from './variant.js'
 
-const TRANSACTION = 'runner/phase-transaction.ts'
+const TRANSACTION = 'run/phase-transaction.ts'
 
 /** Engines that are wrong about what commits together, and whether it has. */
 export const TRANSACTION_VARIANTS = [
@@ -93,7 +93,7 @@ export const TRANSACTION_VARIANTS = [
     endangers: 'Jobs of a phase that never committed are delivered.',
     replacements: [
       {
-        file: 'runner/stage-job.ts',
+        file: 'run/stage-job.ts',
         from: 'staged.push(insertStagedJob(env.tables, { id, name, payloadJson, keyId, runAfterMs }))',
         to: `await env.sessions.with(phase, (session) =>
         {

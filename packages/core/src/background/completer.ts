@@ -8,10 +8,10 @@ import {
   MAX_RESTING_KEYS,
 } from '../limits.js'
 import type { ResumeOutcome } from '../pipeline/outcome.js'
-import { backOffMs } from '../runner/back-off.js'
-import { type Engine, partsOf, type RunningEngine } from '../runner/engine.js'
-import type { EngineParts } from '../runner/engine-parts.js'
-import type { Environment } from '../key/environment.js'
+import { backOffMs } from '../run/back-off.js'
+import { type Engine, partsOf, type RunningEngine } from '../engine/engine.js'
+import type { EngineParts } from '../run/engine-parts.js'
+import type { Environment } from '../run/environment.js'
 import {
   type ForgettableVersion,
   forgetAbandonedKeys,

@@ -152,7 +152,7 @@ function randomOf(seed: number): (below: number) => number {
   }
 }
 
-// RELAY_SEED=7 node_modules/.bin/vitest run integration/relay-crash.test.ts
+// RELAY_SEED=7 node_modules/.bin/vitest run relay/crash.test.ts
 const SEED = Number(process.env['RELAY_SEED'] ?? 20_240)
 
 test(`10,000 jobs through two relay processes that are killed again and again (seed ${SEED})`, async () => {
