@@ -2,7 +2,7 @@ import type { Variant } from './variant.js'
 
 const RESERVE = 'storage/reserve-statements.ts'
 const REAP = 'storage/reap-statements.ts'
-const RESERVE_KEY = 'key/reserve-key.ts'
+const RESERVE_KEY = 'request/reserve-key.ts'
 
 /** Engines that are wrong about who may run and write a key. */
 export const HOLDING_VARIANTS = [
@@ -78,7 +78,7 @@ export const HOLDING_VARIANTS = [
       'A machine whose clock is fast takes keys from their holders; one whose clock is slow leaves them.',
     replacements: [
       {
-        file: 'key/decide-reservation.ts',
+        file: 'request/decide-reservation.ts',
         from: 'const leaseLeftMs = (row.leaseUntilMs ?? row.nowMs) - row.nowMs',
         to: 'const leaseLeftMs = (row.leaseUntilMs ?? Date.now()) - Date.now()',
       },
@@ -103,7 +103,7 @@ export const HOLDING_VARIANTS = [
     endangers: 'A duplicate takes the key from a holder that is alive and waits for its provider.',
     replacements: [
       {
-        file: 'key/lease-keeper.ts',
+        file: 'run/lease-keeper.ts',
         from: `this.#entries.add(lease)
     if (lease.dueAt < this.#wakesAt) this.#schedule()`,
         to: '',
@@ -210,7 +210,7 @@ export const HOLDING_VARIANTS = [
     endangers: 'Only the completer, where there is one, finishes interrupted requests.',
     replacements: [
       {
-        file: 'key/decide-reservation.ts',
+        file: 'request/decide-reservation.ts',
         from: `if (leaseLeftMs > 0 && isPlausible) return { type: 'in_flight', leaseLeftMs }`,
         to: `if ((leaseLeftMs > 0 && isPlausible) || request !== null) return { type: 'in_flight', leaseLeftMs: 1_000 }`,
       },

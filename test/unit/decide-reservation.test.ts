@@ -1,6 +1,6 @@
 import { pawl, respond } from '@pawl/core'
 import { describe, expect, test } from 'vitest'
-import { type Asking, decideReservation } from '../../packages/core/src/key/decide-reservation.js'
+import { type Asking, decideReservation } from '../../packages/core/src/request/decide-reservation.js'
 import { definitionOf, type UpgradeFrom } from '../../packages/core/src/pipeline/pipeline.js'
 import { Registry } from '../../packages/core/src/pipeline/registry.js'
 import { SettingsBook } from '../../packages/core/src/pipeline/settings-book.js'

@@ -1,7 +1,7 @@
 import { absent, type Guarantee, pawl, respond } from '@pawl/core'
 import { describe, expect, test } from 'vitest'
 import { definitionOf } from '../../packages/core/src/pipeline/pipeline.js'
-import { nextStep } from '../../packages/core/src/runner/next-step.js'
+import { nextStep } from '../../packages/core/src/run/next-step.js'
 import type { Intent } from '../../packages/core/src/storage/key-row.js'
 
 const { pipeline } = pawl<never>()

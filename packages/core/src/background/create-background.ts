@@ -1,5 +1,5 @@
 import { checkKnownOptions, invalidOption, type OptionOwner } from '../check-option.js'
-import type { Engine } from '../runner/engine.js'
+import type { Engine } from '../engine/engine.js'
 import { Completer, type CompleterCounts, type CompleterOptions } from './completer.js'
 import { Reaper, type ReaperCounts, type ReaperOptions } from './reaper.js'
 import { Relay, type RelayCounts, type RelayOptions } from './relay.js'

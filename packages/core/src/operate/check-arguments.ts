@@ -7,7 +7,7 @@ import {
   type OptionOwner,
 } from '../check-option.js'
 import { PawlError } from '../errors.js'
-import { checkRequest } from '../key/check-request.js'
+import { checkRequest } from '../request/check-request.js'
 import {
   DEFAULT_MAX_RESPONSE_BYTES,
   DEFAULT_MAX_RESPONSE_HEADER_BYTES,

@@ -3,7 +3,7 @@ import type { ReaperCounts } from '../background/reaper.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
-import type { KeyView } from '../runner/key-view.js'
+import type { KeyView } from '../engine/key-view.js'
 
 /** Names one key as its client does. */
 export interface KeyName {

@@ -1,5 +1,5 @@
 import { COUNT_LIMIT, DEFAULT_LIST_LIMIT, RETRIED_FOR_LONG_MS } from '../limits.js'
-import { type KeyView, viewKey } from '../runner/key-view.js'
+import { type KeyView, viewKey } from '../engine/key-view.js'
 import { type Listing, listKeys } from '../storage/list-statements.js'
 import {
   countRows,

@@ -17,7 +17,7 @@ import {
 } from '../storage/reserve-statements.js'
 import type { Store } from '../storage/statement.js'
 import { type Asking, type Decision, decideReservation } from './decide-reservation.js'
-import type { Environment } from './environment.js'
+import type { RequestContext } from './request-context.js'
 
 /** A fresh request's reservation, or an existing key's. */
 export type Wanted =
@@ -75,7 +75,7 @@ type Settled = Exclude<Decision, { type: 'take_over' | 'ours' | 'mark_stuck' }>
  * Gets the key, or learns why not. No user code has run before, and none runs unless it is granted. A connection that
  * breaks on the way is replaced: the holder's name tells whether the grant had gone through.
  */
-export async function reserveKey(env: Environment, wanted: Wanted): Promise<Reservation> {
+export async function reserveKey(env: RequestContext, wanted: Wanted): Promise<Reservation> {
   const holder = randomUUID()
   let lastError: unknown = null
   for (let attempt = 0; attempt < RECONNECT_TRIES; attempt++) {
@@ -94,7 +94,7 @@ export async function reserveKey(env: Environment, wanted: Wanted): Promise<Rese
 }
 
 /** The session goes along with the key, if that is granted: a transaction often follows at once. */
-async function askOnSession(env: Environment, wanted: Wanted, holder: string): Promise<Reservation> {
+async function askOnSession(env: RequestContext, wanted: Wanted, holder: string): Promise<Reservation> {
   const session = await env.sessions.acquire('reserve')
   let granted = false
   try {
@@ -107,7 +107,7 @@ async function askOnSession(env: Environment, wanted: Wanted, holder: string): P
 }
 
 async function askForKey(
-  env: Environment,
+  env: RequestContext,
   store: Store,
   wanted: Wanted,
   holder: string,
@@ -126,7 +126,7 @@ async function askForKey(
 }
 
 async function askOnce(
-  env: Environment,
+  env: RequestContext,
   store: Store,
   wanted: Wanted,
   holder: string,

@@ -1,5 +1,5 @@
 import { announce } from '../announce/announce.js'
-import type { KeptLease } from '../key/lease-keeper.js'
+import type { KeptLease } from './lease-keeper.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
 import type { Effect } from '../storage/advance-statements.js'
 import { disarmPromise } from '../disarm-promise.js'

@@ -1,13 +1,23 @@
 import type { PhaseContext, StateObject } from '../pipeline/phase.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { GrantMessage, PhaseMessage } from '../announce/announce.js'
-import { providerKeyOf } from '../key/provider-key.js'
+import { providerKeyOf } from './provider-key.js'
 import type { Session } from '../driver/session.js'
-import type { Granted } from '../key/reserve-key.js'
 import type { Hold } from '../storage/hold-statements.js'
 import type { KeyRow } from '../storage/key-row.js'
 import type { EngineParts } from './engine-parts.js'
 import { OwnCopies } from './own-copies.js'
+
+/** A key that is ours to run. */
+export interface Grant {
+  readonly how: 'reserved' | 'taken_over'
+  readonly row: KeyRow
+  readonly definition: PipelineDefinition
+  /** On this process's monotonic clock, before the grant was asked for: the lease ends no later than from here. */
+  readonly askedAt: number
+  /** What it was asked for on: to go on with, or to be released. */
+  readonly session: Session
+}
 
 /** One grant of a key, from reservation to response, release or loss. `row` mirrors what is stored. */
 export class Run {
@@ -36,7 +46,7 @@ export class Run {
   #readAt: number
   #providerKey: { readonly of: string; readonly epoch: number; readonly key: string } | null = null
 
-  constructor(parts: EngineParts, grant: Granted) {
+  constructor(parts: EngineParts, grant: Grant) {
     this.parts = parts
     this.definition = grant.definition
     this.row = grant.row

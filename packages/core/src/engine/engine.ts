@@ -10,12 +10,13 @@ import { PreparedQueries } from '../driver/prepared-name.js'
 import { SessionPool } from '../driver/session-pool.js'
 import { PawlError } from '../errors.js'
 import { isUuid } from '../is-uuid.js'
-import { checkRequest } from '../key/check-request.js'
-import { originOf } from '../key/fingerprint.js'
-import { LookFirst } from '../key/look-first.js'
-import type { Environment } from '../key/environment.js'
-import { LeaseKeeper } from '../key/lease-keeper.js'
-import { type Granted, type Reservation, reserveKey } from '../key/reserve-key.js'
+import { checkRequest } from '../request/check-request.js'
+import { originOf } from '../request/fingerprint.js'
+import { LookFirst } from '../request/look-first.js'
+import type { RequestContext } from '../request/request-context.js'
+import type { Environment } from '../run/environment.js'
+import { LeaseKeeper } from '../run/lease-keeper.js'
+import { type Granted, type Reservation, reserveKey } from '../request/reserve-key.js'
 import {
   CLOSE_ABORT_GRACE_MS,
   CONNECTION_DEADLINE_SLACK_MS,
@@ -33,17 +34,17 @@ import { findKey, findOwnKey } from '../storage/reserve-statements.js'
 import type { Store } from '../storage/statement.js'
 import { within } from '../within.js'
 import { checkEngineOptions, type EngineOptions } from './engine-options.js'
-import type { EngineParts } from './engine-parts.js'
-import { checkExecuteRequest, type ExecuteRequest, wantedKey } from './execute-request.js'
-import { giveBack } from './give-back.js'
+import type { EngineParts } from '../run/engine-parts.js'
+import { checkExecuteRequest, type ExecuteRequest, wantedKey } from '../request/execute-request.js'
+import { giveBack } from '../run/give-back.js'
 import { type KeyView, viewKey } from './key-view.js'
 import { askedMessage, reservationOutcome } from './reservation-outcome.js'
-import { Run } from './run.js'
-import { runPipeline } from './run-pipeline.js'
-import { failure } from './step-result.js'
-import { QuietCalls } from './quiet-calls.js'
-import { StrictMode } from './strict-mode.js'
-import { recheckInput } from './validate-input.js'
+import { Run } from '../run/run.js'
+import { runPipeline } from '../run/run-pipeline.js'
+import { failure } from '../run/step-result.js'
+import { QuietCalls } from '../run/quiet-calls.js'
+import { StrictMode } from '../run/strict-mode.js'
+import { recheckInput } from '../request/validate-input.js'
 
 /** A key by its id, and by what only its owner knows it by. */
 export interface OwnKey {
@@ -96,12 +97,14 @@ export function createEngine<DB>(options: EngineOptions<DB>): Engine<DB> {
   return new RunningEngine<DB>(options, null)
 }
 
+type Parts = EngineParts & { readonly env: RequestContext }
+
 export class RunningEngine<DB> implements Engine<DB> {
   readonly db: Kysely<DB>
   readonly #pool: Pool
-  readonly #parts: EngineParts
+  readonly #parts: Parts
   readonly #defaults: PipelineSettings
-  readonly #atomic = new WeakMap<PipelineDefinition, EngineParts>()
+  readonly #atomic = new WeakMap<PipelineDefinition, Parts>()
   readonly #stopping = new AbortController()
   readonly #running = new Set<Promise<unknown>>()
   readonly #onPoolError = (error: Error): void =>
@@ -121,7 +124,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     const ofSessions = { statementDeadlineMs, lockTimeoutMs, pipelining, preparedStatements, probe }
     const sessions = new SessionPool(pool, { ...ofSessions, preparedQueries, acquireTimeoutMs })
     const lookFirst = new LookFirst()
-    const env: Environment = {
+    const env: Environment & RequestContext = {
       sessions,
       tables,
       registry,
@@ -201,7 +204,7 @@ export class RunningEngine<DB> implements Engine<DB> {
   }
 
   /** Checks such a pipeline before its first request. */
-  prepareAtomic<Input>(pipeline: Pipeline<DB, Input>): EngineParts {
+  prepareAtomic<Input>(pipeline: Pipeline<DB, Input>): Parts {
     const definition = this.#definitionOf(pipeline)
     const known = this.#atomic.get(definition)
     if (known !== undefined) return known
@@ -217,11 +220,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     return parts
   }
 
-  #execute(
-    parts: EngineParts,
-    definition: PipelineDefinition,
-    request: ExecuteRequest<unknown>,
-  ): Promise<Outcome> {
+  #execute(parts: Parts, definition: PipelineDefinition, request: ExecuteRequest<unknown>): Promise<Outcome> {
     checkExecuteRequest('execute', request)
     return this.#track(async () => {
       const reservation = await reserveFor(parts, definition, request, false)
@@ -370,7 +369,7 @@ export function partsOf(engine: Engine<never>, where: string): EngineParts {
 
 /** Asks for a request's key: to run it, or to enqueue it for the completer. */
 async function reserveFor(
-  { env }: EngineParts,
+  { env }: Parts,
   definition: PipelineDefinition,
   request: ExecuteRequest<unknown>,
   enqueue: boolean,

@@ -1,5 +1,5 @@
 import { PawlError } from '../errors.js'
-import type { KeptLease } from '../key/lease-keeper.js'
+import type { KeptLease } from './lease-keeper.js'
 import { ABORT_GRACE_MS } from '../limits.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
 import type { Run } from './run.js'

@@ -1,5 +1,5 @@
 import { PawlError } from '../errors.js'
-import type { Caps } from '../key/environment.js'
+import type { Caps } from './environment.js'
 import {
   headerBytes,
   isTransientStatus,

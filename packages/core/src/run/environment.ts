@@ -4,7 +4,6 @@ import type { SessionPool } from '../driver/session-pool.js'
 import type { Registry } from '../pipeline/registry.js'
 import type { SettingsBook } from '../pipeline/settings-book.js'
 import type { Tables } from '../storage/tables.js'
-import type { LookFirst } from './look-first.js'
 
 /**
  * Size caps in bytes. The row is rewritten at every phase, so it has to stay small.
@@ -42,5 +41,4 @@ export interface Environment {
   /** For the framework's statements that run outside a phase's transaction. */
   readonly lockTimeoutMs: number
   readonly probe: Probe | null
-  readonly lookFirst: LookFirst
 }

@@ -1,7 +1,7 @@
 import { announce } from '../announce/announce.js'
 import { disarmPromise } from '../disarm-promise.js'
 import { isPawlError, PawlError } from '../errors.js'
-import type { KeptLease } from '../key/lease-keeper.js'
+import type { KeptLease } from './lease-keeper.js'
 import { isTransientStatus, Respond, RetryLater } from '../pipeline/directive.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
 import { readMember } from '../read-error.js'

@@ -1,8 +1,8 @@
 import { announce, type KeyMessage } from '../announce/announce.js'
 import type { NameHasher } from '../announce/name-hasher.js'
-import type { Reservation } from '../key/reserve-key.js'
+import type { Reservation } from '../request/reserve-key.js'
 import type { Outcome } from '../pipeline/outcome.js'
-import { inFlightOutcome, replayedOutcome, stuckOutcome } from './row-outcome.js'
+import { inFlightOutcome, replayedOutcome, stuckOutcome } from '../run/row-outcome.js'
 
 /** All that is neither a key to run, nor one that was enqueued, nor one that is gone. */
 type NotGranted = Exclude<Reservation, { type: 'granted' | 'gone' | 'enqueued' }>
