@@ -12,7 +12,7 @@ import { PawlError } from '../errors.js'
 import { isUuid } from '../is-uuid.js'
 import { checkRequest } from '../request/check-request.js'
 import { originOf } from '../request/fingerprint.js'
-import { LookFirst } from '../request/look-first.js'
+import { ReplayLikelihood } from '../request/replay-likelihood.js'
 import type { RequestContext } from '../request/request-context.js'
 import type { Environment } from '../run/environment.js'
 import { LeaseKeeper } from '../run/lease-keeper.js'
@@ -123,7 +123,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     const statementDeadlineMs = statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS
     const ofSessions = { statementDeadlineMs, lockTimeoutMs, pipelining, preparedStatements, probe }
     const sessions = new SessionPool(pool, { ...ofSessions, preparedQueries, acquireTimeoutMs })
-    const lookFirst = new LookFirst()
+    const replayLikelihood = new ReplayLikelihood()
     const env: Environment & RequestContext = {
       sessions,
       tables,
@@ -134,7 +134,7 @@ export class RunningEngine<DB> implements Engine<DB> {
       names: new NameHasher(checked.hashSecret),
       lockTimeoutMs,
       probe,
-      lookFirst,
+      replayLikelihood,
     }
     const strict = new StrictMode(checked.strict)
     const kysely = new KyselyFactory(sessions, options.plugins ?? [], strict.refuseNestedCheckout)

@@ -6,8 +6,8 @@ import { applyRaised } from './apply-raised.js'
 import { afterUnknown, callFailed } from './call-failed.js'
 import type { Intent } from '../storage/key-row.js'
 import { callProvider } from './call-provider.js'
-import { keepResult } from './kept-result.js'
-import { releaseWhenSettled } from './late-result.js'
+import { callResult } from './call-result.js'
+import { giveBackAfterCall } from './give-back-after-call.js'
 import type { Step } from './next-step.js'
 import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
@@ -38,7 +38,7 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
       }
     case 'settle':
       // As it is stored: whether the provider gave it or a person said so stays known.
-      return settleResult(run, phase, { ...keepResult(phase, step.result), intent: run.row.intent }, null)
+      return settleResult(run, phase, { ...callResult(phase, step.result), intent: run.row.intent }, null)
     case 'go_on':
       return goOn(run, phase, step.run)
     case 'reconcile':
@@ -165,12 +165,12 @@ async function call(run: Run, phase: ForeignPhase): Promise<StepResult> {
       return { type: 'fenced_off', phase: phase.name }
     case 'returned':
       run.parts.quietCalls.forget(run.row.id)
-      return settleResult(run, phase, keepResult(phase, end.value), end.lease)
+      return settleResult(run, phase, callResult(phase, end.value), end.lease)
     case 'threw':
       return callFailed(run, phase, end.error, end.lease)
     case 'unsettled': {
       await end.lease.stop()
-      releaseWhenSettled(run, phase, end.pending)
+      giveBackAfterCall(run, phase, end.pending)
       return afterUnknown(
         run,
         phase,
@@ -190,7 +190,7 @@ async function reconcile(
   if (end.type === 'fenced_off') return { type: 'fenced_off', phase: phase.name }
   if (end.type === 'returned' && end.value instanceof Found) {
     run.parts.quietCalls.forget(run.row.id)
-    return settleResult(run, phase, keepResult(phase, end.value.result), end.lease)
+    return settleResult(run, phase, callResult(phase, end.value.result), end.lease)
   }
   if ((await end.lease.stop()) === 'lost') return { type: 'fenced_off', phase: phase.name }
   if (end.type !== 'returned') return failureByCall(phase.name, end.error, { intent })

@@ -20,7 +20,7 @@ import { isMissingRight, missingRight } from '../storage/missing-right.js'
 import type { Tables } from '../storage/tables.js'
 import { applyRaised } from './apply-raised.js'
 import { pauseBeforeRetry } from './back-off.js'
-import { beginBy, rememberRole, remembersRole, TAKE_ROLE_AGAIN } from './begin-by.js'
+import { beginStatement, rememberRole, remembersRole, TAKE_ROLE_AGAIN } from './begin-statement.js'
 import { classifyError } from './classify-error.js'
 import { interpretReturn, type Returned, type ReturnedBy } from './interpret-return.js'
 import { responseBuries } from './key-went-back.js'
@@ -115,7 +115,7 @@ async function inTransaction(
 ): Promise<TryEnd> {
   // Asked once: another request may learn meanwhile that it has to be.
   const remembers = remembersRole(settings)
-  const transaction = session.begin(beginBy(settings), {
+  const transaction = session.begin(beginStatement(settings), {
     deadlineMs: settings.statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS,
     idleMs: settings.idleTimeoutMs,
   })

@@ -6,7 +6,7 @@ import type { Session } from '../driver/session.js'
 import type { Hold } from '../storage/hold-statements.js'
 import type { KeyRow } from '../storage/key-row.js'
 import type { EngineParts } from './engine-parts.js'
-import { OwnCopies } from './own-copies.js'
+import { JsonCopies } from './json-copies.js'
 
 /** A key that is ours to run. */
 export interface Grant {
@@ -41,8 +41,8 @@ export class Run {
   readonly goneOnFrom = new Set<string>()
   #hasEnded = false
   readonly #onEnd: (() => void)[] = []
-  readonly #inputs = new OwnCopies()
-  readonly #states = new OwnCopies()
+  readonly #inputs = new JsonCopies()
+  readonly #states = new JsonCopies()
   #readAt: number
   #providerKey: { readonly of: string; readonly epoch: number; readonly key: string } | null = null
 

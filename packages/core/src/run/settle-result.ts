@@ -3,7 +3,7 @@ import type { KeptLease } from './lease-keeper.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
 import type { Effect } from '../storage/advance-statements.js'
 import { disarmPromise } from '../disarm-promise.js'
-import { type KeptResult, tooLargeResult } from './kept-result.js'
+import { type CallResult, tooLargeResult } from './call-result.js'
 import { runTransaction } from './phase-transaction.js'
 import { storableText } from './record-error.js'
 import type { Run } from './run.js'
@@ -13,7 +13,7 @@ import { failureAsked, failureBy, type StepResult, stuckByEnding } from './step-
 export async function settleResult(
   run: Run,
   phase: ForeignPhase,
-  result: KeptResult,
+  result: CallResult,
   lease: KeptLease | null,
 ): Promise<StepResult> {
   // Also in memory: whatever happens to the connection, the call is not repeated.
