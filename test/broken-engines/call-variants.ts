@@ -92,7 +92,7 @@ export const CALL_VARIANTS = [
         file: 'run/next-step.ts',
         from: `  switch (phase.guarantee) {`,
         to: `  if (phase.guarantee === 'at_most_once' && (row as { fence?: number }).fence !== 1)
-    return { do: 'stick', phase, reason: 'unknown_outcome' }
+    return { do: 'mark_stuck', phase, reason: 'unknown_outcome' }
   switch (phase.guarantee) {`,
       },
     ],

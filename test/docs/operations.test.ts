@@ -547,11 +547,11 @@ describe('who decides', () => {
     switch (decision.type) {
       case 'take_over': {
         const step = nextStep(ride[definitionOf], { ...row, ...decision.at }, NOW)
-        if (step.do === 'stick') return { who: 'a person', how: `\`${step.reason}\`` }
+        if (step.do === 'mark_stuck') return { who: 'a person', how: `\`${step.reason}\`` }
         if (step.do === 'stop_at_call') return { who: 'a person', how: '`unknown_outcome`' }
         return { who: 'itself', how: HOW[step.do] }
       }
-      case 'give_up':
+      case 'mark_stuck':
       case 'stuck':
         return { who: 'a person', how: `\`${decision.reason}\`` }
       case 'refuse':

@@ -25,7 +25,7 @@ function stepsOf(model: Model, state: State, name: ActorName): Step[] {
         model,
         state,
         name,
-        { do: isAbandoned ? 'give_up' : 'take_over', read, holder },
+        { do: isAbandoned ? 'mark_unheld_stuck' : 'take_over', read, holder },
         (_after, row) => (row === null || isAbandoned ? IDLE : { at: 'running', run: runFrom(row) }),
         isAbandoned ? IDLE : { at: 'asking', holder },
       )
@@ -63,8 +63,8 @@ function stepsOf(model: Model, state: State, name: ActorName): Step[] {
       return [...send(model, state, name, release, () => IDLE, IDLE), ...crash(state, name)]
     }
     case 'sticking': {
-      const stick: Statement = { do: 'stick', hold: actor.run.hold, intent: 'calling' }
-      return [...send(model, state, name, stick, () => IDLE, IDLE), ...crash(state, name)]
+      const markStuck: Statement = { do: 'mark_stuck', hold: actor.run.hold, intent: 'calling' }
+      return [...send(model, state, name, markStuck, () => IDLE, IDLE), ...crash(state, name)]
     }
   }
 }

@@ -90,12 +90,12 @@ export type Actor =
 export type Statement =
   | { readonly do: 'insert'; readonly holder: string }
   | { readonly do: 'take_over'; readonly read: Read; readonly holder: string }
-  | { readonly do: 'give_up'; readonly read: Read; readonly holder: string }
+  | { readonly do: 'mark_unheld_stuck'; readonly read: Read; readonly holder: string }
   | { readonly do: 'declare'; readonly hold: Hold }
   | { readonly do: 'renew'; readonly hold: Hold }
   | { readonly do: 'raise'; readonly hold: Hold; readonly holder: string }
   | { readonly do: 'release'; readonly hold: Hold; readonly intent: Intent; readonly raiseEpoch: boolean }
-  | { readonly do: 'stick'; readonly hold: Hold; readonly intent: Intent }
+  | { readonly do: 'mark_stuck'; readonly hold: Hold; readonly intent: Intent }
 
 export type Late =
   | { readonly by: ActorName; readonly statement: Statement }

@@ -15,7 +15,7 @@ export function execute(rules: Rules, { row, lives }: State, statement: Statemen
         ? { ...row, ...granted(row, holder), lease: 'live', point: read.point, intent: read.intent }
         : null
     }
-    case 'give_up': {
+    case 'mark_unheld_stuck': {
       const { read, holder } = statement
       return rules.mayTakeOver(row, read)
         ? { ...row, ...granted(row, holder), lease: 'none', status: 'stuck' }
@@ -35,7 +35,7 @@ export function execute(rules: Rules, { row, lives }: State, statement: Statemen
         ? { ...row, lease: 'none', intent: statement.intent, epoch }
         : null
     }
-    case 'stick':
+    case 'mark_stuck':
       return rules.mayStick(row, statement.hold)
         ? { ...row, lease: 'none', status: 'stuck', intent: statement.intent }
         : null
@@ -44,7 +44,7 @@ export function execute(rules: Rules, { row, lives }: State, statement: Statemen
 
 /** Whether it waits for who has the row locked. The others pass a locked row by. */
 export function waitsForLock({ do: what }: Statement): boolean {
-  return what === 'declare' || what === 'raise' || what === 'release' || what === 'stick'
+  return what === 'declare' || what === 'raise' || what === 'release' || what === 'mark_stuck'
 }
 
 /** The grant that a statement goes by. Null: it has none, since it asks for one. */

@@ -157,9 +157,9 @@ describe('fifth, an abandoned key', () => {
   })
   test('is given up at its caps', () => {
     expect(decide({ attempts: 2 }).type).toBe('take_over')
-    expect(decide({ attempts: 3 })).toMatchObject({ type: 'give_up', reason: 'attempts_exhausted' })
+    expect(decide({ attempts: 3 })).toMatchObject({ type: 'mark_stuck', reason: 'attempts_exhausted' })
     expect(decide({ createdMs: NOW - 9_999 }).type).toBe('take_over')
-    expect(decide({ createdMs: NOW - 10_000 })).toMatchObject({ type: 'give_up', reason: 'abandoned' })
+    expect(decide({ createdMs: NOW - 10_000 })).toMatchObject({ type: 'mark_stuck', reason: 'abandoned' })
   })
   test('is taken over before its run_after: that holds automatic attempts back, not clients', () => {
     expect(decide({ runAfterMs: NOW + 9_000 }).type).toBe('take_over')

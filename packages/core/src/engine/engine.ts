@@ -36,11 +36,10 @@ import { within } from '../within.js'
 import { checkEngineOptions, type EngineOptions } from './engine-options.js'
 import type { EngineParts } from '../run/engine-parts.js'
 import { checkExecuteRequest, type ExecuteRequest, wantedKey } from '../request/execute-request.js'
-import { giveBack } from '../run/give-back.js'
 import { type KeyView, viewKey } from './key-view.js'
 import { askedMessage, reservationOutcome } from './reservation-outcome.js'
 import { Run } from '../run/run.js'
-import { runPipeline } from '../run/run-pipeline.js'
+import { failRun, runPipeline } from '../run/run-pipeline.js'
 import { failure } from '../run/step-result.js'
 import { QuietCalls } from '../run/quiet-calls.js'
 import { StrictMode } from '../run/strict-mode.js'
@@ -354,7 +353,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     announce('pawl:taken_over', () => ({ ...run.grantMessage(), attempts: row.attempts }))
     const rejected = await recheckInput(definition, row.inputJson)
     if (rejected === null) return runPipeline(run)
-    return giveBack(run, failure(row.recoveryPoint, 'unknown_error', rejected, { intent: row.intent }))
+    return failRun(run, failure(row.recoveryPoint, 'unknown_error', rejected, { intent: row.intent }))
   }
 }
 

@@ -40,7 +40,7 @@ function decidedOutcome(reservation: Extract<Reservation, { type: 'decided' }>, 
       const { reason } = decision
       const { recoveryPoint, lastError } = row
       // Once, when it happens: whoever listens may wake a person up.
-      if (reservation.gaveUp)
+      if (reservation.markedStuck)
         announce('pawl:stuck', () => ({ ...message(), recoveryPoint, reason, lastError }))
       return stuckOutcome(row, reason, lastError)
     }

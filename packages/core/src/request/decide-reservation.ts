@@ -28,7 +28,7 @@ export type Decision =
   /** It is held by us: a grant whose answer was lost on the way. */
   | { readonly type: 'ours'; readonly definition: PipelineDefinition }
   | { readonly type: 'in_flight'; readonly leaseLeftMs: number }
-  | { readonly type: 'give_up'; readonly definition: PipelineDefinition; readonly reason: StuckReason }
+  | { readonly type: 'mark_stuck'; readonly definition: PipelineDefinition; readonly reason: StuckReason }
   | { readonly type: 'take_over'; readonly definition: PipelineDefinition; readonly at: Continuation }
 
 /** Where and with what a row goes on: as it is, or as an upgrade maps it. */
@@ -74,8 +74,8 @@ export function decideReservation(
 
   const { definition } = resolution
   const { maxAttempts, abandonAfterMs } = settings.pipeline(definition)
-  if (row.attempts >= maxAttempts) return { type: 'give_up', definition, reason: 'attempts_exhausted' }
-  if (ageMs(row, row.nowMs) >= abandonAfterMs) return { type: 'give_up', definition, reason: 'abandoned' }
+  if (row.attempts >= maxAttempts) return { type: 'mark_stuck', definition, reason: 'attempts_exhausted' }
+  if (ageMs(row, row.nowMs) >= abandonAfterMs) return { type: 'mark_stuck', definition, reason: 'abandoned' }
 
   if (resolution.type === 'registered') {
     return { type: 'take_over', definition, at: asItStands(row, definition) }

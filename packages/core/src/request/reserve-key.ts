@@ -60,16 +60,16 @@ export type Reservation =
   | { readonly type: 'gone' }
   | { readonly type: 'locked' }
   | { readonly type: 'unavailable'; readonly error: unknown }
-  /** `gaveUp`: it is stuck since just now, by us. */
+  /** `markedStuck`: it is stuck since just now, by us. */
   | {
       readonly type: 'decided'
       readonly row: KeyRow
       readonly decision: Settled
-      readonly gaveUp: boolean
+      readonly markedStuck: boolean
     }
 
-/** Decisions that end the matter. `give_up` is among them once it has been written. */
-type Settled = Exclude<Decision, { type: 'take_over' | 'ours' | 'give_up' }>
+/** Decisions that end the matter. `mark_stuck` is among them once it has been written. */
+type Settled = Exclude<Decision, { type: 'take_over' | 'ours' | 'mark_stuck' }>
 
 /**
  * Gets the key, or learns why not. No user code has run before, and none runs unless it is granted. A connection that
@@ -186,17 +186,17 @@ async function askOnce(
         askedAt,
         session: store.session,
       }
-    case 'give_up': {
+    case 'mark_stuck': {
       const { reason, definition } = decision
       const leaseBoundMs = env.settings.leaseBoundMs(definition)
       const by = { holder, reason, leaseBoundMs, lastError: withoutAnError(row) }
       const stuck = await giveUpKey(store, row, by)
       return stuck === null
         ? 'moved'
-        : { type: 'decided', row: stuck, decision: { type: 'stuck', reason }, gaveUp: true }
+        : { type: 'decided', row: stuck, decision: { type: 'stuck', reason }, markedStuck: true }
     }
     default:
-      return { type: 'decided', row, decision, gaveUp: false }
+      return { type: 'decided', row, decision, markedStuck: false }
   }
 }
 
@@ -212,7 +212,7 @@ function mayNotBeWrittenOut({ recoveryPoint, fence, attempts }: KeyRow): boolean
 
 /** Whether somebody is at it, or the completer will be: to take it over, or to give it up, is then its business. */
 function isUnfinished({ type }: Decision): boolean {
-  return type === 'take_over' || type === 'ours' || type === 'in_flight' || type === 'give_up'
+  return type === 'take_over' || type === 'ours' || type === 'in_flight' || type === 'mark_stuck'
 }
 
 /** What to tell a person of a key that has no error to show. */

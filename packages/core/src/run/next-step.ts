@@ -22,7 +22,7 @@ export type Step =
       readonly phase: ForeignPhase
       readonly run: NonNullable<ForeignPhase['whenUnknown']>
     }
-  | { readonly do: 'stick'; readonly phase: ForeignPhase; readonly reason: StuckReason }
+  | { readonly do: 'mark_stuck'; readonly phase: ForeignPhase; readonly reason: StuckReason }
   /** A call is known of that belongs to another phase than the next one: whatever is run now would run past it. */
   | { readonly do: 'stop_at_call'; readonly phase: AnyPhase; readonly call: Intent }
 
@@ -81,7 +81,7 @@ function nextForeignStep(
       if (nowMs - mayHaveBeenMadeFrom <= phase.windowMs) return { do: 'call', phase, declareFirst: false }
       // The provider may have forgotten the key by now: sent again, it would execute again.
       if (phase.reconcile !== null) return { do: 'reconcile', phase, absentCountsInMs: 0 }
-      return { do: 'stick', phase, reason: 'window_passed' }
+      return { do: 'mark_stuck', phase, reason: 'window_passed' }
     }
     case 'queryable': {
       if (intent?.kind !== 'calling') return { do: 'call', phase, declareFirst: true }
@@ -95,7 +95,7 @@ function nextForeignStep(
     case 'at_most_once': {
       if (intent?.kind !== 'calling') return { do: 'call', phase, declareFirst: true }
       if (phase.whenUnknown !== null) return { do: 'go_on', phase, run: phase.whenUnknown }
-      return { do: 'stick', phase, reason: 'unknown_outcome' }
+      return { do: 'mark_stuck', phase, reason: 'unknown_outcome' }
     }
   }
 }

@@ -26,6 +26,8 @@ export class Run {
   row: KeyRow
   /** On the monotonic clock: before the statement was sent that last set the lease. */
   leasedAt: number
+  /** The phase that it has come to, for messages. */
+  phase: string
   /** The recovery point at which a stale lease was renewed, if it was. */
   renewedAt: string | null = null
   /** On the monotonic clock: when the call that this grant has declared must have ended. */
@@ -54,6 +56,7 @@ export class Run {
     const { recoveryPoint, intent } = grant.row
     const hasBegun = recoveryPoint !== 'started' || intent !== null
     this.awaitsAuthorization = grant.definition.authorize !== null && grant.how !== 'reserved' && !hasBegun
+    this.phase = recoveryPoint
     this.#session = grant.session
     this.#readAt = performance.now()
   }
