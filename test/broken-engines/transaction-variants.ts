@@ -115,9 +115,9 @@ export const TRANSACTION_VARIANTS = [
     endangers: 'The pool runs dry, one lost connection at a time.',
     replacements: [
       {
-        file: 'driver/session.ts',
-        from: 'if (this.#released) return',
-        to: 'if (this.#released || this.#lost !== null) return',
+        file: 'driver/borrowed-client.ts',
+        from: 'if (this.#isReturned) return',
+        to: 'if (this.#isReturned || this.#lost !== null) return',
       },
     ],
     ride: 'keyed',

@@ -1,5 +1,7 @@
 import type { QueryResult } from 'pg'
-import type { BatchingClient, Collector, Connection, Member, Sendable } from './batch.js'
+import type { BatchStatement } from './batch-statement.js'
+import type { Collector } from './collector.js'
+import type { BatchingClient, Connection, Sendable } from './pg-protocol.js'
 
 interface Field {
   readonly name: string
@@ -25,9 +27,9 @@ type Parse = (value: string) => unknown
  * A statement in a batch whose values are plain, and whose columns need not be asked for each time. A query of `pg` can
  * do more, and costs several times as much. Null: this one needs such a query.
  */
-export function plainMember(client: BatchingClient, statement: Sendable): Member | null {
+export function leanStatement(client: BatchingClient, statement: Sendable): BatchStatement | null {
   if (client.binary === true && statement.asText !== true) return null
-  return statement.values?.every(isPlain) === false ? null : new PlainMember(client, statement)
+  return statement.values?.every(isPlain) === false ? null : new LeanStatement(client, statement)
 }
 
 function isPlain(value: unknown): boolean {
@@ -47,7 +49,7 @@ function toPlain(value: unknown): string | Buffer | null {
     : (value as string | Buffer | null)
 }
 
-class PlainMember implements Member {
+class LeanStatement implements BatchStatement {
   readonly #client: BatchingClient
   readonly #statement: Sendable
   #rows: Record<string, unknown>[] | null = null
