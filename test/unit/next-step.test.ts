@@ -105,7 +105,13 @@ const cases: [Kind, string, Intent | null, number, object][] = [
   ['keyed', 'only something of another phase', ofAnotherPhase, 0, STOP],
 
   ['keyed', 'that it was not made, past the first window', notMade(WINDOW_MS), 9_000_000, CALL],
-  ['keyed', 'that it was not made, past its own', notMade(WINDOW_MS + 1), 9_000_000, markStuck('window_passed')],
+  [
+    'keyed',
+    'that it was not made, past its own',
+    notMade(WINDOW_MS + 1),
+    9_000_000,
+    markStuck('window_passed'),
+  ],
 
   ['keyed_and_queryable', 'nothing, at the end of the window', null, WINDOW_MS, CALL],
   ['keyed_and_queryable', 'nothing, past the window', null, WINDOW_MS + 1, RECONCILE],
