@@ -127,7 +127,7 @@ describe('I8: provider keys', () => {
   test('a raised epoch allows one more key, and only in its phase', () => {
     const raised = (effect_epoch: number) => {
       const { story } = begun()
-      story.call('client', PHASE).release('client', { effect_epoch }).takeOver('retry')
+      story.call('client', PHASE).giveBack('client', { effect_epoch }).takeOver('retry')
       return story.call('retry', PHASE, { execution: 2, idempotencyKey: 'pawl_1' })
     }
     expect(broken('I8', raised(1))).toEqual([])
