@@ -13,7 +13,7 @@ export const TRANSACTION_VARIANTS = [
         file: TRANSACTION,
         from: 'return await commit(run, work, transaction, returned, [...first, ...staged, ...last])',
         to: `await transaction.commit([])
-    const another = session.begin(beginBy(settings))
+    const another = session.begin(beginStatement(settings))
     return await commit(run, work, another, returned, [...first, ...staged, ...last])`,
       },
     ],

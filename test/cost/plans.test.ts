@@ -113,7 +113,7 @@ await uncertain.provider.willMeet('refuse_500')
 const crashed = new RideTrial(database)
 await crashed.dieAt('reserve/insert_key#1:after')
 await database.expireLeases()
-const unlisted = pipeline<null>({ name: 'unlisted', version: 1 }).finish(() => retryLater())
+const atomicNote = pipeline<null>({ name: 'note', version: 1 }).finish(() => retryLater())
 const ends = [
   await collector.execute(refused),
   await collector.execute(refused),
@@ -127,7 +127,7 @@ const ends = [
     { 'ride_created/commit#1:after': pastHalfTheLease },
   ),
   await collector.execute(new RideTrial(database), {}, {}, async (engine) => {
-    const outcome = await executeAtomic(engine, unlisted, { scope: 'unlisted', key: 'k', input: null })
+    const outcome = await executeAtomic(engine, atomicNote, { scope: 'note', key: 'k', input: null })
     await createBackground({ engine, reaper: false }).completer?.runOnce()
     return outcome
   }),

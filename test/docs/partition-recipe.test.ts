@@ -223,10 +223,10 @@ describe('requests on the partitioned table', () => {
     }
     expect(types).toEqual(['retry_later', 'completed', 'stuck', 'stuck', 'completed', 'replayed'])
 
-    const unlisted = pipeline<null>({ name: 'unlisted', version: 1 }).finish(() => retryLater())
+    const atomicNote = pipeline<null>({ name: 'note', version: 1 }).finish(() => retryLater())
     const engine = createEngine({ pool: database.pool(), pipelines: [note], schema: database.schema })
-    const request = { scope: 'unlisted', key: uuid7(Date.parse(DAY)), input: null }
-    expect((await executeAtomic(engine, unlisted, request)).type).toBe('retry_later')
+    const request = { scope: 'note', key: uuid7(Date.parse(DAY)), input: null }
+    expect((await executeAtomic(engine, atomicNote, request)).type).toBe('retry_later')
     expect(await engine.inspect(request.scope, request.key)).toBeNull()
     await engine.close()
   })

@@ -40,7 +40,7 @@ function stepsOf(model: Model, state: State, name: ActorName): Step[] {
           'finds that it is too late to call',
           null,
           become(state, name, {
-            at: 'releasing',
+            at: 'giving_back',
             run: { ...actor.run, intent: 'none' },
             raiseEpoch: false,
           }),
@@ -57,7 +57,7 @@ function stepsOf(model: Model, state: State, name: ActorName): Step[] {
       return [...commit(model, state, name, actor.run), ...crash(state, name)]
     case 'in_doubt':
       return [...settleCommit(model, state, name, actor.run, actor.raisedAs), ...crash(state, name)]
-    case 'releasing': {
+    case 'giving_back': {
       const { run, raiseEpoch } = actor
       const giveBack: Statement = { do: 'give_back', hold: run.hold, intent: run.intent, raiseEpoch }
       return [...send(model, state, name, giveBack, () => IDLE, IDLE), ...crash(state, name)]
@@ -133,8 +133,8 @@ function proceed(model: Model, state: State, name: ActorName, run: Run): Step[] 
 
 function failOrCrash(state: State, name: ActorName, run: Run): Step[] {
   if (state.left.failures === 0) return crash(state, name)
-  const releasing = spend(become(state, name, { at: 'releasing', run, raiseEpoch: false }), 'failures')
-  return [{ ...step(name, 'fails in the phase', null, releasing), fault: true }, ...crash(state, name)]
+  const givingBack = spend(become(state, name, { at: 'giving_back', run, raiseEpoch: false }), 'failures')
+  return [{ ...step(name, 'fails in the phase', null, givingBack), fault: true }, ...crash(state, name)]
 }
 
 /** All that it had in memory is gone. The server ends its transaction; what it has sent is under way. */

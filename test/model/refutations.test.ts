@@ -89,7 +89,7 @@ test('an unfenced give-back ends the lease of the next holder', () => {
       3  clock     the lease runs out                              at started, fence 1 of A1, lease over
       4  B         reads the row: nobody holds it                  at started, fence 1 of A1, lease over
       5  B         take_over                                       at started, fence 2 of B2, lease live
-      6  A         release                                         at started, fence 2 of B2, lease none
+      6  A         give_back                                       at started, fence 2 of B2, lease none
          the lease of B2 became 'none' by somebody else"
   `)
 })
@@ -105,7 +105,7 @@ test('an unfenced give-back forgets the call that the next holder declared, and 
       6  B         reads the row: nobody holds it                  at 1 (local), fence 1 of A1, lease over
       7  B         take_over                                       at 1 (local), fence 2 of B2, lease live
       8  B         declare                                         at 1 (local), fence 2 of B2, lease live, calling
-      9  A         release                                         at 1 (local), fence 2 of B2, lease none
+      9  A         give_back                                       at 1 (local), fence 2 of B2, lease none
      10  A         reads the row: nobody holds it                  at 1 (local), fence 2 of B2, lease none
      11  A         take_over                                       at 1 (local), fence 3 of A3, lease live
      12  A         declare                                         at 1 (local), fence 3 of A3, lease live, calling
@@ -242,7 +242,7 @@ test('a provider that may execute a key that it has refused charges twice', () =
       8  B         calls the provider under key 0                  at 1 (local), fence 2 of B2, lease live
       9  B         has its call refused                            at 1 (local), fence 2 of B2, lease live
      10  A         gets the result of its call                     at 1 (local), fence 2 of B2, lease live
-     11  B         release                                         at 1 (local), fence 2 of B2, lease none, provider key 1
+     11  B         give_back                                       at 1 (local), fence 2 of B2, lease none, provider key 1
      12  B         reads the row: nobody holds it                  at 1 (local), fence 2 of B2, lease none, provider key 1
      13  B         take_over                                       at 1 (local), fence 3 of B3, lease live, provider key 1
      14  B         calls the provider under key 1                  at 1 (local), fence 3 of B3, lease live, provider key 1

@@ -83,7 +83,7 @@ export type Actor =
   /** Its transaction is open: the UPDATE is done, the COMMIT is not. */
   | { readonly at: 'updated'; readonly run: Run }
   | { readonly at: 'in_doubt'; readonly run: Run; readonly raisedAs: string | null }
-  | { readonly at: 'releasing'; readonly run: Run; readonly raiseEpoch: boolean }
+  | { readonly at: 'giving_back'; readonly run: Run; readonly raiseEpoch: boolean }
   | { readonly at: 'marking_stuck'; readonly run: Run }
 
 /** A single statement, which commits by itself, or a request to the provider. */

@@ -12,7 +12,7 @@ import { PawlError } from '../errors.js'
 import { isUuid } from '../is-uuid.js'
 import { checkRequest } from '../request/check-request.js'
 import { originOf } from '../request/fingerprint.js'
-import { LookFirst } from '../request/look-first.js'
+import { ReplayLikelihood } from '../request/replay-likelihood.js'
 import type { RequestContext } from '../request/request-context.js'
 import type { Environment } from '../run/environment.js'
 import { LeaseKeeper } from '../run/lease-keeper.js'
@@ -36,11 +36,10 @@ import { within } from '../within.js'
 import { checkEngineOptions, type EngineOptions } from './engine-options.js'
 import type { EngineParts } from '../run/engine-parts.js'
 import { checkExecuteRequest, type ExecuteRequest, wantedKey } from '../request/execute-request.js'
-import { giveBack } from '../run/give-back.js'
 import { type KeyView, viewKey } from './key-view.js'
 import { askedMessage, reservationOutcome } from './reservation-outcome.js'
 import { Run } from '../run/run.js'
-import { runPipeline } from '../run/run-pipeline.js'
+import { failRun, runPipeline } from '../run/run-pipeline.js'
 import { failure } from '../run/step-result.js'
 import { QuietCalls } from '../run/quiet-calls.js'
 import { StrictMode } from '../run/strict-mode.js'
@@ -123,7 +122,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     const statementDeadlineMs = statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS
     const ofSessions = { statementDeadlineMs, lockTimeoutMs, pipelining, preparedStatements, probe }
     const sessions = new SessionPool(pool, { ...ofSessions, preparedQueries, acquireTimeoutMs })
-    const lookFirst = new LookFirst()
+    const replayLikelihood = new ReplayLikelihood()
     const env: Environment & RequestContext = {
       sessions,
       tables,
@@ -134,7 +133,7 @@ export class RunningEngine<DB> implements Engine<DB> {
       names: new NameHasher(checked.hashSecret),
       lockTimeoutMs,
       probe,
-      lookFirst,
+      replayLikelihood,
     }
     const strict = new StrictMode(checked.strict)
     const kysely = new KyselyFactory(sessions, options.plugins ?? [], strict.refuseNestedCheckout)
@@ -354,7 +353,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     announce('pawl:taken_over', () => ({ ...run.grantMessage(), attempts: row.attempts }))
     const rejected = await recheckInput(definition, row.inputJson)
     if (rejected === null) return runPipeline(run)
-    return giveBack(run, failure(row.recoveryPoint, 'unknown_error', rejected, { intent: row.intent }))
+    return failRun(run, failure(row.recoveryPoint, 'unknown_error', rejected, { intent: row.intent }))
   }
 }
 

@@ -132,17 +132,17 @@ async function askOnce(
   holder: string,
 ): Promise<Reservation | 'moved'> {
   const askedAt = performance.now()
-  const { lookFirst } = env
+  const { replayLikelihood } = env
   let row: KeyRow | null = null
   if (wanted.by === 'request') {
-    if (lookFirst.pays) row = await read(store, wanted)
-    if (row !== null) lookFirst.learn(true)
+    if (replayLikelihood.isHigh) row = await read(store, wanted)
+    if (row !== null) replayLikelihood.learn(true)
     else {
       const leaseMs = wanted.enqueue ? null : env.settings.leaseMsAt(wanted.definition, 'started')
       const durable = wanted.enqueue || beginsWithCall(wanted.definition)
       const grant = { holder, leaseMs, durable }
       const fresh = await insertKey(store, wanted.key, grant, env.lockTimeoutMs)
-      lookFirst.learn(fresh === null)
+      replayLikelihood.learn(fresh === null)
       if (fresh !== null && wanted.enqueue) return { type: 'enqueued', row: fresh, fresh: true }
       if (fresh !== null)
         return {

@@ -8,6 +8,7 @@ import type { Store } from '../storage/statement.js'
 import { callKnownOf } from './apply-raised.js'
 import { backOffMs, pauseBeforeRetry } from './back-off.js'
 import { classifyError } from './classify-error.js'
+import { FencedOff } from './fenced-off.js'
 import { keyWentBack } from './key-went-back.js'
 import { recordError } from './record-error.js'
 import { inFlightOutcome, replayedOutcome, stuckOutcome } from './row-outcome.js'
@@ -46,7 +47,7 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   )
   // Not earlier: whoever hears it may ask for the key at once.
   announceFailure(run, failed)
-  if (released === false) return fencedOff(run, failed.phase, true)
+  if (released === false) throw new FencedOff('give_back')
   if (released === true && !closing) announceIfLong(run, failed)
   return {
     type: 'retry_later',
@@ -78,7 +79,7 @@ function announceIfLong(run: Run, { phase, error, reason }: Failure): void {
   }))
 }
 
-/** Ends a grant that no automatic step may follow. */
+/** Ends a grant that no automatic step may follow: a person has to look. */
 export async function markStuck(
   run: Run,
   reason: StuckReason,
@@ -95,7 +96,7 @@ export async function markStuck(
       isOurs(run, store),
     SAVE_RESULT_MS,
   )
-  if (marked === false) return fencedOff(run, row.recoveryPoint)
+  if (marked === false) throw new FencedOff()
   if (marked === null) {
     // The store is away: the next attempt finds the same reason and marks it then.
     const { id: keyId, recoveryPoint } = row
@@ -123,13 +124,13 @@ async function isOurs({ hold }: Run, store: Store): Promise<boolean> {
  * Ends an execution that another holder took over from: it writes nothing more, and tells what it sees. One exception:
  * the key is still ours and has gone back behind a call that must not be repeated. Nobody else knows of that call.
  */
-export async function fencedOff(run: Run, phase: string, mayBeOurs = false): Promise<Outcome> {
+export async function whatOthersMadeOfIt(run: Run, { during }: FencedOff): Promise<Outcome> {
   const row = await write(run, (store) => findKeyById(store, run.row.id))
   // A COMMIT of ours that nobody could learn about may have landed: then the key moved on, and nobody took it over.
-  const isStillOurs = mayBeOurs && row !== null && isHeldBy(run.hold, row)
-  if (!isStillOurs) announce('pawl:fenced_off', () => run.phaseMessage(phase))
+  const isStillOurs = during === 'give_back' && row !== null && isHeldBy(run.hold, row)
+  if (!isStillOurs) announce('pawl:fenced_off', () => run.phaseMessage(run.phase))
   const call = row !== null && isHeldBy(run.hold, row) ? callKnownOf(run, row) : null
-  if (row === null || call === null) return whatOthersMadeOfIt(row, !isStillOurs)
+  if (row === null || call === null) return outcomeOf(row, !isStillOurs)
   run.update(row, run.leasedAt)
   return markStuck(run, 'unknown_outcome', call, keyWentBack(row.recoveryPoint, call))
 }
@@ -138,7 +139,7 @@ function isHeldBy(hold: Hold, { fence, holder, status }: KeyRow): boolean {
   return fence === hold.fence && holder === hold.holder && status === 'running'
 }
 
-function whatOthersMadeOfIt(row: KeyRow | null, isFencedOff: boolean): Outcome {
+function outcomeOf(row: KeyRow | null, isFencedOff: boolean): Outcome {
   if (row?.response != null) return replayedOutcome(row, row.response)
   if (row?.stuckReason != null) return stuckOutcome(row, row.stuckReason, row.lastError)
   return inFlightOutcome(row?.leaseUntilMs == null ? null : row.leaseUntilMs - row.nowMs, isFencedOff)

@@ -5,7 +5,8 @@ import type { Session } from '../driver/session.js'
 import type { SessionTransaction } from '../driver/session-transaction.js'
 import { PawlError } from '../errors.js'
 import { ABORT_GRACE_MS, CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
-import type { Respond, RetryLater, StoredResponse } from '../pipeline/directive.js'
+import type { Respond, RetryLater } from '../pipeline/directive.js'
+import type { StuckReason } from '../pipeline/outcome.js'
 import type { AnyPhase } from '../pipeline/phase.js'
 import type { ResolvedPhaseSettings } from '../pipeline/settings.js'
 import {
@@ -20,13 +21,15 @@ import { isMissingRight, missingRight } from '../storage/missing-right.js'
 import type { Tables } from '../storage/tables.js'
 import { applyRaised } from './apply-raised.js'
 import { pauseBeforeRetry } from './back-off.js'
-import { beginBy, rememberRole, remembersRole, TAKE_ROLE_AGAIN } from './begin-by.js'
+import { beginStatement, rememberRole, remembersRole, TAKE_ROLE_AGAIN } from './begin-statement.js'
 import { classifyError } from './classify-error.js'
+import { FencedOff } from './fenced-off.js'
 import { interpretReturn, type Returned, type ReturnedBy } from './interpret-return.js'
-import { responseBuries } from './key-went-back.js'
+import { isKeyWentBack, responseBuries } from './key-went-back.js'
 import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
 import { stageIn } from './stage-job.js'
+import { failureBy, type StepResult } from './step-result.js'
 
 /** The user's part of a transaction, and what goes with it. */
 export interface Work {
@@ -38,30 +41,28 @@ export interface Work {
   readonly effect: Effect | null
   /** It goes on from a call of which nobody knows whether it was executed: the trail says so. */
   readonly outcomeUnknown?: true
-  /** Awaited once the connection is there and before BEGIN. 'lost': another holder has the key. */
-  readonly beforeBegin: (() => Promise<'kept' | 'lost'>) | null
+  /** Awaited once the connection is there and before BEGIN. */
+  readonly beforeBegin: (() => Promise<void>) | null
 }
 
-/** How a phase's transaction ended. Only `advanced` and `finished` left anything behind, unless it says so. */
+/** How a phase's transaction ended: as its step does, or rolled back, as the user's part asked. */
 export type TransactionEnd =
-  | { readonly type: 'advanced' }
-  | { readonly type: 'finished'; readonly response: StoredResponse; readonly expiresMs: number }
-  /** The key is at an earlier point than the one that this phase comes from: decide again from what is stored. */
-  | { readonly type: 'again' }
+  | StepResult
   | { readonly type: 'rolled_back'; readonly directive: Respond | RetryLater | null }
-  | { readonly type: 'threw'; readonly error: unknown }
-  /** The body ended the transaction itself. What it had written by then may have been committed. */
-  | { readonly type: 'ended_early'; readonly error: PawlError }
-  | { readonly type: 'fenced_off' }
 
 type TryEnd =
   | TransactionEnd
-  /** It did not commit; another try may. */
-  | { readonly type: 'conflict'; readonly error: unknown }
+  | Conflict
   /** The advance was refused for want of a right. Which one has to be asked for, once the session is free. */
   | { readonly type: 'lacks_right'; readonly error: unknown }
   /** COMMIT was sent and not answered. */
   | { readonly type: 'commit_unknown'; readonly error: unknown }
+
+/** It did not commit; another try may. */
+interface Conflict {
+  readonly type: 'conflict'
+  readonly error: unknown
+}
 
 /**
  * Runs the user's part and the fenced advance in one transaction, and tries again where that is safe: nothing but the
@@ -72,11 +73,12 @@ export async function runTransaction(run: Run, work: Work): Promise<TransactionE
   for (let attempt = 0; ; attempt++) {
     const tried = await tryTransaction(run, work, settings)
     if (tried.type === 'lacks_right')
-      return { type: 'threw', error: await missingRight(run.parts.env, tried.error, 'application') }
+      return failedBy(run, work, await missingRight(run.parts.env, tried.error, 'application'))
     const end = tried.type === 'commit_unknown' ? await settleCommit(run, work, tried.error) : tried
     if (end.type !== 'conflict') return end
     const { error } = end
-    if (attempt >= settings.transactionRetries || run.parts.stopping.aborted) return { type: 'threw', error }
+    if (attempt >= settings.transactionRetries || run.parts.stopping.aborted)
+      return failedBy(run, work, error)
     announce('pawl:phase_retried', () => ({
       ...run.phaseMessage(work.phase.name),
       error,
@@ -93,11 +95,11 @@ async function tryTransaction(run: Run, work: Work, settings: ResolvedPhaseSetti
   } catch (error) {
     // A server that is coming back may take the next connection; an exhausted pool has been waited for long enough.
     const refused = error instanceof PawlError && error.cause !== undefined
-    return refused ? { type: 'conflict', error } : { type: 'threw', error }
+    return refused ? { type: 'conflict', error } : failedBy(run, work, error)
   }
   let kept = false
   try {
-    if (work.beforeBegin !== null && (await work.beforeBegin()) === 'lost') return { type: 'fenced_off' }
+    if (work.beforeBegin !== null) await work.beforeBegin()
     const end = await inTransaction(run, work, settings, session)
     kept = end.type === 'advanced'
     return end
@@ -115,7 +117,7 @@ async function inTransaction(
 ): Promise<TryEnd> {
   // Asked once: another request may learn meanwhile that it has to be.
   const remembers = remembersRole(settings)
-  const transaction = session.begin(beginBy(settings), {
+  const transaction = session.begin(beginStatement(settings), {
     deadlineMs: settings.statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS,
     idleMs: settings.idleTimeoutMs,
   })
@@ -134,9 +136,11 @@ async function inTransaction(
     return await commit(run, work, transaction, returned, [...first, ...staged, ...last])
   } catch (error) {
     await transaction.rollBack()
+    // It may have left rows behind, and must not run again by itself.
     if (transaction.endedEarly || (advancing && isInAnotherTransaction(error)))
-      return { type: 'ended_early', error: endedByUser(work.phase.name) }
-    if (advancing && isFencedOff(error)) return { type: 'fenced_off' }
+      return stuckBy(run, work, 'transaction_ended', endedByUser(work.phase.name))
+    // By then the user's part has returned: no function of theirs meets this.
+    if (advancing && isFencedOff(error)) throw new FencedOff()
     const lacksRight = advancing && isMissingRight(error)
     if (lacksRight && !remembers) {
       rememberRole(settings)
@@ -145,8 +149,18 @@ async function inTransaction(
     // A body may have hidden the error that doomed its transaction behind one of its own.
     const met = classifyError(transaction.firstError) === 'conflict' ? transaction.firstError : error
     if (classifyError(met) === 'conflict') return { type: 'conflict', error: met }
-    return lacksRight ? { type: 'lacks_right', error } : { type: 'threw', error }
+    return lacksRight ? { type: 'lacks_right', error } : failedBy(run, work, error)
   }
+}
+
+/** What is known of a call stays known, whatever its transaction, or one before it, failed by. */
+function failedBy(run: Run, work: Work, error: unknown): StepResult {
+  if (isKeyWentBack(error)) return stuckBy(run, work, 'unknown_outcome', error)
+  return failureBy(work.phase.name, error, { intent: run.row.intent })
+}
+
+function stuckBy({ row }: Run, { phase }: Work, reason: StuckReason, error: unknown): StepResult {
+  return { type: 'stuck', phase: phase.name, reason, intent: row.intent, error }
 }
 
 async function runBody(
@@ -248,15 +262,10 @@ function recordOf({ effect, outcomeUnknown }: Work): Effect | 'outcome_unknown' 
 }
 
 /** Learns what became of a COMMIT that got no answer, by raising the fence: after that, it can no longer land. */
-async function settleCommit(
-  run: Run,
-  work: Work,
-  error: unknown,
-): Promise<Exclude<TryEnd, { type: 'commit_unknown' | 'lacks_right' }>> {
+async function settleCommit(run: Run, work: Work, error: unknown): Promise<StepResult | Conflict> {
   const sentAt = performance.now()
   const raised = await raiseFenceOf(run, error)
-  if (raised === 'fenced_off') return { type: 'fenced_off' }
-  if (raised === 'unreachable') return { type: 'threw', error }
+  if (raised === 'unreachable') return failedBy(run, work, error)
   const moved = applyRaised(run, raised, sentAt)
   announce('pawl:commit_settled', () => ({
     ...run.phaseMessage(work.phase.name),

@@ -6,7 +6,7 @@ import type { Session } from '../driver/session.js'
 import type { Hold } from '../storage/hold-statements.js'
 import type { KeyRow } from '../storage/key-row.js'
 import type { EngineParts } from './engine-parts.js'
-import { OwnCopies } from './own-copies.js'
+import { JsonCopies } from './json-copies.js'
 
 /** A key that is ours to run. */
 export interface Grant {
@@ -26,6 +26,8 @@ export class Run {
   row: KeyRow
   /** On the monotonic clock: before the statement was sent that last set the lease. */
   leasedAt: number
+  /** The phase that it has come to, for messages. */
+  phase: string
   /** The recovery point at which a stale lease was renewed, if it was. */
   renewedAt: string | null = null
   /** On the monotonic clock: when the call that this grant has declared must have ended. */
@@ -41,8 +43,8 @@ export class Run {
   readonly goneOnFrom = new Set<string>()
   #hasEnded = false
   readonly #onEnd: (() => void)[] = []
-  readonly #inputs = new OwnCopies()
-  readonly #states = new OwnCopies()
+  readonly #inputs = new JsonCopies()
+  readonly #states = new JsonCopies()
   #readAt: number
   #providerKey: { readonly of: string; readonly epoch: number; readonly key: string } | null = null
 
@@ -54,6 +56,7 @@ export class Run {
     const { recoveryPoint, intent } = grant.row
     const hasBegun = recoveryPoint !== 'started' || intent !== null
     this.awaitsAuthorization = grant.definition.authorize !== null && grant.how !== 'reserved' && !hasBegun
+    this.phase = recoveryPoint
     this.#session = grant.session
     this.#readAt = performance.now()
   }

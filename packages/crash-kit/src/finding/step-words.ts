@@ -66,7 +66,7 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     find_key_by_id: 'the key was looked up by its id',
     find_own_key: 'the key was looked up for its owner',
     take_over_key: 'the key was taken over',
-    mark_unheld_stuck: 'the key was marked as stuck',
+    mark_unheld_stuck: 'the key, which nobody held, was marked as stuck',
   }),
   ...at('renewal', { renew_leases: 'the lease was renewed' }),
   ...at('raise', { raise_fence: 'the fence was raised' }),

@@ -5,7 +5,7 @@ import { keepLateEnd, giveBackKey } from '../storage/hold-statements.js'
 import type { Intent } from '../storage/key-row.js'
 import type { Store } from '../storage/statement.js'
 import type { Settlement } from './call-provider.js'
-import { keepResult } from './kept-result.js'
+import { callResult } from './call-result.js'
 import { effectOf } from './settle-result.js'
 import { recordError } from './record-error.js'
 import type { Run } from './run.js'
@@ -14,7 +14,7 @@ import type { Run } from './run.js'
  * Once a call that outlived its time-out ends, gives its key back, with its result if it has one. Where the key is a
  * person's by then, what the call came to is kept for them.
  */
-export function releaseWhenSettled(run: Run, phase: ForeignPhase, pending: Promise<Settlement>): void {
+export function giveBackAfterCall(run: Run, phase: ForeignPhase, pending: Promise<Settlement>): void {
   const { env, afterwards } = run.parts
   // Of the epoch that the call was made in.
   const providerKey = run.providerKey(phase.effectName)
@@ -46,7 +46,7 @@ async function keepEnd(
 ): Promise<'kept' | 'of_another' | 'decided'> {
   const { lockTimeoutMs } = run.parts.env
   const { intent } = run.row
-  const result = settlement.type === 'returned' ? keepResult(phase, settlement.value).intent : null
+  const result = settlement.type === 'returned' ? callResult(phase, settlement.value).intent : null
   const lastError = settlement.type === 'threw' ? recordError(settlement.error) : null
   const late: Intent | null = result?.kind === 'called' ? { ...result, late: true } : null
   const end = { phase: phase.name, intent: late, lastError, lockTimeoutMs }

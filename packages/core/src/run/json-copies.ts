@@ -1,8 +1,5 @@
-/**
- * Gives out copies of what a JSON text says. Who changes one changes no other; and all but the first cost less than to
- * parse it again.
- */
-export class OwnCopies {
+/** Parses a JSON text. Each caller gets its own copy, and all copies but the first cost less than to parse it again. */
+export class JsonCopies {
   #text = '{}'
   #value: unknown = {}
 

@@ -6,7 +6,7 @@ import type { ForeignPhase } from '../pipeline/phase.js'
 import type { Intent } from '../storage/key-row.js'
 
 /** What a call returned, in the form it can be kept in. */
-export interface KeptResult {
+export interface CallResult {
   /** A fresh copy each time, so that `settle` sees the same now, at its second try, and after a crash. */
   readonly read: () => unknown
   /** Null where it is not JSON, or too large by far: then it lives only as long as this process. It is too late for an error. */
@@ -14,7 +14,7 @@ export interface KeptResult {
   readonly bytes: number
 }
 
-export function keepResult(phase: ForeignPhase, value: unknown): KeptResult {
+export function callResult(phase: ForeignPhase, value: unknown): CallResult {
   try {
     const json = JSON.stringify(value) ?? 'null'
     const bytes = Buffer.byteLength(json)
@@ -34,7 +34,7 @@ export function keepResult(phase: ForeignPhase, value: unknown): KeptResult {
 /** The error that a result over the cap deserves; null where it is within. */
 export function tooLargeResult(
   phase: ForeignPhase,
-  { bytes }: KeptResult,
+  { bytes }: CallResult,
   capBytes: number,
 ): PawlError | null {
   if (bytes <= capBytes) return null

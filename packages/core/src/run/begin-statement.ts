@@ -10,7 +10,7 @@ const begins = new WeakMap<ResolvedPhaseSettings, Begin>()
 const takesRole = new WeakSet<ResolvedPhaseSettings>()
 
 /** How a phase's transaction begins: written once for each phase. */
-export function beginBy(settings: ResolvedPhaseSettings): Begin {
+export function beginStatement(settings: ResolvedPhaseSettings): Begin {
   let begin = begins.get(settings)
   if (begin === undefined) begins.set(settings, (begin = writeBegin(settings)))
   return begin
