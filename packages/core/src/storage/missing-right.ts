@@ -11,7 +11,7 @@ export type Worker = 'application' | 'operator'
 
 const ALL = ['SELECT', 'INSERT', 'UPDATE', 'DELETE']
 
-/** What docs/operations.md has granted to each. */
+/** What docs/operations-reference.md has granted to each. */
 const NEEDED: Readonly<Record<Worker, Readonly<Record<string, readonly string[]>>>> = {
   application: { idempotency_keys: ALL, effects: ALL, staged_jobs: ALL },
   operator: {
