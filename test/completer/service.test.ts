@@ -1,5 +1,5 @@
 import { createBackground, respond, retryLater } from '@pawl/core'
-import { executeUnlisted } from '@pawl/core/internal'
+import { executeAtomic } from '@pawl/core/internal'
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { abandonedRide, completerOf, engineOf, NEVER_MS, NO_COUNTS } from '../support/completer-trial.js'
 import { heard } from '../support/heard.js'
@@ -161,7 +161,7 @@ describe('keys of atomic handlers', () => {
   test('which nobody came back for are forgotten: nothing of them was committed', async () => {
     const engine = engineOf(new RideTrial(database))
     const completer = completerOf(engine)
-    await executeUnlisted(engine, handler, { scope: 's', key: 'asked', input: null })
+    await executeAtomic(engine, handler, { scope: 's', key: 'asked', input: null })
     await abandonedFor('2 minutes', 'old')
     await abandonedFor('2 minutes', 'released')
     await database.rows(`UPDATE pawl.idempotency_keys SET lease_until = NULL WHERE key = 'released'`)
@@ -174,7 +174,7 @@ describe('keys of atomic handlers', () => {
     const trial = await abandoned()
     const engine = engineOf(trial)
     const completer = completerOf(engine)
-    await executeUnlisted(engine, handler, { scope: 's', key: 'asked', input: null })
+    await executeAtomic(engine, handler, { scope: 's', key: 'asked', input: null })
     await abandonedFor('2 minutes', 'old')
     await database.rows('CREATE TABLE notes (key_id uuid REFERENCES pawl.idempotency_keys)')
     onTestFinished(async () => void (await database.rows('DROP TABLE notes')))
@@ -195,7 +195,7 @@ describe('keys of atomic handlers', () => {
       await mayEnd.opened
       return respond(200)
     })
-    const outcome = executeUnlisted(engine, slow, { scope: 's', key: 'held', input: null })
+    const outcome = executeAtomic(engine, slow, { scope: 's', key: 'held', input: null })
     await begun.opened
     await database.rows(`UPDATE pawl.idempotency_keys SET created_at = clock_timestamp() - interval '1 day'`)
     expect(await completer.runOnce()).toEqual(NO_COUNTS)

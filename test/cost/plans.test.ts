@@ -1,5 +1,5 @@
 import { createBackground, type Engine, type Outcome, retryLater } from '@pawl/core'
-import { createProbedEngine, executeUnlisted } from '@pawl/core/internal'
+import { createProbedEngine, executeAtomic } from '@pawl/core/internal'
 import type pg from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
 import { cutConnections, positionNamer } from '../support/crash.js'
@@ -113,7 +113,7 @@ await uncertain.provider.willMeet('refuse_500')
 const crashed = new RideTrial(database)
 await crashed.dieAt('reserve/insert_key#1:after')
 await database.expireLeases()
-const unlisted = pipeline<null>({ name: 'unlisted', version: 1 }).finish(() => retryLater())
+const atomic = pipeline<null>({ name: 'atomic', version: 1 }).finish(() => retryLater())
 const ends = [
   await collector.execute(refused),
   await collector.execute(refused),
@@ -127,7 +127,7 @@ const ends = [
     { 'ride_created/commit#1:after': pastHalfTheLease },
   ),
   await collector.execute(new RideTrial(database), {}, {}, async (engine) => {
-    const outcome = await executeUnlisted(engine, unlisted, { scope: 'unlisted', key: 'k', input: null })
+    const outcome = await executeAtomic(engine, atomic, { scope: 'atomic', key: 'k', input: null })
     await createBackground({ engine, reaper: false }).completer?.runOnce()
     return outcome
   }),

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { absent, createBackground, type Engine, migrate, pawlChannels, respond, retryLater } from '@pawl/core'
-import { executeUnlisted } from '@pawl/core/internal'
+import { executeAtomic } from '@pawl/core/internal'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { decideReservation } from '../../packages/core/src/request/decide-reservation.js'
 import { judgeDurability } from '../../packages/core/src/operate/judge-server.js'
@@ -617,11 +617,11 @@ describe('who decides', () => {
       respond(204),
     )
     await dieAt(database, { pipelines: [] }, 'finished/finish_key#1:before', (doomed) =>
-      executeUnlisted(doomed, handler, { scope: 's', key: 'crashed', input: null }),
+      executeAtomic(doomed, handler, { scope: 's', key: 'crashed', input: null }),
     )
     const engine = createEngine({ pool: database.pool(), schema: database.schema, pipelines: [] })
     // So that the engine knows the handler, as a route makes it.
-    await executeUnlisted(engine, handler, { scope: 's', key: 'other', input: null })
+    await executeAtomic(engine, handler, { scope: 's', key: 'other', input: null })
     const { completer } = createBackground({ engine, reaper: false })
     expect(await completer?.runOnce()).toMatchObject({ found: 0, forgotten: 0 })
     await database.rows(`UPDATE pawl.idempotency_keys SET created_at = created_at - interval '1 hour'`)

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createBackground, retryLater } from '@pawl/core'
-import { createProbedEngine, executeUnlisted } from '@pawl/core/internal'
+import { createProbedEngine, executeAtomic } from '@pawl/core/internal'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { cutConnections, positionNamer } from '../support/crash.js'
 import { countedReaper, insertExpired, note } from '../support/expired-keys.js'
@@ -223,10 +223,10 @@ describe('requests on the partitioned table', () => {
     }
     expect(types).toEqual(['retry_later', 'completed', 'stuck', 'stuck', 'completed', 'replayed'])
 
-    const unlisted = pipeline<null>({ name: 'unlisted', version: 1 }).finish(() => retryLater())
+    const atomic = pipeline<null>({ name: 'atomic', version: 1 }).finish(() => retryLater())
     const engine = createEngine({ pool: database.pool(), pipelines: [note], schema: database.schema })
-    const request = { scope: 'unlisted', key: uuid7(Date.parse(DAY)), input: null }
-    expect((await executeUnlisted(engine, unlisted, request)).type).toBe('retry_later')
+    const request = { scope: 'atomic', key: uuid7(Date.parse(DAY)), input: null }
+    expect((await executeAtomic(engine, atomic, request)).type).toBe('retry_later')
     expect(await engine.inspect(request.scope, request.key)).toBeNull()
     await engine.close()
   })

@@ -1,5 +1,5 @@
 import { respond, retryLater } from '@pawl/core'
-import { executeUnlisted } from '@pawl/core/internal'
+import { executeAtomic } from '@pawl/core/internal'
 import { afterAll, describe, expect, test } from 'vitest'
 import { engineThatFreezesAt } from '../support/crash.js'
 import { createEngine, createRideTables, pipeline } from '../support/rides.js'
@@ -29,12 +29,12 @@ describe('a pipeline that the engine was not given', () => {
   test('runs, and replays for whoever brings one of the same definition', async () => {
     const engine = createEngine(options())
     const request = { scope: 's', key: 'runs', input: null }
-    const first = await executeUnlisted(
+    const first = await executeAtomic(
       engine,
       noteOf('runs', () => respond(201, { n: 1 })),
       request,
     )
-    const again = await executeUnlisted(engine, noteOf('runs', fail), request)
+    const again = await executeAtomic(engine, noteOf('runs', fail), request)
     expect(first).toMatchObject({ type: 'completed' })
     expect(again).toEqual({ ...first, type: 'replayed' })
     expect(await audits('runs')).toHaveLength(1)
@@ -48,13 +48,13 @@ describe('a pipeline that the engine was not given', () => {
   ])('leaves no key behind when it fails with %s', async (name, then, reason) => {
     const engine = createEngine(options())
     const request = { scope: 's', key: name, input: null }
-    expect(await executeUnlisted(engine, noteOf(name, then), request)).toMatchObject({
+    expect(await executeAtomic(engine, noteOf(name, then), request)).toMatchObject({
       type: 'retry_later',
       reason,
     })
     expect(await rows(name)).toEqual([])
     expect(await audits(name)).toEqual([])
-    const retried = await executeUnlisted(
+    const retried = await executeAtomic(
       engine,
       noteOf(name, () => respond(201)),
       request,
@@ -66,11 +66,11 @@ describe('a pipeline that the engine was not given', () => {
   test('whose key was taken over while it failed forgets nothing of the new holder', async () => {
     const request = { scope: 's', key: 'taken', input: null }
     const { engine, frozen, wake } = engineThatFreezesAt(options(), 'give_back/forget_key#1:before')
-    const zombie = executeUnlisted(engine, noteOf('taken', fail), request)
+    const zombie = executeAtomic(engine, noteOf('taken', fail), request)
     await frozen
     await database.expireLeases()
     const other = createEngine(options())
-    const finished = await executeUnlisted(
+    const finished = await executeAtomic(
       other,
       noteOf('taken', () => respond(201)),
       request,
@@ -84,7 +84,7 @@ describe('a pipeline that the engine was not given', () => {
   test('and that crashed is refused to resume, and goes on with a retry of its client', async () => {
     const request = { scope: 's', key: 'crashed', input: null }
     const { engine: dead, frozen, wake } = engineThatFreezesAt(options(), 'finished/finish_key#1:before')
-    const lost = executeUnlisted(
+    const lost = executeAtomic(
       dead,
       noteOf('crashed', () => respond(201)),
       request,
@@ -94,7 +94,7 @@ describe('a pipeline that the engine was not given', () => {
     const engine = createEngine(options())
     const [row] = (await rows('crashed')) as { id: string }[]
     expect(await engine.resume(row?.id ?? '')).toMatchObject({ type: 'refused', pipeline: 'note' })
-    const retried = await executeUnlisted(
+    const retried = await executeAtomic(
       engine,
       noteOf('crashed', () => respond(201)),
       request,
