@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { absent, found, respond, retryLater } from '@pawl/core'
 import { fakeProvider } from '@pawl/crash-kit'
+import { amountOf } from '../support/amounts.js'
 import { pipeline, type RideInput } from '../support/rides.js'
 import { rideKit } from './ride-kit.js'
 
 /** More races: `PAWL_RACES=2000 npm test -- crash-kit/ride`. */
-const RACES = Number(process.env['PAWL_RACES'] ?? '15')
+const RACES = amountOf('races')
 
 describe('any fault anywhere', async () => {
   const kit = rideKit()

@@ -8,7 +8,7 @@ import { TestDatabase } from '../support/test-database.js'
 let trial: RelayTrial
 let database: TestDatabase
 beforeEach(async () => {
-  database = await TestDatabase.create()
+  database = await TestDatabase.createNew()
   trial = new RelayTrial(database)
   await createRelayLedger(database)
 })

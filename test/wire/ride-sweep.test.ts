@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from 'vitest'
+import { amountOf } from '../support/amounts.js'
 import { conclude } from './conclude.js'
 import { type Broken, judgeRequests } from './judge-requests.js'
 import { unrecordedRows } from './unrecorded-rows.js'
@@ -21,7 +22,7 @@ const trial = await WireTrial.open(prepareRides)
 afterAll(() => trial.close())
 
 /** As it ships, with all faults; the other ways to send with those that are quick, unless all are asked for. */
-const QUICK: readonly Fault[] = process.env['PAWL_WIRE_ALL'] === '1' ? FAULTS : ['cut_before', 'answer_lost']
+const QUICK: readonly Fault[] = amountOf('wireAll') === 1 ? FAULTS : ['cut_before', 'answer_lost']
 const SENDING = [
   { sending: {}, faults: FAULTS },
   { sending: { pipelining: false }, faults: QUICK },
