@@ -47,13 +47,13 @@ const shared = {
 }
 
 const sharedTest = {
-  pool: 'forks',
+  pool: 'forks' as const,
   // A slow machine, a restart of the database, a property with a hundred runs: far above what a test needs.
   testTimeout: 90_000,
   hookTimeout: 90_000,
   setupFiles: ['./restore-process.ts'],
   ...(IS_DEEP ? { env: EXAMPLE_DEEP } : {}),
-} as const
+}
 
 const include = IS_DEEP ? DEEP : ALL
 
