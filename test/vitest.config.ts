@@ -7,8 +7,12 @@ const source = (path: string) => fileURLToPath(new URL(`../packages/${path}`, im
 
 const ALL = ['**/*.test.ts', '../examples/*/test/**/*.test.ts']
 
-/** What `npm run test:deep` runs: the files in which something is repeated. `support/amounts.ts` says how often. */
+/** Only deep. */
+const DEEP_ONLY = '**/*.deep.test.ts'
+
+/** What `npm run test:deep` runs: these, and the files in which something is repeated. `support/amounts.ts` says how often. */
 const DEEP = [
+  DEEP_ONLY,
   'broken-engines/*.test.ts',
   'crash-kit/{ride,process-agrees}.test.ts',
   'property/**/*.test.ts',
@@ -20,9 +24,9 @@ const DEEP = [
 ]
 
 /** They exchange modules of ours, or load other copies of them: nobody else may get those. */
+const ALONE_AND_DEEP = ['broken-engines/*.test.ts', 'wire/broken-engines.test.ts']
 const ALONE = [
-  'broken-engines/*.test.ts',
-  'wire/broken-engines.test.ts',
+  ...ALONE_AND_DEEP,
   'http/{respond-async-wait,waiting}.test.ts',
   'storage/shadowed-statements.test.ts',
   'unit/announce.test.ts',
@@ -71,7 +75,7 @@ export default defineConfig({
           name: 'all',
           isolate: false,
           include,
-          exclude: [...configDefaults.exclude, ...ALONE],
+          exclude: [...configDefaults.exclude, ...ALONE, ...(IS_DEEP ? [] : [DEEP_ONLY])],
         },
       },
       {
@@ -79,7 +83,7 @@ export default defineConfig({
         test: {
           ...sharedTest,
           name: 'alone',
-          include: ALONE.filter((path) => !IS_DEEP || DEEP.includes(path) || path.startsWith('wire/')),
+          include: IS_DEEP ? ALONE_AND_DEEP : ALONE,
         },
       },
     ],

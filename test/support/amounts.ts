@@ -18,9 +18,9 @@ export const AMOUNTS = {
   pipelineRuns: { variable: 'PAWL_RUNS', shallow: 30, deep: 250 },
   /** Races of the ride under the crash kit, for each of its kits. */
   races: { variable: 'PAWL_RACES', shallow: 5, deep: 150 },
-  /** 1: a second crash at every position of each recovery. 0: at those of one in so many first ones. */
-  allSecondCrashes: { variable: 'PAWL_SECOND_CRASHES', shallow: 0, deep: 1 },
-  /** 1: all faults at every message, for every way to send statements. 0: two faults for each. */
+  /** Of so many positions of the ride, one is where a process is killed, with SIGKILL. */
+  oneKillIn: { variable: 'PAWL_ONE_KILL_IN', shallow: 5, deep: 1 },
+  /** 1: all faults at every message, for every way to send statements. 0: one at each, in turn. */
   wireAll: { variable: 'PAWL_WIRE_ALL', shallow: 0, deep: 1 },
   /** Random pipelines whose messages are struck at random. */
   wireCases: { variable: 'PAWL_WIRE_CASES', shallow: 12, deep: 200 },
