@@ -162,7 +162,7 @@ const KEYS = Math.ceil(amountOf('relayJobs') / JOBS_PER_KEY)
 const JOBS = KEYS * JOBS_PER_KEY
 
 /** Rounds of a life, at most: few enough that there are some lives. A round is so many jobs. */
-const LONGEST = Math.min(24, Math.ceil(JOBS / 500))
+const LONGEST = Math.min(24, Math.ceil(JOBS / 300))
 const ROUND = 100
 
 /** Several times what a job takes on a machine with much else to do. */

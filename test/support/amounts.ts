@@ -29,7 +29,7 @@ export const AMOUNTS = {
   /** Faults of the soak. */
   soakFaults: { variable: 'PAWL_SOAK_FAULTS', shallow: 100, deep: 4_000 },
   /** Jobs through relay processes that are killed again and again. */
-  relayJobs: { variable: 'PAWL_RELAY_JOBS', shallow: 2_000, deep: 20_000 },
+  relayJobs: { variable: 'PAWL_RELAY_JOBS', shallow: 3_600, deep: 20_000 },
   /** Expired keys that are deleted while requests run. */
   reapKeys: { variable: 'PAWL_REAP_KEYS', shallow: 5_000, deep: 100_000 },
   /** Rides of the demo's chaos. */
