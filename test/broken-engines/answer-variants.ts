@@ -8,7 +8,7 @@ export const ANSWER_VARIANTS = [
     endangers: "Another request gets this one's response.",
     replacements: [
       {
-        file: 'key/decide-reservation.ts',
+        file: 'request/decide-reservation.ts',
         from: 'if (request !== null && row.fingerprint !== request.fingerprint) {',
         to: 'if (request !== null && row.fingerprint === null) {',
       },
@@ -42,7 +42,7 @@ export const ANSWER_VARIANTS = [
     endangers: 'A provider that was away for a moment has failed the request for good.',
     replacements: [
       {
-        file: 'runner/interpret-return.ts',
+        file: 'run/interpret-return.ts',
         from: `if (isTransientStatus(value.response.status)) return { type: 'roll_back', directive: value }`,
         to: '',
       },

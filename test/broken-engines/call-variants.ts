@@ -8,7 +8,7 @@ export const CALL_VARIANTS = [
     endangers: 'A call that must not be made twice is.',
     replacements: [
       {
-        file: 'runner/phase-transaction.ts',
+        file: 'run/phase-transaction.ts',
         from: `if (end.type !== 'conflict') return end`,
         to: `if (end.type === 'conflict' && work.effect !== null) {
       run.update({ ...run.row, nowMs: run.nowMs(), intent: null }, run.leasedAt)
@@ -32,7 +32,7 @@ export const CALL_VARIANTS = [
       'Two effects of one request are one to the provider; a row that is lost and made anew is charged twice.',
     replacements: [
       {
-        file: 'key/provider-key.ts',
+        file: 'run/provider-key.ts',
         from: "return `pawl_${sha256(bytes, 'base64url')}`",
         to: 'return `pawl_${row.id}`',
       },
@@ -51,7 +51,7 @@ export const CALL_VARIANTS = [
     endangers: 'After a crash nobody knows of the call, and it is made again.',
     replacements: [
       {
-        file: 'runner/next-step.ts',
+        file: 'run/next-step.ts',
         from: `case 'at_most_once': {
       if (intent?.kind !== 'calling') return { do: 'call', phase, declareFirst: true }`,
         to: `case 'at_most_once': {
@@ -66,13 +66,13 @@ export const CALL_VARIANTS = [
     expected: ['I2'],
   },
   {
-    name: 'result-lost-at-release',
+    name: 'result-lost-at-give-back',
     broken: 'Giving a key back forgets what is known of its call.',
     endangers: 'A call whose result could not be settled is made again.',
     replacements: [
       {
         file: 'storage/hold-statements.ts',
-        from: 'release.intent === null ? null : JSON.stringify(release.intent)',
+        from: 'giveBack.intent === null ? null : JSON.stringify(giveBack.intent)',
         to: 'null',
       },
     ],
@@ -89,10 +89,10 @@ export const CALL_VARIANTS = [
     endangers: 'Requests wait for a person of which nothing was ever sent.',
     replacements: [
       {
-        file: 'runner/next-step.ts',
+        file: 'run/next-step.ts',
         from: `  switch (phase.guarantee) {`,
         to: `  if (phase.guarantee === 'at_most_once' && (row as { fence?: number }).fence !== 1)
-    return { do: 'stick', phase, reason: 'unknown_outcome' }
+    return { do: 'mark_stuck', phase, reason: 'unknown_outcome' }
   switch (phase.guarantee) {`,
       },
     ],

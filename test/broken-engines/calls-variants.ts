@@ -8,7 +8,7 @@ export const CALLS_VARIANTS = [
     endangers: 'A request fails for good whose charge was made.',
     replacements: [
       {
-        file: 'runner/is-ambiguous.ts',
+        file: 'run/is-ambiguous.ts',
         from: 'if (keyReused || bug || statuses.length + grpcCodes.length === 0) return true',
         to: 'if (keyReused || bug) return true',
       },
@@ -26,9 +26,9 @@ export const CALLS_VARIANTS = [
     endangers: 'A call that returned is made again.',
     replacements: [
       {
-        file: 'runner/settle-result.ts',
-        from: 'const saved = result.intent ?? intent',
-        to: 'const saved = result.bytes > 64 * 1024 ? null : (result.intent ?? intent)',
+        file: 'run/settle-result.ts',
+        from: 'const intent = result.intent ?? run.row.intent',
+        to: 'const intent = result.bytes > 64 * 1024 ? null : (result.intent ?? run.row.intent)',
       },
     ],
     ride: 'large_result',
@@ -43,7 +43,7 @@ export const CALLS_VARIANTS = [
     broken: 'A refusal of the provider that onError wants to be tried again counts as no attempt.',
     endangers: 'A request is tried for a day that can never succeed, and nobody is told.',
     replacements: [
-      { file: 'runner/call-failed.ts', from: 'isAttempt: isRefusal(error),', to: 'isAttempt: false,' },
+      { file: 'run/call-failed.ts', from: 'isAttempt: isRefusal(error),', to: 'isAttempt: false,' },
     ],
     ride: 'refused',
     search: { by: 'faults', faults: ['crash'], depth: 1 },

@@ -2,7 +2,7 @@ import type { Variant } from './variant.js'
 
 const RESERVE = 'storage/reserve-statements.ts'
 const REAP = 'storage/reap-statements.ts'
-const RESERVE_KEY = 'key/reserve-key.ts'
+const RESERVE_KEY = 'request/reserve-key.ts'
 
 /** Engines that are wrong about who may run and write a key. */
 export const HOLDING_VARIANTS = [
@@ -51,7 +51,7 @@ export const HOLDING_VARIANTS = [
     expected: ['I6', 'I1', 'told'],
   },
   {
-    name: 'release-without-fence',
+    name: 'give-back-without-fence',
     broken: 'Giving a key back is not conditional on fence and holder.',
     endangers: 'The lease of whoever has taken it over is ended, and a third one gets the key beside them.',
     replacements: [
@@ -66,8 +66,8 @@ export const HOLDING_VARIANTS = [
     ride: 'keyed',
     search: { by: 'races', actors: ['zombie', 'client'] },
     foundBy:
-      'The provider answers 500, and the client freezes at give_back/release_key#1:before until another has ' +
-      "the key: its release is written under the other's fence. While the other still runs, a third takes " +
+      'The provider answers 500, and the client freezes at give_back/give_back_key#1:before until another has ' +
+      "the key: its give-back is written under the other's fence. While the other still runs, a third takes " +
       'over; with at_most_once it charges a second time.',
     expected: ['I5'],
   },
@@ -78,7 +78,7 @@ export const HOLDING_VARIANTS = [
       'A machine whose clock is fast takes keys from their holders; one whose clock is slow leaves them.',
     replacements: [
       {
-        file: 'key/decide-reservation.ts',
+        file: 'request/decide-reservation.ts',
         from: 'const leaseLeftMs = (row.leaseUntilMs ?? row.nowMs) - row.nowMs',
         to: 'const leaseLeftMs = (row.leaseUntilMs ?? Date.now()) - Date.now()',
       },
@@ -103,7 +103,7 @@ export const HOLDING_VARIANTS = [
     endangers: 'A duplicate takes the key from a holder that is alive and waits for its provider.',
     replacements: [
       {
-        file: 'key/lease-keeper.ts',
+        file: 'run/lease-keeper.ts',
         from: `this.#entries.add(lease)
     if (lease.dueAt < this.#wakesAt) this.#schedule()`,
         to: '',
@@ -210,7 +210,7 @@ export const HOLDING_VARIANTS = [
     endangers: 'Only the completer, where there is one, finishes interrupted requests.',
     replacements: [
       {
-        file: 'key/decide-reservation.ts',
+        file: 'request/decide-reservation.ts',
         from: `if (leaseLeftMs > 0 && isPlausible) return { type: 'in_flight', leaseLeftMs }`,
         to: `if ((leaseLeftMs > 0 && isPlausible) || request !== null) return { type: 'in_flight', leaseLeftMs: 1_000 }`,
       },

@@ -17,12 +17,12 @@ export const PROTOCOL_VARIANTS = [
   RETURNING k.intent`,
       },
       {
-        file: 'runner/next-step.ts',
+        file: 'run/next-step.ts',
         from: 'if (intent !== null && intent.phase !== phase.name && !isToBeCarried(definition, phase, intent)) {',
         to: `if (intent !== null && intent.phase === '' && !isToBeCarried(definition, phase, intent)) {`,
       },
       {
-        file: 'runner/next-step.ts',
+        file: 'run/next-step.ts',
         from: `  const { intent } = row
   if (intent?.kind === 'called')`,
         to: `  const intent = row.intent?.phase === phase.name ? row.intent : null
@@ -34,12 +34,12 @@ export const PROTOCOL_VARIANTS = [
         to: '`(k.intent IS NULL OR true OR ${own}::text = ${carried}::text)`',
       },
       {
-        file: 'runner/run.ts',
+        file: 'run/run.ts',
         from: 'return intent === null || intent.phase === phase ? null : intent.phase',
         to: 'return intent === null || intent.phase === phase ? null : null',
       },
       {
-        file: 'runner/give-back.ts',
+        file: 'run/give-back.ts',
         from: 'const call = row !== null && isHeldBy(run.hold, row) ? callKnownOf(run, row) : null',
         to: 'const call = row !== null && isHeldBy(run.hold, row) && false ? callKnownOf(run, row) : null',
       },

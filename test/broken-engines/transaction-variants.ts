@@ -1,6 +1,6 @@
 import type { Variant } from './variant.js'
 
-const TRANSACTION = 'runner/phase-transaction.ts'
+const TRANSACTION = 'run/phase-transaction.ts'
 
 /** Engines that are wrong about what commits together, and whether it has. */
 export const TRANSACTION_VARIANTS = [
@@ -13,7 +13,7 @@ export const TRANSACTION_VARIANTS = [
         file: TRANSACTION,
         from: 'return await commit(run, work, transaction, returned, [...first, ...staged, ...last])',
         to: `await transaction.commit([])
-    const another = session.begin(beginBy(settings))
+    const another = session.begin(beginStatement(settings))
     return await commit(run, work, another, returned, [...first, ...staged, ...last])`,
       },
     ],
@@ -93,7 +93,7 @@ export const TRANSACTION_VARIANTS = [
     endangers: 'Jobs of a phase that never committed are delivered.',
     replacements: [
       {
-        file: 'runner/stage-job.ts',
+        file: 'run/stage-job.ts',
         from: 'staged.push(insertStagedJob(env.tables, { id, name, payloadJson, keyId, runAfterMs }))',
         to: `await env.sessions.with(phase, (session) =>
         {
@@ -115,9 +115,9 @@ export const TRANSACTION_VARIANTS = [
     endangers: 'The pool runs dry, one lost connection at a time.',
     replacements: [
       {
-        file: 'driver/session.ts',
-        from: 'if (this.#released) return',
-        to: 'if (this.#released || this.#lost !== null) return',
+        file: 'driver/borrowed-client.ts',
+        from: 'if (this.#isReturned) return',
+        to: 'if (this.#isReturned || this.#lost !== null) return',
       },
     ],
     ride: 'keyed',

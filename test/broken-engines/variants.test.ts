@@ -109,20 +109,20 @@ describe('a list that has rotted is noticed', () => {
   const variant: Variant = {
     ...VARIANTS[0],
     name: 'rotten',
-    replacements: [{ file: 'key/a.ts', from: 'one', to: 'two' }],
+    replacements: [{ file: 'request/a.ts', from: 'one', to: 'two' }],
   }
 
   test.each([
     ['is gone', 'three', 0],
     ['is there twice', 'one one', 2],
   ])('where its text %s', (_, source, times) => {
-    expect(() => patchSource(variant, 'key/a.ts', source)).toThrow(
-      `Broken engine 'rotten': key/a.ts has ${times} times, instead of once, the text it is to replace:\none\n`,
+    expect(() => patchSource(variant, 'request/a.ts', source)).toThrow(
+      `Broken engine 'rotten': request/a.ts has ${times} times, instead of once, the text it is to replace:\none\n`,
     )
   })
 
   test('other files are left as they are', () => {
-    expect(patchSource(variant, 'key/b.ts', 'one one')).toBe('one one')
+    expect(patchSource(variant, 'request/b.ts', 'one one')).toBe('one one')
   })
 
   test('where somebody asks for a variant that is not there', async () => {

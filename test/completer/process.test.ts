@@ -26,7 +26,7 @@ async function startCompleter(trial: RideTrial, at = 'nowhere'): Promise<ChildPr
   return child
 }
 
-async function abandoned(at: string): Promise<RideTrial> {
+async function unattended(at: string): Promise<RideTrial> {
   const trial = new RideTrial(database)
   expect(await startRideProcess(trial, at, 'SIGKILL').ended).toMatchObject({ signal: 'SIGKILL' })
   return trial
@@ -44,7 +44,7 @@ async function expectOneOfEach(trial: RideTrial): Promise<void> {
 describe('a client and its server die together; a completer elsewhere finishes the request', () => {
   // With real processes at two positions; the crash kit has all of them.
   test.each(['reserve/insert_key#1:after', 'charge_created/begin#1:before'])('killed at %s', async (at) => {
-    const trial = await abandoned(at)
+    const trial = await unattended(at)
     const completer = await startCompleter(trial)
     const finished = once(completer, 'message')
     await database.expireLeases()
@@ -59,7 +59,7 @@ describe('a completer dies as well; the next one finishes the request', () => {
   test.each(['reserve/take_over_key#1:after', 'charge_created/commit#1:before'])(
     'killed at %s',
     async (at) => {
-      const trial = await abandoned('ride_created/commit#1:after')
+      const trial = await unattended('ride_created/commit#1:after')
       await database.expireLeases()
       const doomed = await startCompleter(trial, at)
       expect(await once(doomed, 'exit')).toEqual([null, 'SIGKILL'])
@@ -73,7 +73,7 @@ describe('a completer dies as well; the next one finishes the request', () => {
 })
 
 test('three completers in processes of their own and a client that retries: one of them finishes it', async () => {
-  const trial = await abandoned('ride_created/commit#1:after')
+  const trial = await unattended('ride_created/commit#1:after')
   await Promise.all([startCompleter(trial), startCompleter(trial), startCompleter(trial)])
   const engine = createEngine(trial.options())
   await database.expireLeases()

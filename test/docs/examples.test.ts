@@ -145,7 +145,7 @@ test("the README's pipeline is about 30 lines, runs, and replays", async () => {
 })
 
 test('docs/guide.md names every option of the engine', async () => {
-  const source = await readFile(join(ROOT, 'packages/core/src/runner/engine-options.ts'), 'utf8')
+  const source = await readFile(join(ROOT, 'packages/core/src/engine/engine-options.ts'), 'utf8')
   const [, list = ''] = /^const OPTION_NAMES = \[(.*?)\]/ms.exec(source) ?? []
   const options = [...list.matchAll(/'(\w+)'/g)].map(([, option = '']) => option)
   expect(options).toContain('pipelining')

@@ -83,6 +83,6 @@ test('a key is found by its id, whichever partition it is in', async () => {
   for (const key of [`${firstKey}-7f`, 'named otherwise']) {
     const keyId = await seedKey(database, { key, status: 'stuck' })
     expect(await operator().show({ keyId })).toMatchObject({ key: { keyId, key } })
-    expect(await operator().resume({ keyId }, because)).toMatchObject({ type: 'done', key: { key } })
+    expect(await operator().unstick({ keyId }, because)).toMatchObject({ type: 'done', key: { key } })
   }
 })

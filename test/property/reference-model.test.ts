@@ -104,7 +104,7 @@ function endAfterCrash(plan: PipelinePlan, { key }: Observed, expected: Expected
   const declared = key?.status === 'running' && key.intent?.kind === 'calling' ? key.intent.phase : null
   const phase = plan.phases.find(({ name }) => name === declared)
   if (phase?.kind !== 'foreign' || phase.guarantee !== 'at_most_once') return expected.end
-  expect(expected.mayStickAt).toContain(phase.name)
+  expect(expected.mayBeStuckAt).toContain(phase.name)
   return { status: 'stuck', reason: 'unknown_outcome', phase: phase.name }
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { classifyCallError } from '../../packages/core/src/runner/classify-error.js'
-import { isAmbiguous } from '../../packages/core/src/runner/is-ambiguous.js'
+import { classifyCallError } from '../../packages/core/src/run/classify-error.js'
+import { isAmbiguous } from '../../packages/core/src/run/is-ambiguous.js'
 
 const failed = (members: object, options?: ErrorOptions) =>
   Object.assign(new Error('failed', options), members)

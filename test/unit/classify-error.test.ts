@@ -1,7 +1,7 @@
 import { PawlError, type PawlErrorCode } from '@pawl/core'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import { classifyError } from '../../packages/core/src/runner/classify-error.js'
+import { classifyError } from '../../packages/core/src/run/classify-error.js'
 
 /** As node-postgres gives it. */
 function serverError(code: string): Error {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { recordError } from '../../packages/core/src/runner/record-error.js'
+import { recordError } from '../../packages/core/src/run/record-error.js'
 import { unreadableErrors } from '../support/unreadable-errors.js'
 
 test.each(Object.entries(unreadableErrors()))('of an error %s, there is a text to store', (_, thrown) => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { inFlightOutcome } from '../../packages/core/src/runner/row-outcome.js'
+import { inFlightOutcome } from '../../packages/core/src/run/row-outcome.js'
 
 test.each([
   [30_000, 1_000],

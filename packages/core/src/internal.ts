@@ -1,12 +1,12 @@
 /** For adapters and test kits of this project. Not covered by semantic versioning. */
 import type { Probe } from './driver/probe.js'
-import { type Engine, type OwnKey, RunningEngine } from './runner/engine.js'
-import type { ExecuteRequest } from './runner/execute-request.js'
+import { type Engine, type OwnKey, RunningEngine } from './engine/engine.js'
+import type { ExecuteRequest } from './request/execute-request.js'
 import type { JsonValue } from './pipeline/json-value.js'
 import type { Outcome } from './pipeline/outcome.js'
 import { definitionOf, type Pipeline, type PipelineDefinition } from './pipeline/pipeline.js'
-import type { EngineOptions } from './runner/engine-options.js'
-import type { KeyView } from './runner/key-view.js'
+import type { EngineOptions } from './engine/engine-options.js'
+import type { KeyView } from './engine/key-view.js'
 
 export {
   checkFunction,
@@ -20,8 +20,8 @@ export {
 export type { OptionOwner } from './check-option.js'
 export type { Position, Probe } from './driver/probe.js'
 export { isUuid } from './is-uuid.js'
-export { fingerprintOf, OriginFingerprint } from './key/fingerprint.js'
-export { providerKeyOf } from './key/provider-key.js'
+export { fingerprintOf, OriginFingerprint } from './request/fingerprint.js'
+export { providerKeyOf } from './run/provider-key.js'
 export { MAX_INPUT_ISSUES, MAX_ISSUE_LENGTH, MAX_ISSUE_PATH_LENGTH, MAX_JSON_DEPTH } from './limits.js'
 export { urlAuthorities } from './url-authorities.js'
 export { FORBIDDEN_HEADERS, isTransientStatus } from './pipeline/directive.js'
@@ -78,18 +78,18 @@ export function chosenFingerprint<DB, Input>(
   return (pipeline as Partial<Pipeline<DB, Input>> | undefined)?.[definitionOf]?.fingerprint?.(input as never)
 }
 
-/** Runs a pipeline that the engine does not know: see `RunningEngine.executeUnlisted`. */
-export function executeUnlisted<DB, Input>(
+/** Runs a pipeline that the engine does not know: see `RunningEngine.executeAtomic`. */
+export function executeAtomic<DB, Input>(
   engine: Engine<DB>,
   pipeline: Pipeline<DB, Input>,
   request: ExecuteRequest<NoInfer<Input>>,
 ): Promise<Outcome> {
-  return (engine as RunningEngine<DB>).executeUnlisted(pipeline, request)
+  return (engine as RunningEngine<DB>).executeAtomic(pipeline, request)
 }
 
 /** Checks such a pipeline before its first request. */
-export function prepareUnlisted<DB, Input>(engine: Engine<DB>, pipeline: Pipeline<DB, Input>): void {
-  ;(engine as RunningEngine<DB>).prepareUnlisted(pipeline)
+export function prepareAtomic<DB, Input>(engine: Engine<DB>, pipeline: Pipeline<DB, Input>): void {
+  ;(engine as RunningEngine<DB>).prepareAtomic(pipeline)
 }
 
 /**

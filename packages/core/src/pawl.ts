@@ -1,6 +1,6 @@
 import { type DefinePipeline, definePipeline } from './pipeline/define-pipeline.js'
-import { createEngine, type Engine } from './runner/engine.js'
-import type { EngineOptions } from './runner/engine-options.js'
+import { createEngine, type Engine } from './engine/engine.js'
+import type { EngineOptions } from './engine/engine-options.js'
 
 /** `pipeline` and `createEngine` for one database type. */
 export interface Pawl<DB> {

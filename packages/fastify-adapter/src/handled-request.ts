@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type JsonValue, PawlError, type Pipeline, type Stage } from '@pawl/core'
-import { chosenFingerprint, executeUnlisted, hashKeyName, OriginFingerprint } from '@pawl/core/internal'
+import { chosenFingerprint, executeAtomic, hashKeyName, OriginFingerprint } from '@pawl/core/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Answer, type Answerable, answerTo, problemOf } from './answer.js'
 import { askLater, type Later } from './ask-later.js'
@@ -160,7 +160,7 @@ export class HandledRequest implements PawlRequest {
       () => undefined,
       ({ scope, key, fingerprint }) =>
         () =>
-          atomic.through(() => executeUnlisted(engine, pipeline, { scope, key, fingerprint, input: null })),
+          atomic.through(() => executeAtomic(engine, pipeline, { scope, key, fingerprint, input: null })),
     )
   }
 
@@ -247,7 +247,7 @@ export class HandledRequest implements PawlRequest {
     throw thrown.error
   }
 
-  /** How the request is left for the completer; null where it runs while the client waits. */
+  /** How the request is enqueued; null where it runs while the client waits. */
   #readPreference(): Later | null {
     const { respondAsync, plugin } = this.#route
     if (respondAsync === 'never' || plugin.respondAsync === null) return null

@@ -1,5 +1,5 @@
 import { safeError } from '@pawl/core'
-import { prepareUnlisted } from '@pawl/core/internal'
+import { prepareAtomic } from '@pawl/core/internal'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { type AtomicPipeline, atomicPipeline } from './atomic.js'
 import { handledRequest } from './augmentation.js'
@@ -100,7 +100,7 @@ function watched(handler: Handler): Handler {
 
 /** Settings that do not fit together are refused here, when the route is declared. */
 function inTransaction(handler: Handler, { engine }: PluginSettings, pipeline: AtomicPipeline): Handler {
-  prepareUnlisted(engine, pipeline)
+  prepareAtomic(engine, pipeline)
   return function atomic(this: FastifyInstance, request, reply) {
     return (
       handled(request).takeKey() ??

@@ -8,15 +8,11 @@ import {
   MAX_RESTING_KEYS,
 } from '../limits.js'
 import type { ResumeOutcome } from '../pipeline/outcome.js'
-import { backOffMs } from '../runner/back-off.js'
-import { type Engine, partsOf, type RunningEngine } from '../runner/engine.js'
-import type { EngineParts } from '../runner/engine-parts.js'
-import type { Environment } from '../key/environment.js'
-import {
-  type ForgettableVersion,
-  forgetAbandonedKeys,
-  type RunnableVersion,
-} from '../storage/complete-statements.js'
+import { backOffMs } from '../run/back-off.js'
+import { type Engine, partsOf, type RunningEngine } from '../engine/engine.js'
+import type { EngineParts } from '../run/engine-parts.js'
+import type { Environment } from '../run/environment.js'
+import { type AtomicVersion, forgetAtomicKeys, type RunnableVersion } from '../storage/complete-statements.js'
 import { tellingRights } from '../storage/missing-right.js'
 import type { Store } from '../storage/statement.js'
 import { Sweep } from './sweep.js'
@@ -142,11 +138,11 @@ export class Completer implements Service<CompleterCounts> {
   }
 
   async #find(counts: Counting): Promise<{ readonly keyIds: readonly string[]; readonly isOver: boolean }> {
-    const { env, unlistedDefinitions } = this.#parts
+    const { env, atomicDefinitions } = this.#parts
     return env.sessions.with('completer', async (session) => {
       const store = { session, tables: env.tables }
-      if (unlistedDefinitions.size > 0) {
-        const forgettable = [...unlistedDefinitions].map(({ definition, forgetAfterMs, leaseBoundMs }) => {
+      if (atomicDefinitions.size > 0) {
+        const forgettable = [...atomicDefinitions].map(({ definition, forgetAfterMs, leaseBoundMs }) => {
           const { name: pipeline, version, hash: definitionHash } = definition
           return { pipeline, version, definitionHash, forgetAfterMs, leaseBoundMs }
         })
@@ -159,12 +155,12 @@ export class Completer implements Service<CompleterCounts> {
   }
 
   /** A row of the application's that refers to such a key must not keep the others from being finished. */
-  async #forget(store: Store, versions: readonly ForgettableVersion[]): Promise<number> {
+  async #forget(store: Store, versions: readonly AtomicVersion[]): Promise<number> {
     try {
-      return await forgetAbandonedKeys(store, versions, this.#batchSize, this.#parts.env.lockTimeoutMs)
+      return await forgetAtomicKeys(store, versions, this.#batchSize, this.#parts.env.lockTimeoutMs)
     } catch (error) {
       announce('pawl:warning', () => ({
-        message: 'abandoned keys of atomic handlers could not be deleted',
+        message: 'unattended keys of atomic handlers could not be deleted',
         error,
       }))
       return 0

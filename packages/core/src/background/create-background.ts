@@ -1,5 +1,5 @@
 import { checkKnownOptions, invalidOption, type OptionOwner } from '../check-option.js'
-import type { Engine } from '../runner/engine.js'
+import type { Engine } from '../engine/engine.js'
 import { Completer, type CompleterCounts, type CompleterOptions } from './completer.js'
 import { Reaper, type ReaperCounts, type ReaperOptions } from './reaper.js'
 import { Relay, type RelayCounts, type RelayOptions } from './relay.js'
@@ -41,7 +41,7 @@ const OPTION_NAMES = [
 ] as const satisfies readonly (keyof BackgroundOptions<never>)[]
 
 /**
- * Creates the services that finish abandoned requests, hand over staged jobs and delete expired keys. Stop them before
+ * Creates the services that finish unattended requests, hand over staged jobs and delete expired keys. Stop them before
  * the engine closes.
  *
  * @example

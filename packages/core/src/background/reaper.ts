@@ -16,7 +16,7 @@ import {
   MAX_INT32,
   REAPER_LOCK_TIMEOUT_MS,
 } from '../limits.js'
-import { type Engine, partsOf } from '../runner/engine.js'
+import { type Engine, partsOf } from '../engine/engine.js'
 import { tellingRights } from '../storage/missing-right.js'
 import { reapEffects } from '../storage/reap-statements.js'
 import { checkIdentifier, type Tables, withKeysIn } from '../storage/tables.js'

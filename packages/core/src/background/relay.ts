@@ -20,11 +20,11 @@ import {
   MAX_INT32,
   RECONNECT_TRIES,
 } from '../limits.js'
-import { backOffMs } from '../runner/back-off.js'
-import { classifyError } from '../runner/classify-error.js'
-import { type Engine, partsOf } from '../runner/engine.js'
-import type { EngineParts } from '../runner/engine-parts.js'
-import { recordError } from '../runner/record-error.js'
+import { backOffMs } from '../run/back-off.js'
+import { classifyError } from '../run/classify-error.js'
+import { type Engine, partsOf } from '../engine/engine.js'
+import type { EngineParts } from '../run/engine-parts.js'
+import { recordError } from '../run/record-error.js'
 import { tellingRights } from '../storage/missing-right.js'
 import {
   type ClaimedJob,

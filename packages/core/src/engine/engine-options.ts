@@ -1,0 +1,189 @@
+import type { KyselyPlugin } from 'kysely'
+import type { Pool } from 'pg'
+import {
+  checkFunction,
+  checkKnownOptions,
+  checkTimerMs,
+  checkWholeNumber,
+  invalidOption,
+  type OptionOwner,
+} from '../check-option.js'
+import { PawlError } from '../errors.js'
+import type { Caps } from '../run/environment.js'
+import {
+  DEFAULT_ACQUIRE_TIMEOUT_MS,
+  DEFAULT_MAX_INPUT_BYTES,
+  DEFAULT_MAX_RESPONSE_BYTES,
+  DEFAULT_MAX_RESPONSE_HEADER_BYTES,
+  DEFAULT_MAX_RESULT_BYTES,
+  DEFAULT_MAX_STATE_BYTES,
+  MIN_HASH_SECRET_LENGTH,
+} from '../limits.js'
+import type { AnyPipeline } from '../pipeline/pipeline.js'
+import { checkPipelineSettings, type PipelineSettings } from '../pipeline/settings.js'
+import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../storage/tables.js'
+import type { Stager } from '../run/engine-parts.js'
+import type { StrictOptions } from '../run/strict-mode.js'
+
+/**
+ * What an engine is made of. Only `pool` and `pipelines` are needed; docs/guide.md has a table of the rest.
+ *
+ * @example
+ * const engine = createEngine({ pool, pipelines: [createRide], namespace: 'rides', defaults: { leaseMs: 10_000 } })
+ */
+export interface EngineOptions<DB> {
+  /** Connections come from here. Pawl never ends it. */
+  readonly pool: Pool
+  /** All pipelines, and all of their versions, that may run here. */
+  readonly pipelines: readonly AnyPipeline<DB>[]
+  /** The schema of the framework's tables. Default `pawl`. */
+  readonly schema?: string
+  /** Part of every provider key: keeps two applications on one provider account apart. Never change it. Default `pawl`. */
+  readonly namespace?: string
+  /**
+   * A secret of your own, of 32 characters or more: what `keyHash` and `scopeHash` in messages and logs are made with, so that
+   * nobody finds out by trying whose they are. Give the same one to all processes whose logs you compare. Default: a random
+   * one for each process.
+   */
+  readonly hashSecret?: string
+  /** Settings for pipelines that do not say otherwise. */
+  readonly defaults?: PipelineSettings
+  /** Kysely plugins for `tx` and `engine.db`. The framework's own statements never see them. */
+  readonly plugins?: readonly KyselyPlugin[]
+  /** Puts staged jobs straight into a queue in the same database. Default: rows in `staged_jobs`. */
+  readonly stager?: Stager<DB>
+  /**
+   * Fails a phase that sent a foreign request where none may be. It is a tool for development: the request is seen, not
+   * stopped. Default: on unless NODE_ENV is `production`.
+   */
+  readonly strict?: boolean | StrictOptions
+  /** Size caps in bytes. Defaults: input 256 KiB, state 64 KiB, response 2 MiB, its headers 8 KiB, result of a call 1 MiB. */
+  readonly caps?: Partial<Caps>
+  /** How long to wait for a connection of the pool. Default 10 s. */
+  readonly acquireTimeoutMs?: number
+  /**
+   * Sends BEGIN with a phase's first statement and COMMIT with its last: two round trips less in each phase. It needs
+   * the client of `pg`; on another one, phases run without. Default: on.
+   */
+  readonly pipelining?: boolean
+  /**
+   * Has the server keep the framework's statements prepared, which saves it the work of reading and planning them each
+   * time. Not behind a pooler that hands connections out per transaction, unless it knows of prepared statements
+   * (PgBouncer since 1.21 does). Default: off.
+   */
+  readonly preparedStatements?: boolean
+  /**
+   * The same for the queries of your phases that are used again and again. When a column changes its type, connections
+   * that have such a query prepared go on with the old one, and PostgreSQL does not say so: replace them all, as a restart
+   * does. Default: off.
+   */
+  readonly preparedQueries?: boolean
+}
+
+export interface CheckedEngineOptions {
+  readonly tables: Tables
+  readonly namespace: string
+  readonly hashSecret: string | null
+  readonly defaults: PipelineSettings
+  readonly caps: Caps
+  readonly strict: StrictOptions | null
+  readonly acquireTimeoutMs: number
+  readonly pipelining: boolean
+  readonly preparedStatements: boolean
+  readonly preparedQueries: boolean
+}
+
+const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'createEngine' }
+const OPTION_NAMES = [
+  'pool',
+  'pipelines',
+  'schema',
+  'namespace',
+  'hashSecret',
+  'defaults',
+  'plugins',
+  'stager',
+  'strict',
+  'caps',
+  'acquireTimeoutMs',
+  'pipelining',
+  'preparedStatements',
+  'preparedQueries',
+] as const satisfies readonly (keyof EngineOptions<unknown>)[]
+
+/** Checks every option once and fills in defaults. */
+export function checkEngineOptions(options: EngineOptions<never>): CheckedEngineOptions {
+  checkKnownOptions(OWNER, options, OPTION_NAMES)
+  const { pool, pipelines, plugins, stager, namespace = 'pawl', acquireTimeoutMs } = options
+  const { pipelining = true, preparedStatements = false, preparedQueries = false } = options
+  if (typeof (pool as Partial<Pool> | undefined)?.connect !== 'function')
+    throw invalidOption(OWNER, 'pool', pool, 'a pg.Pool')
+  if (!Array.isArray(pipelines)) throw invalidOption(OWNER, 'pipelines', pipelines, 'a list of pipelines')
+  if (typeof namespace !== 'string' || namespace === '')
+    throw invalidOption(OWNER, 'namespace', namespace, 'a non-empty string')
+  if (plugins !== undefined && !Array.isArray(plugins))
+    throw invalidOption(OWNER, 'plugins', plugins, 'a list of Kysely plugins')
+  if (stager !== undefined)
+    checkFunction(OWNER, 'stager.stage', (stager as Partial<Stager<never>> | null)?.stage)
+  checkTimerMs(OWNER, 'acquireTimeoutMs', acquireTimeoutMs)
+  return {
+    tables: tablesIn(options.schema ?? DEFAULT_SCHEMA, OWNER.where),
+    namespace,
+    hashSecret: checkHashSecret(options.hashSecret),
+    defaults: checkDefaults(options.defaults ?? {}),
+    caps: checkCaps(options.caps ?? {}),
+    strict: checkStrict(options.strict),
+    acquireTimeoutMs: acquireTimeoutMs ?? DEFAULT_ACQUIRE_TIMEOUT_MS,
+    pipelining: checkSwitch('pipelining', pipelining),
+    preparedStatements: checkSwitch('preparedStatements', preparedStatements),
+    preparedQueries: checkSwitch('preparedQueries', preparedQueries),
+  }
+}
+
+function checkHashSecret(secret: unknown): string | null {
+  if (secret === undefined) return null
+  // Not shown, whatever it is.
+  if (typeof secret !== 'string' || secret.length < MIN_HASH_SECRET_LENGTH) {
+    const got =
+      typeof secret === 'string' ? `a string of ${secret.length} characters` : `of type ${typeof secret}`
+    throw new PawlError(
+      OWNER.code,
+      `${OWNER.where}: hashSecret is ${got}; it takes a string of ${MIN_HASH_SECRET_LENGTH} characters or more.`,
+    )
+  }
+  return secret
+}
+
+function checkSwitch(option: string, value: unknown): boolean {
+  if (typeof value !== 'boolean') throw invalidOption(OWNER, option, value, 'true or false')
+  return value
+}
+
+function checkDefaults(defaults: PipelineSettings): PipelineSettings {
+  const owner: OptionOwner = { ...OWNER, where: 'createEngine: defaults' }
+  checkPipelineSettings(owner, defaults)
+  return defaults
+}
+
+function checkCaps(caps: Partial<Caps>): Caps {
+  const owner: OptionOwner = { ...OWNER, where: 'createEngine: caps' }
+  checkKnownOptions(owner, caps, ['inputBytes', 'stateBytes', 'responseBytes', 'headerBytes', 'resultBytes'])
+  for (const [name, value] of Object.entries(caps)) checkWholeNumber(owner, name, value, 1)
+  return {
+    inputBytes: caps.inputBytes ?? DEFAULT_MAX_INPUT_BYTES,
+    stateBytes: caps.stateBytes ?? DEFAULT_MAX_STATE_BYTES,
+    responseBytes: caps.responseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
+    headerBytes: caps.headerBytes ?? DEFAULT_MAX_RESPONSE_HEADER_BYTES,
+    resultBytes: caps.resultBytes ?? DEFAULT_MAX_RESULT_BYTES,
+  }
+}
+
+function checkStrict(strict: EngineOptions<never>['strict']): StrictOptions | null {
+  const wanted = strict ?? process.env['NODE_ENV'] !== 'production'
+  if (wanted === false) return null
+  if (wanted === true) return {}
+  const owner: OptionOwner = { ...OWNER, where: 'createEngine: strict' }
+  checkKnownOptions(owner, wanted, ['allow'])
+  if (wanted.allow !== undefined) checkFunction(owner, 'allow', wanted.allow)
+  return wanted
+}

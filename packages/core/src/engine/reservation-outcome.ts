@@ -1,0 +1,67 @@
+import { announce, type KeyMessage } from '../announce/announce.js'
+import type { NameHasher } from '../announce/name-hasher.js'
+import type { Reservation } from '../request/reserve-key.js'
+import type { Outcome } from '../pipeline/outcome.js'
+import { inFlightOutcome, replayedOutcome, stuckOutcome } from '../run/row-outcome.js'
+
+/** All that is neither a key to run, nor one that was enqueued, nor one that is gone. */
+type NotGranted = Exclude<Reservation, { type: 'granted' | 'gone' | 'enqueued' }>
+
+/** What an execution that got no grant is told, and what is announced of it. */
+export function reservationOutcome(reservation: NotGranted, asked: KeyMessage): Outcome {
+  switch (reservation.type) {
+    case 'unavailable': {
+      const { error } = reservation
+      announce('pawl:unavailable', () => ({ error }))
+      return { type: 'unavailable', error }
+    }
+    case 'locked':
+      return inFlight(null, asked)
+    case 'decided':
+      return decidedOutcome(reservation, asked)
+  }
+}
+
+function decidedOutcome(reservation: Extract<Reservation, { type: 'decided' }>, asked: KeyMessage): Outcome {
+  const { row, decision } = reservation
+  const message = () => ({ ...asked, pipeline: row.pipeline, version: row.version, keyId: row.id })
+  switch (decision.type) {
+    case 'replay':
+      announce('pawl:replayed', message)
+      return replayedOutcome(row, decision.response)
+    case 'in_flight':
+      return inFlight(decision.leaseLeftMs, message())
+    case 'mismatch': {
+      const { differs } = decision
+      announce('pawl:mismatch', () => ({ ...asked, differs }))
+      return { type: 'mismatch', differs }
+    }
+    case 'stuck': {
+      const { reason } = decision
+      const { recoveryPoint, lastError } = row
+      // Once, when it happens: whoever listens may wake a person up.
+      if (reservation.markedStuck)
+        announce('pawl:stuck', () => ({ ...message(), recoveryPoint, reason, lastError }))
+      return stuckOutcome(row, reason, lastError)
+    }
+    case 'refuse': {
+      const { detail } = decision
+      announce('pawl:refused', () => ({ ...message(), detail }))
+      return { type: 'refused', pipeline: row.pipeline, version: row.version, detail }
+    }
+  }
+}
+
+function inFlight(leaseLeftMs: number | null, asked: KeyMessage): Outcome {
+  const outcome = inFlightOutcome(leaseLeftMs, false)
+  announce('pawl:in_flight', () => ({ ...asked, retryAfterMs: outcome.retryAfterMs, leaseLeftMs }))
+  return outcome
+}
+
+export function askedMessage(
+  names: NameHasher,
+  { scope, key }: { readonly scope: string; readonly key: string },
+  { pipeline, version }: { readonly pipeline: string; readonly version: number },
+): KeyMessage {
+  return { scopeHash: names.hash(scope), keyHash: names.hash(scope, key), pipeline, version }
+}

@@ -1,0 +1,144 @@
+import type { StoredResponse } from '../pipeline/directive.js'
+import { encodeJson } from '../pipeline/json-value.js'
+import type { StuckReason } from '../pipeline/outcome.js'
+import type { StateObject } from '../pipeline/phase.js'
+import type { PipelineDefinition, UpgradeFrom } from '../pipeline/pipeline.js'
+import { type Registry, upgradePoint } from '../pipeline/registry.js'
+import type { SettingsBook } from '../pipeline/settings-book.js'
+import { CLOCK_WENT_BACK_MS } from '../limits.js'
+import { ageMs, type KeyRow } from '../storage/key-row.js'
+import { disarmPromise } from '../disarm-promise.js'
+import { FINGERPRINT_VERSION } from './fingerprint.js'
+
+/** Who asks for a key that somebody has reserved. */
+export interface Asking {
+  /** Random identity of this attempt to get the key. */
+  readonly holder: string
+  /** What the request is; null when the key is asked for by its id, to recover it. */
+  readonly request: { readonly pipeline: string; readonly fingerprint: string } | null
+  /** Not before its back-off is over: for who has found it a while ago. */
+  readonly onlyDue: boolean
+}
+
+export type Decision =
+  | { readonly type: 'mismatch'; readonly differs: 'request' | 'pipeline' }
+  | { readonly type: 'replay'; readonly response: StoredResponse; readonly expiresMs: number }
+  | { readonly type: 'stuck'; readonly reason: StuckReason }
+  | { readonly type: 'refuse'; readonly detail: string }
+  /** It is held by us: a grant whose answer was lost on the way. */
+  | { readonly type: 'ours'; readonly definition: PipelineDefinition }
+  | { readonly type: 'in_flight'; readonly leaseLeftMs: number }
+  | { readonly type: 'mark_stuck'; readonly definition: PipelineDefinition; readonly reason: StuckReason }
+  | { readonly type: 'take_over'; readonly definition: PipelineDefinition; readonly at: Continuation }
+
+/** Where and with what a row goes on: as it is, or as an upgrade maps it. */
+interface Continuation {
+  readonly recoveryPoint: string
+  readonly intent: KeyRow['intent']
+  readonly effectEpoch: number
+  /** Null: unchanged. */
+  readonly stateJson: string | null
+}
+
+/** What may be done with a reserved key. Pure: the row says all, its `nowMs` is the database's clock. */
+export function decideReservation(
+  row: KeyRow,
+  asking: Asking,
+  registry: Registry,
+  settings: SettingsBook,
+): Decision {
+  const { request } = asking
+  if (request !== null && row.pipeline !== request.pipeline) return { type: 'mismatch', differs: 'pipeline' }
+  // Where the two cannot be compared, nothing may be replayed: it could be the answer to another request.
+  if (row.fingerprintVersion !== FINGERPRINT_VERSION) {
+    return { type: 'refuse', detail: `fingerprint version ${row.fingerprintVersion} is not known here` }
+  }
+  if (request !== null && row.fingerprint !== request.fingerprint) {
+    return { type: 'mismatch', differs: 'request' }
+  }
+  if (row.response !== null)
+    return { type: 'replay', response: row.response, expiresMs: row.expiresMs ?? row.nowMs }
+  if (row.stuckReason !== null) return { type: 'stuck', reason: row.stuckReason }
+
+  const resolution = registry.resolve(row)
+  if (resolution.type === 'unknown') return { type: 'refuse', detail: resolution.detail }
+  if (row.holder === asking.holder) return { type: 'ours', definition: resolution.definition }
+
+  const leaseLeftMs = (row.leaseUntilMs ?? row.nowMs) - row.nowMs
+  const clockWentBack = row.updatedMs > row.nowMs + CLOCK_WENT_BACK_MS
+  // Longer than any that is granted here: another deployment may have granted it, unless the row is from the future.
+  const isPlausible = leaseLeftMs <= settings.leaseBoundMs(resolution.definition) || !clockWentBack
+  if (leaseLeftMs > 0 && isPlausible) return { type: 'in_flight', leaseLeftMs }
+  const restMs = (row.runAfterMs ?? row.nowMs) - row.nowMs
+  if (asking.onlyDue && restMs > 0 && !clockWentBack) return { type: 'in_flight', leaseLeftMs: restMs }
+
+  const { definition } = resolution
+  const { maxAttempts, maxAgeMs } = settings.pipeline(definition)
+  if (row.attempts >= maxAttempts) return { type: 'mark_stuck', definition, reason: 'attempts_exhausted' }
+  if (ageMs(row, row.nowMs) >= maxAgeMs) return { type: 'mark_stuck', definition, reason: 'too_old' }
+
+  if (resolution.type === 'registered') {
+    return { type: 'take_over', definition, at: asItStands(row, definition) }
+  }
+  return upgrade(row, definition, resolution.upgrade)
+}
+
+/**
+ * A person said of a later call that it had not been made. Where another call comes before it, of which the row has to hold
+ * what is known, that is forgotten: at its turn the call is made as one that nothing is known of. With it goes the epoch
+ * that was raised for it, or the call before would be sent under another key than it was.
+ */
+function asItStands(row: KeyRow, { phases }: PipelineDefinition): Continuation {
+  const { recoveryPoint, intent, effectEpoch } = row
+  const next = phases.findIndex(({ name }) => name === recoveryPoint) + 1
+  const later = phases.findIndex(({ name }) => name === intent?.phase)
+  const phase = phases[later]
+  const isForgotten =
+    intent?.kind === 'not_made' &&
+    phase?.kind === 'foreign' &&
+    phase.guarantee !== 'keyed' &&
+    phases.slice(next, Math.max(next, later)).some(({ kind }) => kind === 'foreign')
+  return isForgotten
+    ? { recoveryPoint, intent: null, effectEpoch: Math.max(0, effectEpoch - 1), stateJson: null }
+    : { recoveryPoint, intent, effectEpoch, stateJson: null }
+}
+
+function upgrade(row: KeyRow, definition: PipelineDefinition, from: UpgradeFrom): Decision {
+  const recoveryPoint = upgradePoint(definition, from, row.recoveryPoint)
+  const callPhase = row.intent === null ? null : upgradePoint(definition, from, row.intent.phase)
+  if (recoveryPoint === null || (row.intent !== null && callPhase === null)) {
+    const point = recoveryPoint === null ? row.recoveryPoint : row.intent?.phase
+    return {
+      type: 'refuse',
+      detail: `upgradesFrom version ${row.version} does not say where '${point}' is now`,
+    }
+  }
+  const next = definition.phases[definition.phases.findIndex((phase) => phase.name === recoveryPoint) + 1]
+  const callMoved = row.intent !== null && next?.name !== callPhase
+  if (callMoved || (row.effectEpoch > 0 && next?.kind !== 'foreign')) {
+    // To run another phase first would forget what is known of the call, and make it again.
+    return {
+      type: 'refuse',
+      detail: `version ${definition.version} has a phase before a call that was under way`,
+    }
+  }
+  try {
+    const intent = row.intent === null || callPhase === null ? null : { ...row.intent, phase: callPhase }
+    return {
+      type: 'take_over',
+      definition,
+      at: { recoveryPoint, intent, effectEpoch: row.effectEpoch, stateJson: upgradeState(row, from) },
+    }
+  } catch (error) {
+    return { type: 'refuse', detail: `upgradesFrom version ${row.version}: state() failed: ${String(error)}` }
+  }
+}
+
+function upgradeState(row: KeyRow, from: UpgradeFrom): string | null {
+  if (from.state === undefined) return null
+  const state: unknown = from.state(JSON.parse(row.stateJson) as StateObject)
+  if (disarmPromise(state) || typeof state !== 'object' || state === null) {
+    throw new TypeError('it has to return the new state at once')
+  }
+  return encodeJson(state, { what: 'the upgraded state', maxBytes: Number.MAX_SAFE_INTEGER })
+}

@@ -1,0 +1,88 @@
+import { checkKnownOptions } from '../check-option.js'
+import type { PawlError } from '../errors.js'
+import { checkRequest } from './check-request.js'
+import { FINGERPRINT_VERSION, fingerprintOf, fingerprintOfChecked } from './fingerprint.js'
+import type { Wanted } from './reserve-key.js'
+import type { JsonValue } from '../pipeline/json-value.js'
+import type { PipelineDefinition } from '../pipeline/pipeline.js'
+import { encodeInput, type ValidatedInput, validateInput } from './validate-input.js'
+
+/** One request: who asks, under which key, for what. */
+export interface ExecuteRequest<Input> {
+  /** The authenticated principal that owns the key. Never take it from the request's body. */
+  readonly scope: string
+  /** The client's Idempotency-Key. */
+  readonly key: string
+  /** What the pipeline works on: checked by its schema, stored with the key, the same for every attempt. */
+  readonly input: Input
+  /** What makes two requests the same, where that is more than the input (an HTTP method and path, raw bytes). */
+  readonly fingerprint?: JsonValue | Uint8Array
+}
+
+/** A mistyped `fingerprint` would make every request look alike. */
+export function checkExecuteRequest(where: string, request: ExecuteRequest<unknown>): void {
+  checkKnownOptions({ code: 'PAWL_INVALID_REQUEST', where }, request, [
+    'scope',
+    'key',
+    'input',
+    'fingerprint',
+  ])
+  checkRequest(where, request.scope, request.key)
+}
+
+/** What to reserve. An input that no longer validates may still meet its own stored response. */
+export async function wantedKey(
+  definition: PipelineDefinition,
+  request: ExecuteRequest<unknown>,
+  how: { readonly enqueue: boolean; readonly maxInputBytes: number },
+): Promise<{ readonly wanted: Wanted; readonly invalid: PawlError | null }> {
+  const { scope, key, input } = request
+  const { maxInputBytes } = how
+  // Where there is nothing to ask, there is nothing to wait for.
+  const validated =
+    definition.schema === null
+      ? encodeInput(definition, input, maxInputBytes)
+      : await validateInput(definition, input, maxInputBytes)
+  const fingerprint = requestFingerprint(definition, request, validated)
+  if (validated.type === 'invalid') {
+    return {
+      wanted: { by: 'existing', definition, scope, key, fingerprint, enqueue: how.enqueue },
+      invalid: validated.error,
+    }
+  }
+  const { name: pipeline, version, hash: definitionHash } = definition
+  const row = {
+    scope,
+    key,
+    pipeline,
+    version,
+    definitionHash,
+    fingerprint,
+    fingerprintVersion: FINGERPRINT_VERSION,
+    inputJson: validated.json,
+  }
+  return { wanted: { by: 'request', definition, key: row, enqueue: how.enqueue }, invalid: null }
+}
+
+/**
+ * Taken from the input as it came: a default that the schema gains must not turn retries into mismatches. An invalid
+ * input may be one that `fingerprint` cannot read.
+ */
+function requestFingerprint(
+  { fingerprint, schema }: PipelineDefinition,
+  request: ExecuteRequest<unknown>,
+  validated: ValidatedInput,
+): Buffer {
+  const { input } = request
+  if (request.fingerprint != null) return fingerprintOf(request.fingerprint)
+  // Without a schema, the input itself is what was encoded.
+  if (fingerprint === null && schema === null) return fingerprintOfChecked(input as JsonValue)
+  if (fingerprint === null) return fingerprintOf(input as JsonValue)
+  let counts: JsonValue
+  try {
+    counts = fingerprint(input as never)
+  } catch (error) {
+    throw validated.type === 'invalid' ? validated.error : error
+  }
+  return fingerprintOf(counts)
+}

@@ -1,0 +1,16 @@
+import type { SessionPool } from '../driver/session-pool.js'
+import type { Registry } from '../pipeline/registry.js'
+import type { SettingsBook } from '../pipeline/settings-book.js'
+import type { Tables } from '../storage/tables.js'
+import type { ReplayLikelihood } from './replay-likelihood.js'
+
+/** What of an engine the way from a request to a grant needs. */
+export interface RequestContext {
+  readonly sessions: SessionPool
+  readonly tables: Tables
+  readonly registry: Registry
+  readonly settings: SettingsBook
+  /** For the statements of a reservation. */
+  readonly lockTimeoutMs: number
+  readonly replayLikelihood: ReplayLikelihood
+}

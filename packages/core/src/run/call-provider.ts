@@ -1,0 +1,134 @@
+import { PawlError } from '../errors.js'
+import { ABORT_GRACE_MS } from '../limits.js'
+import type { ForeignPhase } from '../pipeline/phase.js'
+import { FencedOff } from './fenced-off.js'
+import type { KeptLease } from './lease-keeper.js'
+import type { Run } from './run.js'
+
+/** How a call ended. */
+export type CallEnd =
+  | Settlement
+  /** Still under way: it ignored its signal. Its lease must not be given back yet. */
+  | { readonly type: 'unsettled'; readonly error: unknown; readonly pending: Promise<Settlement> }
+
+export type Settlement =
+  | { readonly type: 'returned'; readonly value: unknown }
+  | { readonly type: 'threw'; readonly error: unknown }
+
+/**
+ * Calls the provider with no transaction and no connection of the key, for at most its time-out, while the lease is
+ * renewed. Losing the lease aborts the signal and drops the result. `then` decides what becomes of the key: the lease is
+ * renewed until it ends it, and no longer than it runs.
+ */
+export async function callProvider<T>(
+  run: Run,
+  phase: ForeignPhase,
+  step: 'call' | 'reconcile',
+  then: (end: CallEnd, lease: KeptLease) => Promise<T>,
+): Promise<T> {
+  const { parts } = run
+  const { callTimeoutMs, leaseMs } = parts.env.settings.phase(run.definition, phase.name)
+  const call = new RunningCall()
+  const onTimeout = () =>
+    call.abort(
+      new PawlError(
+        'PAWL_CALL_TIMEOUT',
+        `${step} of phase '${phase.name}' did not answer within ${callTimeoutMs} ms.`,
+      ),
+    )
+  const lease = parts.keeper.keep(run.hold, leaseMs, run.leasedAt, () =>
+    call.abort(
+      new PawlError('PAWL_LEASE_LOST', `Another holder took the key over during phase '${phase.name}'.`),
+    ),
+  )
+  const timer = setTimeout(onTimeout, Math.min(callTimeoutMs, declaredLeftMs(run, phase, step)))
+  parts.calls.add(call)
+  try {
+    const end = await endOf(call, settle(send(run, phase, step, call.signal)))
+    clearTimeout(timer)
+    parts.calls.delete(call)
+    if (lease.lost) throw new FencedOff()
+    return await then(end, lease)
+  } finally {
+    await lease.stop()
+  }
+}
+
+async function endOf(call: RunningCall, pending: Promise<Settlement>): Promise<CallEnd> {
+  const first = await call.unlessAborted(pending)
+  // An aborted request needs a moment to say so; one that was answered in that moment is answered.
+  const settled = first ?? (await Promise.race([pending, grace()]))
+  const { aborted, reason: error } = call.signal
+  if (settled === null) return { type: 'unsettled', error, pending }
+  return settled.type === 'threw' && aborted ? { type: 'threw', error } : settled
+}
+
+/** A declared call ends when it was declared to: from then on, others may believe a provider that does not have it. */
+function declaredLeftMs(run: Run, phase: ForeignPhase, step: 'call' | 'reconcile'): number {
+  return step === 'call' && phase.guarantee !== 'keyed' ? run.callEndsAt - performance.now() : Infinity
+}
+
+async function send(
+  run: Run,
+  phase: ForeignPhase,
+  step: 'call' | 'reconcile',
+  signal: AbortSignal,
+): Promise<unknown> {
+  const idempotencyKey = run.providerKey(phase.effectName)
+  const { input, state, scope, keyId } = run.phaseContext()
+  const context = { input, state, scope, keyId, idempotencyKey, signal }
+  const ask = step === 'call' ? phase.call : phase.reconcile
+  const before = passed(run, phase, step, 'before')
+  // Only who is told to stop waits: an engine that a test merely watches takes the same turns as any other.
+  if (before !== undefined) await before
+  const value = await run.parts.strict.inCall(phase.name, async () => ask?.(context as never))
+  const after = passed(run, phase, step, 'after')
+  if (after !== undefined) await after
+  return value
+}
+
+function passed(
+  { parts }: Run,
+  { name: phase }: ForeignPhase,
+  step: 'call' | 'reconcile',
+  when: 'before' | 'after',
+): void | Promise<void> {
+  return parts.env.probe?.({ phase, step, when })
+}
+
+function settle(promise: Promise<unknown>): Promise<Settlement> {
+  return promise.then(
+    (value) => ({ type: 'returned', value }),
+    (error: unknown) => ({ type: 'threw', error }),
+  )
+}
+
+/** A call that can be aborted, by us alone: so that there is no need to listen to its signal. */
+export class RunningCall {
+  readonly #controller = new AbortController()
+  #onAborted: (() => void) | null = null
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  abort(reason: PawlError): void {
+    this.#controller.abort(reason)
+    this.#onAborted?.()
+  }
+
+  /** Null: it was aborted first. */
+  unlessAborted<T>(pending: Promise<T>): Promise<T | null> {
+    return new Promise((resolve, reject) => {
+      this.#onAborted = () => resolve(null)
+      if (this.signal.aborted) resolve(null)
+      else pending.then(resolve, reject)
+    })
+  }
+}
+
+function grace(): Promise<null> {
+  return new Promise((resolve) => {
+    setTimeout(() => resolve(null), ABORT_GRACE_MS)
+  })
+}

@@ -1,0 +1,178 @@
+import { announce } from '../announce/announce.js'
+import { RETRIED_FOR_LONG_MS, SAVE_RESULT_MS } from '../limits.js'
+import type { Outcome, StuckReason } from '../pipeline/outcome.js'
+import { forgetKey, type Hold, markKeyStuck, giveBackKey } from '../storage/hold-statements.js'
+import { ageMs, type Intent, type KeyRow } from '../storage/key-row.js'
+import { findKeyById } from '../storage/reserve-statements.js'
+import type { Store } from '../storage/statement.js'
+import { callKnownOf } from './apply-raised.js'
+import { backOffMs, pauseBeforeRetry } from './back-off.js'
+import { classifyError } from './classify-error.js'
+import { FencedOff } from './fenced-off.js'
+import { keyWentBack } from './key-went-back.js'
+import { recordError } from './record-error.js'
+import { inFlightOutcome, replayedOutcome, stuckOutcome } from './row-outcome.js'
+import type { Run } from './run.js'
+import type { Failure } from './step-result.js'
+
+/** Ends a grant whose phase failed: the key is given back, or stuck at its caps. Never touches a new holder's row. */
+export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
+  const stuckBy = capReached(run, failed)
+  if (stuckBy !== null) {
+    announceFailure(run, failed)
+    return markStuck(run, stuckBy, failed.intent, failed.error)
+  }
+
+  const { row } = run
+  const { isAttempt } = failed
+  const closing = failed.reason === 'closing'
+  const failures = isAttempt ? row.attempts : row.retries
+  const runAfterMs = closing ? 0 : (failed.afterMs ?? backOffMs(failures))
+  const { lockTimeoutMs } = run.parts.env
+  const released = await write(
+    run,
+    (store) =>
+      run.parts.atomic
+        ? forgetKey(store, run.hold, lockTimeoutMs)
+        : giveBackKey(store, run.hold, {
+            keepLease: failed.keepLease,
+            runAfterMs,
+            countsAs: isAttempt ? 'attempt' : closing ? 'nothing' : 'retry',
+            raiseEpoch: failed.raiseEpoch,
+            intent: failed.intent,
+            lastError: failed.error == null ? null : recordError(failed.error),
+            lockTimeoutMs,
+          }),
+    failed.intent?.kind === 'called' || failed.raiseEpoch ? SAVE_RESULT_MS : 0,
+  )
+  // Not earlier: whoever hears it may ask for the key at once.
+  announceFailure(run, failed)
+  if (released === false) throw new FencedOff('give_back')
+  if (released === true && !closing) announceIfLong(run, failed)
+  return {
+    type: 'retry_later',
+    keyId: row.id,
+    reason: failed.reason,
+    // Where the lease could not be given back, nobody gets the key before it ends.
+    retryAfterMs: failed.keepLease || released === null ? Math.max(runAfterMs, run.leaseMs) : runAfterMs,
+    recoveryPoint: row.recoveryPoint,
+    error: failed.error,
+    response: failed.response,
+  }
+}
+
+export function announceFailure(run: Run, { phase, error, reason }: Failure): void {
+  announce('pawl:phase_failed', () => ({ ...run.phaseMessage(phase), error, reason }))
+}
+
+/** Retries that are in order, each by itself, may hide that none of them can ever succeed. */
+function announceIfLong(run: Run, { phase, error, reason }: Failure): void {
+  const sinceMs = Math.round(ageMs(run.row, run.nowMs()))
+  if (sinceMs < RETRIED_FOR_LONG_MS) return
+  const stuckInMs = run.parts.env.settings.pipeline(run.definition).maxAgeMs - sinceMs
+  announce('pawl:retried_for_long', () => ({
+    ...run.phaseMessage(phase),
+    error,
+    reason,
+    sinceMs,
+    stuckInMs,
+  }))
+}
+
+/** Ends a grant that no automatic step may follow: a person has to look. */
+export async function markStuck(
+  run: Run,
+  reason: StuckReason,
+  intent: Intent | null,
+  error: unknown,
+): Promise<Outcome> {
+  const { row } = run
+  const lastError = error == null ? row.lastError : recordError(error)
+  const { lockTimeoutMs } = run.parts.env
+  const marked = await write(
+    run,
+    async (store) =>
+      (await markKeyStuck(store, run.hold, { reason, intent, lastError, lockTimeoutMs })) ||
+      isOurs(run, store),
+    SAVE_RESULT_MS,
+  )
+  if (marked === false) throw new FencedOff()
+  if (marked === null) {
+    // The store is away: the next attempt finds the same reason and marks it then.
+    const { id: keyId, recoveryPoint } = row
+    return {
+      type: 'retry_later',
+      keyId,
+      reason: 'transient_error',
+      retryAfterMs: run.leaseMs,
+      recoveryPoint,
+      error,
+      response: null,
+    }
+  }
+  announce('pawl:stuck', () => ({ ...run.grantMessage(), reason, lastError }))
+  return stuckOutcome(row, reason, lastError)
+}
+
+/** Whether it is stuck by us: the answer to an earlier try of ours may have been lost. */
+async function isOurs({ hold }: Run, store: Store): Promise<boolean> {
+  const row = await findKeyById(store, hold.id)
+  return row?.status === 'stuck' && row.fence === hold.fence && row.holder === hold.holder
+}
+
+/**
+ * Ends an execution that another holder took over from: it writes nothing more, and tells what it sees. One exception:
+ * the key is still ours and has gone back behind a call that must not be repeated. Nobody else knows of that call.
+ */
+export async function whatOthersMadeOfIt(run: Run, { during }: FencedOff): Promise<Outcome> {
+  const row = await write(run, (store) => findKeyById(store, run.row.id))
+  // A COMMIT of ours that nobody could learn about may have landed: then the key moved on, and nobody took it over.
+  const isStillOurs = during === 'give_back' && row !== null && isHeldBy(run.hold, row)
+  if (!isStillOurs) announce('pawl:fenced_off', () => run.phaseMessage(run.phase))
+  const call = row !== null && isHeldBy(run.hold, row) ? callKnownOf(run, row) : null
+  if (row === null || call === null) return outcomeOf(row, !isStillOurs)
+  run.update(row, run.leasedAt)
+  return markStuck(run, 'unknown_outcome', call, keyWentBack(row.recoveryPoint, call))
+}
+
+function isHeldBy(hold: Hold, { fence, holder, status }: KeyRow): boolean {
+  return fence === hold.fence && holder === hold.holder && status === 'running'
+}
+
+function outcomeOf(row: KeyRow | null, isFencedOff: boolean): Outcome {
+  if (row?.response != null) return replayedOutcome(row, row.response)
+  if (row?.stuckReason != null) return stuckOutcome(row, row.stuckReason, row.lastError)
+  return inFlightOutcome(row?.leaseUntilMs == null ? null : row.leaseUntilMs - row.nowMs, isFencedOff)
+}
+
+/** Crashes, unknown errors and refusals of the provider are capped by attempts, all the rest by age. */
+function capReached(run: Run, failed: Failure): StuckReason | null {
+  const { maxAttempts, maxAgeMs } = run.parts.env.settings.pipeline(run.definition)
+  if (failed.reason === 'closing' || run.parts.atomic) return null
+  if (failed.isAttempt && run.row.attempts >= maxAttempts) return 'attempts_exhausted'
+  return ageMs(run.row, run.nowMs()) >= maxAgeMs ? 'too_old' : null
+}
+
+/**
+ * Null: the store did not answer. Then the lease runs out by itself, and nothing is lost but time; `forMs` tells how
+ * long to insist where more than time would be lost.
+ */
+async function write<T>(run: Run, statement: (store: Store) => Promise<T>, forMs = 0): Promise<T | null> {
+  const { sessions, tables } = run.parts.env
+  const giveUpAt = performance.now() + forMs
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await sessions.with('give_back', (session) => statement({ session, tables }))
+    } catch (error) {
+      if (performance.now() < giveUpAt && classifyError(error) !== 'unknown' && !run.parts.stopping.aborted) {
+        await pauseBeforeRetry(attempt)
+        continue
+      }
+      announce('pawl:warning', () => ({
+        message: 'a key could not be given back; its lease runs out',
+        error,
+      }))
+      return null
+    }
+  }
+}

@@ -1,0 +1,101 @@
+import type { StuckReason } from '../pipeline/outcome.js'
+import type { AnyPhase, FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js'
+import type { PipelineDefinition } from '../pipeline/pipeline.js'
+import type { JsonValue } from '../pipeline/json-value.js'
+import { type Intent, type KeyRow, previousCommitMs } from '../storage/key-row.js'
+
+/** What to do next with a key. */
+export type Step =
+  | { readonly do: 'run_local'; readonly phase: LocalPhase }
+  | { readonly do: 'finish'; readonly phase: FinishPhase }
+  /** `declareFirst`: say durably that the call is about to be made, because it must not be made twice unasked. */
+  | { readonly do: 'call'; readonly phase: ForeignPhase; readonly declareFirst: boolean }
+  | { readonly do: 'settle'; readonly phase: ForeignPhase; readonly result: JsonValue }
+  /**
+   * Ask the provider. `absentCountsInMs`: from when on "absent" may be believed; 0 means now, null that the call was
+   * declared by another server's clock, and that its time has to pass here first.
+   */
+  | { readonly do: 'reconcile'; readonly phase: ForeignPhase; readonly absentCountsInMs: number | null }
+  /** The outcome of its call is not known, and the phase says how to go on without. */
+  | {
+      readonly do: 'go_on'
+      readonly phase: ForeignPhase
+      readonly run: NonNullable<ForeignPhase['whenUnknown']>
+    }
+  | { readonly do: 'mark_stuck'; readonly phase: ForeignPhase; readonly reason: StuckReason }
+  /** A call is known of that belongs to another phase than the next one: whatever is run now would run past it. */
+  | { readonly do: 'stop_at_call'; readonly phase: AnyPhase; readonly call: Intent }
+
+/**
+ * Decides from what is stored and the database's clock alone, so that a resumed run and an unbroken one cannot differ.
+ */
+export function nextStep(
+  definition: PipelineDefinition,
+  row: Pick<KeyRow, 'recoveryPoint' | 'intent' | 'trail' | 'createdMs' | 'server'>,
+  nowMs: number,
+): Step {
+  const phase = nextPhase(definition, row.recoveryPoint)
+  const { intent } = row
+  if (intent !== null && intent.phase !== phase.name && !isToBeCarried(definition, phase, intent)) {
+    return { do: 'stop_at_call', phase, call: intent }
+  }
+  switch (phase.kind) {
+    case 'local':
+      return { do: 'run_local', phase }
+    case 'finish':
+      return { do: 'finish', phase }
+    case 'foreign':
+      return nextForeignStep(phase, row, nowMs)
+  }
+}
+
+/**
+ * Once a person has said what came of a call, the local phases before it run again with that in hand. Not a foreign one:
+ * a row holds what is known of one call.
+ */
+function isToBeCarried({ phases }: PipelineDefinition, next: AnyPhase, intent: Intent): boolean {
+  const isSaid = intent.kind === 'not_made' || (intent.kind === 'called' && intent.said === true)
+  const at = phases.findIndex(({ name }) => name === next.name)
+  return isSaid && next.kind === 'local' && phases.slice(at + 1).some(({ name }) => name === intent.phase)
+}
+
+function nextPhase(definition: PipelineDefinition, recoveryPoint: string): AnyPhase {
+  if (recoveryPoint === 'started') return definition.phases[0] ?? definition.finish
+  const index = definition.phases.findIndex((phase) => phase.name === recoveryPoint)
+  if (index === -1)
+    throw new TypeError(`'${recoveryPoint}' is not a recovery point of pipeline '${definition.name}'`)
+  return definition.phases[index + 1] ?? definition.finish
+}
+
+function nextForeignStep(
+  phase: ForeignPhase,
+  row: Pick<KeyRow, 'intent' | 'trail' | 'createdMs' | 'server'>,
+  nowMs: number,
+): Step {
+  const { intent } = row
+  if (intent?.kind === 'called') return { do: 'settle', phase, result: intent.result }
+
+  switch (phase.guarantee) {
+    case 'keyed': {
+      const mayHaveBeenMadeFrom = intent?.kind === 'not_made' ? intent.atMs : previousCommitMs(row)
+      if (nowMs - mayHaveBeenMadeFrom <= phase.windowMs) return { do: 'call', phase, declareFirst: false }
+      // The provider may have forgotten the key by now: sent again, it would execute again.
+      if (phase.reconcile !== null) return { do: 'reconcile', phase, absentCountsInMs: 0 }
+      return { do: 'mark_stuck', phase, reason: 'window_passed' }
+    }
+    case 'queryable': {
+      if (intent?.kind !== 'calling') return { do: 'call', phase, declareFirst: true }
+      if (intent.server !== row.server) return { do: 'reconcile', phase, absentCountsInMs: null }
+      return {
+        do: 'reconcile',
+        phase,
+        absentCountsInMs: Math.max(0, Math.ceil(intent.deadlineMs + phase.quietForMs - nowMs)),
+      }
+    }
+    case 'at_most_once': {
+      if (intent?.kind !== 'calling') return { do: 'call', phase, declareFirst: true }
+      if (phase.whenUnknown !== null) return { do: 'go_on', phase, run: phase.whenUnknown }
+      return { do: 'mark_stuck', phase, reason: 'unknown_outcome' }
+    }
+  }
+}

@@ -1,0 +1,205 @@
+import { announce } from '../announce/announce.js'
+import { PawlError } from '../errors.js'
+import { MAX_REDECISIONS } from '../limits.js'
+import type { Outcome } from '../pipeline/outcome.js'
+import type { AnyPhase, FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js'
+import { skipPhase } from '../storage/advance-statements.js'
+import { renewLeases } from '../storage/hold-statements.js'
+import { disarmPromise } from '../disarm-promise.js'
+import { runForeignStep } from './foreign-phase.js'
+import { applyRaised } from './apply-raised.js'
+import { FencedOff, unlessFencedOff } from './fenced-off.js'
+import { announceFailure, giveBack, markStuck, whatOthersMadeOfIt } from './give-back.js'
+import { keyWentBack } from './key-went-back.js'
+import { nextStep, type Step } from './next-step.js'
+import { runTransaction } from './phase-transaction.js'
+import { raiseFenceOf } from './raise-fence.js'
+import type { Run } from './run.js'
+import { type Failure, failure, failureAsked, failureBy, type StepResult } from './step-result.js'
+
+/** The loop: look at the row, do the next step, until there is a response or the key is given back. */
+export function runPipeline(run: Run): Promise<Outcome> {
+  return toTheEnd(run, () => runSteps(run))
+}
+
+/** For a grant that no phase may be run under. */
+export function failRun(run: Run, failed: Failure): Promise<Outcome> {
+  return toTheEnd(run, () => giveBack(run, failed))
+}
+
+async function toTheEnd(run: Run, work: () => Promise<Outcome>): Promise<Outcome> {
+  try {
+    return await unlessOvertaken(run, work)
+  } finally {
+    run.releaseSession()
+    run.end()
+  }
+}
+
+/** The one place where a run learns that it was fenced off, wherever that was noticed. */
+async function unlessOvertaken(run: Run, work: () => Promise<Outcome>): Promise<Outcome> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof FencedOff)) throw error
+    return unlessOvertaken(run, () => whatOthersMadeOfIt(run, error))
+  }
+}
+
+async function runSteps(run: Run): Promise<Outcome> {
+  let redecisions = 0
+  for (;;) {
+    const step = nextStep(run.definition, run.row, run.nowMs())
+    const { name } = step.phase
+    run.phase = name
+    // While a provider answers, or another session is asked for, none may be held.
+    if (run.parts.stopping.aborted || !isTransactionAlone(step)) run.releaseSession()
+    const result = run.parts.stopping.aborted
+      ? failure(name, 'closing', new PawlError('PAWL_CLOSING', 'The engine is closing.'), {
+          intent: run.row.intent,
+        })
+      : await runStep(run, step)
+    if (run.hasStaged && (result.type === 'advanced' || result.type === 'finished')) run.parts.staged.ring()
+    run.hasStaged = false
+    switch (result.type) {
+      case 'advanced':
+        announce('pawl:phase_committed', () => ({
+          ...run.phaseMessage(name),
+          skipped: run.row.trail.at(-1)?.skipped === true,
+        }))
+        redecisions = 0
+        continue
+      case 'again':
+        if (++redecisions <= MAX_REDECISIONS) continue
+        return giveBack(
+          run,
+          failure(name, 'transient_error', new PawlError('PAWL_CONNECTION_LOST', TOO_OFTEN), {
+            intent: run.row.intent,
+          }),
+        )
+      case 'finished': {
+        const { response } = result
+        announce('pawl:finished', () => ({
+          ...run.grantMessage(),
+          recoveryPoint: 'finished',
+          status: response.status,
+        }))
+        return { type: 'completed', keyId: run.row.id, response, expiresAt: new Date(result.expiresMs) }
+      }
+      case 'failed':
+        return giveBack(run, result)
+      case 'stuck':
+        if (result.error !== null) announceFailure(run, failureBy(name, result.error))
+        return markStuck(run, result.reason, result.intent, result.error)
+    }
+  }
+}
+
+const TOO_OFTEN = 'The connection to PostgreSQL broke again and again.'
+
+async function runStep(run: Run, step: Step): Promise<StepResult> {
+  const { phase } = step
+  if (step.do === 'stop_at_call') {
+    const error = keyWentBack(run.row.recoveryPoint, step.call)
+    return { type: 'stuck', phase: phase.name, reason: 'unknown_outcome', intent: step.call, error }
+  }
+  announce('pawl:phase_started', () => run.phaseMessage(phase.name))
+  try {
+    const refused = await askWhetherItMay(run, phase)
+    if (refused !== null) return refused
+    if (phase.kind !== 'finish' && isSkipped(run, phase)) return await skip(run, phase)
+    switch (step.do) {
+      case 'run_local':
+      case 'finish':
+        return await runLocal(run, step.phase)
+      case 'call':
+        return run.leaseIsStale ? await renew(run, step.phase) : await runForeignStep(run, step)
+      default:
+        return await runForeignStep(run, step)
+    }
+  } catch (error) {
+    if (error instanceof FencedOff) throw error
+    return failureBy(phase.name, error, { intent: run.row.intent })
+  }
+}
+
+/** Before the first phase: whether a request that was accepted a while ago may still begin. Null: it may. */
+async function askWhetherItMay(run: Run, phase: AnyPhase): Promise<StepResult | null> {
+  const { authorize } = run.definition
+  if (!run.awaitsAuthorization || authorize === null) return null
+  const work = { phase, by: 'authorize', body: authorize, effect: null, beforeBegin: null } as const
+  const end = await runTransaction(run, work)
+  if (end.type !== 'rolled_back') return end
+  if (end.directive !== null) return failureAsked(phase.name, end.directive)
+  run.awaitsAuthorization = false
+  return null
+}
+
+function isTransactionAlone(step: Step): boolean {
+  return step.do === 'finish' || (step.do === 'run_local' && step.phase.when === null)
+}
+
+function isSkipped(run: Run, phase: LocalPhase | ForeignPhase): boolean {
+  // Once a call is known of, the question is answered.
+  if (phase.when === null || run.row.intent?.phase === phase.name) return false
+  const wanted: unknown = phase.when(run.phaseContext() as never)
+  if (typeof wanted === 'boolean') return !wanted
+  disarmPromise(wanted)
+  throw new PawlError(
+    'PAWL_INVALID_RESULT',
+    `when of phase '${phase.name}' has to return true or false at once.`,
+  )
+}
+
+async function runLocal(run: Run, phase: LocalPhase | FinishPhase): Promise<StepResult> {
+  const by = phase.kind === 'finish' ? 'finish' : 'phase'
+  const end = await runTransaction(run, { phase, by, body: phase.run, effect: null, beforeBegin: null })
+  const { intent } = run.row
+  return end.type === 'rolled_back' ? failureAsked(phase.name, end.directive, { intent }) : end
+}
+
+async function skip(run: Run, phase: LocalPhase | ForeignPhase): Promise<StepResult> {
+  const { env } = run.parts
+  const to = {
+    point: phase.name,
+    leaseMs: env.settings.leaseMsAt(run.definition, phase.name),
+    lockTimeoutMs: env.lockTimeoutMs,
+    carriedCallOf: run.carriedCallOf(phase.name),
+  }
+  const sentAt = performance.now()
+  try {
+    const skipped = await env.sessions.with(phase.name, (session) =>
+      skipPhase({ session, tables: env.tables }, run.hold, to),
+    )
+    const { nowMs } = unlessFencedOff(skipped)
+    run.advanced(phase.name, run.row.stateJson, nowMs, sentAt, { skipped: true })
+    return { type: 'advanced' }
+  } catch (error) {
+    if (!(error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST')) throw error
+    const raised = await raiseFenceOf(run, error)
+    if (raised === 'unreachable') throw error
+    return { type: applyRaised(run, raised, sentAt) === 'forward' ? 'advanced' : 'again' }
+  }
+}
+
+/** A frozen process asks whether the key is still its own before it sends anything. */
+async function renew(run: Run, phase: ForeignPhase): Promise<StepResult> {
+  const { env } = run.parts
+  const sentAt = performance.now()
+  const { leaseMs } = run
+  const [renewal] = await env.sessions.with(phase.name, (session) =>
+    renewLeases({ session, tables: env.tables }, [{ ...run.hold, leaseMs }]),
+  )
+  const { result, nowMs } = unlessFencedOff(renewal)
+  if (result === 'lost') throw new FencedOff()
+  if (result === 'locked') {
+    const error = new PawlError(
+      'PAWL_LEASE_LOST',
+      `The key was locked when phase '${phase.name}' was about to call.`,
+    )
+    return failure(phase.name, 'transient_error', error, { intent: run.row.intent })
+  }
+  run.update({ ...run.row, nowMs }, sentAt)
+  run.renewedAt = run.row.recoveryPoint
+  return { type: 'again' }
+}
