@@ -66,13 +66,13 @@ export const CALL_VARIANTS = [
     expected: ['I2'],
   },
   {
-    name: 'result-lost-at-release',
+    name: 'result-lost-at-give-back',
     broken: 'Giving a key back forgets what is known of its call.',
     endangers: 'A call whose result could not be settled is made again.',
     replacements: [
       {
         file: 'storage/hold-statements.ts',
-        from: 'release.intent === null ? null : JSON.stringify(release.intent)',
+        from: 'giveBack.intent === null ? null : JSON.stringify(giveBack.intent)',
         to: 'null',
       },
     ],

@@ -51,7 +51,7 @@ export const HOLDING_VARIANTS = [
     expected: ['I6', 'I1', 'told'],
   },
   {
-    name: 'release-without-fence',
+    name: 'give-back-without-fence',
     broken: 'Giving a key back is not conditional on fence and holder.',
     endangers: 'The lease of whoever has taken it over is ended, and a third one gets the key beside them.',
     replacements: [
@@ -66,8 +66,8 @@ export const HOLDING_VARIANTS = [
     ride: 'keyed',
     search: { by: 'races', actors: ['zombie', 'client'] },
     foundBy:
-      'The provider answers 500, and the client freezes at give_back/release_key#1:before until another has ' +
-      "the key: its release is written under the other's fence. While the other still runs, a third takes " +
+      'The provider answers 500, and the client freezes at give_back/give_back_key#1:before until another has ' +
+      "the key: its give-back is written under the other's fence. While the other still runs, a third takes " +
       'over; with at_most_once it charges a second time.',
     expected: ['I5'],
   },

@@ -283,8 +283,8 @@ describe('the session of the page', () => {
       'status',
       'list',
       'show',
-      'resume',
-      'abandon',
+      'unstick',
+      'answer',
       'dead',
       'requeue',
       'reconcile',
@@ -345,7 +345,7 @@ test('the numbers worth a graph are what pawl status tells', async () => {
   const [numbers] = await database.rows<Record<string, string>>(sqlIn('What to watch'))
   const status = JSON.parse((await pawlOn(database, 'status', '--json')).out) as {
     stuckBy: { count: number }[]
-    oldestAbandoned: { sinceMs: number }
+    oldestUnattended: { sinceMs: number }
     jobs: { dead: { count: number } }
   }
   const stuck = status.stuckBy.reduce((sum, { count }) => sum + count, 0)
@@ -354,9 +354,9 @@ test('the numbers worth a graph are what pawl status tells', async () => {
     dead_jobs: String(status.jobs.dead.count),
     oldest_due_job_seconds: null,
   })
-  const since = Number(numbers?.['oldest_abandoned_seconds'])
+  const since = Number(numbers?.['oldest_unattended_seconds'])
   expect(since).toBeGreaterThanOrEqual(3_600)
-  expect(since).toBeLessThanOrEqual(status.oldestAbandoned.sinceMs / 1_000)
+  expect(since).toBeLessThanOrEqual(status.oldestUnattended.sinceMs / 1_000)
 })
 
 /** Roles belong to the whole server: each run has its own. */
@@ -419,12 +419,12 @@ describe('rights', () => {
       `UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() + interval '1 hour' WHERE key = 'ride-1006'`,
     )
     const because = ['--reason', 'tried']
-    const resumed = await as('rides_operator', 'resume', SCOPE, 'ride-1002', ...because)
-    const released = await as('rides_operator', 'release', SCOPE, 'ride-1006', ...because)
-    const abandoned = await as('rides_operator', 'abandon', SCOPE, 'ride-1004', ...because, '--status', '410')
+    const unstuck = await as('rides_operator', 'unstick', SCOPE, 'ride-1002', ...because)
+    const revoked = await as('rides_operator', 'revoke', SCOPE, 'ride-1006', ...because)
+    const answered = await as('rides_operator', 'answer', SCOPE, 'ride-1004', ...because, '--status', '410')
     const requeued = await as('rides_operator', 'requeue', '--all', ...because)
     const reaped = await as('rides_operator', 'reap')
-    expect([resumed, released, abandoned, requeued, reaped].map(({ exit, err }) => `${exit} ${err}`)).toEqual(
+    expect([unstuck, revoked, answered, requeued, reaped].map(({ exit, err }) => `${exit} ${err}`)).toEqual(
       Array(5).fill('0 '),
     )
   })
@@ -441,7 +441,7 @@ describe('rights', () => {
       as('rides_viewer', 'reconcile', 'no-records.mjs', '--from', day(-1), '--to', day(2)),
     ])
     expect(ends.map(({ exit, err }) => `${exit} ${err}`)).toEqual(['3 ', '3 ', '0 ', '0 ', '0 ', '0 ', '3 '])
-    const refused = await as('rides_viewer', 'resume', SCOPE, 'ride-1002', '--reason', 'tried')
+    const refused = await as('rides_viewer', 'unstick', SCOPE, 'ride-1002', '--reason', 'tried')
     expect(refused).toMatchObject({
       exit: 1,
       err: expect.stringContaining('lacks rights that Pawl needs: UPDATE, DELETE on'),
@@ -479,7 +479,7 @@ describe('who decides', () => {
     'at_most_once and whenUnknown': { call, guarantee: 'at_most_once', whenUnknown: () => ({}) },
   } as const
   const rideWith = (kind: keyof typeof PHASES) =>
-    pipeline<null>({ name: 'ride', version: 1, maxAttempts: 3, abandonAfterMs: AGE_MS })
+    pipeline<null>({ name: 'ride', version: 1, maxAttempts: 3, maxAgeMs: AGE_MS })
       .local('created', () => undefined)
       .foreign('charged', PHASES[kind])
       .finish(() => respond(200))
@@ -516,7 +516,7 @@ describe('who decides', () => {
       effectEpoch: 0,
       lastError: null,
       response: null,
-      resumedMs: null,
+      unstuckMs: null,
       trail: [
         { point: 'created', atMs: NOW - committedAgoMs, fence: 1, skipped: false, outcomeUnknown: false },
       ],
@@ -599,13 +599,13 @@ describe('who decides', () => {
     'an exception or a crash, below `maxAttempts`': () => decided('keyed', { attempts: 2 }),
     'an exception or a crash, at `maxAttempts`': () => decided('keyed', { attempts: 3 }),
     'an orderly retry, however many': () => decided('keyed', { attempts: 0, retries: 1_000 }),
-    'older than `abandonAfterMs`': () => decided('keyed', { createdMs: NOW - AGE_MS }),
+    'older than `maxAgeMs`': () => decided('keyed', { createdMs: NOW - AGE_MS }),
     'version or definition not registered': () => decided('keyed', { version: 9 }),
     'somebody’s lease runs': () => decided('keyed', { leaseUntilMs: NOW + 1 }),
     'stuck already': () =>
       decided('keyed', { status: 'stuck', stuckReason: 'unknown_outcome', leaseUntilMs: null }),
-    'resumed with `--not-executed`': () => decided('at_most_once', { intent: notMade, resumedMs: NOW }),
-    'resumed with `--result`': () => decided('at_most_once', { intent: called, resumedMs: NOW, ...past }),
+    'unstuck with `--not-executed`': () => decided('at_most_once', { intent: notMade, unstuckMs: NOW }),
+    'unstuck with `--result`': () => decided('at_most_once', { intent: called, unstuckMs: NOW, ...past }),
     'a crashed atomic handler': atomicHandler,
   }
 
@@ -613,7 +613,7 @@ describe('who decides', () => {
   async function atomicHandler(): Promise<Decided> {
     const database = await TestDatabase.create()
     onTestFinished(() => database.drop())
-    const handler = pipeline<null>({ name: 'atomic.test', version: 1, abandonAfterMs: AGE_MS }).finish(() =>
+    const handler = pipeline<null>({ name: 'atomic.test', version: 1, maxAgeMs: AGE_MS }).finish(() =>
       respond(204),
     )
     await dieAt(database, { pipelines: [] }, 'finished/finish_key#1:before', (doomed) =>

@@ -37,7 +37,7 @@ const LOST = [
 ]
 const FROZEN = [
   'take_over: no row',
-  'release: no row',
+  'give_back: no row',
   'updates no row: fenced off',
   'renews no lease: fenced off',
 ]

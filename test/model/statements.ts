@@ -29,14 +29,14 @@ export function execute(rules: Rules, { row, lives }: State, statement: Statemen
       return rules.mayRaise(row, statement.hold)
         ? { ...row, ...granted(row, statement.holder), lease: row.status === 'running' ? 'live' : 'none' }
         : null
-    case 'release': {
+    case 'give_back': {
       const epoch = row.epoch + (statement.raiseEpoch ? 1 : 0)
-      return rules.mayRelease(row, statement.hold)
+      return rules.mayGiveBack(row, statement.hold)
         ? { ...row, lease: 'none', intent: statement.intent, epoch }
         : null
     }
     case 'mark_stuck':
-      return rules.mayStick(row, statement.hold)
+      return rules.mayMarkStuck(row, statement.hold)
         ? { ...row, lease: 'none', status: 'stuck', intent: statement.intent }
         : null
   }
@@ -44,7 +44,7 @@ export function execute(rules: Rules, { row, lives }: State, statement: Statemen
 
 /** Whether it waits for who has the row locked. The others pass a locked row by. */
 export function waitsForLock({ do: what }: Statement): boolean {
-  return what === 'declare' || what === 'raise' || what === 'release' || what === 'mark_stuck'
+  return what === 'declare' || what === 'raise' || what === 'give_back' || what === 'mark_stuck'
 }
 
 /** The grant that a statement goes by. Null: it has none, since it asks for one. */

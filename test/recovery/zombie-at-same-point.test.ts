@@ -41,10 +41,10 @@ const CASES: Case[] = [
   },
   // onError answers for good, in a transaction of its own.
   { write: 'charge_created/finish_key#1:before', other: 'charge_created/call#1:before', fault: 'declined' },
-  { write: 'give_back/release_key#1:before', other: 'charge_created/call#1:before', fault: 'refuse_500' },
+  { write: 'give_back/give_back_key#1:before', other: 'charge_created/call#1:before', fault: 'refuse_500' },
   // The call has returned, and its result is to be saved.
   {
-    write: 'give_back/release_key#1:before',
+    write: 'give_back/give_back_key#1:before',
     other: 'charge_created/call#1:before',
     pipelineOf: rideOfOneFailedSettle,
   },
@@ -52,7 +52,7 @@ const CASES: Case[] = [
     write: 'give_back/mark_stuck#1:before',
     other: 'charge_created/call#1:before',
     fault: 'refuse_500',
-    zombieDefaults: { abandonAfterMs: 1 },
+    zombieDefaults: { maxAgeMs: 1 },
   },
   {
     write: 'renewal/renew_leases#1:before',

@@ -12,11 +12,7 @@ import { backOffMs } from '../run/back-off.js'
 import type { Engine } from '../engine/engine.js'
 import { contextOf, type EngineContext } from '../engine/engine-context.js'
 import type { RunningEngine } from '../engine/running-engine.js'
-import {
-  type ForgettableVersion,
-  forgetAbandonedKeys,
-  type RunnableVersion,
-} from '../storage/complete-statements.js'
+import { type AtomicVersion, forgetAtomicKeys, type RunnableVersion } from '../storage/complete-statements.js'
 import { tellingRights } from '../storage/missing-right.js'
 import type { Store } from '../storage/statement.js'
 import { Sweep } from './sweep.js'
@@ -161,12 +157,12 @@ export class Completer implements Service<CompleterCounts> {
   }
 
   /** A row of the application's that refers to such a key must not keep the others from being finished. */
-  async #forget(store: Store, versions: readonly ForgettableVersion[]): Promise<number> {
+  async #forget(store: Store, versions: readonly AtomicVersion[]): Promise<number> {
     try {
-      return await forgetAbandonedKeys(store, versions, this.#batchSize, this.#context.lockTimeoutMs)
+      return await forgetAtomicKeys(store, versions, this.#batchSize, this.#context.lockTimeoutMs)
     } catch (error) {
       announce('pawl:warning', () => ({
-        message: 'abandoned keys of atomic handlers could not be deleted',
+        message: 'unattended keys of atomic handlers could not be deleted',
         error,
       }))
       return 0

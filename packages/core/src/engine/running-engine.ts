@@ -5,7 +5,7 @@ import { checkKnownOptions, checkTimerMs, type OptionOwner } from '../check-opti
 import type { Probe } from '../driver/probe.js'
 import { PawlError } from '../errors.js'
 import { isUuid } from '../is-uuid.js'
-import { CLOSE_ABORT_GRACE_MS, DEFAULT_ABANDON_AFTER_MS, DEFAULT_CLOSE_TIMEOUT_MS } from '../limits.js'
+import { CLOSE_ABORT_GRACE_MS, DEFAULT_MAX_AGE_MS, DEFAULT_CLOSE_TIMEOUT_MS } from '../limits.js'
 import type { EnqueueOutcome, Outcome, ResumeOutcome } from '../pipeline/outcome.js'
 import { definitionOf, type Pipeline, type PipelineDefinition } from '../pipeline/pipeline.js'
 import { Registry } from '../pipeline/registry.js'
@@ -99,9 +99,9 @@ export class RunningEngine<DB> implements Engine<DB> {
     if (known !== undefined) return known
     const registry = new Registry([pipeline])
     settings.add(definition)
-    const { abandonAfterMs } = settings.pipeline(definition)
+    const { maxAgeMs } = settings.pipeline(definition)
     // A retry may come at any time, and is then as good as the first; but nobody counts on one for longer than this.
-    const forgetAfterMs = Math.min(abandonAfterMs, DEFAULT_ABANDON_AFTER_MS)
+    const forgetAfterMs = Math.min(maxAgeMs, DEFAULT_MAX_AGE_MS)
     const leaseBoundMs = settings.leaseBoundMs(definition)
     const atomic = { definition, registry, forgetAfterMs, leaseBoundMs }
     atomicPipelines.set(definition, atomic)

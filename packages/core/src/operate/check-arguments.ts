@@ -74,10 +74,10 @@ export function checkVersion(where: string, pipeline: string, version: number): 
   checkWholeNumber(owner(where), 'version', version, 1, MAX_INT32)
 }
 
-const STATUSES = ['unfinished', 'running', 'abandoned', 'stuck', 'finished'] as const
+const STATUSES = ['unfinished', 'running', 'unattended', 'stuck', 'finished'] as const
 const STUCK_REASONS: Readonly<Record<StuckReason, true>> = {
   attempts_exhausted: true,
-  abandoned: true,
+  too_old: true,
   unknown_outcome: true,
   window_passed: true,
   transaction_ended: true,

@@ -24,7 +24,7 @@ import {
   judgeVersion,
 } from './judge-server.js'
 import { judgeBloat, judgeIndexes, judgeReferences, judgeSchema, judgeSearchPath } from './judge-schema.js'
-import { judgeAbandoned, judgeJobs, judgeStuck, judgeVersions } from './judge-work.js'
+import { judgeUnattended, judgeJobs, judgeStuck, judgeVersions } from './judge-work.js'
 import type { Finding } from './operator.js'
 import type { Workplace } from './workplace.js'
 
@@ -80,7 +80,7 @@ async function examineTables(
   return [
     ...judgeIndexes(await readIndexes(store), tables),
     ...judgeVersions(await findVersions(store), registry),
-    judgeAbandoned(await findOverdue(store, OVERDUE_MS)),
+    judgeUnattended(await findOverdue(store, OVERDUE_MS)),
     ...judgeJobs({ waiting, dead, oldestDueMs }),
     judgeStuck(await groupStuck(store)),
     ...judgeReferences(await readReferences(store)),

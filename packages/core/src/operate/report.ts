@@ -22,7 +22,7 @@ export async function reportStatus(store: Store): Promise<StatusReport> {
   let running = 0
   for (const { counts } of groups) {
     stuck += counts.stuck
-    running += counts.held + counts.backing_off + counts.abandoned
+    running += counts.held + counts.backing_off + counts.unattended
   }
   return {
     at: new Date(rows.nowMs),
@@ -31,7 +31,7 @@ export async function reportStatus(store: Store): Promise<StatusReport> {
     stuckBy: await groupStuck(store),
     finished: bounded(rows.finished),
     expired: bounded(rows.expired),
-    oldestAbandoned:
+    oldestUnattended:
       overdue === null ? null : { scope: overdue.scope, key: overdue.key, sinceMs: overdue.sinceMs },
     retriedForLong: retried,
     jobs: { waiting: bounded(rows.waiting), dead: bounded(rows.dead), oldestDueMs: rows.oldestDueMs },
@@ -48,12 +48,12 @@ export async function listFiltered(store: Store, filter: KeyFilter): Promise<Key
     scope: filter.scope ?? null,
     stuckReason: filter.stuckReason ?? null,
     olderThanMs: filter.olderThanMs ?? null,
-    abandonedOnly: status === 'abandoned',
+    unattendedOnly: status === 'unattended',
     limit,
   }
   switch (status) {
     case 'running':
-    case 'abandoned':
+    case 'unattended':
       return (await listKeys(store, 'running', listing)).map(viewKey)
     case 'stuck':
     case 'finished':

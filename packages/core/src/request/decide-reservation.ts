@@ -73,9 +73,9 @@ export function decideReservation(
   if (asking.onlyDue && restMs > 0 && !clockWentBack) return { type: 'in_flight', leaseLeftMs: restMs }
 
   const { definition } = resolution
-  const { maxAttempts, abandonAfterMs } = settings.pipeline(definition)
+  const { maxAttempts, maxAgeMs } = settings.pipeline(definition)
   if (row.attempts >= maxAttempts) return { type: 'mark_stuck', definition, reason: 'attempts_exhausted' }
-  if (ageMs(row, row.nowMs) >= abandonAfterMs) return { type: 'mark_stuck', definition, reason: 'abandoned' }
+  if (ageMs(row, row.nowMs) >= maxAgeMs) return { type: 'mark_stuck', definition, reason: 'too_old' }
 
   if (resolution.type === 'registered') {
     return { type: 'take_over', definition, at: asItStands(row, definition) }

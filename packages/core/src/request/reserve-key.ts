@@ -7,7 +7,7 @@ import {
   findKeyById,
   findKeyToReplay,
   type FirstGrant,
-  giveUpKey,
+  markUnheldKeyStuck,
   insertKey,
   takeOverKey,
   writeOut,
@@ -164,7 +164,7 @@ async function takeOver(
       const { reason, definition } = decision
       const leaseBoundMs = settings.leaseBoundMs(definition)
       const by = { holder, reason, leaseBoundMs, lastError: withoutAnError(row) }
-      const stuck = await giveUpKey(store, row, by)
+      const stuck = await markUnheldKeyStuck(store, row, by)
       return stuck === null
         ? { type: 'moved' }
         : { type: 'decided', row: stuck, decision: { type: 'stuck', reason }, markedStuck: true }

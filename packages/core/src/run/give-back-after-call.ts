@@ -1,7 +1,7 @@
 import { announce } from '../announce/announce.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
 import { insertLateEffect } from '../storage/effect-statements.js'
-import { keepLateEnd, releaseKey } from '../storage/hold-statements.js'
+import { keepLateEnd, giveBackKey } from '../storage/hold-statements.js'
 import type { Intent } from '../storage/key-row.js'
 import type { Store } from '../storage/statement.js'
 import type { Settlement } from './call-provider.js'
@@ -62,7 +62,7 @@ async function keepEnd(
     if (!isKept) await insertEffect()
     return 'kept'
   }
-  const released = await releaseKey(store, run.hold, {
+  const released = await giveBackKey(store, run.hold, {
     keepLease: false,
     runAfterMs: 0,
     // What it counts as was settled when the time-out was reported.

@@ -1,7 +1,7 @@
 import { announce } from '../announce/announce.js'
 import { RETRIED_FOR_LONG_MS, SAVE_RESULT_MS } from '../limits.js'
 import type { Outcome, StuckReason } from '../pipeline/outcome.js'
-import { forgetKey, type Hold, markStuck as writeStuck, releaseKey } from '../storage/hold-statements.js'
+import { forgetKey, type Hold, markKeyStuck, giveBackKey } from '../storage/hold-statements.js'
 import { ageMs, type Intent, type KeyRow } from '../storage/key-row.js'
 import { findKeyById } from '../storage/reserve-statements.js'
 import type { Store } from '../storage/statement.js'
@@ -34,7 +34,7 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
     (store) =>
       run.isAtomic
         ? forgetKey(store, run.hold, lockTimeoutMs)
-        : releaseKey(store, run.hold, {
+        : giveBackKey(store, run.hold, {
             keepLease: failed.keepLease,
             runAfterMs,
             countsAs: isAttempt ? 'attempt' : closing ? 'nothing' : 'retry',
@@ -69,7 +69,7 @@ export function announceFailure(run: Run, { phase, error, reason }: Failure): vo
 function announceIfLong(run: Run, { phase, error, reason }: Failure): void {
   const sinceMs = Math.round(ageMs(run.row, run.nowMs()))
   if (sinceMs < RETRIED_FOR_LONG_MS) return
-  const stuckInMs = run.engine.settings.pipeline(run.definition).abandonAfterMs - sinceMs
+  const stuckInMs = run.engine.settings.pipeline(run.definition).maxAgeMs - sinceMs
   announce('pawl:retried_for_long', () => ({
     ...run.phaseMessage(phase),
     error,
@@ -92,7 +92,8 @@ export async function markStuck(
   const marked = await write(
     run,
     async (store) =>
-      (await writeStuck(store, run.hold, { reason, intent, lastError, lockTimeoutMs })) || isOurs(run, store),
+      (await markKeyStuck(store, run.hold, { reason, intent, lastError, lockTimeoutMs })) ||
+      isOurs(run, store),
     SAVE_RESULT_MS,
   )
   if (marked === false) throw new FencedOff()
@@ -146,10 +147,10 @@ function outcomeOf(row: KeyRow | null, isFencedOff: boolean): Outcome {
 
 /** Crashes, unknown errors and refusals of the provider are capped by attempts, all the rest by age. */
 function capReached(run: Run, failed: Failure): StuckReason | null {
-  const { maxAttempts, abandonAfterMs } = run.engine.settings.pipeline(run.definition)
+  const { maxAttempts, maxAgeMs } = run.engine.settings.pipeline(run.definition)
   if (failed.reason === 'closing' || run.isAtomic) return null
   if (failed.isAttempt && run.row.attempts >= maxAttempts) return 'attempts_exhausted'
-  return ageMs(run.row, run.nowMs()) >= abandonAfterMs ? 'abandoned' : null
+  return ageMs(run.row, run.nowMs()) >= maxAgeMs ? 'too_old' : null
 }
 
 /**

@@ -180,7 +180,7 @@ async function runBody(
   let value: unknown
   try {
     const body = engine.strict.inTransaction(phase, async () => work.body(context as never))
-    value = await unlessAbandoned(body, session, phase)
+    value = await unlessCutOff(body, session, phase)
   } finally {
     connection.close()
   }
@@ -199,14 +199,14 @@ async function runBody(
  * Rejects if the body goes on although its connection is gone: it waits for something that may never come, and would
  * keep a place of the pool for as long. A body that merely has to notice gets the time to.
  */
-function unlessAbandoned(body: Promise<unknown>, session: Session, phase: string): Promise<unknown> {
+function unlessCutOff(body: Promise<unknown>, session: Session, phase: string): Promise<unknown> {
   return new Promise((resolve, reject) => {
     body.then(resolve, reject)
-    session.onceLost(() => setTimeout(() => reject(abandoned(phase)), ABORT_GRACE_MS))
+    session.onceLost(() => setTimeout(() => reject(cutOff(phase)), ABORT_GRACE_MS))
   })
 }
 
-const abandoned = (phase: string): PawlError =>
+const cutOff = (phase: string): PawlError =>
   new PawlError(
     'PAWL_PHASE_TIMEOUT',
     `Phase '${phase}' did not return before its transaction was ended. Do nothing in a phase but queries through tx.`,

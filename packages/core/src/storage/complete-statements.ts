@@ -44,8 +44,8 @@ const asText = (moment: string): string =>
 const IS_RESTED = `(k.run_after IS NULL OR k.run_after <= clock_timestamp()
                      OR ${writtenAhead('k.')})`
 
-const findAbandonedKeysStatement = defineStatement(
-  'find_abandoned_keys',
+const findUnattendedKeysStatement = defineStatement(
+  'find_unattended_keys',
   ({ keys }) => `
   SELECT found.id, ${asText('found.created_at')} AS created_at, v.nth - 1 AS version
     FROM ${unnested('$1::text[]', '$2::integer[]', '$3::text[]', '$4::double precision[]', '$5::timestamptz[]', '$6::uuid[]')}
@@ -67,12 +67,12 @@ const findAbandonedKeysStatement = defineStatement(
  * Running keys that nobody holds and that are due, of each version those after the place given for it. Oldest first, and
  * versions take turns. It locks nothing. Fewer than `DUE_KEYS_PER_LOOK`: there are no more.
  */
-export async function findAbandonedKeys(
+export async function findUnattendedKeys(
   store: Store,
   versions: readonly RunnableVersion[],
   after: readonly Place[],
 ): Promise<DueKey[]> {
-  const { rows } = await findAbandonedKeysStatement(store, [
+  const { rows } = await findUnattendedKeysStatement(store, [
     versions.map((version) => version.pipeline),
     versions.map((version) => version.version),
     versions.map((version) => version.definitionHash),
@@ -88,12 +88,12 @@ export async function findAbandonedKeys(
 }
 
 /** A version whose keys commit everything at once: one that has not committed has left nothing behind. */
-export interface ForgettableVersion extends RunnableVersion {
+export interface AtomicVersion extends RunnableVersion {
   readonly forgetAfterMs: number
 }
 
-const forgetAbandonedKeysStatement = defineStatement(
-  'forget_abandoned_keys',
+const forgetAtomicKeysStatement = defineStatement(
+  'forget_atomic_keys',
   ({ keys }) => `
   WITH old AS (
     SELECT found.id
@@ -113,13 +113,13 @@ const forgetAbandonedKeysStatement = defineStatement(
 )
 
 /** Deletes keys that nobody came back for, of versions that leave nothing behind; gives how many. */
-export async function forgetAbandonedKeys(
+export async function forgetAtomicKeys(
   store: Store,
-  versions: readonly ForgettableVersion[],
+  versions: readonly AtomicVersion[],
   limit: number,
   lockTimeoutMs: number,
 ): Promise<number> {
-  const { rows } = await forgetAbandonedKeysStatement(store, [
+  const { rows } = await forgetAtomicKeysStatement(store, [
     versions.map((version) => version.pipeline),
     versions.map((version) => version.version),
     versions.map((version) => version.definitionHash),

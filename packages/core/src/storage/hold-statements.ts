@@ -94,7 +94,7 @@ export async function declareCall(
 }
 
 /** How a key is given back. */
-export interface Release {
+export interface GiveBack {
   /** Leaves lease and intent as they are, because a call of ours is still under way and will say what it came to. */
   readonly keepLease: boolean
   readonly runAfterMs: number
@@ -106,8 +106,8 @@ export interface Release {
   readonly lockTimeoutMs: number
 }
 
-const releaseKeyStatement = defineStatement(
-  'release_key',
+const giveBackKeyStatement = defineStatement(
+  'give_back_key',
   ({ keys }) => `
   UPDATE ${keys} AS k
      SET lease_until = CASE WHEN $4::boolean THEN k.lease_until END,
@@ -122,19 +122,19 @@ const releaseKeyStatement = defineStatement(
 )
 
 /** Gives the key back. False: fenced off, and the new holder is left alone. */
-export async function releaseKey(store: Store, hold: Hold, release: Release): Promise<boolean> {
-  const { rows } = await releaseKeyStatement(store, [
+export async function giveBackKey(store: Store, hold: Hold, giveBack: GiveBack): Promise<boolean> {
+  const { rows } = await giveBackKeyStatement(store, [
     hold.id,
     hold.fence,
     hold.holder,
-    release.keepLease,
-    release.runAfterMs,
-    release.countsAs === 'attempt' ? 0 : 1,
-    release.countsAs === 'retry' ? 1 : 0,
-    release.raiseEpoch ? 1 : 0,
-    release.intent === null ? null : JSON.stringify(release.intent),
-    release.lastError,
-    String(release.lockTimeoutMs),
+    giveBack.keepLease,
+    giveBack.runAfterMs,
+    giveBack.countsAs === 'attempt' ? 0 : 1,
+    giveBack.countsAs === 'retry' ? 1 : 0,
+    giveBack.raiseEpoch ? 1 : 0,
+    giveBack.intent === null ? null : JSON.stringify(giveBack.intent),
+    giveBack.lastError,
+    String(giveBack.lockTimeoutMs),
     hold.recoveryPoint,
   ])
   return rows.length === 1
@@ -155,7 +155,7 @@ export async function forgetKey(store: Store, hold: Hold, lockTimeoutMs: number)
   return rows.length === 1
 }
 
-const markStuckStatement = defineStatement(
+const markKeyStuckStatement = defineStatement(
   'mark_stuck',
   ({ keys }) => `
   UPDATE ${keys} AS k
@@ -167,7 +167,7 @@ const markStuckStatement = defineStatement(
 )
 
 /** Hands the key to a person. False: fenced off. */
-export async function markStuck(
+export async function markKeyStuck(
   store: Store,
   hold: Hold,
   stuck: {
@@ -177,7 +177,7 @@ export async function markStuck(
     readonly lockTimeoutMs: number
   },
 ): Promise<boolean> {
-  const { rows } = await markStuckStatement(store, [
+  const { rows } = await markKeyStuckStatement(store, [
     hold.id,
     hold.fence,
     hold.holder,

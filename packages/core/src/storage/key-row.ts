@@ -67,7 +67,7 @@ export interface KeyRow {
   readonly response: StoredResponse | null
   readonly createdMs: number
   /** When a person last pushed it on; null if nobody had to. */
-  readonly resumedMs: number | null
+  readonly unstuckMs: number | null
   readonly updatedMs: number
   readonly expiresMs: number | null
   readonly nowMs: number
@@ -87,7 +87,7 @@ const keyColumns = ({ input, state, trail }: Record<'input' | 'state' | 'trail',
   ${epochMs('k.lease_until')} AS lease_until_ms, k.attempts, k.retries, ${epochMs('k.run_after')} AS run_after_ms,
   k.intent, k.effect_epoch, k.last_error, ${trail} AS trail, k.response_status, k.response_headers,
   encode(k.response_body, 'base64') AS response_body, ${epochMs('k.created_at')} AS created_ms,
-  ${epochMs('k.resumed_at')} AS resumed_ms,
+  ${epochMs('k.unstuck_at')} AS unstuck_ms,
   ${epochMs('k.updated_at')} AS updated_ms, ${epochMs('k.expires_at')} AS expires_ms,
   ${epochMs('clock_timestamp()')} AS now_ms, ${SERVER} AS server, k.xmin AS written_by`
 
@@ -138,7 +138,7 @@ export function readKeyRow(row: TextRow): KeyRow {
     trail: readTrail(text(row, 'trail')),
     response: readResponse(row),
     createdMs: Number(text(row, 'created_ms')),
-    resumedMs: numberOrNull(row, 'resumed_ms'),
+    unstuckMs: numberOrNull(row, 'unstuck_ms'),
     updatedMs: Number(text(row, 'updated_ms')),
     expiresMs: numberOrNull(row, 'expires_ms'),
     nowMs: Number(text(row, 'now_ms')),
@@ -153,8 +153,8 @@ export function previousCommitMs(row: Pick<KeyRow, 'trail' | 'createdMs'>): numb
 }
 
 /** How long the key has been tried for: a person who pushes it on gives it its time anew. */
-export function ageMs(row: Pick<KeyRow, 'createdMs' | 'resumedMs'>, nowMs: number): number {
-  return nowMs - (row.resumedMs ?? row.createdMs)
+export function ageMs(row: Pick<KeyRow, 'createdMs' | 'unstuckMs'>, nowMs: number): number {
+  return nowMs - (row.unstuckMs ?? row.createdMs)
 }
 
 function readTrail(json: string): readonly TrailEntry[] {

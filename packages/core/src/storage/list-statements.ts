@@ -11,7 +11,7 @@ export interface Listing {
   readonly scope: string | null
   readonly stuckReason: string | null
   readonly olderThanMs: number | null
-  readonly abandonedOnly: boolean
+  readonly unattendedOnly: boolean
   readonly limit: number
 }
 
@@ -19,7 +19,7 @@ const LISTED = `($1::text IS NULL OR k.pipeline = $1) AND ($2::integer IS NULL O
         AND ($3::text IS NULL OR k.recovery_point = $3) AND ($4::text IS NULL OR k.scope = $4)
         AND ($5::text IS NULL OR k.stuck_reason = $5)
         AND ($6::double precision IS NULL OR k.created_at <= (${NOW} - ${msInterval('$6')}))
-        AND (NOT $7::boolean OR ${CONDITION} = 'abandoned')`
+        AND (NOT $7::boolean OR ${CONDITION} = 'unattended')`
 
 /**
  * The oldest of each version, which the index gives without reading the others, and of those the oldest. The versions
@@ -70,7 +70,7 @@ export async function listKeys(
     listing.scope,
     listing.stuckReason,
     listing.olderThanMs,
-    listing.abandonedOnly,
+    listing.unattendedOnly,
     listing.limit,
   ])
   return rows.map(readKeyRow)

@@ -9,7 +9,7 @@ export const NOW = '(SELECT clock_timestamp())'
 
 /** Who has to act on a running key. */
 export const CONDITION = `CASE WHEN k.status = 'stuck' THEN 'stuck' WHEN k.lease_until > ${NOW} THEN 'held'
-            WHEN k.run_after > ${NOW} THEN 'backing_off' ELSE 'abandoned' END`
+            WHEN k.run_after > ${NOW} THEN 'backing_off' ELSE 'unattended' END`
 
 /** Keys of atomic handlers wait for their client: no completer runs them. */
 const FOR_A_COMPLETER = `NOT starts_with(k.pipeline, 'atomic.')`
@@ -25,7 +25,7 @@ const unfinished = ({ keys }: Tables, status: 'running' | 'stuck', where = 'true
 const bothUnfinished = (tables: Tables, where?: string): string =>
   `(${unfinished(tables, 'running', where)} UNION ALL ${unfinished(tables, 'stuck', where)}) AS k`
 
-const CONDITIONS = ['held', 'backing_off', 'abandoned', 'stuck'] as const
+const CONDITIONS = ['held', 'backing_off', 'unattended', 'stuck'] as const
 
 /** Unfinished keys of one pipeline, version and recovery point. */
 export interface GroupRow {
@@ -62,7 +62,7 @@ export async function groupUnfinished(
     counts: {
       held: Number(row['held']),
       backing_off: Number(row['backing_off']),
-      abandoned: Number(row['abandoned']),
+      unattended: Number(row['unattended']),
       stuck: Number(row['stuck']),
     },
     oldestCreatedMs: Number(row['oldest_created_ms']),
@@ -89,7 +89,7 @@ const findOverdueStatement = defineStatement(
   SELECT k.scope, k.key, count(*) OVER () AS count,
          extract(epoch FROM clock_timestamp() - ${DUE_SINCE}) * 1000 AS since_ms
     FROM ${unfinished(tables, 'running', FOR_A_COMPLETER)} AS k
-   WHERE ${CONDITION} = 'abandoned' AND ${DUE_SINCE} <= (${NOW} - ${msInterval('$1')})
+   WHERE ${CONDITION} = 'unattended' AND ${DUE_SINCE} <= (${NOW} - ${msInterval('$1')})
    ORDER BY ${DUE_SINCE} LIMIT 1`,
 )
 
@@ -115,7 +115,7 @@ export async function findOverdue(
 }
 
 /** How long a key has been tried for: a person who pushes it on gives it its time anew. */
-const TRIED_SINCE = 'coalesce(k.resumed_at, k.created_at)'
+const TRIED_SINCE = 'coalesce(k.unstuck_at, k.created_at)'
 
 const findRetriedStatement = defineStatement(
   'find_retried',

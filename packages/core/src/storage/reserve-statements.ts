@@ -42,7 +42,7 @@ const insertKeyStatement = defineStatement(
     FROM ${boundedBy('$11')}, ${writtenOutIf('$12')}
    WHERE NOT EXISTS (SELECT FROM ${keys} AS seen WHERE seen.scope = $1 AND seen.key = $2)
   ON CONFLICT (scope, key) DO NOTHING
-  RETURNING k.id, k.resumed_at, ${epochMs('k.lease_until')} AS lease_until_ms, ${epochMs('k.created_at')} AS created_ms,
+  RETURNING k.id, k.unstuck_at, ${epochMs('k.lease_until')} AS lease_until_ms, ${epochMs('k.created_at')} AS created_ms,
             ${epochMs('clock_timestamp()')} AS now_ms, ${SERVER} AS server, pg_current_xact_id()::xid AS written_by`,
 )
 
@@ -108,7 +108,7 @@ function newKeyRow(row: Readonly<Record<string, string | null>>, key: NewKey, gr
     trail: [],
     response: null,
     createdMs,
-    resumedMs: null,
+    unstuckMs: null,
     updatedMs: createdMs,
     expiresMs: null,
     nowMs: Number(row['now_ms']),
@@ -244,8 +244,8 @@ export async function takeOverKey(store: Store, read: KeyRow, by: TakeOver): Pro
   return rows[0] === undefined ? null : readKeyRow(rows[0])
 }
 
-const giveUpKeyStatement = defineStatement(
-  'give_up_key',
+const markUnheldKeyStuckStatement = defineStatement(
+  'mark_unheld_stuck',
   ({ keys }) => `
   WITH target AS (${unheld(keys, '$5', '$7')})
   UPDATE ${keys} AS k
@@ -259,7 +259,7 @@ const giveUpKeyStatement = defineStatement(
  * Instead of a take-over: nobody may run the key any more. Gives the row as it is now; null: it moved, is held, or is
  * locked. `lastError` is for a key whose holders died without a word.
  */
-export async function giveUpKey(
+export async function markUnheldKeyStuck(
   store: Store,
   read: KeyRow,
   by: {
@@ -271,6 +271,6 @@ export async function giveUpKey(
 ): Promise<KeyRow | null> {
   const { holder, reason, lastError, leaseBoundMs } = by
   const values = [read.id, read.fence, holder, reason, read.writtenBy, lastError, leaseBoundMs]
-  const { rows } = await giveUpKeyStatement(store, values)
+  const { rows } = await markUnheldKeyStuckStatement(store, values)
   return rows[0] === undefined ? null : { ...read, lastError: rows[0]['last_error'] ?? null }
 }

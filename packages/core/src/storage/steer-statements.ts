@@ -43,13 +43,13 @@ const steered =
   )
   SELECT * FROM steered`
 
-const resumeKeyStatement = defineStatement(
-  'resume_key',
+const unstickKeyStatement = defineStatement(
+  'unstick_key',
   steered(
-    'resume',
+    'unstick',
     statusIs('stuck'),
     `, status = 'running', stuck_reason = NULL, attempts = 0, retries = 0, run_after = NULL,
-           resumed_at = clock_timestamp(), effect_epoch = k.effect_epoch + CASE WHEN $9 = 'not_made' THEN 1 ELSE 0 END,
+           unstuck_at = clock_timestamp(), effect_epoch = k.effect_epoch + CASE WHEN $9 = 'not_made' THEN 1 ELSE 0 END,
            intent = CASE WHEN $9 = 'called' THEN $11::json
                             WHEN $9 = 'not_made' THEN json_build_object('kind', 'not_made', 'phase', $10::text,
                                                                    'atMs', ${epochMs('clock_timestamp()')})
@@ -64,8 +64,8 @@ export type SaidOfCall =
   | { readonly kind: 'called'; readonly phase: string; readonly intentJson: string }
 
 /** Lets a stuck key run again, its attempts and its age anew. Null: it moved. */
-export async function resumeKey(store: Store, steering: Steering, said: SaidOfCall): Promise<KeyRow | null> {
-  const { rows } = await resumeKeyStatement(store, [
+export async function unstickKey(store: Store, steering: Steering, said: SaidOfCall): Promise<KeyRow | null> {
+  const { rows } = await unstickKeyStatement(store, [
     ...steeringValues(steering),
     said.kind,
     said.kind === 'nothing' ? null : said.phase,
@@ -74,21 +74,21 @@ export async function resumeKey(store: Store, steering: Steering, said: SaidOfCa
   return rows[0] === undefined ? null : readKeyRow(rows[0])
 }
 
-const takeLeaseAwayStatement = defineStatement(
-  'take_lease_away',
-  steered('release', `${statusIs('running')} AND k.lease_until > clock_timestamp()`, ''),
+const revokeLeaseStatement = defineStatement(
+  'revoke_lease',
+  steered('revoke', `${statusIs('running')} AND k.lease_until > clock_timestamp()`, ''),
 )
 
 /** Ends the lease of whoever holds the key. Null: it moved, or nobody holds it any more. */
-export async function takeLeaseAway(store: Store, steering: Steering): Promise<KeyRow | null> {
-  const { rows } = await takeLeaseAwayStatement(store, steeringValues(steering))
+export async function revokeLease(store: Store, steering: Steering): Promise<KeyRow | null> {
+  const { rows } = await revokeLeaseStatement(store, steeringValues(steering))
   return rows[0] === undefined ? null : readKeyRow(rows[0])
 }
 
-const abandonKeyStatement = defineStatement(
-  'abandon_key',
+const answerKeyStatement = defineStatement(
+  'answer_key',
   steered(
-    'abandon',
+    'answer',
     statusIs('stuck'),
     `, status = 'finished', recovery_point = 'finished', stuck_reason = NULL, attempts = 0, retries = 0,
            run_after = NULL, intent = NULL, effect_epoch = 0,
@@ -100,13 +100,13 @@ const abandonKeyStatement = defineStatement(
 )
 
 /** Finishes a stuck key with a response that no phase gave. Null: it moved. */
-export async function abandonKey(
+export async function answerKey(
   store: Store,
   steering: Steering,
   response: StoredResponse,
   retentionMs: number,
 ): Promise<KeyRow | null> {
-  const { rows } = await abandonKeyStatement(store, [
+  const { rows } = await answerKeyStatement(store, [
     ...steeringValues(steering),
     response.status,
     JSON.stringify(response.headers),

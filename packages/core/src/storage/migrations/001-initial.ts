@@ -118,7 +118,7 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     holder: 'Random identity of the grant: tells apart two grants of one fence after a lossy failover.',
     lease_until: "Until when the holder may run, on this database's clock; null when nobody holds the key.",
     attempts: 'Grants since the last advance that crashed or met an unknown error.',
-    retries: 'Orderly releases since the last advance; they lengthen the back-off.',
+    retries: 'Times it was given back in order since the last advance; they lengthen the back-off.',
     run_after: 'Back-off: no automatic attempt before this moment.',
     intent:
       'What was said of a call before it was settled: that it may have been made, what it returned, or that it was not made.',

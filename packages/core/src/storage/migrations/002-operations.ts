@@ -6,8 +6,8 @@ import type { Tables } from '../tables.js'
  * and words instead of nulls.
  */
 export const operations = ({ schema, keys, stagedJobs, interventions }: Tables): string => `
-ALTER TABLE ${keys} ADD COLUMN resumed_at timestamptz;
-COMMENT ON COLUMN ${keys}.resumed_at IS 'When a person last pushed the key on; its age is counted from here.';
+ALTER TABLE ${keys} ADD COLUMN unstuck_at timestamptz;
+COMMENT ON COLUMN ${keys}.unstuck_at IS 'When a person last pushed the key on; its age is counted from here.';
 
 CREATE INDEX staged_jobs_dead ON ${stagedJobs} (dead_at) WHERE dead_at IS NOT NULL;
 CREATE INDEX staged_jobs_dead_by_key ON ${stagedJobs} (key_id) WHERE dead_at IS NOT NULL;
@@ -19,7 +19,7 @@ SELECT k.scope, k.key, k.pipeline, k.version, k.recovery_point, ${POINT_TEXT} AS
        CASE WHEN k.status <> 'running' THEN k.status
             WHEN k.lease_until > clock_timestamp() THEN 'held'
             WHEN k.run_after > clock_timestamp() THEN 'backing off'
-            ELSE 'abandoned' END AS condition,
+            ELSE 'unattended' END AS condition,
        k.stuck_reason, k.fence, k.attempts, k.retries, k.lease_until, k.run_after,
        k.intent ->> 'phase' AS call_phase,
        CASE k.intent ->> 'kind' WHEN 'calling' THEN 'may have been made' WHEN 'called' THEN 'returned'

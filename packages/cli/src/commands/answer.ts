@@ -12,8 +12,8 @@ import { allOptions, refuseFilters, steerKeys } from '../steer-keys.js'
 const MIN_STATUS = 200
 const MAX_STATUS = 499
 
-export const abandonCommand = defineCommand({
-  name: 'abandon',
+export const answerCommand = defineCommand({
+  name: 'answer',
   summary: 'stuck → finished, with a response of yours; no phase runs any more',
   args: keyOrAllArguments,
   options: {
@@ -30,7 +30,7 @@ export const abandonCommand = defineCommand({
     ...allOptions,
   },
   details: [
-    'For a stuck key that nobody will finish, whatever made it stuck. The condition abandoned of pawl status is another thing: it needs nobody.',
+    'For a stuck key that nobody will finish, whatever made it stuck.',
     'Every later retry of the client gets this response. What phases wrote and what providers did stays as it is: undo it first if it has to be undone.',
     'With --all, every stuck key that fits the filters of pawl list gets this response, each with a note of its own. Look first: --dry-run.',
   ],
@@ -44,19 +44,19 @@ export const abandonCommand = defineCommand({
     const how = { dryRun: options['dry-run'] }
     if (options.all) {
       return steerKeys(options, context, {
-        verb: 'abandoned',
-        take: (operator, key) => operator.abandon(key, because, response, how),
+        verb: 'answered',
+        take: (operator, key) => operator.answer(key, because, response, how),
       })
     }
     refuseFilters(options)
     const of = keyReferenceOf(args, options)
     const intervention = await context.withDatabase(({ operator }) =>
-      operator.abandon(of, because, response, how),
+      operator.answer(of, because, response, how),
     )
     return reportIntervention(
       intervention,
       of,
-      `Abandoned. Retries of its client get ${response.status} from now on.`,
+      `Answered. Retries of its client get ${response.status} from now on.`,
     )
   },
 })

@@ -4,28 +4,28 @@ import type { SaidOfCall } from '../storage/steer-statements.js'
 import type { CallVerdict } from './operator.js'
 
 /** What to write, or why nothing is written. */
-export type ResumeDecision =
-  | { readonly type: 'resume'; readonly said: SaidOfCall }
+export type UnstickDecision =
+  | { readonly type: 'unstick'; readonly said: SaidOfCall }
   | { readonly type: 'refuse'; readonly detail: string }
 
 const VERDICTS =
   `Find out at the provider, and give a verdict: { type: 'executed', result } with what the call would have returned, ` +
   `or { type: 'not_executed' } to have it made again.`
 
-/** Whether and how a key may be resumed. Pure: the row says all. */
-export function decideResume(row: KeyRow, verdict: CallVerdict | null): ResumeDecision {
+/** Whether and how a key may be unstuck. Pure: the row says all. */
+export function decideUnstick(row: KeyRow, verdict: CallVerdict | null): UnstickDecision {
   if (row.status !== 'stuck') return refuse(`It is not stuck but ${row.status}.`)
   const { intent, stuckReason } = row
   const isInDoubt = stuckReason === 'unknown_outcome' || stuckReason === 'window_passed'
   if (intent?.kind === 'called' && intent.said !== true) {
     if (verdict === null) {
-      if (!isInDoubt) return { type: 'resume', said: { kind: 'nothing' } }
+      if (!isInDoubt) return { type: 'unstick', said: { kind: 'nothing' } }
       // It may be of a later phase than the one that comes next. With a person's word, it is kept until that phase's turn.
       const { phase } = intent
       const kept: Intent = { ...intent, said: true }
-      return { type: 'resume', said: { kind: 'called', phase, intentJson: JSON.stringify(kept) } }
+      return { type: 'unstick', said: { kind: 'called', phase, intentJson: JSON.stringify(kept) } }
     }
-    return refuse(`What the call of phase '${intent.phase}' returned is known. Resume it without a verdict.`)
+    return refuse(`What the call of phase '${intent.phase}' returned is known. Unstick it without a verdict.`)
   }
   if (verdict === null) {
     if (isInDoubt && !isSaid(intent)) {
@@ -33,7 +33,7 @@ export function decideResume(row: KeyRow, verdict: CallVerdict | null): ResumeDe
         `It would be stuck again at once: whether its call was executed is not known. ${VERDICTS}`,
       )
     }
-    return { type: 'resume', said: { kind: 'nothing' } }
+    return { type: 'unstick', said: { kind: 'nothing' } }
   }
   return applyVerdict(row, verdict)
 }
@@ -42,11 +42,11 @@ export function decideResume(row: KeyRow, verdict: CallVerdict | null): ResumeDe
  * Only of a call that the key itself holds to be in doubt: said of another phase, a verdict would have the wrong call
  * made again, or skipped.
  */
-function applyVerdict(row: KeyRow, verdict: CallVerdict): ResumeDecision {
+function applyVerdict(row: KeyRow, verdict: CallVerdict): UnstickDecision {
   const { intent, nowMs } = row
   if (intent === null || !(intent.kind === 'calling' || isSaid(intent))) {
     return refuse(
-      'No call of it is in doubt. Resume it without a verdict: a call that may have been made is repeated under its own ' +
+      'No call of it is in doubt. Unstick it without a verdict: a call that may have been made is repeated under its own ' +
         'key, or the key is stuck again and says which call it is about.',
     )
   }
@@ -56,7 +56,7 @@ function applyVerdict(row: KeyRow, verdict: CallVerdict): ResumeDecision {
   }
   if (verdict.type === 'not_executed') {
     // It says so already, and under which provider key the call is to be made.
-    if (intent.kind === 'not_made') return { type: 'resume', said: { kind: 'nothing' } }
+    if (intent.kind === 'not_made') return { type: 'unstick', said: { kind: 'nothing' } }
     const endsMs = intent.kind === 'calling' ? endOf(intent, row) : nowMs
     if (endsMs > nowMs) {
       const until = new Date(endsMs).toISOString()
@@ -64,10 +64,10 @@ function applyVerdict(row: KeyRow, verdict: CallVerdict): ResumeDecision {
         `The call of phase '${phase}' may be under way until ${until}. Ask the provider once more after that.`,
       )
     }
-    return { type: 'resume', said: { kind: 'not_made', phase } }
+    return { type: 'unstick', said: { kind: 'not_made', phase } }
   }
   const called: Intent = { kind: 'called', phase, result: verdict.result, said: true }
-  return { type: 'resume', said: { kind: 'called', phase, intentJson: JSON.stringify(called) } }
+  return { type: 'unstick', said: { kind: 'called', phase, intentJson: JSON.stringify(called) } }
 }
 
 /** Whether a person has given a verdict. Another one may be given as long as the call's turn has not come. */
@@ -84,6 +84,6 @@ function endOf(call: Extract<Intent, { kind: 'calling' }>, { server, updatedMs }
   return updatedMs + (call.timeoutMs ?? MAX_TIMER_MS)
 }
 
-function refuse(detail: string): ResumeDecision {
+function refuse(detail: string): UnstickDecision {
   return { type: 'refuse', detail }
 }

@@ -8,8 +8,8 @@ import { keyOptions, keyOrAllArguments, keyReferenceOf } from '../key-arguments.
 import { parseJson, parseText } from '../parse/value.js'
 import { allOptions, refuseFilters, steerKeys } from '../steer-keys.js'
 
-export const resumeCommand = defineCommand({
-  name: 'resume',
+export const unstickCommand = defineCommand({
+  name: 'unstick',
   summary: 'stuck → running: go on from the last recovery point',
   args: keyOrAllArguments,
   options: {
@@ -23,7 +23,7 @@ export const resumeCommand = defineCommand({
   details: [
     'Attempts and age start anew. The application’s engines run it, not this tool.',
     'A call whose outcome is unknown is never repeated by itself: find out at the provider what became of it, and say so with --not-executed or --result.',
-    'With --all, every stuck key that fits the filters of pawl list is resumed, each with a note of its own; those with a call in doubt are left. Look first: --dry-run.',
+    'With --all, every stuck key that fits the filters of pawl list is unstuck, each with a note of its own; those with a call in doubt are left. Look first: --dry-run.',
   ],
   exits: {
     [EXIT.findings]: 'with --all: some keys were left as they are',
@@ -36,20 +36,20 @@ export const resumeCommand = defineCommand({
     if (options.all) {
       refuseOneVerdictForAll(verdict)
       return steerKeys(options, context, {
-        verb: 'resumed',
-        take: (operator, key) => operator.resume(key, because, verdict, how),
+        verb: 'unstuck',
+        take: (operator, key) => operator.unstick(key, because, verdict, how),
       })
     }
     refuseFilters(options)
     const of = keyReferenceOf(args, options)
     const intervention = await context.withDatabase(({ operator }) =>
-      operator.resume(of, because, verdict, how),
+      operator.unstick(of, because, verdict, how),
     )
     explainRefusal(intervention, verdict)
     return reportIntervention(
       intervention,
       of,
-      'Resumed. A completer, or the client’s next retry, goes on with it.',
+      'Unstuck. A completer, or the client’s next retry, goes on with it.',
     )
   },
 })
@@ -83,7 +83,7 @@ function explainRefusal(intervention: Intervention, verdict: CallVerdict | undef
   const { call } = intervention.key
   if (verdict !== undefined && call === null) {
     const detail =
-      'no call of it is in doubt. Resume it without --not-executed and --result: if a call may have been made, the key ' +
+      'no call of it is in doubt. Unstick it without --not-executed and --result: if a call may have been made, the key ' +
       'is stuck again, and says which.'
     throw new CliError('refused', `Nothing was changed: ${detail}`)
   }

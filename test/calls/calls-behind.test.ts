@@ -96,8 +96,8 @@ describe('a result that comes when its key has gone back', () => {
     letGo.open()
     await engine.close()
     expect(await row()).toMatchObject({ intent: { kind: 'called', result: { id: 'ch_late' }, late: true } })
-    expect(await operator.resume(name(), BECAUSE, NOT_EXECUTED)).toMatchObject({ type: 'refused' })
-    expect(await operator.resume(name(), BECAUSE)).toMatchObject({ type: 'done' })
+    expect(await operator.unstick(name(), BECAUSE, NOT_EXECUTED)).toMatchObject({ type: 'refused' })
+    expect(await operator.unstick(name(), BECAUSE)).toMatchObject({ type: 'done' })
     const outcome = await engineOf(target).execute(target, request)
     if (outcome.type !== 'completed') throw new Error(`unexpected ${outcome.type}`)
     expect(JSON.parse(outcome.response.body.toString())).toEqual({ chargeId: 'ch_late' })
@@ -131,24 +131,24 @@ describe('a key that went back behind two calls', () => {
     const { target, sent, charges } = twoCalls()
     const engine = engineOf(target)
     expect(await engine.execute(target, request)).toMatchObject({ type: 'stuck', reason: 'unknown_outcome' })
-    expect(await operator.resume(name(), BECAUSE, NOT_EXECUTED)).toMatchObject({ type: 'done' })
+    expect(await operator.unstick(name(), BECAUSE, NOT_EXECUTED)).toMatchObject({ type: 'done' })
     expect(await engine.execute(target, request)).toMatchObject({ type: 'completed' })
     expect(sent).toEqual([sent[0], sent[0]])
     expect(charges()).toBe(2)
   })
 
-  test('says that nothing but abandon is left once the second one is said to have been made', async () => {
+  test('says that nothing but answer is left once the second one is said to have been made', async () => {
     const { target, charges } = twoCalls()
     const engine = engineOf(target)
     await engine.execute(target, request)
-    expect(await operator.resume(name(), BECAUSE, EXECUTED)).toMatchObject({ type: 'done' })
+    expect(await operator.unstick(name(), BECAUSE, EXECUTED)).toMatchObject({ type: 'done' })
     expect(await engine.execute(target, request)).toMatchObject({
       type: 'stuck',
-      lastError: expect.stringMatching(/PAWL_KEY_WENT_BACK.*abandon is what is left/s) as string,
+      lastError: expect.stringMatching(/PAWL_KEY_WENT_BACK.*answer is what is left/s) as string,
     })
     expect(charges()).toBe(1)
     // Unless that was wrong.
-    expect(await operator.resume(name(), BECAUSE, NOT_EXECUTED)).toMatchObject({ type: 'done' })
+    expect(await operator.unstick(name(), BECAUSE, NOT_EXECUTED)).toMatchObject({ type: 'done' })
     expect(await engine.execute(target, request)).toMatchObject({ type: 'completed' })
   })
 })
@@ -170,10 +170,10 @@ test('a verdict can be given anew while the call that was said not to have been 
   const engine = engineOf(target)
   await engine.execute(target, request)
   broken = true
-  expect(await operator.resume(name(), BECAUSE, NOT_EXECUTED)).toMatchObject({ type: 'done' })
+  expect(await operator.unstick(name(), BECAUSE, NOT_EXECUTED)).toMatchObject({ type: 'done' })
   expect(await engine.execute(target, request)).toMatchObject({ type: 'stuck', reason: 'attempts_exhausted' })
   broken = false
-  expect(await operator.resume(name(), BECAUSE, EXECUTED)).toMatchObject({ type: 'done' })
+  expect(await operator.unstick(name(), BECAUSE, EXECUTED)).toMatchObject({ type: 'done' })
   const outcome = await engine.execute(target, request)
   if (outcome.type !== 'completed') throw new Error(`unexpected ${outcome.type}`)
   expect(JSON.parse(outcome.response.body.toString())).toEqual({ chargeId: 'ch_said' })
@@ -189,7 +189,7 @@ test('a final response of an earlier phase does not bury a call that is known to
     .finish(() => respond(201))
   const engine = engineOf(target)
   await engine.execute(target, request)
-  await operator.resume(name(), BECAUSE, EXECUTED)
+  await operator.unstick(name(), BECAUSE, EXECUTED)
   refuses = true
   expect(await engine.execute(target, request)).toMatchObject({
     type: 'stuck',
@@ -199,14 +199,14 @@ test('a final response of an earlier phase does not bury a call that is known to
   expect(await row()).toMatchObject({ intent: { kind: 'called', phase: 'charged', said: true } })
   // Once the phase lets it through, the call is settled.
   refuses = false
-  expect(await operator.resume(name(), BECAUSE, EXECUTED)).toMatchObject({ type: 'done' })
+  expect(await operator.unstick(name(), BECAUSE, EXECUTED)).toMatchObject({ type: 'done' })
   expect(await engine.execute(target, request)).toMatchObject({ type: 'completed' })
   expect(await effects()).toContainEqual({ phase: 'charged', reference: null })
 })
 
 const pass = (ms: number) =>
   database.rows(`UPDATE pawl.idempotency_keys SET updated_at = updated_at - $1 * interval '1 ms'`, [ms])
-const sayNotExecuted = () => operator.resume(name(), BECAUSE, NOT_EXECUTED)
+const sayNotExecuted = () => operator.unstick(name(), BECAUSE, NOT_EXECUTED)
 
 describe("a call that was declared by another server's clock", () => {
   const HOUR_MS = 3_600_000

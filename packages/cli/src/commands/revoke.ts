@@ -5,9 +5,9 @@ import { reportIntervention } from '../intervene.js'
 import { dryRunOption } from '../steer-keys.js'
 import { keyArguments, keyOptions, keyReferenceOf } from '../key-arguments.js'
 
-export const releaseCommand = defineCommand({
-  name: 'release',
-  summary: 'take a key from a holder that is known to be dead',
+export const revokeCommand = defineCommand({
+  name: 'revoke',
+  summary: 'take the lease from a holder that is known to be dead',
   args: keyArguments,
   options: { ...keyOptions, ...becauseOptions, ...dryRunOption },
   details: [
@@ -18,12 +18,12 @@ export const releaseCommand = defineCommand({
   async run({ args, options }, context) {
     const of = keyReferenceOf(args, options)
     const intervention = await context.withDatabase(({ operator }) =>
-      operator.release(of, becauseOf(options, context), { dryRun: options['dry-run'] }),
+      operator.revoke(of, becauseOf(options, context), { dryRun: options['dry-run'] }),
     )
     return reportIntervention(
       intervention,
       of,
-      'Released. A completer, or the client’s next retry, goes on with it.',
+      'Revoked. A completer, or the client’s next retry, goes on with it.',
     )
   },
 })
