@@ -17,7 +17,7 @@ import { TestDatabase } from '../support/test-database.js'
 
 let database: TestDatabase
 beforeEach(async () => {
-  database = await TestDatabase.create()
+  database = await TestDatabase.createNew()
 })
 afterEach(() => database.drop())
 

@@ -1,5 +1,5 @@
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
-import type { Intent, KeyRow } from '../storage/key-row.js'
+import type { Intent, KeyRow } from '../storage/keys/key-row.js'
 import type { Run } from './run.js'
 
 /**

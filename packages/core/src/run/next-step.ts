@@ -2,7 +2,7 @@ import type { StuckReason } from '../pipeline/outcome.js'
 import type { AnyPhase, FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { JsonValue } from '../pipeline/json-value.js'
-import { type Intent, type KeyRow, previousCommitMs } from '../storage/key-row.js'
+import { type Intent, type KeyRow, previousCommitMs } from '../storage/keys/key-row.js'
 
 /** What to do next with a key. */
 export type Step =
