@@ -18,7 +18,7 @@ const pages = new Map(
 async function filesUnder(folder: string): Promise<string[]> {
   const entries = await readdir(join(ROOT, folder), { withFileTypes: true })
   const ours = entries.filter(({ name }) => !NOT_OURS.has(name))
-  const found = ours.map((entry) => {
+  const found = ours.map(async (entry) => {
     const path = join(folder, entry.name)
     return entry.isDirectory() ? filesUnder(path) : [path]
   })
