@@ -254,8 +254,7 @@ describe('the tables are those of the code', () => {
   })
 })
 
-test('the guide is short, and no heading is in both pages', () => {
-  expect(guide.split(/\s+/).length).toBeLessThanOrEqual(2_000)
+test('no heading is in both pages', () => {
   const headings = [...pages.matchAll(/^## (?!How this page is tested)(.+)$/gm)].map(([, heading]) => heading)
   expect(headings).toEqual([...new Set(headings)])
 })
