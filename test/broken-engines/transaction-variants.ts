@@ -30,7 +30,7 @@ export const TRANSACTION_VARIANTS = [
     endangers: 'Rows of a holder that was taken over from.',
     replacements: [
       {
-        file: 'storage/advance-statements.ts',
+        file: 'storage/keys/held-or-fail.ts',
         from: `CASE WHEN count(*) = 1 THEN 1 ELSE ('\${FENCED_OFF}, rows: ' || count(*))::integer END`,
         to: 'count(*)',
       },

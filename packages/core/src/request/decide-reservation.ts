@@ -7,7 +7,7 @@ import type { PipelineDefinition, UpgradeFrom } from '../pipeline/pipeline.js'
 import { type Registry, upgradePoint } from '../pipeline/registry.js'
 import type { SettingsBook } from '../pipeline/settings-book.js'
 import { CLOCK_WENT_BACK_MS } from '../limits.js'
-import { ageMs, type KeyRow } from '../storage/key-row.js'
+import { ageMs, type KeyRow } from '../storage/keys/key-row.js'
 import { disarmPromise } from '../disarm-promise.js'
 import { FINGERPRINT_VERSION } from './fingerprint.js'
 

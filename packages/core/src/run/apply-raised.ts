@@ -1,6 +1,6 @@
 import { orderOf } from '../pipeline/phase-order.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
-import type { Intent, KeyRow } from '../storage/key-row.js'
+import type { Intent, KeyRow } from '../storage/keys/key-row.js'
 import type { Run } from './run.js'
 
 /**

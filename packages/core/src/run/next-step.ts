@@ -3,7 +3,7 @@ import type { AnyPhase, FinishPhase, ForeignPhase, LocalPhase } from '../pipelin
 import { orderOf, phaseAfter } from '../pipeline/phase-order.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { JsonValue } from '../pipeline/json-value.js'
-import { type Intent, type KeyRow, previousCommitMs } from '../storage/key-row.js'
+import { type Intent, type KeyRow, previousCommitMs } from '../storage/keys/key-row.js'
 
 /** What to do next with a key. */
 export type Step =

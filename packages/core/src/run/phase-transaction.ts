@@ -9,15 +9,11 @@ import type { Respond, RetryLater } from '../pipeline/directive.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { AnyPhase } from '../pipeline/phase.js'
 import type { ResolvedPhaseSettings } from '../pipeline/settings.js'
-import {
-  advanceKey,
-  type Effect,
-  finishKey,
-  isFencedOff,
-  isInAnotherTransaction,
-  readAdvanced,
-} from '../storage/advance-statements.js'
-import { isMissingRight, missingRight } from '../storage/missing-right.js'
+import { advanceKey } from '../storage/keys/advance-key.js'
+import { type Effect, readAdvanced } from '../storage/keys/advanced.js'
+import { finishKey } from '../storage/keys/finish-key.js'
+import { isFencedOff, isInAnotherTransaction } from '../storage/keys/held-or-fail.js'
+import { isMissingRight, missingRight } from '../storage/schema/missing-right.js'
 import type { Tables } from '../storage/tables.js'
 import { applyRaised } from './apply-raised.js'
 import { pauseBeforeRetry } from './back-off.js'

@@ -1,7 +1,7 @@
 import { announce } from '../announce/announce.js'
 import type { KeptLease } from './lease-keeper.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
-import type { Effect } from '../storage/advance-statements.js'
+import type { Effect } from '../storage/keys/advanced.js'
 import { disarmPromise } from '../disarm-promise.js'
 import { storableText } from '../storable-text.js'
 import { type CallResult, tooLargeResult } from './call-result.js'

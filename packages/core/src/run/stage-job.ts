@@ -6,7 +6,7 @@ import { MAX_DURATION_MS, MAX_JOB_NAME_LENGTH } from '../limits.js'
 import { encodeJson, type JsonValue } from '../pipeline/json-value.js'
 import type { Stage } from '../pipeline/phase.js'
 import { unstorableIn } from '../storable-text.js'
-import { insertStagedJob } from '../storage/stage-statements.js'
+import { insertStagedJob } from '../storage/jobs/insert-staged-job.js'
 import type { Run } from './run.js'
 
 /**
