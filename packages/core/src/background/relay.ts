@@ -213,9 +213,8 @@ export class Relay implements Service<RelayCounts> {
           sessions.with('relay', (session) => statement({ session, tables })),
         )
       } catch (error) {
-        const isLost = error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST'
         // Where the database's default is not READ COMMITTED, two relays that meet are a conflict.
-        const mayPass = isLost || classifyError(error) === 'conflict'
+        const mayPass = classifyError(error) === 'conflict'
         if (!mayPass || attempt >= RECONNECT_TRIES) throw error
       }
     }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { PawlError } from '../errors.js'
+import { isConnectionLost, PawlError } from '../errors.js'
 import { sqlStateOf } from '../driver/postgres-error.js'
 import { STEER_LOCK_TIMEOUT_MS, STEER_ROUNDS } from '../limits.js'
 import { viewKey } from '../engine/key-view.js'
@@ -115,5 +115,5 @@ function mayPass(error: unknown): boolean {
   const sqlState = sqlStateOf(error)
   if (sqlState !== null)
     return sqlState === LOCKED || sqlState === '23505' || sqlState === '40001' || sqlState === '40P01'
-  return error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST'
+  return isConnectionLost(error)
 }

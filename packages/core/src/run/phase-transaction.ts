@@ -3,7 +3,7 @@ import { abortedTransaction, endedByUser } from '../driver/kysely-driver.js'
 import type { Bound } from '../driver/outgoing.js'
 import type { Session } from '../driver/session.js'
 import type { SessionTransaction } from '../driver/session-transaction.js'
-import { PawlError } from '../errors.js'
+import { isConnectionLost, PawlError } from '../errors.js'
 import { ABORT_GRACE_MS, CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
 import type { Respond, RetryLater } from '../pipeline/directive.js'
 import type { StuckReason } from '../pipeline/outcome.js'
@@ -232,8 +232,7 @@ async function commit(
     })
     return { type: 'advanced' }
   } catch (error) {
-    const lost = error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST'
-    if (lost && transaction.commitSent) return { type: 'commit_unknown', error }
+    if (isConnectionLost(error) && transaction.commitSent) return { type: 'commit_unknown', error }
     throw error
   }
 }
