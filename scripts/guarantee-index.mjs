@@ -47,18 +47,16 @@ function titleBelow(lines, index) {
   return match?.[2]?.replaceAll('\\', '') ?? null
 }
 
-/** @param {string} folder @returns {Promise<string[]>} */
+/** @param {string} folder */
 async function testFiles(folder) {
-  const entries = await readdir(folder, { withFileTypes: true })
-  const nested = await Promise.all(
-    entries.map((entry) => {
-      const path = join(folder, entry.name)
-      if (entry.isDirectory())
-        return entry.name === 'node_modules' || entry.name === 'dist' ? [] : testFiles(path)
-      return entry.name.endsWith('.test.ts') ? [path] : []
-    }),
-  )
-  return nested.flat().toSorted()
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  return entries
+    .filter(
+      ({ name, parentPath }) =>
+        name.endsWith('.test.ts') && !/\/(?:node_modules|dist)(?:\/|$)/.test(parentPath),
+    )
+    .map(({ name, parentPath }) => join(parentPath, name))
+    .toSorted()
 }
 
 /**
