@@ -5,12 +5,12 @@ import { requeueTheseJobs } from '../storage/jobs/requeue-these-jobs.js'
 import type { Because, DeadJobs } from './operator.js'
 import type { Workplace } from './workplace.js'
 
-/** Delivers dead jobs again, batch by batch, so that no lock lasts longer than one. Gives how many. */
+/** Has dead jobs delivered again, batch by batch, so that no lock lasts longer than a batch. Returns how many. */
 export async function requeueJobs(place: Workplace, jobs: DeadJobs, because: Because): Promise<number> {
   if ('jobIds' in jobs) return requeueThese(place, jobs.jobIds, because)
   const name = 'name' in jobs ? jobs.name : null
   const by = { ...because, givenJson: JSON.stringify(jobs) }
-  // Not those that die again while this goes on: it would have no end.
+  // Jobs that die again in the meantime are left out, or this would never end.
   const deadByMs = await place.with(readClock)
   for (let requeued = 0; ;) {
     const which = { deadByMs, name, limit: REQUEUE_BATCH_SIZE }

@@ -54,7 +54,7 @@ export function isInAnotherTransaction(error: unknown): boolean {
 
 function saysThat(what: string, error: unknown): boolean {
   const { message, where } = error as { readonly message: string; readonly where?: string }
-  // An error from a trigger or a function says `where`; one from this statement's own cast does not.
+  // An error from a trigger or a function has a `where`; one from this statement's own cast does not.
   return (
     sqlStateOf(error) === INVALID_TEXT_REPRESENTATION &&
     // Without the quotation mark before it: servers translate those.

@@ -93,7 +93,7 @@ async function applyMissing(transaction: SessionTransaction, tables: Tables): Pr
 const IN_USE_STATES = new Set(['55P03', '57014', '40P01'])
 
 /**
- * Locks all tables before the first change, so that it never waits for one table while it changes another, and in the
+ * Locks all tables before the first change, so that it never waits for one table during a change to another, and in the
  * order of a request's own statements. `statement_timeout` bounds the wait, since `lock_timeout` starts again for each
  * table.
  */

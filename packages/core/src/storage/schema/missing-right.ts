@@ -25,7 +25,7 @@ const NEEDED: Readonly<Record<Worker, Readonly<Record<string, readonly string[]>
 
 /**
  * Whether a statement of the framework failed because a right is missing. Where a trigger or a function lacks one, the
- * error says `where`.
+ * error has a `where`.
  */
 export function isMissingRight(error: unknown): boolean {
   const { where } = (error ?? {}) as { readonly where?: string }
