@@ -12,7 +12,7 @@ const BEHIND = 'fails over to a server whose clock is two days behind'
  */
 const ahead: Fault = {
   id: 'databaseClock.ahead',
-  title: 'crash in the call, and failover to a clock an hour ahead',
+  title: 'crash in the call, and failover to a clock an hour ahead,',
   appliesTo: (position, { foreign, abandonAfterMs = Infinity }) =>
     isCall(position) &&
     foreign.some(({ phase, guarantee }) => phase === position.phase && guarantee === 'queryable') &&

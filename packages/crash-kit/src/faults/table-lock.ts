@@ -50,9 +50,15 @@ export const tableLock: Fault = {
 
 async function lockKeys({ theatre: { database } }: Scene): Promise<PoolClient> {
   const migration = await database.admin.connect()
-  await migration.query('BEGIN')
-  await migration.query(`LOCK TABLE ${database.pawlSchema}.idempotency_keys IN ACCESS EXCLUSIVE MODE`)
-  return migration
+  try {
+    await migration.query(
+      `BEGIN; LOCK TABLE ${database.pawlSchema}.idempotency_keys IN ACCESS EXCLUSIVE MODE`,
+    )
+    return migration
+  } catch (error) {
+    migration.release(true)
+    throw error
+  }
 }
 
 /** Comes back when the statement has, or when it has waited for so long that nothing bounds it. */
