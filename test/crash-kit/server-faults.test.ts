@@ -64,20 +64,20 @@ describe('databaseClock', () => {
   })
 
   test('.ahead: strikes at calls that can be asked about, unless their keys would be too old by it', async () => {
-    const { appliesTo } = faultOf('databaseClock.ahead')
+    const ahead = faultOf('databaseClock.ahead')
     const position = parsePosition(AT)
     const { theatre } = await openTrial(asked)
-    expect(appliesTo(position, theatre.shape)).toBe(true)
-    expect(appliesTo(parsePosition('charged/call#1:after'), theatre.shape)).toBe(false)
+    expect(ahead.appliesTo(position, theatre.shape)).toBe(true)
+    expect(ahead.appliesTo(parsePosition('charged/call#1:after'), theatre.shape)).toBe(false)
     for (const guarantee of ['keyed', 'at_most_once'] as const)
-      expect(appliesTo(position, { ...theatre.shape, foreign: [{ phase: 'charged', guarantee }] })).toBe(
-        false,
-      )
+      expect(
+        ahead.appliesTo(position, { ...theatre.shape, foreign: [{ phase: 'charged', guarantee }] }),
+      ).toBe(false)
     const short = await openTrial((provider) => asked(provider, HOUR_MS))
-    expect(appliesTo(position, short.theatre.shape)).toBe(false)
+    expect(ahead.appliesTo(position, short.theatre.shape)).toBe(false)
     const byEngine = await openTrial(asked, { engine: { defaults: { abandonAfterMs: 3 * HOUR_MS } } })
     expect(byEngine.theatre.shape.abandonAfterMs).toBe(3 * HOUR_MS)
-    expect(appliesTo(position, byEngine.theatre.shape)).toBe(true)
+    expect(ahead.appliesTo(position, byEngine.theatre.shape)).toBe(true)
   })
 
   test('.behind: a retry gets the key when the lease would have been over, and not days later', async () => {
@@ -132,8 +132,10 @@ describe('tableLock', () => {
 
   test('strikes only where no transaction is open that could have locked the table itself', async () => {
     const trial = await openTrial(asked)
-    const { appliesTo } = faultOf('tableLock')
-    const struck = trial.discovery.positions.filter((position) => appliesTo(position, trial.theatre.shape))
+    const fault = faultOf('tableLock')
+    const struck = trial.discovery.positions.filter((position) =>
+      fault.appliesTo(position, trial.theatre.shape),
+    )
     expect(struck.map(({ text }) => text)).toEqual([
       'reserve/insert_key#1:before',
       'charged/declare_call#1:before',

@@ -25,8 +25,8 @@ export const LONG_LEASE_MS = 30_000
 /** How long a rival waits for a lock of an actor that stands still: shorter than the shortest lease that can be set. */
 export const RIVAL_LOCK_TIMEOUT_MS = 50
 
-/** How long a statement waits for the whole table of keys, where that is locked: as long. */
-export const TABLE_LOCK_TIMEOUT_MS = RIVAL_LOCK_TIMEOUT_MS
+/** How long a statement waits for the whole table of keys, where that is locked: shorter than the shortest lease, too. */
+export const TABLE_LOCK_TIMEOUT_MS = 50
 
 /**
  * A statement that has waited so long for that table has no such bound: a hundred times its time-out, so that a machine with
@@ -49,8 +49,8 @@ export const MAX_COUNTED_LOSS = 12
 /** How far the clock of a machine may be off: an hour, as in the design's list of faults. */
 export const SKEW_MS = 3_600_000
 
-/** How far the clock of another server may be ahead: as far. Longer than a call and the quiet time after it mostly are. */
-export const CLOCK_AHEAD_MS = SKEW_MS
+/** How far the clock of another server may be ahead: longer than a call and the quiet time after it mostly are. */
+export const CLOCK_AHEAD_MS = 3_600_000
 
 /**
  * How far it may be behind: longer than the longest lease that can be set, a day, and what the engine adds to that before it
