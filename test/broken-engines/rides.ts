@@ -146,8 +146,8 @@ const queryableRideOf: RideOf = (core, charge, find) =>
     .finish(({ state }) => core.respond(201, { ride: state.rideId, charge: state.chargeId }))
 
 /** Whether its provider takes a second request under the same key for the same. */
-export function isDeduplicated(rideOf: RideOf): boolean {
-  return rideOf !== queryableRideOf
+export function isDeduplicated(ride: RideOf): boolean {
+  return ride !== queryableRideOf
 }
 
 /** There and back: two charges that look the same and are not. */

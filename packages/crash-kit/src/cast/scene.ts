@@ -207,12 +207,8 @@ export class Scene {
    */
   async passUntilDue(round: number): Promise<void> {
     const { database } = this.theatre
-    // What was set by a clock that is ahead of this server's lasts for as long as it was set for, not until that moment here.
-    const left = (until: string) =>
-      `${until} - CASE WHEN updated_at > clock_timestamp() AND ${until} > updated_at THEN updated_at
-                       ELSE clock_timestamp() END`
     const { rows } = await database.admin.query<{ ms: number | null }>(
-      `SELECT ceil(extract(epoch FROM greatest(${left('lease_until')}, ${left('run_after')})) * 1000)::float8 AS ms
+      `SELECT ceil(extract(epoch FROM greatest(${leftOf('lease_until')}, ${leftOf('run_after')})) * 1000)::float8 AS ms
          FROM ${database.pawlSchema}.idempotency_keys WHERE scope = $1 AND key = $2`,
       [this.scope, this.key],
     )
@@ -237,6 +233,12 @@ export class Scene {
     const byKey = open.filter((window) => idempotencyKey !== null && window.idempotencyKey === idempotencyKey)
     return byKey.at(-1) ?? open.at(-1) ?? null
   }
+}
+
+/** What was set by a clock ahead of this server's lasts for as long as it was set for, and not until that moment here. */
+function leftOf(until: string): string {
+  return `${until} - CASE WHEN updated_at > clock_timestamp() AND ${until} > updated_at THEN updated_at
+                          ELSE clock_timestamp() END`
 }
 
 function checkPassed(passed: Passed, what: string): void {

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { PoolClient } from 'pg'
 import type { Scene } from '../cast/scene.js'
 import { BLOCKED_POLL_MS, TABLE_LOCK_TIMEOUT_MS, UNBOUNDED_WAIT_MS } from '../limits.js'
-import { type Fault, isStatement, type Strike } from './fault.js'
+import type { Fault, Strike } from './fault.js'
 
 /**
  * Statements about the keys that are transactions of their own. Not those of a phase's transaction: it may have locked the
@@ -28,8 +28,7 @@ const SOON = { lockTimeoutMs: TABLE_LOCK_TIMEOUT_MS }
 export const tableLock: Fault = {
   id: 'tableLock',
   title: "keys' table locked by a migration",
-  appliesTo: (position) =>
-    isStatement(position) && position.when === 'before' && STAND_ALONE.has(position.step),
+  appliesTo: ({ step, when }) => when === 'before' && STAND_ALONE.has(step),
   settings: () => SOON,
   engineSettings: () => SOON,
   async strike(strike) {
@@ -63,20 +62,17 @@ async function lockKeys({ theatre: { database } }: Scene): Promise<PoolClient> {
 
 /** Comes back when the statement has, or when it has waited for so long that nothing bounds it. */
 async function untilRefused({ scene, actor, fired, until }: Strike, refused: Promise<void>): Promise<void> {
-  let isRefused = false
-  const noted = refused.then(() => {
-    isRefused = true
-  })
+  const isRefused = refused.then(() => true)
   let waitedMs = 0
-  while (!isRefused && waitedMs < UNBOUNDED_WAIT_MS) {
-    await until(Promise.race([noted, delay(BLOCKED_POLL_MS)]))
+  while (waitedMs < UNBOUNDED_WAIT_MS) {
+    if (await until(Promise.race([isRefused, delay(BLOCKED_POLL_MS, false)]))) {
+      fired()
+      scene.jot('database', `55P03 for ${actor.name}`)
+      return
+    }
     waitedMs = await scene.theatre.database.tableWaitMs(actor.name)
   }
   fired()
-  if (isRefused) {
-    scene.jot('database', `55P03 for ${actor.name}`)
-    return
-  }
   scene.violations.push({
     rule: 'I14',
     title: 'no statement waits for a lock without end, and keeps a connection',
