@@ -5,6 +5,7 @@ import { type CaseResult, runCase } from '../../packages/crash-kit/src/case/run-
 import { FAULTS } from '../../packages/crash-kit/src/faults/all.js'
 import type { Fault } from '../../packages/crash-kit/src/faults/fault.js'
 import { parsePosition } from '../../packages/crash-kit/src/finding/position-namer.js'
+import { parseReplay } from '../../packages/crash-kit/src/finding/replay-line.js'
 import { judge } from '../../packages/crash-kit/src/oracle/judge.js'
 import { pipeline, type RideInput } from '../support/rides.js'
 import { openTrial, type Trial } from './process-trial.js'
@@ -15,10 +16,12 @@ const faultOf = (id: string): Fault => ALL.find((fault) => fault.id === id) as F
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 
-/** Runs one case, in which everything has to hold. */
-async function survived({ theatre, discovery }: Trial, fault: string, at: string): Promise<CaseResult> {
-  const result = await runCase(theatre, [{ attempt: 0, fault, at }], faultOf)
-  expect(result.fired).toEqual([true])
+/** Runs the case of a replay line, in which everything has to hold. */
+async function survived({ theatre, discovery }: Trial, line: string): Promise<CaseResult> {
+  const replay = parseReplay(line)
+  if (replay.kind !== 'plan') throw new TypeError(`${line} is no plan`)
+  const result = await runCase(theatre, replay.plan, faultOf)
+  expect(result.fired).toEqual(replay.plan.map(() => true))
   expect([...result.seen, ...judge(result.history, theatre.shape, discovery.clean)]).toEqual([])
   return result
 }
@@ -55,7 +58,7 @@ describe('databaseClock', () => {
 
   test('.ahead: somebody asks before the call arrives, and is told to wait', async () => {
     const trial = await openTrial(asked)
-    const result = await survived(trial, 'databaseClock.ahead', AT)
+    const result = await survived(trial, `databaseClock.ahead@${AT}`)
     expect(linesOf(result, 'rival')).toContainEqual(expect.stringContaining('outcome_pending'))
     const { requests } = result.history
     expect(requests.filter(({ executed }) => executed)).toMatchObject([{ actor: 'client' }])
@@ -82,14 +85,14 @@ describe('databaseClock', () => {
 
   test('.behind: a retry gets the key when the lease would have been over, and not days later', async () => {
     const trial = await openTrial()
-    const result = await survived(trial, 'databaseClock.behind', 'ride_created/commit#1:after')
+    const result = await survived(trial, 'databaseClock.behind@ride_created/commit#1:after')
     expect(firstPassedMs(result)).toBeLessThan(MINUTE_MS)
     expect(linesOf(result, 'retry')).toContain('is told completed, 201')
   })
 
   test('.behind.abandoned: so does the completer', async () => {
     const trial = await openTrial()
-    const result = await survived(trial, 'databaseClock.behind.abandoned', 'ride_created/commit#1:after')
+    const result = await survived(trial, 'databaseClock.behind.abandoned@ride_created/commit#1:after')
     expect(firstPassedMs(result)).toBeLessThan(MINUTE_MS)
     expect(linesOf(result, 'completer')).toContain('asked to take the key over')
     expect(linesOf(result, 'retry')).toEqual([])
@@ -97,14 +100,22 @@ describe('databaseClock', () => {
 
   test('.behind: what it leaves is not what a crash leaves', async () => {
     const trial = await openTrial()
-    const crashed = await survived(trial, 'crash', 'ride_created/commit#1:after')
-    const behind = await survived(trial, 'databaseClock.behind', 'ride_created/commit#1:after')
+    const crashed = await survived(trial, 'crash@ride_created/commit#1:after')
+    const behind = await survived(trial, 'databaseClock.behind@ride_created/commit#1:after')
     expect(behind.leftBehind).not.toBe(crashed.leftBehind)
+  })
+
+  test('.behind: a back-off by the other clock is over as well, once its time has passed', async () => {
+    const trial = await openTrial()
+    const behind = 'databaseClock.behind@reserve/take_over_key#1:after'
+    const result = await survived(trial, `throw@ride_created/begin#1:before; recovery 1: ${behind}`)
+    const lines = linesOf(result, 'kit').filter((what) => what.includes('ms pass'))
+    expect(lines.map((what) => Number.parseInt(what, 10)).every((ms) => ms < MINUTE_MS)).toBe(true)
   })
 
   test('.behind: leases of a day, the longest that can be set, are over as well', async () => {
     const trial = await openTrial(undefined, { engine: { defaults: { leaseMs: 24 * HOUR_MS } } })
-    const result = await survived(trial, 'databaseClock.behind', 'ride_created/commit#1:after')
+    const result = await survived(trial, 'databaseClock.behind@ride_created/commit#1:after')
     expect(linesOf(result, 'retry')).toContain('is told completed, 201')
   })
 })
@@ -112,7 +123,7 @@ describe('databaseClock', () => {
 describe('tableLock', () => {
   test('a request that comes while the table is locked is refused by a real 55P03, and told so', async () => {
     const trial = await openTrial()
-    const result = await survived(trial, 'tableLock', 'reserve/insert_key#1:before')
+    const result = await survived(trial, 'tableLock@reserve/insert_key#1:before')
     expect(linesOf(result, 'database')).toEqual(['55P03 for client'])
     expect(linesOf(result, 'client')).toContain('is told in_flight')
     // The lock is gone, and so is its transaction.
@@ -126,8 +137,18 @@ describe('tableLock', () => {
 
   test('statements that are sent one by one are refused as well', async () => {
     const trial = await openTrial(asked, { engine: { pipelining: false } })
-    const result = await survived(trial, 'tableLock', 'charged/declare_call#1:before')
+    const result = await survived(trial, 'tableLock@charged/declare_call#1:before')
     expect(linesOf(result, 'database')).toEqual(['55P03 for client'])
+  })
+
+  test('a round of the completer that is refused has ended, and the next one goes on', async () => {
+    const trial = await openTrial()
+    const refused = 'tableLock@reserve/take_over_key#1:before'
+    const result = await survived(
+      trial,
+      `disconnect.crash@ride_created/commit#1:after; recovery 1: ${refused}`,
+    )
+    expect(linesOf(result, 'completer').filter((what) => what === 'committed finished')).toHaveLength(1)
   })
 
   test('strikes only where no transaction is open that could have locked the table itself', async () => {

@@ -44,6 +44,14 @@ interface KitRequest {
 /** What passes beyond the lease in the first round; doubled in each. */
 const FIRST_REST_MS = 100
 
+/**
+ * How long the lease and the back-off still last. Where the row was written by a server whose clock was ahead, each lasts for as
+ * long as it was set for, and not until that moment here. A lease may have been renewed since, which writes nothing else.
+ */
+const LEASE_LEFT = `lease_until - CASE WHEN lease_until > updated_at THEN greatest(clock_timestamp(), updated_at)
+                                       ELSE clock_timestamp() END`
+const BACK_OFF_LEFT = 'run_after - greatest(clock_timestamp(), updated_at)'
+
 /** User code that runs right now: what a request at the provider can belong to. */
 export interface Window {
   readonly actor: string
@@ -208,7 +216,7 @@ export class Scene {
   async passUntilDue(round: number): Promise<void> {
     const { database } = this.theatre
     const { rows } = await database.admin.query<{ ms: number | null }>(
-      `SELECT ceil(extract(epoch FROM greatest(${leftOf('lease_until')}, ${leftOf('run_after')})) * 1000)::float8 AS ms
+      `SELECT ceil(extract(epoch FROM greatest(${LEASE_LEFT}, ${BACK_OFF_LEFT})) * 1000)::float8 AS ms
          FROM ${database.pawlSchema}.idempotency_keys WHERE scope = $1 AND key = $2`,
       [this.scope, this.key],
     )
@@ -233,12 +241,6 @@ export class Scene {
     const byKey = open.filter((window) => idempotencyKey !== null && window.idempotencyKey === idempotencyKey)
     return byKey.at(-1) ?? open.at(-1) ?? null
   }
-}
-
-/** What was set by a clock ahead of this server's lasts for as long as it was set for, and not until that moment here. */
-function leftOf(until: string): string {
-  return `${until} - CASE WHEN updated_at > clock_timestamp() AND ${until} > updated_at THEN updated_at
-                          ELSE clock_timestamp() END`
 }
 
 function checkPassed(passed: Passed, what: string): void {

@@ -32,8 +32,10 @@ export const tableLock: Fault = {
   settings: () => SOON,
   engineSettings: () => SOON,
   async strike(strike) {
-    const { scene, actor, meanwhile } = strike
+    const { scene, actor, fired, meanwhile } = strike
     const refused = actor.wire.whenRefused('55P03')
+    // At once: a round of the completer may have ended before somebody has looked.
+    void refused.then(fired)
     await scene.note('migration', "locks the keys' table")
     const migration = await lockKeys(scene)
     meanwhile(async () => {
@@ -66,7 +68,6 @@ async function untilRefused({ scene, actor, fired, until }: Strike, refused: Pro
   let waitedMs = 0
   while (waitedMs < UNBOUNDED_WAIT_MS) {
     if (await until(Promise.race([isRefused, delay(BLOCKED_POLL_MS, false)]))) {
-      fired()
       scene.jot('database', `55P03 for ${actor.name}`)
       return
     }
