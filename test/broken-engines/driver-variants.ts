@@ -66,7 +66,7 @@ export const DRIVER_VARIANTS = [
       },
       {
         file: 'driver/session.ts',
-        from: "return this.transactionStatus === 'I' ? null : this.loseToOthers()",
+        from: "return this.#client.transactionStatus === 'I' ? null : this.#client.loseToOthers()",
         to: 'return null',
       },
     ],

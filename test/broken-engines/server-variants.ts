@@ -45,7 +45,7 @@ export const SERVER_VARIANTS = [
     endangers: 'The same, where no client comes back.',
     replacements: [
       {
-        file: 'storage/complete-statements.ts',
+        file: 'storage/keys/find-unattended-keys.ts',
         from: "${leaseIsOver('k.', 'v.lease_bound_ms', ` + ${REST_AFTER_CRASH}`)}",
         to: `(k.lease_until IS NULL OR k.lease_until + \${REST_AFTER_CRASH} <= clock_timestamp())
         AND v.lease_bound_ms > 0`,

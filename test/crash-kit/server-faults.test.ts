@@ -6,6 +6,7 @@ import { FAULTS } from '../../packages/crash-kit/src/faults/all.js'
 import type { Fault } from '../../packages/crash-kit/src/faults/fault.js'
 import { parsePosition } from '../../packages/crash-kit/src/finding/position-namer.js'
 import { parseReplay } from '../../packages/crash-kit/src/finding/replay-line.js'
+import { STEP_WORDS } from '../../packages/crash-kit/src/finding/step-words.js'
 import { judge } from '../../packages/crash-kit/src/oracle/judge.js'
 import { pipeline, type RideInput } from '../support/rides.js'
 import { openTrial, type Trial } from './process-trial.js'
@@ -35,11 +36,11 @@ const firstPassedMs = (result: CaseResult): number => {
   return Number(first)
 }
 
-const asked = (provider: FakeProvider, abandonAfterMs?: number) =>
+const asked = (provider: FakeProvider, maxAgeMs?: number) =>
   pipeline<RideInput>({
     name: 'asked',
     version: 1,
-    ...(abandonAfterMs === undefined ? {} : { abandonAfterMs }),
+    ...(maxAgeMs === undefined ? {} : { maxAgeMs }),
   })
     .foreign('charged', {
       guarantee: 'queryable',
@@ -53,12 +54,14 @@ const asked = (provider: FakeProvider, abandonAfterMs?: number) =>
     })
     .finish(({ state }) => respond(201, { charge: state.charge }))
 
+const riding = await openTrial()
+const asking = await openTrial(asked)
+
 describe('databaseClock', () => {
   const AT = 'charged/call#1:before'
 
   test('.ahead: somebody asks before the call arrives, and is told to wait', async () => {
-    const trial = await openTrial(asked)
-    const result = await survived(trial, `databaseClock.ahead@${AT}`)
+    const result = await survived(asking, `databaseClock.ahead@${AT}`)
     expect(linesOf(result, 'rival')).toContainEqual(expect.stringContaining('outcome_pending'))
     const { requests } = result.history
     expect(requests.filter(({ executed }) => executed)).toMatchObject([{ actor: 'client' }])
@@ -69,7 +72,7 @@ describe('databaseClock', () => {
   test('.ahead: strikes at calls that can be asked about, unless their keys would be too old by it', async () => {
     const ahead = faultOf('databaseClock.ahead')
     const position = parsePosition(AT)
-    const { theatre } = await openTrial(asked)
+    const { theatre } = asking
     expect(ahead.appliesTo(position, theatre.shape)).toBe(true)
     expect(ahead.appliesTo(parsePosition('charged/call#1:after'), theatre.shape)).toBe(false)
     for (const guarantee of ['keyed', 'at_most_once'] as const)
@@ -78,37 +81,33 @@ describe('databaseClock', () => {
       ).toBe(false)
     const short = await openTrial((provider) => asked(provider, HOUR_MS))
     expect(ahead.appliesTo(position, short.theatre.shape)).toBe(false)
-    const byEngine = await openTrial(asked, { engine: { defaults: { abandonAfterMs: 3 * HOUR_MS } } })
-    expect(byEngine.theatre.shape.abandonAfterMs).toBe(3 * HOUR_MS)
+    const byEngine = await openTrial(asked, { engine: { defaults: { maxAgeMs: 3 * HOUR_MS } } })
+    expect(byEngine.theatre.shape.maxAgeMs).toBe(3 * HOUR_MS)
     expect(ahead.appliesTo(position, byEngine.theatre.shape)).toBe(true)
   })
 
   test('.behind: a retry gets the key when the lease would have been over, and not days later', async () => {
-    const trial = await openTrial()
-    const result = await survived(trial, 'databaseClock.behind@ride_created/commit#1:after')
+    const result = await survived(riding, 'databaseClock.behind@ride_created/commit#1:after')
     expect(firstPassedMs(result)).toBeLessThan(MINUTE_MS)
     expect(linesOf(result, 'retry')).toContain('is told completed, 201')
   })
 
-  test('.behind.abandoned: so does the completer', async () => {
-    const trial = await openTrial()
-    const result = await survived(trial, 'databaseClock.behind.abandoned@ride_created/commit#1:after')
+  test('.behind.unattended: so does the completer', async () => {
+    const result = await survived(riding, 'databaseClock.behind.unattended@ride_created/commit#1:after')
     expect(firstPassedMs(result)).toBeLessThan(MINUTE_MS)
     expect(linesOf(result, 'completer')).toContain('asked to take the key over')
     expect(linesOf(result, 'retry')).toEqual([])
   })
 
   test('.behind: what it leaves is not what a crash leaves', async () => {
-    const trial = await openTrial()
-    const crashed = await survived(trial, 'crash@ride_created/commit#1:after')
-    const behind = await survived(trial, 'databaseClock.behind@ride_created/commit#1:after')
+    const crashed = await survived(riding, 'crash@ride_created/commit#1:after')
+    const behind = await survived(riding, 'databaseClock.behind@ride_created/commit#1:after')
     expect(behind.leftBehind).not.toBe(crashed.leftBehind)
   })
 
   test('.behind: a back-off by the other clock is over as well, once its time has passed', async () => {
-    const trial = await openTrial()
     const behind = 'databaseClock.behind@reserve/take_over_key#1:after'
-    const result = await survived(trial, `throw@ride_created/begin#1:before; recovery 1: ${behind}`)
+    const result = await survived(riding, `throw@ride_created/begin#1:before; recovery 1: ${behind}`)
     const lines = linesOf(result, 'kit').filter((what) => what.includes('ms pass'))
     expect(lines.map((what) => Number.parseInt(what, 10)).every((ms) => ms < MINUTE_MS)).toBe(true)
   })
@@ -122,12 +121,11 @@ describe('databaseClock', () => {
 
 describe('tableLock', () => {
   test('a request that comes while the table is locked is refused by a real 55P03, and told so', async () => {
-    const trial = await openTrial()
-    const result = await survived(trial, 'tableLock@reserve/insert_key#1:before')
+    const result = await survived(riding, 'tableLock@reserve/insert_key#1:before')
     expect(linesOf(result, 'database')).toEqual(['55P03 for client'])
     expect(linesOf(result, 'client')).toContain('is told in_flight')
     // The lock is gone, and so is its transaction.
-    const { admin, id } = trial.theatre.database
+    const { admin, id } = riding.theatre.database
     const { rows } = await admin.query(
       `SELECT FROM pg_stat_activity WHERE starts_with(application_name, $1) AND state LIKE 'idle in%'`,
       [id],
@@ -142,24 +140,38 @@ describe('tableLock', () => {
   })
 
   test('a round of the completer that is refused has ended, and the next one goes on', async () => {
-    const trial = await openTrial()
     const refused = 'tableLock@reserve/take_over_key#1:before'
     const result = await survived(
-      trial,
+      riding,
       `disconnect.crash@ride_created/commit#1:after; recovery 1: ${refused}`,
     )
     expect(linesOf(result, 'completer').filter((what) => what === 'committed finished')).toHaveLength(1)
   })
 
   test('strikes only where no transaction is open that could have locked the table itself', async () => {
-    const trial = await openTrial(asked)
     const fault = faultOf('tableLock')
-    const struck = trial.discovery.positions.filter((position) =>
-      fault.appliesTo(position, trial.theatre.shape),
+    const struck = asking.discovery.positions.filter((position) =>
+      fault.appliesTo(position, asking.theatre.shape),
     )
     expect(struck.map(({ text }) => text)).toEqual([
       'reserve/insert_key#1:before',
       'charged/declare_call#1:before',
+    ])
+    // In a recovery, there are more. By their names: one that no statement has any more would be struck nowhere.
+    const before = (step: string) => parsePosition(`any/${step}#1:before`)
+    const steps = [...STEP_WORDS.keys()].filter((step) => fault.appliesTo(before(step), asking.theatre.shape))
+    expect(steps.toSorted()).toEqual([
+      'declare_call',
+      'find_key',
+      'find_key_by_id',
+      'find_unattended_keys',
+      'give_back_key',
+      'insert_key',
+      'mark_stuck',
+      'mark_unheld_stuck',
+      'raise_fence',
+      'skip_phase',
+      'take_over_key',
     ])
   })
 })

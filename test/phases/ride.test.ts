@@ -77,7 +77,7 @@ describe('a ride runs through its phases', () => {
       created_at: expect.any(Date) as Date,
       updated_at: expect.any(Date) as Date,
       expires_at: expect.any(Date) as Date,
-      resumed_at: null,
+      unstuck_at: null,
     })
     const [{ retained } = {}] = await database.rows<{ retained: number }>(
       `SELECT extract(epoch FROM to_timestamp($1::double precision / 1000) - updated_at)::float * 1000 AS retained

@@ -65,7 +65,7 @@ describe('many executions of one key at once', () => {
     await Promise.all(engines.map((engine) => engine.close()))
   })
 
-  test('of many that find it abandoned, one takes it over', async () => {
+  test('of many that find it unattended, one takes it over', async () => {
     const trial = new RideTrial(database)
     expect(await trial.dieAt('charge_created/call#1:after')).toBe('died')
     await database.expireLeases()

@@ -172,7 +172,7 @@ describe('again', () => {
     await expectOneWholeRide(database, provider)
   })
 
-  test('after its lease ran out, it is left to the completer', async () => {
+  test('after its lease ran out, the completer runs it', async () => {
     const engine = engineOf()
     await provider.willMeet('refuse_500')
     expect(await engine.execute(ride, request)).toMatchObject({ type: 'retry_later' })

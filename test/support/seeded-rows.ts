@@ -36,7 +36,7 @@ export async function seedKey(database: TestDatabase, seed: SeededKey = {}): Pro
       seed.version ?? 1,
       seed.definitionHash ?? '0123456789abcdef',
       status,
-      status === 'stuck' ? (seed.stuckReason ?? 'abandoned') : null,
+      status === 'stuck' ? (seed.stuckReason ?? 'too_old') : null,
       isFinished ? 'finished' : (seed.recoveryPoint ?? 'started'),
       seed.createdAgo ?? '0',
       seed.updatedAgo ?? seed.createdAgo ?? '0',

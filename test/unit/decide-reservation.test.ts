@@ -5,11 +5,11 @@ import { definitionOf, type UpgradeFrom } from '../../packages/core/src/pipeline
 import { Registry } from '../../packages/core/src/pipeline/registry.js'
 import { SettingsBook } from '../../packages/core/src/pipeline/settings-book.js'
 import { CLOCK_WENT_BACK_MS, DEFAULT_LEASE_MS, LEASE_SLACK_MS } from '../../packages/core/src/limits.js'
-import type { KeyRow } from '../../packages/core/src/storage/key-row.js'
+import type { KeyRow } from '../../packages/core/src/storage/keys/key-row.js'
 
 const { pipeline } = pawl<never>()
 const ride = (version = 1, upgradesFrom: UpgradeFrom[] = []) =>
-  pipeline({ name: 'ride', version, upgradesFrom, maxAttempts: 3, abandonAfterMs: 10_000 })
+  pipeline({ name: 'ride', version, upgradesFrom, maxAttempts: 3, maxAgeMs: 10_000 })
     .local('created', () => {})
     .foreign('charged', { call: () => 1 })
     .finish(() => respond(200))
@@ -19,7 +19,7 @@ const asking: Asking = { holder: 'us', request: { pipeline: 'ride', fingerprint:
 const byId: Asking = { holder: 'us', request: null, onlyDue: false }
 const response = { status: 201, headers: {}, body: Buffer.from('{}') }
 
-/** Abandoned a moment ago at `created`, with nothing unusual about it. */
+/** Unattended a moment ago at `created`, with nothing unusual about it. */
 const row: KeyRow = {
   id: 'id',
   scope: 's',
@@ -46,7 +46,7 @@ const row: KeyRow = {
   lastError: null,
   trail: [],
   response: null,
-  resumedMs: null,
+  unstuckMs: null,
   createdMs: NOW - 5_000,
   updatedMs: NOW - 1_000,
   expiresMs: null,
@@ -66,7 +66,7 @@ const finished: Partial<KeyRow> = {
   response,
   expiresMs: NOW + 7,
 }
-const stuck: Partial<KeyRow> = { status: 'stuck', stuckReason: 'abandoned', leaseUntilMs: null }
+const stuck: Partial<KeyRow> = { status: 'stuck', stuckReason: 'too_old', leaseUntilMs: null }
 const leased: Partial<KeyRow> = { leaseUntilMs: NOW + 1 }
 
 describe('first, another request is a mismatch, whatever the state', () => {
@@ -104,8 +104,8 @@ describe('second, a finished key replays', () => {
 
 describe('third, a key that may not run here is left alone', () => {
   test('stuck, before anything is said of its version', () => {
-    expect(decide(stuck)).toEqual({ type: 'stuck', reason: 'abandoned' })
-    expect(decide({ ...stuck, version: 9 })).toEqual({ type: 'stuck', reason: 'abandoned' })
+    expect(decide(stuck)).toEqual({ type: 'stuck', reason: 'too_old' })
+    expect(decide({ ...stuck, version: 9 })).toEqual({ type: 'stuck', reason: 'too_old' })
   })
   test.each([
     ['another version', { version: 9 }, 'version 9 is not registered here'],
@@ -145,7 +145,7 @@ describe('fourth, a live lease is another holder', () => {
   })
 })
 
-describe('fifth, an abandoned key', () => {
+describe('fifth, an unattended key', () => {
   test('is taken over as it stands', () => {
     const intent = { kind: 'called', phase: 'charged', result: 1 } as const
     const pipelines = [ride()]
@@ -157,9 +157,9 @@ describe('fifth, an abandoned key', () => {
   })
   test('is given up at its caps', () => {
     expect(decide({ attempts: 2 }).type).toBe('take_over')
-    expect(decide({ attempts: 3 })).toMatchObject({ type: 'give_up', reason: 'attempts_exhausted' })
+    expect(decide({ attempts: 3 })).toMatchObject({ type: 'mark_stuck', reason: 'attempts_exhausted' })
     expect(decide({ createdMs: NOW - 9_999 }).type).toBe('take_over')
-    expect(decide({ createdMs: NOW - 10_000 })).toMatchObject({ type: 'give_up', reason: 'abandoned' })
+    expect(decide({ createdMs: NOW - 10_000 })).toMatchObject({ type: 'mark_stuck', reason: 'too_old' })
   })
   test('is taken over before its run_after: that holds automatic attempts back, not clients', () => {
     expect(decide({ runAfterMs: NOW + 9_000 }).type).toBe('take_over')

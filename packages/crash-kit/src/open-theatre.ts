@@ -72,8 +72,8 @@ export async function openTheatre(options: CrashKitOptions<never, never>): Promi
 }
 
 /** Where nobody says otherwise it is a day, which no fault makes of a request. */
-function abandonAfterOf(given: number | undefined): Pick<PipelineShape, 'abandonAfterMs'> {
-  return given === undefined ? {} : { abandonAfterMs: given }
+function maxAgeOf(given: number | undefined): Pick<PipelineShape, 'maxAgeMs'> {
+  return given === undefined ? {} : { maxAgeMs: given }
 }
 
 function shapeOf(pipeline: Pipeline<never, never>, engine: Partial<EngineOptions<never>>): PipelineShape {
@@ -86,6 +86,6 @@ function shapeOf(pipeline: Pipeline<never, never>, engine: Partial<EngineOptions
       phase.kind === 'foreign' ? [{ phase: phase.name, guarantee: phase.guarantee }] : [],
     ),
     maxAttempts: settings.maxAttempts ?? engine.defaults?.maxAttempts ?? DEFAULT_MAX_ATTEMPTS,
-    ...abandonAfterOf(settings.abandonAfterMs ?? engine.defaults?.abandonAfterMs),
+    ...maxAgeOf(settings.maxAgeMs ?? engine.defaults?.maxAgeMs),
   }
 }

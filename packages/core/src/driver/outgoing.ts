@@ -1,5 +1,5 @@
 import type { QueryConfig } from 'pg'
-import { type Sendable, TEXT_ONLY } from './batch.js'
+import { type Sendable, TEXT_ONLY } from './pg-protocol.js'
 
 /** One of the framework's own statements. */
 export interface Statement {

@@ -1,11 +1,11 @@
 import type { PoolClient, QueryResult } from 'pg'
 import { STATEMENTS_PER_DEADLINE } from '../limits.js'
-import type { Executed, OnAnswered } from './batch.js'
+import type { Executed, OnAnswered } from './pg-protocol.js'
 import type { Outgoing } from './outgoing.js'
 import type { Probe } from './probe.js'
 import type { Wire } from './wire.js'
 
-/** Whose statements they are: it decides at the last moment whether they may go out, and hears what came of them. */
+/** Whoever hands statements over: it decides at the last moment whether they may go out, and learns how they were answered. */
 export interface Sender {
   /** How long one message may take before the connection is given up, counted from when it goes out. */
   readonly deadlineMs: number
@@ -13,9 +13,9 @@ export interface Sender {
   readonly isCommitting: boolean
   /** Asked when a message's turn has come: the error that keeps it from being sent, or null. */
   refusal(message: readonly Outgoing[]): unknown
-  /** Told that a message goes out now. */
+  /** Called when a message goes out. */
   sending(statements: readonly Outgoing[]): void
-  /** Told of its answer, or of the error that kept it from being sent. Returns the error to report, null for none. */
+  /** Called with the answer, or with the error that kept it from being sent. Returns the error to report; null for none. */
   answered(error: unknown, results: readonly QueryResult[], executed: readonly Executed[]): unknown
 }
 
@@ -32,7 +32,16 @@ interface Exchange {
 /**
  * The one way to a server: statements go out in the order in which they were handed over, each message when the one before
  * it has been answered to its end. Nothing overtakes, and whether a message may go out is decided when its turn has come,
- * by what the server last said of its transaction.
+ * by what the server last said about its transaction.
+ *
+ * The stages of an exchange, each with the method that begins it:
+ * - waiting: `send` has taken it;
+ * - current: `#startNext`, when the exchange before it is settled;
+ * - for each of its messages: `#sendNextMessage`, then refused or sent (`#transmit`), then answered: `#keepResults`, or `#fail`;
+ * - settled: `#settle` resolves or rejects what `send` returned.
+ *
+ * A test's probe may pause it before a message is sent and after it is answered (`#pauseAt`). Without a probe, each stage
+ * follows in the same turn of the event loop.
  */
 export class SendQueue {
   readonly #client: PoolClient
@@ -43,8 +52,8 @@ export class SendQueue {
   #current: Exchange | null = null
   #closed: { readonly error: unknown } | null = null
   #timer: NodeJS.Timeout | undefined
-  #isStopped = false
-  #isAnswering = false
+  #isPaused = false
+  #isHandlingAnswer = false
   /** The place that a probe is told. */
   place: string
 
@@ -66,7 +75,7 @@ export class SendQueue {
     return this.#current === null
   }
 
-  /** Whether what is under way commits. */
+  /** Whether the message under way commits. */
   get isCommitting(): boolean {
     return this.#current?.sender.isCommitting === true
   }
@@ -82,7 +91,7 @@ export class SendQueue {
       const together = this.canJoin(statements)
       const exchange: Exchange = { sender, statements, together, resolve, reject, results: NONE }
       this.#waiting.push(exchange)
-      if (this.#current === null) this.#next()
+      if (this.#current === null) this.#startNext()
     })
   }
 
@@ -101,39 +110,39 @@ export class SendQueue {
     const waiting = this.#waiting
     this.#waiting = []
     const current = this.#current
-    // One that a test has stopped finds out when it goes on; one whose answer says so is being told.
-    if (current !== null && !this.#isStopped && !this.#isAnswering)
-      this.#end(current, current.sender.answered(error, NONE, NONE))
+    // One that a test has paused finds out when it goes on; one whose answer is being handled finds out from that.
+    if (current !== null && !this.#isPaused && !this.#isHandlingAnswer)
+      this.#settle(current, current.sender.answered(error, NONE, NONE))
     for (const { reject } of waiting) reject(error)
   }
 
-  #next(): void {
+  #startNext(): void {
     while (this.#current === null) {
       const exchange = this.#waiting.shift()
       if (exchange === undefined) return
       this.#current = exchange
-      this.#advance(exchange)
+      this.#sendNextMessage(exchange)
     }
   }
 
   /** Sends the next message of an exchange, or ends it. */
-  #advance(exchange: Exchange): void {
+  #sendNextMessage(exchange: Exchange): void {
     const { statements, together, results } = exchange
     const done = results.length
     if (done === statements.length && done > 0) {
-      this.#end(exchange, null)
+      this.#settle(exchange, null)
       return
     }
     const message = together ? statements : statements.slice(done, done + 1)
     if (this.#probe === null) this.#transmit(exchange, message)
-    else this.#stopAt('before', message, exchange, () => this.#transmit(exchange, message))
+    else this.#pauseAt('before', message, exchange, () => this.#transmit(exchange, message))
   }
 
   #transmit(exchange: Exchange, message: readonly Outgoing[]): void {
     const { sender, together } = exchange
     const refusal = this.#closed?.error ?? sender.refusal(message)
     if (refusal !== null) {
-      this.#end(exchange, refusal)
+      this.#settle(exchange, refusal)
       return
     }
     sender.sending(message)
@@ -151,11 +160,11 @@ export class SendQueue {
       if (answered || this.#current !== exchange) return
       answered = true
       clearTimeout(timer)
-      this.#isAnswering = true
+      this.#isHandlingAnswer = true
       const told = sender.answered(error, results, executed)
-      this.#isAnswering = false
-      if (told === null) this.#succeeded(exchange, message, results)
-      else this.#failed(exchange, told)
+      this.#isHandlingAnswer = false
+      if (told === null) this.#keepResults(exchange, message, results)
+      else this.#fail(exchange, told)
     }
     try {
       if (together) this.#wire.sendTogether?.(this.#client, message.map(configOf), onAnswered)
@@ -165,24 +174,24 @@ export class SendQueue {
     }
   }
 
-  #succeeded(exchange: Exchange, message: readonly Outgoing[], results: readonly QueryResult[]): void {
+  #keepResults(exchange: Exchange, message: readonly Outgoing[], results: readonly QueryResult[]): void {
     exchange.results = exchange.together ? results : [...exchange.results, ...results]
-    if (this.#probe === null) this.#goOn(exchange)
-    // Between statements of one message nobody can stop.
-    else this.#stopAt('after', message.slice(-1), exchange, () => this.#goOn(exchange))
+    if (this.#probe === null) this.#continue(exchange)
+    // Between the statements of one message nobody can pause.
+    else this.#pauseAt('after', message.slice(-1), exchange, () => this.#continue(exchange))
   }
 
-  #goOn(exchange: Exchange): void {
-    this.#advance(exchange)
-    this.#next()
+  #continue(exchange: Exchange): void {
+    this.#sendNextMessage(exchange)
+    this.#startNext()
   }
 
-  #failed(exchange: Exchange, error: unknown): void {
-    this.#end(exchange, error)
-    this.#next()
+  #fail(exchange: Exchange, error: unknown): void {
+    this.#settle(exchange, error)
+    this.#startNext()
   }
 
-  #end(exchange: Exchange, error: unknown): void {
+  #settle(exchange: Exchange, error: unknown): void {
     if (this.#current !== exchange) return
     clearTimeout(this.#timer)
     this.#current = null
@@ -190,50 +199,50 @@ export class SendQueue {
     else exchange.reject(error)
   }
 
-  /** Goes on in the same turn, unless a test wants to stop here. */
-  #stopAt(
+  /** Goes on in the same turn, unless a test wants to pause here. */
+  #pauseAt(
     when: 'before' | 'after',
     message: readonly Outgoing[],
     exchange: Exchange,
     goOn: () => void,
   ): void {
-    let stopped: Promise<void> | null
+    let paused: Promise<void> | null
     try {
-      stopped = this.#stops(when, message)
+      paused = this.#pausedBy(when, message)
     } catch (error) {
-      this.#failedStop(when, exchange, error)
+      this.#failPaused(when, exchange, error)
       return
     }
-    if (stopped === null) {
+    if (paused === null) {
       goOn()
       return
     }
-    this.#isStopped = true
+    this.#isPaused = true
     const over = (then: () => void): void => {
-      this.#isStopped = false
+      this.#isPaused = false
       then()
-      this.#next()
+      this.#startNext()
     }
-    stopped.then(
+    paused.then(
       () => over(goOn),
-      (error: unknown) => over(() => this.#failedStop(when, exchange, error)),
+      (error: unknown) => over(() => this.#failPaused(when, exchange, error)),
     )
   }
 
-  /** What a test meets before a message keeps it from being sent. */
-  #failedStop(when: 'before' | 'after', exchange: Exchange, error: unknown): void {
+  /** An error that a test injects before a message keeps it from being sent. */
+  #failPaused(when: 'before' | 'after', exchange: Exchange, error: unknown): void {
     const isSent = when === 'after'
-    this.#failed(exchange, isSent ? error : (exchange.sender.answered(error, NONE, NONE) ?? error))
+    this.#fail(exchange, isSent ? error : (exchange.sender.answered(error, NONE, NONE) ?? error))
   }
 
-  #stops(when: 'before' | 'after', message: readonly Outgoing[]): Promise<void> | null {
+  #pausedBy(when: 'before' | 'after', message: readonly Outgoing[]): Promise<void> | null {
     const probe = this.#probe
     if (probe === null) return null
     for (const [index, { step, stopsOnly = when }] of message.entries()) {
       const stopped =
         step === null || stopsOnly !== when ? undefined : probe({ phase: this.place, step, when })
       if (stopped !== undefined)
-        return stopped.then(() => this.#stops(when, message.slice(index + 1)) ?? undefined)
+        return stopped.then(() => this.#pausedBy(when, message.slice(index + 1)) ?? undefined)
     }
     return null
   }

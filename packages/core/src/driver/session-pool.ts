@@ -1,6 +1,7 @@
 import type { Pool, PoolClient } from 'pg'
 import { PawlError } from '../errors.js'
-import { Session, type SessionOptions, type TransactionStatus } from './session.js'
+import type { TransactionStatus } from './borrowed-client.js'
+import { Session, type SessionOptions } from './session.js'
 
 export interface SessionPoolOptions extends SessionOptions {
   readonly acquireTimeoutMs: number

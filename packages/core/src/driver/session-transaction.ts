@@ -1,11 +1,11 @@
 import type { QueryResult } from 'pg'
 import { PawlError } from '../errors.js'
-import type { Executed } from './batch.js'
+import type { BorrowedClient } from './borrowed-client.js'
+import type { Executed } from './pg-protocol.js'
 import { alwaysTheSame, type Begin, type Bound, type Outgoing, outgoing, outgoingQuery } from './outgoing.js'
 import { isOfChangedRows, sqlStateOf } from './postgres-error.js'
 import { preparedAs, type PreparedQueries } from './prepared-name.js'
 import type { Sender, SendQueue } from './send-queue.js'
-import type { Session, TextResult } from './session.js'
 
 export interface TransactionOptions {
   readonly begin: Begin
@@ -25,6 +25,9 @@ export interface TransactionOptions {
 
 type AnyResult = QueryResult<Record<string, unknown>>
 
+/** What a framework statement returns: values as text, rows by column name. */
+export type TextResult = QueryResult<Record<string, string | null>>
+
 /**
  * One transaction on a session: from its BEGIN, which waits for the first statement, to COMMIT or ROLLBACK. Nothing of it is
  * ever executed outside of it: a statement goes out only while the server says that the transaction is open, and none is
@@ -32,7 +35,7 @@ type AnyResult = QueryResult<Record<string, unknown>>
  */
 export class SessionTransaction implements Sender {
   readonly deadlineMs: number
-  readonly #session: Session
+  readonly #client: BorrowedClient
   readonly #queue: SendQueue
   readonly #options: TransactionOptions
   readonly #commit: Outgoing
@@ -47,8 +50,8 @@ export class SessionTransaction implements Sender {
   #firstError: unknown = null
   #idleTimer: NodeJS.Timeout | undefined
 
-  constructor(session: Session, queue: SendQueue, options: TransactionOptions) {
-    this.#session = session
+  constructor(client: BorrowedClient, queue: SendQueue, options: TransactionOptions) {
+    this.#client = client
     this.#queue = queue
     this.#options = options
     this.deadlineMs = options.deadlineMs
@@ -58,7 +61,7 @@ export class SessionTransaction implements Sender {
         ? outgoing(COMMIT, options.prepares)
         : { ...outgoing(SILENT_COMMIT, false), step: step === '' ? null : step, stopsOnly: 'after' }
     if (idleMs !== undefined)
-      this.#idleTimer = setTimeout(() => session.giveUp(`Nothing was sent for ${idleMs} ms`), idleMs)
+      this.#idleTimer = setTimeout(() => client.giveUp(`Nothing was sent for ${idleMs} ms`), idleMs)
   }
 
   /** The first error that a query met since all was well, which the application may have swallowed. */
@@ -68,7 +71,7 @@ export class SessionTransaction implements Sender {
 
   /** Whether it can no longer commit. */
   get isDoomed(): boolean {
-    return this.#notBegun !== null || (this.#stage === 'open' && this.#session.transactionStatus === 'E')
+    return this.#notBegun !== null || (this.#stage === 'open' && this.#client.transactionStatus === 'E')
   }
 
   /** Whether it was ended by one of its own queries. What came before that may have been committed. */
@@ -134,7 +137,7 @@ export class SessionTransaction implements Sender {
     if (!begun || this.#notBegun !== null) return
     try {
       const rollback = this.#options.ofStatement === undefined ? ROLLBACK : { ...ROLLBACK, step: null }
-      await this.#queue.send(new Rollback(this.#session, this.deadlineMs), [rollback])
+      await this.#queue.send(new Rollback(this.#client, this.deadlineMs), [rollback])
     } catch {
       // The first error is the one to report; the session knows that it is not clean.
     }
@@ -159,8 +162,8 @@ export class SessionTransaction implements Sender {
 
   refusal(message: readonly Outgoing[]): unknown {
     if (this.#notBegun !== null) return this.#notBegun.error
-    const { transactionStatus: status } = this.#session
-    if (message[0] === this.#opening[0]) return status === 'I' ? null : this.#session.loseToOthers()
+    const { transactionStatus: status } = this.#client
+    if (message[0] === this.#opening[0]) return status === 'I' ? null : this.#client.loseToOthers()
     if (status === 'I') this.#endedEarly = true
     return this.#endedEarly ? closed() : null
   }
@@ -171,19 +174,19 @@ export class SessionTransaction implements Sender {
   }
 
   answered(error: unknown, results: readonly QueryResult[], executed: readonly Executed[]): unknown {
-    const told = error === null ? null : this.#session.explain(error)
+    const told = error === null ? null : this.#client.explain(error)
     if (told !== null) this.#firstError ??= told
     // Nothing of it goes out before the message that begins it: the first answer is that one's.
     const opening = this.#begun ? 0 : this.#opening.length
     if (results.length < opening) {
       this.#notBegun = { error: told }
       // A part of it may have been executed.
-      this.#session.spoil()
+      this.#client.spoil()
       return told
     }
     this.#begun = true
     if (this.#stage === 'beginning') this.#stage = 'open'
-    const { transactionStatus: status } = this.#session
+    const { transactionStatus: status } = this.#client
     // In a failed transaction every statement fails: this one shows that a savepoint has undone the error.
     if (told === null && status === 'T') this.#firstError = null
     if (!this.#commitSent && (status === 'I' || this.#hasEnded([...results.slice(opening), ...executed])))
@@ -206,7 +209,7 @@ export class SessionTransaction implements Sender {
   #doubtPrepared(text: string, error: unknown): void {
     if (isOfChangedRows(error)) this.#options.preparedQueries?.forget(text)
     // A value could not be sent: then `pg` has the statement closed, and goes on to believe that it is there.
-    if (sqlStateOf(error) === null) this.#session.spoil()
+    if (sqlStateOf(error) === null) this.#client.spoil()
   }
 }
 
@@ -222,21 +225,21 @@ const ROLLBACK = outgoing({ statement: { name: 'rollback', text: 'ROLLBACK' } },
 class Rollback implements Sender {
   readonly isCommitting = false
   readonly deadlineMs: number
-  readonly #session: Session
+  readonly #client: BorrowedClient
 
-  constructor(session: Session, deadlineMs: number) {
-    this.#session = session
+  constructor(client: BorrowedClient, deadlineMs: number) {
+    this.#client = client
     this.deadlineMs = deadlineMs
   }
 
   refusal(): unknown {
-    return this.#session.transactionStatus === 'I' ? closed() : null
+    return this.#client.transactionStatus === 'I' ? closed() : null
   }
 
   sending(): void {}
 
   answered(error: unknown): unknown {
-    return error === null ? null : this.#session.explain(error)
+    return error === null ? null : this.#client.explain(error)
   }
 }
 

@@ -8,7 +8,7 @@ import {
   type Sendable,
   TEXT_ONLY,
   whenAnswered,
-} from './batch.js'
+} from './pg-protocol.js'
 
 /** A message of one text, as `pg` takes it. Without values, the text may hold several statements. */
 export type SingleQueryClass = new (statement: Sendable, onAnswered: OnAnswered) => object

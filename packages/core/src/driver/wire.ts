@@ -1,6 +1,7 @@
 import type { PoolClient, QueryResult } from 'pg'
-import { batchClass, type OnAnswered, type QueryClass, type Sendable } from './batch.js'
+import { batchClass } from './batch.js'
 import { queryOf } from './outgoing.js'
+import type { OnAnswered, QueryClass, Sendable } from './pg-protocol.js'
 import { sqlStateOf } from './postgres-error.js'
 import { singleQueryClass } from './single-query.js'
 

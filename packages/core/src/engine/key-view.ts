@@ -2,7 +2,7 @@ import type { StoredResponse } from '../pipeline/directive.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { StateObject } from '../pipeline/phase.js'
-import type { Intent, KeyRow } from '../storage/key-row.js'
+import type { Intent, KeyRow } from '../storage/keys/key-row.js'
 
 /** A key as a person would look at it. */
 export interface KeyView {
@@ -42,7 +42,7 @@ export interface KeyView {
     readonly known: 'may_have_been_made' | 'returned' | 'not_made'
     /** What it returned, or what a person said that it had; null where that is not known. */
     readonly result: JsonValue
-    /** It returned after the key had been made stuck: resumed without a verdict, the key is settled with this result. */
+    /** It returned after the key had been made stuck: unstuck without a verdict, the key is settled with this result. */
     readonly late: boolean
   } | null
   /** Since the last advance; redacted and shortened. */
@@ -65,7 +65,7 @@ export interface KeyView {
   /** When the key was reserved. */
   readonly createdAt: Date
   /** When a person last pushed it on; null if nobody had to. */
-  readonly resumedAt: Date | null
+  readonly unstuckAt: Date | null
   /** When the row was last written, renewals of the lease aside. */
   readonly updatedAt: Date
   /** When a finished key may be deleted. Null unless finished. */
@@ -113,7 +113,7 @@ export function viewKey(row: KeyRow): KeyView {
     state: JSON.parse(row.stateJson) as StateObject,
     response,
     createdAt: new Date(row.createdMs),
-    resumedAt: dateOrNull(row.resumedMs),
+    unstuckAt: dateOrNull(row.unstuckMs),
     updatedAt: new Date(row.updatedMs),
     expiresAt: dateOrNull(row.expiresMs),
   }

@@ -2,7 +2,7 @@ import type { SessionPool } from '../driver/session-pool.js'
 import type { Registry } from '../pipeline/registry.js'
 import type { SettingsBook } from '../pipeline/settings-book.js'
 import type { Tables } from '../storage/tables.js'
-import type { LookFirst } from './look-first.js'
+import type { ReplayLikelihood } from './replay-likelihood.js'
 
 /** What of an engine the way from a request to a grant needs. */
 export interface RequestContext {
@@ -12,5 +12,5 @@ export interface RequestContext {
   readonly settings: SettingsBook
   /** For the statements of a reservation. */
   readonly lockTimeoutMs: number
-  readonly lookFirst: LookFirst
+  readonly replayLikelihood: ReplayLikelihood
 }

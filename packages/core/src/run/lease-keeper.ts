@@ -3,9 +3,11 @@ import { announce } from '../announce/announce.js'
 import { openSession } from '../driver/open-session.js'
 import type { Session, SessionOptions } from '../driver/session.js'
 import { MIN_RENEWAL_DEADLINE_MS, RENEWAL_WAIT_MS, RENEWALS_PER_LEASE } from '../limits.js'
-import { type Hold, renewLeases } from '../storage/hold-statements.js'
+import type { Hold } from '../storage/keys/hold.js'
+import { renewLeases } from '../storage/keys/renew-leases.js'
 import type { Tables } from '../storage/tables.js'
 import { within } from '../within.js'
+import { FencedOff } from './fenced-off.js'
 
 const NONE: ReadonlySet<KeptLease> = new Set()
 
@@ -27,9 +29,14 @@ export class KeptLease {
   }
 
   /** Ends the renewals, after one that is under way: a late renewal would disturb the transaction to come. */
-  async stop(): Promise<'kept' | 'lost'> {
+  async stop(): Promise<void> {
     await this.#keeper.stopKeeping(this)
-    return this.lost ? 'lost' : 'kept'
+  }
+
+  /** The same for a holder that goes on: it has to be one still. */
+  async end(): Promise<void> {
+    await this.stop()
+    if (this.lost) throw new FencedOff()
   }
 }
 

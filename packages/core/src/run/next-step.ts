@@ -1,8 +1,9 @@
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { AnyPhase, FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js'
+import { orderOf, phaseAfter } from '../pipeline/phase-order.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { JsonValue } from '../pipeline/json-value.js'
-import { type Intent, type KeyRow, previousCommitMs } from '../storage/key-row.js'
+import { type Intent, type KeyRow, previousCommitMs } from '../storage/keys/key-row.js'
 
 /** What to do next with a key. */
 export type Step =
@@ -22,7 +23,7 @@ export type Step =
       readonly phase: ForeignPhase
       readonly run: NonNullable<ForeignPhase['whenUnknown']>
     }
-  | { readonly do: 'stick'; readonly phase: ForeignPhase; readonly reason: StuckReason }
+  | { readonly do: 'mark_stuck'; readonly phase: ForeignPhase; readonly reason: StuckReason }
   /** A call is known of that belongs to another phase than the next one: whatever is run now would run past it. */
   | { readonly do: 'stop_at_call'; readonly phase: AnyPhase; readonly call: Intent }
 
@@ -53,18 +54,16 @@ export function nextStep(
  * Once a person has said what came of a call, the local phases before it run again with that in hand. Not a foreign one:
  * a row holds what is known of one call.
  */
-function isToBeCarried({ phases }: PipelineDefinition, next: AnyPhase, intent: Intent): boolean {
+function isToBeCarried(definition: PipelineDefinition, next: AnyPhase, intent: Intent): boolean {
   const isSaid = intent.kind === 'not_made' || (intent.kind === 'called' && intent.said === true)
-  const at = phases.findIndex(({ name }) => name === next.name)
-  return isSaid && next.kind === 'local' && phases.slice(at + 1).some(({ name }) => name === intent.phase)
+  return isSaid && next.kind === 'local' && orderOf(definition, intent.phase) > orderOf(definition, next.name)
 }
 
 function nextPhase(definition: PipelineDefinition, recoveryPoint: string): AnyPhase {
-  if (recoveryPoint === 'started') return definition.phases[0] ?? definition.finish
-  const index = definition.phases.findIndex((phase) => phase.name === recoveryPoint)
-  if (index === -1)
+  const isKnown = recoveryPoint === 'started' || definition.phases.some(({ name }) => name === recoveryPoint)
+  if (!isKnown)
     throw new TypeError(`'${recoveryPoint}' is not a recovery point of pipeline '${definition.name}'`)
-  return definition.phases[index + 1] ?? definition.finish
+  return phaseAfter(definition, recoveryPoint)
 }
 
 function nextForeignStep(
@@ -81,7 +80,7 @@ function nextForeignStep(
       if (nowMs - mayHaveBeenMadeFrom <= phase.windowMs) return { do: 'call', phase, declareFirst: false }
       // The provider may have forgotten the key by now: sent again, it would execute again.
       if (phase.reconcile !== null) return { do: 'reconcile', phase, absentCountsInMs: 0 }
-      return { do: 'stick', phase, reason: 'window_passed' }
+      return { do: 'mark_stuck', phase, reason: 'window_passed' }
     }
     case 'queryable': {
       if (intent?.kind !== 'calling') return { do: 'call', phase, declareFirst: true }
@@ -95,7 +94,7 @@ function nextForeignStep(
     case 'at_most_once': {
       if (intent?.kind !== 'calling') return { do: 'call', phase, declareFirst: true }
       if (phase.whenUnknown !== null) return { do: 'go_on', phase, run: phase.whenUnknown }
-      return { do: 'stick', phase, reason: 'unknown_outcome' }
+      return { do: 'mark_stuck', phase, reason: 'unknown_outcome' }
     }
   }
 }

@@ -1,7 +1,7 @@
-import { isPawlError, type PawlError } from '../errors.js'
+import { isPawlError } from '../errors.js'
 import { Respond, type RetryLater, type StoredResponse } from '../pipeline/directive.js'
 import type { RetryReason, StuckReason } from '../pipeline/outcome.js'
-import type { Intent } from '../storage/key-row.js'
+import type { Intent } from '../storage/keys/key-row.js'
 import { classifyCallError, classifyError, type ErrorClass } from './classify-error.js'
 
 /** Why a phase did not commit, and how its key is to be given back. */
@@ -37,12 +37,6 @@ export type StepResult =
       readonly intent: Intent | null
       readonly error: unknown
     }
-  | { readonly type: 'fenced_off'; readonly phase: string }
-
-/** A phase that ended its own transaction: it may have left rows behind, and must not run again by itself. */
-export function stuckByEnding(phase: string, error: PawlError, intent: Intent | null): StepResult {
-  return { type: 'stuck', phase, reason: 'transaction_ended', intent, error }
-}
 
 /** A failure with nothing special about it. */
 export function failure(

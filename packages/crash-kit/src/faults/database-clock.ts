@@ -13,11 +13,11 @@ const BEHIND = 'fails over to a server whose clock is two days behind'
 const ahead: Fault = {
   id: 'databaseClock.ahead',
   title: 'crash in the call, and failover to a clock an hour ahead,',
-  appliesTo: (position, { foreign, abandonAfterMs = Infinity }) =>
+  appliesTo: (position, { foreign, maxAgeMs = Infinity }) =>
     isCall(position) &&
     foreign.some(({ phase, guarantee }) => phase === position.phase && guarantee === 'queryable') &&
     // Its recovery takes time as well: a key that is too old for it is rightly a person's.
-    abandonAfterMs > 2 * CLOCK_AHEAD_MS,
+    maxAgeMs > 2 * CLOCK_AHEAD_MS,
   needsProvider: true,
   strike({ scene, actor, fired, meanwhile, until, cleanUp }) {
     const { provider } = scene.theatre
@@ -68,7 +68,7 @@ export const databaseClocks: readonly Fault[] = [
   ahead,
   behind('databaseClock.behind', 'crash, and failover to a clock two days behind,', false),
   behind(
-    'databaseClock.behind.abandoned',
+    'databaseClock.behind.unattended',
     'client gone for good, crash, and failover to a clock two days behind,',
     true,
   ),

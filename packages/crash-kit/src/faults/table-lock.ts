@@ -13,13 +13,13 @@ const STAND_ALONE: ReadonlySet<string> = new Set([
   'find_key',
   'find_key_by_id',
   'take_over_key',
-  'give_up_key',
+  'mark_unheld_stuck',
   'raise_fence',
   'declare_call',
   'skip_phase',
-  'release_key',
+  'give_back_key',
   'mark_stuck',
-  'find_abandoned_keys',
+  'find_unattended_keys',
 ])
 
 const SOON = { lockTimeoutMs: TABLE_LOCK_TIMEOUT_MS }
