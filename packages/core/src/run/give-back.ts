@@ -32,7 +32,7 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   const failures = isAttempt ? row.attempts : row.retries
   const runAfterMs = closing ? 0 : (failed.afterMs ?? backOffMs(failures))
   const { lockTimeoutMs } = run.engine
-  const released = await write(
+  const isBack = await write(
     run,
     (store) =>
       run.isAtomic
@@ -50,14 +50,14 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   )
   // Not earlier: whoever hears it may ask for the key at once.
   announceFailure(run, failed)
-  if (released === false) throw new FencedOff('give_back')
-  if (released === true && !closing) announceIfLong(run, failed)
+  if (isBack === false) throw new FencedOff('give_back')
+  if (isBack === true && !closing) announceIfLong(run, failed)
   return {
     type: 'retry_later',
     keyId: row.id,
     reason: failed.reason,
     // Where the lease could not be given back, nobody gets the key before it ends.
-    retryAfterMs: failed.keepLease || released === null ? Math.max(runAfterMs, run.leaseMs) : runAfterMs,
+    retryAfterMs: failed.keepLease || isBack === null ? Math.max(runAfterMs, run.leaseMs) : runAfterMs,
     recoveryPoint: row.recoveryPoint,
     error: failed.error,
     response: failed.response,

@@ -19,7 +19,7 @@ export interface Grant {
   readonly session: Session
 }
 
-/** One grant of a key, from reservation to response, release or loss. `row` mirrors what is stored. */
+/** One grant of a key, until there is a response, the key is given back, or it is lost. `row` mirrors what is stored. */
 export class Run {
   readonly engine: RunContext
   readonly definition: PipelineDefinition
@@ -119,7 +119,7 @@ export class Run {
     return this.row.nowMs + (performance.now() - this.#readAt)
   }
 
-  /** Takes in what a statement said of the row. `leasedAt`: when it was sent, if it set the lease. */
+  /** Applies what a statement returned to the row we keep in memory. `leasedAt`: when it was sent, if it set the lease. */
   update(row: KeyRow, leasedAt: number): void {
     this.row = row
     this.leasedAt = leasedAt
