@@ -127,6 +127,7 @@ export class RunningEngine<DB> implements Engine<DB> {
       sessions,
       tables,
       registry,
+      kind: 'pipeline',
       settings,
       caps,
       namespace,
@@ -148,7 +149,6 @@ export class RunningEngine<DB> implements Engine<DB> {
       strict,
       quietCalls: new QuietCalls(),
       stager,
-      atomic: false,
       atomicDefinitions: new Set(),
       enqueued: new Bell(),
       staged: new Bell(),
@@ -209,7 +209,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     if (known !== undefined) return known
     const registry = new Registry([pipeline])
     const settings = new SettingsBook(this.#defaults, registry.definitions)
-    const parts = { ...this.#parts, env: { ...this.#parts.env, registry, settings }, atomic: true }
+    const parts: Parts = { ...this.#parts, env: { ...this.#parts.env, registry, settings, kind: 'atomic' } }
     this.#atomic.set(definition, parts)
     const { maxAgeMs } = settings.pipeline(definition)
     // A retry may come at any time, and is then as good as the first; but nobody counts on one for longer than this.
@@ -375,6 +375,7 @@ async function reserveFor(
 ): Promise<Exclude<Reservation, { type: 'gone' }>> {
   const { wanted, invalid } = await wantedKey(definition, request, {
     enqueue,
+    kind: env.kind,
     maxInputBytes: env.caps.inputBytes,
   })
   const reservation = await reserveKey(env, wanted)

@@ -5,6 +5,7 @@ import { FINGERPRINT_VERSION, fingerprintOf, fingerprintOfChecked } from './fing
 import type { Wanted } from './reserve-key.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
+import type { KeyKind } from '../storage/key-row.js'
 import { encodeInput, type ValidatedInput, validateInput } from './validate-input.js'
 
 /** One request: who asks, under which key, for what. */
@@ -34,7 +35,7 @@ export function checkExecuteRequest(where: string, request: ExecuteRequest<unkno
 export async function wantedKey(
   definition: PipelineDefinition,
   request: ExecuteRequest<unknown>,
-  how: { readonly enqueue: boolean; readonly maxInputBytes: number },
+  how: { readonly enqueue: boolean; readonly kind: KeyKind; readonly maxInputBytes: number },
 ): Promise<{ readonly wanted: Wanted; readonly invalid: PawlError | null }> {
   const { scope, key, input } = request
   const { maxInputBytes } = how
@@ -55,6 +56,7 @@ export async function wantedKey(
     scope,
     key,
     pipeline,
+    kind: how.kind,
     version,
     definitionHash,
     fingerprint,

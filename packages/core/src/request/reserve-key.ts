@@ -4,7 +4,7 @@ import { sqlStateOf } from '../driver/postgres-error.js'
 import type { Session } from '../driver/session.js'
 import { RECONNECT_TRIES, RESERVE_ROUNDS } from '../limits.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
-import type { KeyRow } from '../storage/key-row.js'
+import type { KeyKind, KeyRow } from '../storage/key-row.js'
 import { explained } from '../storage/explaining.js'
 import {
   findKeyById,
@@ -158,7 +158,7 @@ async function askOnce(
   row ??= await read(store, wanted)
   if (row === null) return wanted.by === 'request' ? 'moved' : { type: 'gone' }
 
-  const decision = decideReservation(row, asking(wanted, holder), env.registry, env.settings)
+  const decision = decideReservation(row, asking(wanted, holder, env.kind), env.registry, env.settings)
   if (wanted.by !== 'id' && wanted.enqueue && isUnfinished(decision)) {
     const fresh = row.holder === holder
     if (!fresh && mayNotBeWrittenOut(row)) await writeOut(store)
@@ -233,9 +233,9 @@ function read(store: Store, wanted: Wanted): Promise<KeyRow | null> {
   }
 }
 
-function asking(wanted: Wanted, holder: string): Asking {
+function asking(wanted: Wanted, holder: string, kind: KeyKind): Asking {
   if (wanted.by === 'id') return { holder, request: null, onlyDue: wanted.onlyDue }
   const fingerprint = wanted.by === 'request' ? wanted.key.fingerprint : wanted.fingerprint
-  const request = { pipeline: wanted.definition.name, fingerprint: fingerprint.toString('hex') }
+  const request = { pipeline: wanted.definition.name, kind, fingerprint: fingerprint.toString('hex') }
   return { holder, request, onlyDue: false }
 }

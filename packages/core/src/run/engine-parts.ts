@@ -48,9 +48,7 @@ export interface EngineParts {
   readonly strict: StrictMode
   readonly quietCalls: QuietCalls
   readonly stager: Stager<never> | null
-  /** The pipeline has one phase and is known to its own requests alone: a failed key is forgotten, not given back. */
-  readonly atomic: boolean
-  /** Those pipelines, as far as they are known: the completer forgets keys of theirs that nobody came back for. */
+  /** Atomic handlers, as far as they are known: the completer forgets keys of theirs that nobody came back for. */
   readonly atomicDefinitions: Set<{
     readonly definition: PipelineDefinition
     readonly forgetAfterMs: number

@@ -53,7 +53,7 @@ const findUnattendedKeysStatement = defineStatement(
    CROSS JOIN LATERAL (
      SELECT k.id, k.created_at, row_number() OVER (ORDER BY k.created_at, k.id) AS turn
        FROM ${keys} AS k
-      WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
+      WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version AND k.kind = 'pipeline'
         AND (k.created_at, k.id) > (v.after_created, v.after_id)
         AND (v.definition_hash IS NULL OR k.definition_hash = v.definition_hash)
         AND ${leaseIsOver('k.', 'v.lease_bound_ms', ` + ${REST_AFTER_CRASH}`)}
@@ -101,7 +101,7 @@ const forgetAtomicKeysStatement = defineStatement(
            AS v (pipeline, version, definition_hash, forget_after_ms, lease_bound_ms)
      CROSS JOIN LATERAL (
        SELECT k.id FROM ${keys} AS k
-        WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
+        WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version AND k.kind = 'atomic'
           AND k.definition_hash = v.definition_hash AND k.recovery_point = 'started'
           AND k.created_at <= (clock_timestamp() - ${msInterval('v.forget_after_ms')})
           AND k.intent IS NULL AND ${leaseIsOver('k.', 'v.lease_bound_ms')}

@@ -12,7 +12,7 @@ export const CONDITION = `CASE WHEN k.status = 'stuck' THEN 'stuck' WHEN k.lease
             WHEN k.run_after > ${NOW} THEN 'backing_off' ELSE 'unattended' END`
 
 /** Keys of atomic handlers wait for their client: no completer runs them. */
-const FOR_A_COMPLETER = `NOT starts_with(k.pipeline, 'atomic.')`
+const FOR_A_COMPLETER = `k.kind = 'pipeline'`
 
 /** A key cannot have become due before it was last written. */
 const DUE_SINCE = 'greatest(k.lease_until, k.run_after, k.updated_at)'
