@@ -125,7 +125,7 @@ export const HOLDING_VARIANTS = [
       {
         file: RESERVE_KEY,
         from: 'const taken = await takeOverKey(store, row, by)',
-        to: `const taken = wanted.by === 'id' ? row : await takeOverKey(store, row, by)`,
+        to: 'const taken = asking.request === null ? row : await takeOverKey(store, row, by)',
       },
     ],
     ride: 'keyed',
@@ -170,8 +170,8 @@ export const HOLDING_VARIANTS = [
     replacements: [
       {
         file: RESERVE_KEY,
-        from: `if (wanted.by === 'request') {`,
-        to: `if (wanted.by === 'request' && (await read(store, wanted)) === null) {`,
+        from: 'let row = !isValid || replayLikelihood.isHigh ? await findKeyToReplay(store, scope, key) : null',
+        to: 'let row = await findKeyToReplay(store, scope, key)',
       },
       {
         file: RESERVE,

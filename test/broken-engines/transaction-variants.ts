@@ -94,10 +94,10 @@ export const TRANSACTION_VARIANTS = [
     replacements: [
       {
         file: 'run/stage-job.ts',
-        from: 'staged.push(insertStagedJob(env.tables, { id, name, payloadJson, keyId, runAfterMs }))',
-        to: `await env.sessions.with(phase, (session) =>
+        from: 'staged.push(insertStagedJob(tables, { id, name, payloadJson, keyId, runAfterMs }))',
+        to: `await run.engine.sessions.with(phase, (session) =>
         {
-        const job = insertStagedJob(env.tables, { id, name, payloadJson, keyId, runAfterMs })
+        const job = insertStagedJob(tables, { id, name, payloadJson, keyId, runAfterMs })
         return session.run(job.statement, job.values)
       })`,
       },

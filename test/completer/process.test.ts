@@ -42,13 +42,8 @@ async function expectOneOfEach(trial: RideTrial): Promise<void> {
 }
 
 describe('a client and its server die together; a completer elsewhere finishes the request', () => {
-  test.each([
-    'reserve/insert_key#1:after',
-    'ride_created/commit#1:after',
-    'charge_created/begin#1:before',
-    'charge_created/commit#1:after',
-    'finished/commit#1:before',
-  ])('killed at %s', async (at) => {
+  // With real processes at two positions; the crash kit has all of them.
+  test.each(['reserve/insert_key#1:after', 'charge_created/begin#1:before'])('killed at %s', async (at) => {
     const trial = await unattended(at)
     const completer = await startCompleter(trial)
     const finished = once(completer, 'message')
@@ -61,23 +56,20 @@ describe('a client and its server die together; a completer elsewhere finishes t
 })
 
 describe('a completer dies as well; the next one finishes the request', () => {
-  test.each([
-    'reserve/take_over_key#1:after',
-    'charge_created/begin#1:before',
-    'charge_created/commit#1:before',
-    'finished/commit#1:before',
-    'finished/commit#1:after',
-  ])('killed at %s', async (at) => {
-    const trial = await unattended('ride_created/commit#1:after')
-    await database.expireLeases()
-    const doomed = await startCompleter(trial, at)
-    expect(await once(doomed, 'exit')).toEqual([null, 'SIGKILL'])
-    const next = await startCompleter(trial)
-    const finished = (await trial.row())?.status === 'finished' ? null : once(next, 'message')
-    await database.expireLeases()
-    await finished
-    await expectOneOfEach(trial)
-  })
+  test.each(['reserve/take_over_key#1:after', 'charge_created/commit#1:before'])(
+    'killed at %s',
+    async (at) => {
+      const trial = await unattended('ride_created/commit#1:after')
+      await database.expireLeases()
+      const doomed = await startCompleter(trial, at)
+      expect(await once(doomed, 'exit')).toEqual([null, 'SIGKILL'])
+      const next = await startCompleter(trial)
+      const finished = (await trial.row())?.status === 'finished' ? null : once(next, 'message')
+      await database.expireLeases()
+      await finished
+      await expectOneOfEach(trial)
+    },
+  )
 })
 
 test('three completers in processes of their own and a client that retries: one of them finishes it', async () => {

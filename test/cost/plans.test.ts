@@ -45,7 +45,7 @@ interface Sent {
   readonly values: readonly unknown[]
 }
 
-const database = await TestDatabase.create()
+const database = await TestDatabase.createNew()
 await createRideTables(database)
 afterAll(() => database.drop())
 

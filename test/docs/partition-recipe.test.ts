@@ -17,7 +17,7 @@ const DAY_MS = 24 * 3_600_000
 /** A day in the middle of those that have a partition here. */
 const DAY = '2031-05-14'
 
-const database = await TestDatabase.create()
+const database = await TestDatabase.createNew()
 await createRideTables(database)
 afterAll(() => database.drop())
 
@@ -94,7 +94,7 @@ describe('changing the table', () => {
     await engine.close()
     expect(await database.rows('SELECT key FROM pawl.keys')).toEqual([{ key: before.key }])
     expect(await partitionOf(before.key)).toBe('idempotency_keys_default')
-    const plain = await TestDatabase.create()
+    const plain = await TestDatabase.createNew()
     expect(await indexesOf(database)).toEqual(await indexesOf(plain))
     await plain.drop()
   })

@@ -17,7 +17,7 @@ import { TestDatabase } from '../support/test-database.js'
 
 let database: TestDatabase
 beforeEach(async () => {
-  database = await TestDatabase.create()
+  database = await TestDatabase.createNew()
 })
 afterEach(() => database.drop())
 
@@ -217,7 +217,12 @@ describe('work that waits', () => {
     await seedKey(database, { leaseIn: '-4 min', createdAgo: '1 h' })
     await seedKey(database, { leaseIn: '1 min', createdAgo: '1 h' })
     await seedKey(database, { runIn: '1 min', createdAgo: '1 h' })
-    await seedKey(database, { pipeline: 'atomic.post.rides', kind: 'atomic', leaseIn: '-10 min', createdAgo: '1 h' })
+    await seedKey(database, {
+      pipeline: 'atomic.post.rides',
+      kind: 'atomic',
+      leaseIn: '-10 min',
+      createdAgo: '1 h',
+    })
     expect(await find('unattended')).toMatchObject([{ level: 'ok' }])
     await seedKey(database, { leaseIn: '-6 min', createdAgo: '1 h' })
     await seedKey(database, { createdAgo: '1 h' })

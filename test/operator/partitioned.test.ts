@@ -18,7 +18,7 @@ const DAYS_PARTITION = 'idempotency_keys_20310514'
 let database: TestDatabase
 let firstKey: string
 beforeAll(async () => {
-  database = await TestDatabase.create()
+  database = await TestDatabase.createNew()
   await database.rows(sqlOf('partition the keys'))
   await database.rows(sqlOf('functions to create days'))
   const [row] = await database.rows<{ key: string }>(

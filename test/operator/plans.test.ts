@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { seedKey } from '../support/seeded-rows.js'
 import { TestDatabase } from '../support/test-database.js'
 
-const database = await TestDatabase.create()
+const database = await TestDatabase.createNew()
 afterAll(() => database.drop())
 
 // As in production: most keys are finished, a few are not; and enough rows that reading a whole table is dearer.

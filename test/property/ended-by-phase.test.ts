@@ -5,8 +5,10 @@ import { sql } from 'kysely'
 import { afterAll, expect, test } from 'vitest'
 import { TestDatabase } from '../support/test-database.js'
 import { createFactTables, type FactDatabase } from './pipelines/fact-tables.js'
-import { RUNS } from './settings.js'
+import { amountOf } from '../support/amounts.js'
 import { assertProperty } from './support/assert-property.js'
+
+const RUNS = amountOf('runs')
 
 /** Each case is two requests. */
 const ENDED_RUNS = Math.ceil(RUNS / 5)

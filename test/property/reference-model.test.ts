@@ -12,9 +12,11 @@ import {
 } from './pipelines/observe-trial.js'
 import { type Ended, PlanTrial } from './pipelines/plan-trial.js'
 import { asSeen, type Expected, type ExpectedEnd, referenceModel } from './pipelines/reference-model.js'
-import { RUNS } from './settings.js'
+import { amountOf } from '../support/amounts.js'
 import { assertProperty } from './support/assert-property.js'
 import { jsonValue } from './support/json.js'
+
+const RUNS = amountOf('runs')
 
 /** Each case is a whole request of up to eight phases, with calls on sockets of their own. */
 const PIPELINE_RUNS = Math.ceil(RUNS / 5)

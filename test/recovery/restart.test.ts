@@ -32,7 +32,7 @@ beforeEach(async () => {
   rejections = []
   process.on('unhandledRejection', onRejection)
   postgres = await startPostgres()
-  database = await TestDatabase.create(postgres.url)
+  database = await TestDatabase.createNew(postgres.url)
   await createRideTables(database)
   provider = new Provider(inject('providerUrl'))
   keys = Array.from({ length: REQUESTS }, () => randomUUID())

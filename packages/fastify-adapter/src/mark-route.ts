@@ -5,7 +5,8 @@ import { type AtomicPipeline, atomicPipeline } from './atomic.js'
 import { handledRequest } from './augmentation.js'
 import { boundErrors } from './bound-errors.js'
 import { HandledRequest } from './handled-request.js'
-import { type PluginSettings, readRouteOption, type RouteMark, type RouteSettings } from './options.js'
+import type { PluginSettings } from './plugin-settings.js'
+import { readRouteOption, type RouteMark, type RouteSettings } from './route-settings.js'
 import type { WaitingRoom } from './waiting-room.js'
 
 type Handler = RouteOptions['handler']

@@ -17,10 +17,17 @@ interface Entry {
 
 /** Every setting of every registered pipeline and phase, with defaults filled in and checked against each other. */
 export class SettingsBook {
+  readonly #defaults: PipelineSettings
   readonly #entries = new Map<PipelineDefinition, Entry>()
 
   constructor(defaults: PipelineSettings, definitions: readonly PipelineDefinition[]) {
-    for (const definition of definitions) this.#entries.set(definition, resolveEntry(defaults, definition))
+    this.#defaults = defaults
+    for (const definition of definitions) this.add(definition)
+  }
+
+  /** One more definition, that nobody knew of at first. */
+  add(definition: PipelineDefinition): void {
+    this.#entries.set(definition, resolveEntry(this.#defaults, definition))
   }
 
   pipeline(definition: PipelineDefinition): ResolvedPipelineSettings {

@@ -1,7 +1,6 @@
 import type { SessionPool } from '../driver/session-pool.js'
 import type { Registry } from '../pipeline/registry.js'
 import type { SettingsBook } from '../pipeline/settings-book.js'
-import type { KeyKind } from '../storage/key-row.js'
 import type { Tables } from '../storage/tables.js'
 import type { ReplayLikelihood } from './replay-likelihood.js'
 
@@ -10,8 +9,6 @@ export interface RequestContext {
   readonly sessions: SessionPool
   readonly tables: Tables
   readonly registry: Registry
-  /** What its keys are of: see `KeyKind`. */
-  readonly kind: KeyKind
   readonly settings: SettingsBook
   /** For the statements of a reservation. */
   readonly lockTimeoutMs: number

@@ -15,15 +15,15 @@ import type { Run } from './run.js'
  * person's by then, what the call came to is kept for them.
  */
 export function giveBackAfterCall(run: Run, phase: ForeignPhase, pending: Promise<Settlement>): void {
-  const { env, afterwards } = run.parts
+  const { sessions, tables, afterwards } = run.engine
   // Of the epoch that the call was made in.
   const providerKey = run.providerKey(phase.effectName)
   const work = pending.then(async (settlement) => {
     // Not before this run has written its last: it would write over what is kept here.
     await run.ended
     try {
-      const kept = await env.sessions.with(phase.name, (session) =>
-        keepEnd(run, phase, settlement, providerKey, { session, tables: env.tables }),
+      const kept = await sessions.with(phase.name, (session) =>
+        keepEnd(run, phase, settlement, providerKey, { session, tables }),
       )
       if (kept !== 'kept') announceDropped(run, phase, settlement, kept)
     } catch (error) {
@@ -44,7 +44,7 @@ async function keepEnd(
   providerKey: string,
   store: Store,
 ): Promise<'kept' | 'of_another' | 'decided'> {
-  const { lockTimeoutMs } = run.parts.env
+  const { lockTimeoutMs } = run.engine
   const { intent } = run.row
   const result = settlement.type === 'returned' ? callResult(phase, settlement.value).intent : null
   const lastError = settlement.type === 'threw' ? recordError(settlement.error) : null

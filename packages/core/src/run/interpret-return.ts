@@ -1,5 +1,5 @@
 import { PawlError } from '../errors.js'
-import type { Caps } from './environment.js'
+import type { Caps } from './caps.js'
 import {
   headerBytes,
   isTransientStatus,

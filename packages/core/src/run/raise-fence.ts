@@ -14,7 +14,7 @@ import type { Run } from './run.js'
  * On a new connection, and for as long as the lost transaction can live: it has server-side time-outs.
  */
 export async function raiseFenceOf(run: Run, error: unknown): Promise<KeyRow | 'unreachable'> {
-  const by = { holder: randomUUID(), leaseMs: longerLeaseMs(run), lockTimeoutMs: run.parts.env.lockTimeoutMs }
+  const by = { holder: randomUUID(), leaseMs: longerLeaseMs(run), lockTimeoutMs: run.engine.lockTimeoutMs }
   const giveUpAt = performance.now() + by.leaseMs
   for (let attempt = 0; performance.now() < giveUpAt; attempt++) {
     let raised: KeyRow | null
@@ -41,11 +41,11 @@ export async function raiseFenceOf(run: Run, error: unknown): Promise<KeyRow | '
 
 /** Null: the key is not ours. */
 async function raiseOnce(
-  { parts: { env }, hold }: Run,
+  { engine, hold }: Run,
   by: Parameters<typeof raiseFence>[2],
   attempt: number,
 ): Promise<KeyRow | null> {
-  const { sessions, tables } = env
+  const { sessions, tables } = engine
   const raised = await sessions.with('raise', (session) => raiseFence({ session, tables }, hold, by))
   if (raised !== null || attempt === 0) return raised
   // Our own raise may have gone through with its answer lost.
@@ -60,5 +60,5 @@ function longerLeaseMs(run: Run): number {
   const next = definition.phases[index + 1]
   return next === undefined
     ? leaseMs
-    : Math.max(leaseMs, run.parts.env.settings.leaseMsAt(definition, next.name))
+    : Math.max(leaseMs, run.engine.settings.leaseMsAt(definition, next.name))
 }

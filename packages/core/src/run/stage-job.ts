@@ -13,7 +13,7 @@ import type { Run } from './run.js'
  * that could be wrong with them has been checked by then.
  */
 export function stageIn(run: Run, staged: Bound[], transaction: PhaseTransaction, phase: string): Stage {
-  const { stager, env } = run.parts
+  const { stager, tables, caps } = run.engine
   return async (name, payload, options = {}) => {
     transaction.connection.assertOpen()
     checkStaged(phase, name, options)
@@ -21,9 +21,9 @@ export function stageIn(run: Run, staged: Bound[], transaction: PhaseTransaction
     const keyId = run.row.id
     const runAfterMs = options.runAfterMs ?? 0
     const what = `the payload of job '${name}' staged by phase '${phase}'`
-    const payloadJson = encodeJson(payload, { what, maxBytes: env.caps.stateBytes })
+    const payloadJson = encodeJson(payload, { what, maxBytes: caps.stateBytes })
     if (stager === null) {
-      staged.push(insertStagedJob(env.tables, { id, name, payloadJson, keyId, runAfterMs }))
+      staged.push(insertStagedJob(tables, { id, name, payloadJson, keyId, runAfterMs }))
       run.hasStaged = true
     } else {
       await stager.stage({

@@ -1,6 +1,13 @@
 import { CLOCK_WENT_BACK_MS } from '../limits.js'
 import type { StuckReason } from '../pipeline/outcome.js'
-import { KEY_COLUMNS, KEY_COLUMNS_TO_REPLAY, type KeyKind, type KeyRow, readKeyRow, SERVER } from './key-row.js'
+import {
+  KEY_COLUMNS,
+  KEY_COLUMNS_TO_REPLAY,
+  type KeyKind,
+  type KeyRow,
+  readKeyRow,
+  SERVER,
+} from './key-row.js'
 import { boundedBy, defineStatement, epochMs, msInterval, statusIs, type Store } from './statement.js'
 
 /** What a fresh key is reserved with. */
