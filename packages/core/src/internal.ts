@@ -30,7 +30,7 @@ export { isLargerThan } from './pipeline/json-size.js'
 export type { AnyPhase, Phase } from './pipeline/phase.js'
 export type { PipelineDefinition } from './pipeline/pipeline.js'
 export { checkPipelineSettings } from './pipeline/settings.js'
-export { migrateAndWarn } from './storage/migrate.js'
+export { migrateAndWarn } from './storage/schema/migrate.js'
 export { qualified } from './storage/qualified.js'
 
 export { shorten } from './shorten.js'

@@ -25,14 +25,10 @@ import { classifyError } from '../run/classify-error.js'
 import type { Engine } from '../engine/engine.js'
 import { contextOf, type EngineContext } from '../engine/engine-context.js'
 import { recordError } from '../run/record-error.js'
-import { tellingRights } from '../storage/missing-right.js'
-import {
-  type ClaimedJob,
-  claimJobs,
-  deleteJobs,
-  type FailedJob,
-  returnJobs,
-} from '../storage/relay-statements.js'
+import { tellingRights } from '../storage/schema/missing-right.js'
+import { type ClaimedJob, claimJobs } from '../storage/jobs/claim-jobs.js'
+import { deleteJobs } from '../storage/jobs/delete-jobs.js'
+import { type FailedJob, returnJobs } from '../storage/jobs/return-jobs.js'
 import type { Store } from '../storage/statement.js'
 import { type Delivery, deliverTo, type Sink } from './sink.js'
 import { checkStopOptions, Poller, type Service, type StopOptions } from './service.js'
@@ -217,9 +213,8 @@ export class Relay implements Service<RelayCounts> {
           sessions.with('relay', (session) => statement({ session, tables })),
         )
       } catch (error) {
-        const isLost = error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST'
         // Where the database's default is not READ COMMITTED, two relays that meet are a conflict.
-        const mayPass = isLost || classifyError(error) === 'conflict'
+        const mayPass = classifyError(error) === 'conflict'
         if (!mayPass || attempt >= RECONNECT_TRIES) throw error
       }
     }

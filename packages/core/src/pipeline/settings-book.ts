@@ -1,6 +1,7 @@
 import { PawlError } from '../errors.js'
 import { LEASE_SLACK_MS, SHORT_RETENTION_MS } from '../limits.js'
 import { ownerOf } from './check-pipeline.js'
+import { phaseAfter } from './phase-order.js'
 import type { PipelineDefinition } from './pipeline.js'
 import {
   checkTimeoutsFitLease,
@@ -42,9 +43,7 @@ export class SettingsBook {
 
   /** The lease that a key at this recovery point is held under: that of the phase to come. */
   leaseMsAt(definition: PipelineDefinition, recoveryPoint: string): number {
-    const index = definition.phases.findIndex((phase) => phase.name === recoveryPoint)
-    const next = definition.phases[index + 1] ?? definition.finish
-    return this.phase(definition, next.name).leaseMs
+    return this.phase(definition, phaseAfter(definition, recoveryPoint).name).leaseMs
   }
 
   /**

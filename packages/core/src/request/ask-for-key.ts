@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { isConnectionLost } from '../errors.js'
 import { sqlStateOf } from '../driver/postgres-error.js'
 import { RECONNECT_TRIES, RESERVE_ROUNDS } from '../limits.js'
-import { explained } from '../storage/explaining.js'
+import { explained } from '../storage/schema/explaining.js'
 import type { Store } from '../storage/statement.js'
 import type { RequestContext } from './request-context.js'
 

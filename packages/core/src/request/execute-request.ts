@@ -3,8 +3,8 @@ import { checkRequest } from './check-request.js'
 import { FINGERPRINT_VERSION, fingerprintOf, fingerprintOfChecked } from './fingerprint.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
-import type { KeyKind } from '../storage/key-row.js'
-import type { NewKey } from '../storage/reserve-statements.js'
+import type { KeyKind } from '../storage/keys/key-row.js'
+import type { NewKey } from '../storage/keys/insert-key.js'
 import { encodeInput, type ValidatedInput, validateInput } from './validate-input.js'
 
 /** One request: who asks, under which key, for what. */

@@ -2,16 +2,13 @@ import type { Session } from '../driver/session.js'
 import type { PawlError } from '../errors.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { Registry } from '../pipeline/registry.js'
-import type { KeyRow } from '../storage/key-row.js'
-import {
-  findKeyById,
-  findKeyToReplay,
-  type FirstGrant,
-  markUnheldKeyStuck,
-  insertKey,
-  takeOverKey,
-  writeOut,
-} from '../storage/reserve-statements.js'
+import type { KeyRow } from '../storage/keys/key-row.js'
+import { findKeyById } from '../storage/keys/find-key-by-id.js'
+import { findKeyToReplay } from '../storage/keys/find-key.js'
+import { type FirstGrant, insertKey } from '../storage/keys/insert-key.js'
+import { markUnheldKeyStuck } from '../storage/keys/mark-unheld-key-stuck.js'
+import { takeOverKey } from '../storage/keys/take-over-key.js'
+import { writeOut } from '../storage/keys/write-out.js'
 import type { Store } from '../storage/statement.js'
 import { askForKey, type NoAnswer } from './ask-for-key.js'
 import { type Asking, type Decision, decideReservation } from './decide-reservation.js'

@@ -1,10 +1,10 @@
 import { announce } from '../announce/announce.js'
-import { PawlError } from '../errors.js'
+import { isConnectionLost, PawlError } from '../errors.js'
 import { Absent, type ForeignPhase, Found } from '../pipeline/phase.js'
-import { declareCall } from '../storage/hold-statements.js'
+import { declareCall } from '../storage/keys/declare-call.js'
 import { applyRaised } from './apply-raised.js'
 import { afterUnknown, callFailed } from './call-failed.js'
-import type { Intent } from '../storage/key-row.js'
+import type { Intent } from '../storage/keys/key-row.js'
 import { callProvider } from './call-provider.js'
 import { callResult } from './call-result.js'
 import { unlessFencedOff } from './fenced-off.js'
@@ -129,7 +129,7 @@ async function declare(run: Run, phase: ForeignPhase): Promise<StepResult | null
 
 /** The answer to the declaration was lost: learn the truth, and declare anew, since nothing was called yet. */
 async function declareAgain(run: Run, phase: ForeignPhase, error: unknown): Promise<StepResult> {
-  if (!(error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST')) {
+  if (!isConnectionLost(error)) {
     return failureBy(phase.name, error, { intent: run.row.intent })
   }
   const sentAt = performance.now()

@@ -3,21 +3,17 @@ import { abortedTransaction, endedByUser } from '../driver/kysely-driver.js'
 import type { Bound } from '../driver/outgoing.js'
 import type { Session } from '../driver/session.js'
 import type { SessionTransaction } from '../driver/session-transaction.js'
-import { PawlError } from '../errors.js'
+import { isConnectionLost, PawlError } from '../errors.js'
 import { ABORT_GRACE_MS, CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
 import type { Respond, RetryLater } from '../pipeline/directive.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { AnyPhase } from '../pipeline/phase.js'
 import type { ResolvedPhaseSettings } from '../pipeline/settings.js'
-import {
-  advanceKey,
-  type Effect,
-  finishKey,
-  isFencedOff,
-  isInAnotherTransaction,
-  readAdvanced,
-} from '../storage/advance-statements.js'
-import { isMissingRight, missingRight } from '../storage/missing-right.js'
+import { advanceKey } from '../storage/keys/advance-key.js'
+import { type Effect, readAdvanced } from '../storage/keys/advanced.js'
+import { finishKey } from '../storage/keys/finish-key.js'
+import { isFencedOff, isInAnotherTransaction } from '../storage/keys/held-or-fail.js'
+import { isMissingRight, missingRight } from '../storage/schema/missing-right.js'
 import type { Tables } from '../storage/tables.js'
 import { applyRaised } from './apply-raised.js'
 import { pauseBeforeRetry } from './back-off.js'
@@ -236,8 +232,7 @@ async function commit(
     })
     return { type: 'advanced' }
   } catch (error) {
-    const lost = error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST'
-    if (lost && transaction.commitSent) return { type: 'commit_unknown', error }
+    if (isConnectionLost(error) && transaction.commitSent) return { type: 'commit_unknown', error }
     throw error
   }
 }

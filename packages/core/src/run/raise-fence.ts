@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { announce } from '../announce/announce.js'
 import { sqlStateOf } from '../driver/postgres-error.js'
-import { raiseFence } from '../storage/hold-statements.js'
-import type { KeyRow } from '../storage/key-row.js'
-import { findKeyById } from '../storage/reserve-statements.js'
+import { phaseAfter } from '../pipeline/phase-order.js'
+import { raiseFence } from '../storage/keys/raise-fence.js'
+import type { KeyRow } from '../storage/keys/key-row.js'
+import { findKeyById } from '../storage/keys/find-key-by-id.js'
 import { pauseBeforeRetry } from './back-off.js'
 import { classifyError } from './classify-error.js'
 import { unlessFencedOff } from './fenced-off.js'
@@ -56,9 +57,8 @@ async function raiseOnce(
 /** It is not known yet at which of two points the key is, so the lease is that of the slower one. */
 function longerLeaseMs(run: Run): number {
   const { definition, row, leaseMs } = run
-  const index = definition.phases.findIndex((phase) => phase.name === row.recoveryPoint)
-  const next = definition.phases[index + 1]
-  return next === undefined
+  const next = phaseAfter(definition, row.recoveryPoint)
+  return next.kind === 'finish'
     ? leaseMs
     : Math.max(leaseMs, run.engine.settings.leaseMsAt(definition, next.name))
 }

@@ -1,10 +1,10 @@
 import { announce } from '../announce/announce.js'
-import { PawlError } from '../errors.js'
+import { isConnectionLost, PawlError } from '../errors.js'
 import { MAX_REDECISIONS } from '../limits.js'
 import type { Outcome } from '../pipeline/outcome.js'
 import type { AnyPhase, FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js'
-import { skipPhase } from '../storage/advance-statements.js'
-import { renewLeases } from '../storage/hold-statements.js'
+import { skipPhase } from '../storage/keys/skip-phase.js'
+import { renewLeases } from '../storage/keys/renew-leases.js'
 import { disarmPromise } from '../disarm-promise.js'
 import { runForeignStep } from './foreign-phase.js'
 import { applyRaised } from './apply-raised.js'
@@ -175,7 +175,7 @@ async function skip(run: Run, phase: LocalPhase | ForeignPhase): Promise<StepRes
     run.advanced(phase.name, run.row.stateJson, nowMs, sentAt, { skipped: true })
     return { type: 'advanced' }
   } catch (error) {
-    if (!(error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST')) throw error
+    if (!isConnectionLost(error)) throw error
     const raised = await raiseFenceOf(run, error)
     if (raised === 'unreachable') throw error
     return { type: applyRaised(run, raised, sentAt) === 'forward' ? 'advanced' : 'again' }

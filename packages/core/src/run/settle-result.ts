@@ -1,11 +1,11 @@
 import { announce } from '../announce/announce.js'
 import type { KeptLease } from './lease-keeper.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
-import type { Effect } from '../storage/advance-statements.js'
+import type { Effect } from '../storage/keys/advanced.js'
 import { disarmPromise } from '../disarm-promise.js'
+import { storableText } from '../storable-text.js'
 import { type CallResult, tooLargeResult } from './call-result.js'
 import { runTransaction } from './phase-transaction.js'
-import { storableText } from './record-error.js'
 import type { Run } from './run.js'
 import { failureAsked, failureBy, type StepResult } from './step-result.js'
 
