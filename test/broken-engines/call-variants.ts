@@ -71,7 +71,7 @@ export const CALL_VARIANTS = [
     endangers: 'A call whose result could not be settled is made again.',
     replacements: [
       {
-        file: 'storage/hold-statements.ts',
+        file: 'storage/keys/give-back-key.ts',
         from: 'giveBack.intent === null ? null : JSON.stringify(giveBack.intent)',
         to: 'null',
       },

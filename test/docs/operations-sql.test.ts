@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createEngine, createRideTables, type Database, pipeline, type RideInput } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 
-const PAGE = new URL('../../docs/operations.md', import.meta.url)
+const PAGE = new URL('../../docs/operations-reference.md', import.meta.url)
 
 type Row = Record<string, unknown>
 type Ride = Pipeline<Database, RideInput>

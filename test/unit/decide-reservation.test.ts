@@ -5,7 +5,7 @@ import { definitionOf, type UpgradeFrom } from '../../packages/core/src/pipeline
 import { Registry } from '../../packages/core/src/pipeline/registry.js'
 import { SettingsBook } from '../../packages/core/src/pipeline/settings-book.js'
 import { CLOCK_WENT_BACK_MS, DEFAULT_LEASE_MS, LEASE_SLACK_MS } from '../../packages/core/src/limits.js'
-import type { KeyRow } from '../../packages/core/src/storage/key-row.js'
+import type { KeyRow } from '../../packages/core/src/storage/keys/key-row.js'
 
 const { pipeline } = pawl<never>()
 const ride = (version = 1, upgradesFrom: UpgradeFrom[] = []) =>

@@ -2,7 +2,7 @@ import { absent, type Guarantee, pawl, respond } from '@pawl/core'
 import { describe, expect, test } from 'vitest'
 import { definitionOf } from '../../packages/core/src/pipeline/pipeline.js'
 import { nextStep } from '../../packages/core/src/run/next-step.js'
-import type { Intent } from '../../packages/core/src/storage/key-row.js'
+import type { Intent } from '../../packages/core/src/storage/keys/key-row.js'
 
 const { pipeline } = pawl<never>()
 const call = () => ({ id: 'ch' })

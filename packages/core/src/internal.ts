@@ -1,6 +1,7 @@
 /** For adapters and test kits of this project. Not covered by semantic versioning. */
 import type { Probe } from './driver/probe.js'
-import { type Engine, type OwnKey, RunningEngine } from './engine/engine.js'
+import type { Engine, OwnKey } from './engine/engine.js'
+import { RunningEngine } from './engine/running-engine.js'
 import type { ExecuteRequest } from './request/execute-request.js'
 import type { JsonValue } from './pipeline/json-value.js'
 import type { Outcome } from './pipeline/outcome.js'
@@ -29,7 +30,7 @@ export { isLargerThan } from './pipeline/json-size.js'
 export type { AnyPhase, Phase } from './pipeline/phase.js'
 export type { PipelineDefinition } from './pipeline/pipeline.js'
 export { checkPipelineSettings } from './pipeline/settings.js'
-export { migrateAndWarn } from './storage/migrate.js'
+export { migrateAndWarn } from './storage/schema/migrate.js'
 export { qualified } from './storage/qualified.js'
 
 export { shorten } from './shorten.js'

@@ -5,7 +5,7 @@ import {
   findUnattendedKeys,
   type Place,
   type RunnableVersion,
-} from '../storage/complete-statements.js'
+} from '../storage/keys/find-unattended-keys.js'
 import type { Store } from '../storage/statement.js'
 
 /**

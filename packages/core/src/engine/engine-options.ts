@@ -9,7 +9,7 @@ import {
   type OptionOwner,
 } from '../check-option.js'
 import { PawlError } from '../errors.js'
-import type { Caps } from '../run/environment.js'
+import type { Caps } from '../run/caps.js'
 import {
   DEFAULT_ACQUIRE_TIMEOUT_MS,
   DEFAULT_MAX_INPUT_BYTES,
@@ -22,7 +22,7 @@ import {
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import { checkPipelineSettings, type PipelineSettings } from '../pipeline/settings.js'
 import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../storage/tables.js'
-import type { Stager } from '../run/engine-parts.js'
+import type { Stager } from '../run/stager.js'
 import type { StrictOptions } from '../run/strict-mode.js'
 
 /**

@@ -2,7 +2,7 @@ import type { StoredResponse } from '../pipeline/directive.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { StateObject } from '../pipeline/phase.js'
-import type { Intent, KeyRow } from '../storage/key-row.js'
+import type { Intent, KeyRow } from '../storage/keys/key-row.js'
 
 /** A key as a person would look at it. */
 export interface KeyView {

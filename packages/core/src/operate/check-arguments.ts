@@ -1,4 +1,5 @@
 import { isUuid } from '../is-uuid.js'
+import { unstorableIn } from '../storable-text.js'
 import {
   checkKnownOptions,
   checkOneOf,
@@ -59,7 +60,7 @@ function checkText(where: string, option: string, value: unknown, maxLength: num
   if (typeof value !== 'string' || value.trim() === '')
     throw invalidOption(owner(where), option, value, takes)
   if (value.length > maxLength) throw invalidOption(owner(where), option, `${value.length} characters`, takes)
-  if (value.includes('\0') || /\p{Surrogate}/u.test(value))
+  if (unstorableIn(value) !== null)
     throw invalidOption(owner(where), option, value, `${takes}, without NUL and lone surrogates`)
 }
 

@@ -3,16 +3,17 @@ import { readReaperOptions, reap, type ReaperCounts } from '../background/reaper
 import { DEFAULT_LIST_LIMIT, MAX_SHOWN_WITH_KEY } from '../limits.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import { type KeyView, viewKey } from '../engine/key-view.js'
-import { findEffectsOfKey } from '../storage/effect-statements.js'
-import { findDeadJobs, findJobsOfKey } from '../storage/job-statements.js'
-import { countUnfinished, groupUnfinished, hasKeysOf } from '../storage/report-statements.js'
-import {
-  answerKey,
-  findInterventions,
-  noteReap,
-  unstickKey,
-  revokeLease,
-} from '../storage/steer-statements.js'
+import { findEffectsOfKey } from '../storage/effects/find-effects-of-key.js'
+import { findDeadJobs } from '../storage/jobs/find-dead-jobs.js'
+import { findJobsOfKey } from '../storage/jobs/find-jobs-of-key.js'
+import { countUnfinished } from '../storage/keys/count-unfinished.js'
+import { groupUnfinished } from '../storage/keys/group-unfinished.js'
+import { hasKeysOf } from '../storage/keys/has-keys-of.js'
+import { answerKey } from '../storage/keys/answer-key.js'
+import { findInterventions } from '../storage/interventions/find-interventions.js'
+import { noteReap } from '../storage/interventions/note-reap.js'
+import { unstickKey } from '../storage/keys/unstick-key.js'
+import { revokeLease } from '../storage/keys/revoke-lease.js'
 import {
   checkBecause,
   checkDate,

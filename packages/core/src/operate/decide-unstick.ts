@@ -1,6 +1,6 @@
 import { MAX_TIMER_MS } from '../limits.js'
-import type { Intent, KeyRow } from '../storage/key-row.js'
-import type { SaidOfCall } from '../storage/steer-statements.js'
+import type { Intent, KeyRow } from '../storage/keys/key-row.js'
+import type { SaidOfCall } from '../storage/keys/unstick-key.js'
 import type { CallVerdict } from './operator.js'
 
 /** What to write, or why nothing is written. */

@@ -1,7 +1,7 @@
 import { COUNT_LIMIT, OVERDUE_MS } from '../limits.js'
 import type { Registry } from '../pipeline/registry.js'
 import type { StuckReason } from '../pipeline/outcome.js'
-import type { VersionInFlight } from '../storage/report-statements.js'
+import type { VersionInFlight } from '../storage/keys/find-versions.js'
 import { counted, failing, ok, orOk, roughly, warning } from './finding.js'
 import type { Finding } from './operator.js'
 

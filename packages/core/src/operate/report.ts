@@ -1,13 +1,11 @@
 import { COUNT_LIMIT, DEFAULT_LIST_LIMIT, RETRIED_FOR_LONG_MS } from '../limits.js'
 import { type KeyView, viewKey } from '../engine/key-view.js'
-import { type Listing, listKeys } from '../storage/list-statements.js'
-import {
-  countRows,
-  findOverdue,
-  findRetried,
-  groupStuck,
-  groupUnfinished,
-} from '../storage/report-statements.js'
+import { type Listing, listKeys } from '../storage/keys/list-keys.js'
+import { countRows } from '../storage/keys/count-rows.js'
+import { findOverdue } from '../storage/keys/find-overdue.js'
+import { findRetried } from '../storage/keys/find-retried.js'
+import { groupStuck } from '../storage/keys/group-stuck.js'
+import { groupUnfinished } from '../storage/keys/group-unfinished.js'
 import type { Store } from '../storage/statement.js'
 import type { KeyFilter, StatusReport } from './operator.js'
 import { bounded, viewGroup } from './views.js'

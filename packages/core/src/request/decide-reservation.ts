@@ -2,11 +2,12 @@ import type { StoredResponse } from '../pipeline/directive.js'
 import { encodeJson } from '../pipeline/json-value.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { StateObject } from '../pipeline/phase.js'
+import { orderOf, phaseAfter } from '../pipeline/phase-order.js'
 import type { PipelineDefinition, UpgradeFrom } from '../pipeline/pipeline.js'
 import { type Registry, upgradePoint } from '../pipeline/registry.js'
 import type { SettingsBook } from '../pipeline/settings-book.js'
 import { CLOCK_WENT_BACK_MS } from '../limits.js'
-import { ageMs, type KeyRow } from '../storage/key-row.js'
+import { ageMs, type KeyRow } from '../storage/keys/key-row.js'
 import { disarmPromise } from '../disarm-promise.js'
 import { FINGERPRINT_VERSION } from './fingerprint.js'
 
@@ -88,10 +89,11 @@ export function decideReservation(
  * what is known, that is forgotten: at its turn the call is made as one that nothing is known of. With it goes the epoch
  * that was raised for it, or the call before would be sent under another key than it was.
  */
-function asItStands(row: KeyRow, { phases }: PipelineDefinition): Continuation {
+function asItStands(row: KeyRow, definition: PipelineDefinition): Continuation {
   const { recoveryPoint, intent, effectEpoch } = row
-  const next = phases.findIndex(({ name }) => name === recoveryPoint) + 1
-  const later = phases.findIndex(({ name }) => name === intent?.phase)
+  const { phases } = definition
+  const next = orderOf(definition, recoveryPoint) + 1
+  const later = intent === null ? -1 : orderOf(definition, intent.phase)
   const phase = phases[later]
   const isForgotten =
     intent?.kind === 'not_made' &&
@@ -113,9 +115,9 @@ function upgrade(row: KeyRow, definition: PipelineDefinition, from: UpgradeFrom)
       detail: `upgradesFrom version ${row.version} does not say where '${point}' is now`,
     }
   }
-  const next = definition.phases[definition.phases.findIndex((phase) => phase.name === recoveryPoint) + 1]
-  const callMoved = row.intent !== null && next?.name !== callPhase
-  if (callMoved || (row.effectEpoch > 0 && next?.kind !== 'foreign')) {
+  const next = phaseAfter(definition, recoveryPoint)
+  const callMoved = row.intent !== null && next.name !== callPhase
+  if (callMoved || (row.effectEpoch > 0 && next.kind !== 'foreign')) {
     // To run another phase first would forget what is known of the call, and make it again.
     return {
       type: 'refuse',

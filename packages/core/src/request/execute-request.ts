@@ -1,10 +1,9 @@
 import { checkKnownOptions } from '../check-option.js'
-import type { PawlError } from '../errors.js'
 import { checkRequest } from './check-request.js'
 import { FINGERPRINT_VERSION, fingerprintOf, fingerprintOfChecked } from './fingerprint.js'
-import type { Wanted } from './reserve-key.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
+import type { NewKey } from '../storage/keys/insert-key.js'
 import { encodeInput, type ValidatedInput, validateInput } from './validate-input.js'
 
 /** One request: who asks, under which key, for what. */
@@ -30,38 +29,36 @@ export function checkExecuteRequest(where: string, request: ExecuteRequest<unkno
   checkRequest(where, request.scope, request.key)
 }
 
-/** What to reserve. An input that no longer validates may still meet its own stored response. */
-export async function wantedKey(
+/** A request whose form is right, with all that its key is reserved by. */
+export interface CheckedRequest {
+  readonly definition: PipelineDefinition
+  readonly scope: string
+  readonly key: string
+  readonly fingerprint: Buffer
+  /** One that no longer validates may still meet its own stored response. */
+  readonly input: ValidatedInput
+}
+
+/** Validates the input, and takes the fingerprint of the request. */
+export async function checkedRequest(
   definition: PipelineDefinition,
   request: ExecuteRequest<unknown>,
-  how: { readonly enqueue: boolean; readonly maxInputBytes: number },
-): Promise<{ readonly wanted: Wanted; readonly invalid: PawlError | null }> {
-  const { scope, key, input } = request
-  const { maxInputBytes } = how
+  maxInputBytes: number,
+): Promise<CheckedRequest> {
+  const { scope, key } = request
   // Where there is nothing to ask, there is nothing to wait for.
-  const validated =
+  const input =
     definition.schema === null
-      ? encodeInput(definition, input, maxInputBytes)
-      : await validateInput(definition, input, maxInputBytes)
-  const fingerprint = requestFingerprint(definition, request, validated)
-  if (validated.type === 'invalid') {
-    return {
-      wanted: { by: 'existing', definition, scope, key, fingerprint, enqueue: how.enqueue },
-      invalid: validated.error,
-    }
-  }
+      ? encodeInput(definition, request.input, maxInputBytes)
+      : await validateInput(definition, request.input, maxInputBytes)
+  return { definition, scope, key, fingerprint: requestFingerprint(definition, request, input), input }
+}
+
+/** The row that such a request is stored as. */
+export function newKeyOf({ definition, scope, key, fingerprint }: CheckedRequest, inputJson: string): NewKey {
   const { name: pipeline, version, hash: definitionHash } = definition
-  const row = {
-    scope,
-    key,
-    pipeline,
-    version,
-    definitionHash,
-    fingerprint,
-    fingerprintVersion: FINGERPRINT_VERSION,
-    inputJson: validated.json,
-  }
-  return { wanted: { by: 'request', definition, key: row, enqueue: how.enqueue }, invalid: null }
+  const fingerprintVersion = FINGERPRINT_VERSION
+  return { scope, key, pipeline, version, definitionHash, fingerprint, fingerprintVersion, inputJson }
 }
 
 /**

@@ -1,5 +1,6 @@
+import { orderOf } from '../pipeline/phase-order.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
-import type { Intent, KeyRow } from '../storage/key-row.js'
+import type { Intent, KeyRow } from '../storage/keys/key-row.js'
 import type { Run } from './run.js'
 
 /**
@@ -57,11 +58,4 @@ function isUnrepeatable(definition: PipelineDefinition, name: string): boolean {
 
 function isSkippedIn({ trail }: KeyRow, name: string): boolean {
   return trail.some(({ point, skipped }) => point === name && skipped)
-}
-
-/** How far along the definition a recovery point is: -1 for `started`. */
-function orderOf({ phases }: PipelineDefinition, recoveryPoint: string): number {
-  return recoveryPoint === 'finished'
-    ? phases.length
-    : phases.findIndex((phase) => phase.name === recoveryPoint)
 }

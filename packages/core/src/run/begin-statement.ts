@@ -1,7 +1,7 @@
 import { alwaysTheSame, type Begin } from '../driver/outgoing.js'
 import { preparedAs } from '../driver/prepared-name.js'
 import type { ResolvedPhaseSettings } from '../pipeline/settings.js'
-import { IN_PHASE } from '../storage/advance-statements.js'
+import { IN_PHASE } from '../storage/keys/held-or-fail.js'
 import { qualified } from '../storage/qualified.js'
 
 const begins = new WeakMap<ResolvedPhaseSettings, Begin>()

@@ -26,8 +26,8 @@ export async function callProvider<T>(
   step: 'call' | 'reconcile',
   then: (end: CallEnd, lease: KeptLease) => Promise<T>,
 ): Promise<T> {
-  const { parts } = run
-  const { callTimeoutMs, leaseMs } = parts.env.settings.phase(run.definition, phase.name)
+  const { engine } = run
+  const { callTimeoutMs, leaseMs } = engine.settings.phase(run.definition, phase.name)
   const call = new RunningCall()
   const onTimeout = () =>
     call.abort(
@@ -36,17 +36,17 @@ export async function callProvider<T>(
         `${step} of phase '${phase.name}' did not answer within ${callTimeoutMs} ms.`,
       ),
     )
-  const lease = parts.keeper.keep(run.hold, leaseMs, run.leasedAt, () =>
+  const lease = engine.keeper.keep(run.hold, leaseMs, run.leasedAt, () =>
     call.abort(
       new PawlError('PAWL_LEASE_LOST', `Another holder took the key over during phase '${phase.name}'.`),
     ),
   )
   const timer = setTimeout(onTimeout, Math.min(callTimeoutMs, declaredLeftMs(run, phase, step)))
-  parts.calls.add(call)
+  engine.calls.add(call)
   try {
     const end = await endOf(call, settle(send(run, phase, step, call.signal)))
     clearTimeout(timer)
-    parts.calls.delete(call)
+    engine.calls.delete(call)
     if (lease.lost) throw new FencedOff()
     return await then(end, lease)
   } finally {
@@ -81,19 +81,19 @@ async function send(
   const before = passed(run, phase, step, 'before')
   // Only who is told to stop waits: an engine that a test merely watches takes the same turns as any other.
   if (before !== undefined) await before
-  const value = await run.parts.strict.inCall(phase.name, async () => ask?.(context as never))
+  const value = await run.engine.strict.inCall(phase.name, async () => ask?.(context as never))
   const after = passed(run, phase, step, 'after')
   if (after !== undefined) await after
   return value
 }
 
 function passed(
-  { parts }: Run,
+  { engine }: Run,
   { name: phase }: ForeignPhase,
   step: 'call' | 'reconcile',
   when: 'before' | 'after',
 ): void | Promise<void> {
-  return parts.env.probe?.({ phase, step, when })
+  return engine.probe?.({ phase, step, when })
 }
 
 function settle(promise: Promise<unknown>): Promise<Settlement> {

@@ -3,7 +3,7 @@ import { PawlError } from '../errors.js'
 import { MAX_KEPT_RESULT_BYTES } from '../limits.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
-import type { Intent } from '../storage/key-row.js'
+import type { Intent } from '../storage/keys/key-row.js'
 
 /** What a call returned, in the form it can be kept in. */
 export interface CallResult {

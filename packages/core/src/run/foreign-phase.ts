@@ -1,10 +1,10 @@
 import { announce } from '../announce/announce.js'
-import { PawlError } from '../errors.js'
+import { isConnectionLost, PawlError } from '../errors.js'
 import { Absent, type ForeignPhase, Found } from '../pipeline/phase.js'
-import { declareCall } from '../storage/hold-statements.js'
+import { declareCall } from '../storage/keys/declare-call.js'
 import { applyRaised } from './apply-raised.js'
 import { afterUnknown, callFailed } from './call-failed.js'
-import type { Intent } from '../storage/key-row.js'
+import type { Intent } from '../storage/keys/key-row.js'
 import { callProvider } from './call-provider.js'
 import { callResult } from './call-result.js'
 import { unlessFencedOff } from './fenced-off.js'
@@ -101,17 +101,17 @@ function isTooLate(run: Run): boolean {
 
 /** Says durably that the call is about to be made. Null: it is said. */
 async function declare(run: Run, phase: ForeignPhase): Promise<StepResult | null> {
-  const { env } = run.parts
-  const { callTimeoutMs: timeoutMs, leaseMs } = env.settings.phase(run.definition, phase.name)
+  const { engine } = run
+  const { callTimeoutMs: timeoutMs, leaseMs } = engine.settings.phase(run.definition, phase.name)
   const sentAt = performance.now()
   let answer: Intent | null
   try {
-    answer = await env.sessions.with(phase.name, (session) =>
-      declareCall({ session, tables: env.tables }, run.hold, {
+    answer = await engine.sessions.with(phase.name, (session) =>
+      declareCall({ session, tables: engine.tables }, run.hold, {
         phase: phase.name,
         timeoutMs,
         leaseMs,
-        lockTimeoutMs: env.lockTimeoutMs,
+        lockTimeoutMs: engine.lockTimeoutMs,
       }),
     )
   } catch (error) {
@@ -122,14 +122,14 @@ async function declare(run: Run, phase: ForeignPhase): Promise<StepResult | null
   // From before it was sent, so that the call ends no later than what is declared.
   run.callEndsAt = sentAt + timeoutMs
   if (phase.guarantee === 'queryable' && declared.kind === 'calling') {
-    run.parts.quietCalls.watch(run.row.id, declared.deadlineMs, timeoutMs + phase.quietForMs)
+    run.engine.quietCalls.watch(run.row.id, declared.deadlineMs, timeoutMs + phase.quietForMs)
   }
   return null
 }
 
 /** The answer to the declaration was lost: learn the truth, and declare anew, since nothing was called yet. */
 async function declareAgain(run: Run, phase: ForeignPhase, error: unknown): Promise<StepResult> {
-  if (!(error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST')) {
+  if (!isConnectionLost(error)) {
     return failureBy(phase.name, error, { intent: run.row.intent })
   }
   const sentAt = performance.now()
@@ -144,7 +144,7 @@ function call(run: Run, phase: ForeignPhase): Promise<StepResult> {
   return callProvider(run, phase, 'call', async (end, lease) => {
     switch (end.type) {
       case 'returned':
-        run.parts.quietCalls.forget(run.row.id)
+        run.engine.quietCalls.forget(run.row.id)
         return settleResult(run, phase, callResult(phase, end.value), lease)
       case 'threw':
         return callFailed(run, phase, end.error, lease)
@@ -165,7 +165,7 @@ async function reconcile(
   const { intent, leftMs } = timeLeft(run, phase, absentCountsInMs)
   const found = await callProvider(run, phase, 'reconcile', async (end, lease) => {
     if (end.type === 'returned' && end.value instanceof Found) {
-      run.parts.quietCalls.forget(run.row.id)
+      run.engine.quietCalls.forget(run.row.id)
       return settleResult(run, phase, callResult(phase, end.value.result), lease)
     }
     await lease.end()
@@ -180,7 +180,7 @@ async function reconcile(
   if (found !== 'absent') return found
   if (leftMs > 0) return failure(phase.name, 'outcome_pending', null, { intent, afterMs: leftMs })
   if (phase.guarantee === 'keyed') return isTheBegin(run) ? declareAndCall(run, phase) : call(run, phase)
-  run.parts.quietCalls.forget(run.row.id)
+  run.engine.quietCalls.forget(run.row.id)
   run.update({ ...run.row, nowMs: run.nowMs(), intent: null }, run.leasedAt)
   return { type: 'again' }
 }
@@ -194,15 +194,15 @@ function timeLeft(
   phase: ForeignPhase,
   absentCountsInMs: number | null,
 ): { readonly intent: Intent | null; readonly leftMs: number } {
-  const { row, parts } = run
+  const { row, engine } = run
   const { intent, id, server } = row
   if (intent?.kind !== 'calling') return { intent, leftMs: absentCountsInMs ?? 0 }
   if (absentCountsInMs !== null) {
-    return { intent, leftMs: parts.quietCalls.leftMs(id, intent.deadlineMs, absentCountsInMs) }
+    return { intent, leftMs: engine.quietCalls.leftMs(id, intent.deadlineMs, absentCountsInMs) }
   }
-  const { callTimeoutMs } = parts.env.settings.phase(run.definition, phase.name)
+  const { callTimeoutMs } = engine.settings.phase(run.definition, phase.name)
   const deadlineMs = Math.floor(run.nowMs()) + callTimeoutMs
   const leftMs = callTimeoutMs + phase.quietForMs
-  parts.quietCalls.watch(id, deadlineMs, leftMs)
+  engine.quietCalls.watch(id, deadlineMs, leftMs)
   return { intent: { ...intent, deadlineMs, server }, leftMs }
 }

@@ -1,8 +1,9 @@
 import { announce } from '../announce/announce.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
-import { insertLateEffect } from '../storage/effect-statements.js'
-import { keepLateEnd, giveBackKey } from '../storage/hold-statements.js'
-import type { Intent } from '../storage/key-row.js'
+import { insertLateEffect } from '../storage/effects/insert-late-effect.js'
+import { keepLateEnd } from '../storage/keys/keep-late-end.js'
+import { giveBackKey } from '../storage/keys/give-back-key.js'
+import type { Intent } from '../storage/keys/key-row.js'
 import type { Store } from '../storage/statement.js'
 import type { Settlement } from './call-provider.js'
 import { callResult } from './call-result.js'
@@ -15,15 +16,15 @@ import type { Run } from './run.js'
  * person's by then, what the call came to is kept for them.
  */
 export function giveBackAfterCall(run: Run, phase: ForeignPhase, pending: Promise<Settlement>): void {
-  const { env, afterwards } = run.parts
+  const { sessions, tables, afterwards } = run.engine
   // Of the epoch that the call was made in.
   const providerKey = run.providerKey(phase.effectName)
   const work = pending.then(async (settlement) => {
     // Not before this run has written its last: it would write over what is kept here.
     await run.ended
     try {
-      const kept = await env.sessions.with(phase.name, (session) =>
-        keepEnd(run, phase, settlement, providerKey, { session, tables: env.tables }),
+      const kept = await sessions.with(phase.name, (session) =>
+        keepEnd(run, phase, settlement, providerKey, { session, tables }),
       )
       if (kept !== 'kept') announceDropped(run, phase, settlement, kept)
     } catch (error) {
@@ -44,7 +45,7 @@ async function keepEnd(
   providerKey: string,
   store: Store,
 ): Promise<'kept' | 'of_another' | 'decided'> {
-  const { lockTimeoutMs } = run.parts.env
+  const { lockTimeoutMs } = run.engine
   const { intent } = run.row
   const result = settlement.type === 'returned' ? callResult(phase, settlement.value).intent : null
   const lastError = settlement.type === 'threw' ? recordError(settlement.error) : null

@@ -1,9 +1,12 @@
 import { announce } from '../announce/announce.js'
 import { RETRIED_FOR_LONG_MS, SAVE_RESULT_MS } from '../limits.js'
 import type { Outcome, StuckReason } from '../pipeline/outcome.js'
-import { forgetKey, type Hold, markKeyStuck, giveBackKey } from '../storage/hold-statements.js'
-import { ageMs, type Intent, type KeyRow } from '../storage/key-row.js'
-import { findKeyById } from '../storage/reserve-statements.js'
+import { forgetKey } from '../storage/keys/forget-key.js'
+import type { Hold } from '../storage/keys/hold.js'
+import { markKeyStuck } from '../storage/keys/mark-key-stuck.js'
+import { giveBackKey } from '../storage/keys/give-back-key.js'
+import { ageMs, type Intent, type KeyRow } from '../storage/keys/key-row.js'
+import { findKeyById } from '../storage/keys/find-key-by-id.js'
 import type { Store } from '../storage/statement.js'
 import { callKnownOf } from './apply-raised.js'
 import { backOffMs, pauseBeforeRetry } from './back-off.js'
@@ -28,11 +31,11 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   const closing = failed.reason === 'closing'
   const failures = isAttempt ? row.attempts : row.retries
   const runAfterMs = closing ? 0 : (failed.afterMs ?? backOffMs(failures))
-  const { lockTimeoutMs } = run.parts.env
+  const { lockTimeoutMs } = run.engine
   const released = await write(
     run,
     (store) =>
-      run.parts.atomic
+      run.isAtomic
         ? forgetKey(store, run.hold, lockTimeoutMs)
         : giveBackKey(store, run.hold, {
             keepLease: failed.keepLease,
@@ -69,7 +72,7 @@ export function announceFailure(run: Run, { phase, error, reason }: Failure): vo
 function announceIfLong(run: Run, { phase, error, reason }: Failure): void {
   const sinceMs = Math.round(ageMs(run.row, run.nowMs()))
   if (sinceMs < RETRIED_FOR_LONG_MS) return
-  const stuckInMs = run.parts.env.settings.pipeline(run.definition).maxAgeMs - sinceMs
+  const stuckInMs = run.engine.settings.pipeline(run.definition).maxAgeMs - sinceMs
   announce('pawl:retried_for_long', () => ({
     ...run.phaseMessage(phase),
     error,
@@ -88,7 +91,7 @@ export async function markStuck(
 ): Promise<Outcome> {
   const { row } = run
   const lastError = error == null ? row.lastError : recordError(error)
-  const { lockTimeoutMs } = run.parts.env
+  const { lockTimeoutMs } = run.engine
   const marked = await write(
     run,
     async (store) =>
@@ -147,8 +150,8 @@ function outcomeOf(row: KeyRow | null, isFencedOff: boolean): Outcome {
 
 /** Crashes, unknown errors and refusals of the provider are capped by attempts, all the rest by age. */
 function capReached(run: Run, failed: Failure): StuckReason | null {
-  const { maxAttempts, maxAgeMs } = run.parts.env.settings.pipeline(run.definition)
-  if (failed.reason === 'closing' || run.parts.atomic) return null
+  const { maxAttempts, maxAgeMs } = run.engine.settings.pipeline(run.definition)
+  if (failed.reason === 'closing' || run.isAtomic) return null
   if (failed.isAttempt && run.row.attempts >= maxAttempts) return 'attempts_exhausted'
   return ageMs(run.row, run.nowMs()) >= maxAgeMs ? 'too_old' : null
 }
@@ -158,13 +161,17 @@ function capReached(run: Run, failed: Failure): StuckReason | null {
  * long to insist where more than time would be lost.
  */
 async function write<T>(run: Run, statement: (store: Store) => Promise<T>, forMs = 0): Promise<T | null> {
-  const { sessions, tables } = run.parts.env
+  const { sessions, tables } = run.engine
   const giveUpAt = performance.now() + forMs
   for (let attempt = 0; ; attempt++) {
     try {
       return await sessions.with('give_back', (session) => statement({ session, tables }))
     } catch (error) {
-      if (performance.now() < giveUpAt && classifyError(error) !== 'unknown' && !run.parts.stopping.aborted) {
+      if (
+        performance.now() < giveUpAt &&
+        classifyError(error) !== 'unknown' &&
+        !run.engine.stopping.aborted
+      ) {
         await pauseBeforeRetry(attempt)
         continue
       }

@@ -1,5 +1,5 @@
 import { PawlError } from '../errors.js'
-import type { Intent } from '../storage/key-row.js'
+import type { Intent } from '../storage/keys/key-row.js'
 
 /** For a person: why a key cannot go on from where it is stored. */
 export function keyWentBack(recoveryPoint: string, call: Intent): PawlError {

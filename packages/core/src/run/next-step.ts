@@ -1,8 +1,9 @@
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { AnyPhase, FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js'
+import { orderOf, phaseAfter } from '../pipeline/phase-order.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { JsonValue } from '../pipeline/json-value.js'
-import { type Intent, type KeyRow, previousCommitMs } from '../storage/key-row.js'
+import { type Intent, type KeyRow, previousCommitMs } from '../storage/keys/key-row.js'
 
 /** What to do next with a key. */
 export type Step =
@@ -53,18 +54,16 @@ export function nextStep(
  * Once a person has said what came of a call, the local phases before it run again with that in hand. Not a foreign one:
  * a row holds what is known of one call.
  */
-function isToBeCarried({ phases }: PipelineDefinition, next: AnyPhase, intent: Intent): boolean {
+function isToBeCarried(definition: PipelineDefinition, next: AnyPhase, intent: Intent): boolean {
   const isSaid = intent.kind === 'not_made' || (intent.kind === 'called' && intent.said === true)
-  const at = phases.findIndex(({ name }) => name === next.name)
-  return isSaid && next.kind === 'local' && phases.slice(at + 1).some(({ name }) => name === intent.phase)
+  return isSaid && next.kind === 'local' && orderOf(definition, intent.phase) > orderOf(definition, next.name)
 }
 
 function nextPhase(definition: PipelineDefinition, recoveryPoint: string): AnyPhase {
-  if (recoveryPoint === 'started') return definition.phases[0] ?? definition.finish
-  const index = definition.phases.findIndex((phase) => phase.name === recoveryPoint)
-  if (index === -1)
+  const isKnown = recoveryPoint === 'started' || definition.phases.some(({ name }) => name === recoveryPoint)
+  if (!isKnown)
     throw new TypeError(`'${recoveryPoint}' is not a recovery point of pipeline '${definition.name}'`)
-  return definition.phases[index + 1] ?? definition.finish
+  return phaseAfter(definition, recoveryPoint)
 }
 
 function nextForeignStep(

@@ -3,21 +3,17 @@ import { abortedTransaction, endedByUser } from '../driver/kysely-driver.js'
 import type { Bound } from '../driver/outgoing.js'
 import type { Session } from '../driver/session.js'
 import type { SessionTransaction } from '../driver/session-transaction.js'
-import { PawlError } from '../errors.js'
+import { isConnectionLost, PawlError } from '../errors.js'
 import { ABORT_GRACE_MS, CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
 import type { Respond, RetryLater } from '../pipeline/directive.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { AnyPhase } from '../pipeline/phase.js'
 import type { ResolvedPhaseSettings } from '../pipeline/settings.js'
-import {
-  advanceKey,
-  type Effect,
-  finishKey,
-  isFencedOff,
-  isInAnotherTransaction,
-  readAdvanced,
-} from '../storage/advance-statements.js'
-import { isMissingRight, missingRight } from '../storage/missing-right.js'
+import { advanceKey } from '../storage/keys/advance-key.js'
+import { type Effect, readAdvanced } from '../storage/keys/advanced.js'
+import { finishKey } from '../storage/keys/finish-key.js'
+import { isFencedOff, isInAnotherTransaction } from '../storage/keys/held-or-fail.js'
+import { isMissingRight, missingRight } from '../storage/schema/missing-right.js'
 import type { Tables } from '../storage/tables.js'
 import { applyRaised } from './apply-raised.js'
 import { pauseBeforeRetry } from './back-off.js'
@@ -69,15 +65,15 @@ interface Conflict {
  * transaction is repeated, never a call.
  */
 export async function runTransaction(run: Run, work: Work): Promise<TransactionEnd> {
-  const settings = run.parts.env.settings.phase(run.definition, work.phase.name)
+  const settings = run.engine.settings.phase(run.definition, work.phase.name)
   for (let attempt = 0; ; attempt++) {
     const tried = await tryTransaction(run, work, settings)
     if (tried.type === 'lacks_right')
-      return failedBy(run, work, await missingRight(run.parts.env, tried.error, 'application'))
+      return failedBy(run, work, await missingRight(run.engine, tried.error, 'application'))
     const end = tried.type === 'commit_unknown' ? await settleCommit(run, work, tried.error) : tried
     if (end.type !== 'conflict') return end
     const { error } = end
-    if (attempt >= settings.transactionRetries || run.parts.stopping.aborted)
+    if (attempt >= settings.transactionRetries || run.engine.stopping.aborted)
       return failedBy(run, work, error)
     announce('pawl:phase_retried', () => ({
       ...run.phaseMessage(work.phase.name),
@@ -129,7 +125,7 @@ async function inTransaction(
       await transaction.rollBack()
       return { type: 'rolled_back', directive: returned.type === 'nothing' ? null : returned.directive }
     }
-    const advance = advanceBy(run, work, run.parts.env.tables, returned)
+    const advance = advanceBy(run, work, run.engine.tables, returned)
     const last = settings.isolation === 'serializable' ? byIndexOnly(advance) : [advance]
     const first = remembers ? [TAKE_ROLE_AGAIN] : []
     advancing = true
@@ -170,24 +166,24 @@ async function runBody(
   transaction: SessionTransaction,
   staged: Bound[],
 ): Promise<Returned> {
-  const { parts, row, definition } = run
+  const { engine, row, definition } = run
   const phase = work.phase.name
-  const ofPhase = parts.kysely.onTransaction(session, transaction, phase)
+  const ofPhase = engine.kysely.onTransaction(session, transaction, phase)
   const { connection } = ofPhase
   const stage = stageIn(run, staged, ofPhase, phase)
   const { input, state, scope, keyId } = run.phaseContext()
   const context = { input, state, scope, keyId, tx: ofPhase.tx, stage }
   let value: unknown
   try {
-    const body = parts.strict.inTransaction(phase, async () => work.body(context as never))
-    value = await unlessAbandoned(body, session, phase)
+    const body = engine.strict.inTransaction(phase, async () => work.body(context as never))
+    value = await unlessCutOff(body, session, phase)
   } finally {
     connection.close()
   }
   connection.assertNotEnded()
   // Asked before the advance, which would otherwise fail with an error that tells the user nothing.
   if (transaction.isDoomed) throw abortedTransaction(transaction, `phase '${phase}'`)
-  const at = { pipeline: definition.name, phase, stateJson: row.stateJson, caps: parts.env.caps }
+  const at = { pipeline: definition.name, phase, stateJson: row.stateJson, caps: engine.caps }
   const returned = interpretReturn(value, work.by, at)
   const { intent } = row
   if (returned.type === 'finish' && intent?.kind === 'called' && intent.phase !== phase)
@@ -199,14 +195,14 @@ async function runBody(
  * Rejects if the body goes on although its connection is gone: it waits for something that may never come, and would
  * keep a place of the pool for as long. A body that merely has to notice gets the time to.
  */
-function unlessAbandoned(body: Promise<unknown>, session: Session, phase: string): Promise<unknown> {
+function unlessCutOff(body: Promise<unknown>, session: Session, phase: string): Promise<unknown> {
   return new Promise((resolve, reject) => {
     body.then(resolve, reject)
-    session.onceLost(() => setTimeout(() => reject(abandoned(phase)), ABORT_GRACE_MS))
+    session.onceLost(() => setTimeout(() => reject(cutOff(phase)), ABORT_GRACE_MS))
   })
 }
 
-const abandoned = (phase: string): PawlError =>
+const cutOff = (phase: string): PawlError =>
   new PawlError(
     'PAWL_PHASE_TIMEOUT',
     `Phase '${phase}' did not return before its transaction was ended. Do nothing in a phase but queries through tx.`,
@@ -236,14 +232,13 @@ async function commit(
     })
     return { type: 'advanced' }
   } catch (error) {
-    const lost = error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST'
-    if (lost && transaction.commitSent) return { type: 'commit_unknown', error }
+    if (isConnectionLost(error) && transaction.commitSent) return { type: 'commit_unknown', error }
     throw error
   }
 }
 
 function advanceBy(run: Run, work: Work, tables: Tables, returned: Onward): Bound {
-  const { settings } = run.parts.env
+  const { settings } = run.engine
   const { definition, hold } = run
   const phase = work.phase.name
   const carriedCallOf = run.carriedCallOf(phase)

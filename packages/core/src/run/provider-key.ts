@@ -1,5 +1,5 @@
 import { sha256 } from '../sha256.js'
-import type { KeyRow } from '../storage/key-row.js'
+import type { KeyRow } from '../storage/keys/key-row.js'
 
 /**
  * The idempotency key sent to a provider: the same on every attempt, after every crash, rename and deploy; distinct

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { announce } from '../announce/announce.js'
 import { sqlStateOf } from '../driver/postgres-error.js'
-import { raiseFence } from '../storage/hold-statements.js'
-import type { KeyRow } from '../storage/key-row.js'
-import { findKeyById } from '../storage/reserve-statements.js'
+import { phaseAfter } from '../pipeline/phase-order.js'
+import { raiseFence } from '../storage/keys/raise-fence.js'
+import type { KeyRow } from '../storage/keys/key-row.js'
+import { findKeyById } from '../storage/keys/find-key-by-id.js'
 import { pauseBeforeRetry } from './back-off.js'
 import { classifyError } from './classify-error.js'
 import { unlessFencedOff } from './fenced-off.js'
@@ -14,7 +15,7 @@ import type { Run } from './run.js'
  * On a new connection, and for as long as the lost transaction can live: it has server-side time-outs.
  */
 export async function raiseFenceOf(run: Run, error: unknown): Promise<KeyRow | 'unreachable'> {
-  const by = { holder: randomUUID(), leaseMs: longerLeaseMs(run), lockTimeoutMs: run.parts.env.lockTimeoutMs }
+  const by = { holder: randomUUID(), leaseMs: longerLeaseMs(run), lockTimeoutMs: run.engine.lockTimeoutMs }
   const giveUpAt = performance.now() + by.leaseMs
   for (let attempt = 0; performance.now() < giveUpAt; attempt++) {
     let raised: KeyRow | null
@@ -41,11 +42,11 @@ export async function raiseFenceOf(run: Run, error: unknown): Promise<KeyRow | '
 
 /** Null: the key is not ours. */
 async function raiseOnce(
-  { parts: { env }, hold }: Run,
+  { engine, hold }: Run,
   by: Parameters<typeof raiseFence>[2],
   attempt: number,
 ): Promise<KeyRow | null> {
-  const { sessions, tables } = env
+  const { sessions, tables } = engine
   const raised = await sessions.with('raise', (session) => raiseFence({ session, tables }, hold, by))
   if (raised !== null || attempt === 0) return raised
   // Our own raise may have gone through with its answer lost.
@@ -56,9 +57,8 @@ async function raiseOnce(
 /** It is not known yet at which of two points the key is, so the lease is that of the slower one. */
 function longerLeaseMs(run: Run): number {
   const { definition, row, leaseMs } = run
-  const index = definition.phases.findIndex((phase) => phase.name === row.recoveryPoint)
-  const next = definition.phases[index + 1]
-  return next === undefined
+  const next = phaseAfter(definition, row.recoveryPoint)
+  return next.kind === 'finish'
     ? leaseMs
-    : Math.max(leaseMs, run.parts.env.settings.leaseMsAt(definition, next.name))
+    : Math.max(leaseMs, run.engine.settings.leaseMsAt(definition, next.name))
 }

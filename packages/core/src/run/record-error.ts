@@ -1,6 +1,7 @@
 import { MAX_ERROR_LENGTH } from '../limits.js'
 import { isError, messageOf, nameOf, readMember, UNREADABLE } from '../read-error.js'
 import { redact } from '../redact.js'
+import { storableText } from '../storable-text.js'
 
 /**
  * What of an error is stored: its name, code and message, without secrets and without what `text` cannot hold. It never
@@ -13,11 +14,6 @@ export function recordError(error: unknown): string {
   } catch {
     return UNREADABLE
   }
-}
-
-/** PostgreSQL's `text` takes neither NUL nor lone surrogates; a provider may send both, after the charge. */
-export function storableText(text: string): string {
-  return text.replaceAll('\0', '').replace(/\p{Surrogate}/gu, '')
 }
 
 function describe(error: unknown): string {

@@ -1,7 +1,7 @@
 import { IN_FLIGHT_RETRY_MS } from '../limits.js'
 import type { Outcome, StuckReason } from '../pipeline/outcome.js'
 import type { StoredResponse } from '../pipeline/directive.js'
-import type { KeyRow } from '../storage/key-row.js'
+import type { KeyRow } from '../storage/keys/key-row.js'
 
 type OutcomeOf<Type extends Outcome['type']> = Extract<Outcome, { type: Type }>
 

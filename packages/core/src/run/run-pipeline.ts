@@ -1,10 +1,10 @@
 import { announce } from '../announce/announce.js'
-import { PawlError } from '../errors.js'
+import { isConnectionLost, PawlError } from '../errors.js'
 import { MAX_REDECISIONS } from '../limits.js'
 import type { Outcome } from '../pipeline/outcome.js'
 import type { AnyPhase, FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js'
-import { skipPhase } from '../storage/advance-statements.js'
-import { renewLeases } from '../storage/hold-statements.js'
+import { skipPhase } from '../storage/keys/skip-phase.js'
+import { renewLeases } from '../storage/keys/renew-leases.js'
 import { disarmPromise } from '../disarm-promise.js'
 import { runForeignStep } from './foreign-phase.js'
 import { applyRaised } from './apply-raised.js'
@@ -53,13 +53,13 @@ async function runSteps(run: Run): Promise<Outcome> {
     const { name } = step.phase
     run.phase = name
     // While a provider answers, or another session is asked for, none may be held.
-    if (run.parts.stopping.aborted || !isTransactionAlone(step)) run.releaseSession()
-    const result = run.parts.stopping.aborted
+    if (run.engine.stopping.aborted || !isTransactionAlone(step)) run.releaseSession()
+    const result = run.engine.stopping.aborted
       ? failure(name, 'closing', new PawlError('PAWL_CLOSING', 'The engine is closing.'), {
           intent: run.row.intent,
         })
       : await runStep(run, step)
-    if (run.hasStaged && (result.type === 'advanced' || result.type === 'finished')) run.parts.staged.ring()
+    if (run.hasStaged && (result.type === 'advanced' || result.type === 'finished')) run.engine.staged.ring()
     run.hasStaged = false
     switch (result.type) {
       case 'advanced':
@@ -159,23 +159,23 @@ async function runLocal(run: Run, phase: LocalPhase | FinishPhase): Promise<Step
 }
 
 async function skip(run: Run, phase: LocalPhase | ForeignPhase): Promise<StepResult> {
-  const { env } = run.parts
+  const { engine } = run
   const to = {
     point: phase.name,
-    leaseMs: env.settings.leaseMsAt(run.definition, phase.name),
-    lockTimeoutMs: env.lockTimeoutMs,
+    leaseMs: engine.settings.leaseMsAt(run.definition, phase.name),
+    lockTimeoutMs: engine.lockTimeoutMs,
     carriedCallOf: run.carriedCallOf(phase.name),
   }
   const sentAt = performance.now()
   try {
-    const skipped = await env.sessions.with(phase.name, (session) =>
-      skipPhase({ session, tables: env.tables }, run.hold, to),
+    const skipped = await engine.sessions.with(phase.name, (session) =>
+      skipPhase({ session, tables: engine.tables }, run.hold, to),
     )
     const { nowMs } = unlessFencedOff(skipped)
     run.advanced(phase.name, run.row.stateJson, nowMs, sentAt, { skipped: true })
     return { type: 'advanced' }
   } catch (error) {
-    if (!(error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST')) throw error
+    if (!isConnectionLost(error)) throw error
     const raised = await raiseFenceOf(run, error)
     if (raised === 'unreachable') throw error
     return { type: applyRaised(run, raised, sentAt) === 'forward' ? 'advanced' : 'again' }
@@ -184,11 +184,11 @@ async function skip(run: Run, phase: LocalPhase | ForeignPhase): Promise<StepRes
 
 /** A frozen process asks whether the key is still its own before it sends anything. */
 async function renew(run: Run, phase: ForeignPhase): Promise<StepResult> {
-  const { env } = run.parts
+  const { engine } = run
   const sentAt = performance.now()
   const { leaseMs } = run
-  const [renewal] = await env.sessions.with(phase.name, (session) =>
-    renewLeases({ session, tables: env.tables }, [{ ...run.hold, leaseMs }]),
+  const [renewal] = await engine.sessions.with(phase.name, (session) =>
+    renewLeases({ session, tables: engine.tables }, [{ ...run.hold, leaseMs }]),
   )
   const { result, nowMs } = unlessFencedOff(renewal)
   if (result === 'lost') throw new FencedOff()

@@ -3,9 +3,9 @@ import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { GrantMessage, PhaseMessage } from '../announce/announce.js'
 import { providerKeyOf } from './provider-key.js'
 import type { Session } from '../driver/session.js'
-import type { Hold } from '../storage/hold-statements.js'
-import type { KeyRow } from '../storage/key-row.js'
-import type { EngineParts } from './engine-parts.js'
+import type { Hold } from '../storage/keys/hold.js'
+import type { KeyRow } from '../storage/keys/key-row.js'
+import type { RunContext } from './run-context.js'
 import { JsonCopies } from './json-copies.js'
 
 /** A key that is ours to run. */
@@ -21,8 +21,10 @@ export interface Grant {
 
 /** One grant of a key, from reservation to response, release or loss. `row` mirrors what is stored. */
 export class Run {
-  readonly parts: EngineParts
+  readonly engine: RunContext
   readonly definition: PipelineDefinition
+  /** The pipeline has one phase and is known to its own requests alone: a failed key is forgotten, not given back. */
+  readonly isAtomic: boolean
   row: KeyRow
   /** On the monotonic clock: before the statement was sent that last set the lease. */
   leasedAt: number
@@ -48,8 +50,9 @@ export class Run {
   #readAt: number
   #providerKey: { readonly of: string; readonly epoch: number; readonly key: string } | null = null
 
-  constructor(parts: EngineParts, grant: Grant) {
-    this.parts = parts
+  constructor(engine: RunContext, grant: Grant, isAtomic: boolean) {
+    this.engine = engine
+    this.isAtomic = isAtomic
     this.definition = grant.definition
     this.row = grant.row
     this.leasedAt = grant.askedAt
@@ -77,7 +80,7 @@ export class Run {
     this.#session = null
     if (kept?.enter(phase) === true) return kept
     kept?.release()
-    return this.parts.env.sessions.acquire(phase)
+    return this.engine.sessions.acquire(phase)
   }
 
   /** For the transaction that follows, where one follows at once; if not, it is given back. */
@@ -96,7 +99,7 @@ export class Run {
 
   /** The lease that the coming phase runs under. */
   get leaseMs(): number {
-    return this.parts.env.settings.leaseMsAt(this.definition, this.row.recoveryPoint)
+    return this.engine.settings.leaseMsAt(this.definition, this.row.recoveryPoint)
   }
 
   /**
@@ -172,14 +175,14 @@ export class Run {
     const { effectEpoch: epoch } = this.row
     const known = this.#providerKey
     if (known?.of === effectName && known.epoch === epoch) return known.key
-    const key = providerKeyOf(this.parts.env.namespace, this.row, effectName)
+    const key = providerKeyOf(this.engine.namespace, this.row, effectName)
     this.#providerKey = { of: effectName, epoch, key }
     return key
   }
 
   grantMessage(): GrantMessage {
     const { id, scope, key, pipeline, version, fence, recoveryPoint } = this.row
-    const { names } = this.parts.env
+    const { names } = this.engine
     return {
       keyId: id,
       keyHash: names.hash(scope, key),

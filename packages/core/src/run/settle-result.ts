@@ -1,11 +1,11 @@
 import { announce } from '../announce/announce.js'
 import type { KeptLease } from './lease-keeper.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
-import type { Effect } from '../storage/advance-statements.js'
+import type { Effect } from '../storage/keys/advanced.js'
 import { disarmPromise } from '../disarm-promise.js'
+import { storableText } from '../storable-text.js'
 import { type CallResult, tooLargeResult } from './call-result.js'
 import { runTransaction } from './phase-transaction.js'
-import { storableText } from './record-error.js'
 import type { Run } from './run.js'
 import { failureAsked, failureBy, type StepResult } from './step-result.js'
 
@@ -20,11 +20,11 @@ export async function settleResult(
   // declared: that the call may have been made.
   const intent = result.intent ?? run.row.intent
   run.update({ ...run.row, nowMs: run.nowMs(), intent }, run.leasedAt)
-  const tooLarge = tooLargeResult(phase, result, run.parts.env.caps.resultBytes)
+  const tooLarge = tooLargeResult(phase, result, run.engine.caps.resultBytes)
   if (tooLarge !== null) {
     announce('pawl:warning', () => ({ message: tooLarge.message, error: tooLarge }))
     // In development it has to be noticed. Elsewhere the call was made, and settling it now is the safest there is.
-    if (run.parts.strict.isOn) return failureBy(phase.name, tooLarge, { intent })
+    if (run.engine.strict.isOn) return failureBy(phase.name, tooLarge, { intent })
   }
   const end = await runTransaction(run, {
     phase,

@@ -1,7 +1,7 @@
 import { isPawlError } from '../errors.js'
 import { Respond, type RetryLater, type StoredResponse } from '../pipeline/directive.js'
 import type { RetryReason, StuckReason } from '../pipeline/outcome.js'
-import type { Intent } from '../storage/key-row.js'
+import type { Intent } from '../storage/keys/key-row.js'
 import { classifyCallError, classifyError, type ErrorClass } from './classify-error.js'
 
 /** Why a phase did not commit, and how its key is to be given back. */
