@@ -35,7 +35,8 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   const isBack = await write(
     run,
     (store) =>
-      run.isAtomic
+      // Known to its own requests alone, and nothing of it has committed.
+      row.kind === 'atomic'
         ? forgetKey(store, run.hold, lockTimeoutMs)
         : giveBackKey(store, run.hold, {
             keepLease: failed.keepLease,
@@ -151,7 +152,7 @@ function outcomeOf(row: KeyRow | null, isFencedOff: boolean): Outcome {
 /** Crashes, unknown errors and refusals of the provider are capped by attempts, all the rest by age. */
 function capReached(run: Run, failed: Failure): StuckReason | null {
   const { maxAttempts, maxAgeMs } = run.engine.settings.pipeline(run.definition)
-  if (failed.reason === 'closing' || run.isAtomic) return null
+  if (failed.reason === 'closing' || run.row.kind === 'atomic') return null
   if (failed.isAttempt && run.row.attempts >= maxAttempts) return 'attempts_exhausted'
   return ageMs(run.row, run.nowMs()) >= maxAgeMs ? 'too_old' : null
 }

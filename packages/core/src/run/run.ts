@@ -23,8 +23,6 @@ export interface Grant {
 export class Run {
   readonly engine: RunContext
   readonly definition: PipelineDefinition
-  /** The pipeline has one phase and is known to its own requests alone: a failed key is forgotten, not given back. */
-  readonly isAtomic: boolean
   row: KeyRow
   /** On the monotonic clock: before the statement was sent that last set the lease. */
   leasedAt: number
@@ -50,9 +48,8 @@ export class Run {
   #readAt: number
   #providerKey: { readonly of: string; readonly epoch: number; readonly key: string } | null = null
 
-  constructor(engine: RunContext, grant: Grant, isAtomic: boolean) {
+  constructor(engine: RunContext, grant: Grant) {
     this.engine = engine
-    this.isAtomic = isAtomic
     this.definition = grant.definition
     this.row = grant.row
     this.leasedAt = grant.askedAt
