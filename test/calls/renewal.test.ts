@@ -285,6 +285,7 @@ test('an engine that is stopped while it opens a connection for renewals does no
   await database.backendsGone(application_name)
 })
 
+// Shows I1.
 test('of two grants of one key in one engine, only the one that is over is lost', async () => {
   const trial = new RideTrial(database)
   const { engine, stops } = engineWithStops(

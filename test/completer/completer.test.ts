@@ -42,6 +42,7 @@ describe('a request whose client never came back', () => {
     expect(await completer.runOnce()).toEqual(NO_COUNTS)
   })
 
+  // Shows L1.
   test('is finished by a started completer within two leases of the crash', async () => {
     const trial = new RideTrial(database)
     // Short, because the test really waits for it; long enough that a slow machine ends within the second lease.
@@ -283,6 +284,7 @@ describe('what it does not know', () => {
     expect(await trial.row()).toMatchObject({ status: 'finished' })
   })
 
+  // Shows L1.
   test('keys that can never be had do not keep it from the others', async () => {
     // Where their recovery point is now, this does not say.
     const blocked = pipeline<RideInput>({

@@ -115,6 +115,7 @@ async function run(
 const upTo = (count: number) => Array.from({ length: count }, (_, n) => n)
 const isCommit = (text: string) => /commit|end work/i.test(text)
 
+// Shows I15.
 test('a phase that ended its own transaction is stuck at once, and nothing of it runs again', () =>
   assertProperty(
     fc.asyncProperty(ended(DISGUISED), async (each) => {

@@ -52,6 +52,7 @@ async function checkCases(isOfThis: (rule: string) => boolean): Promise<void> {
   )
 }
 
+// Shows I15.
 test('I15: every row of a phase carries the transaction id that its recovery point was committed with', () =>
   checkCases((rule) => rule === 'I15'))
 

@@ -33,6 +33,7 @@ async function expectOwn(trial: PlanTrial, input: Parameters<typeof referenceMod
   expect(snapshot).toEqual(asSeen(snapshots.at(-1), snapshot))
 }
 
+// Shows I11.
 test('I11: scopes that use the same key at once see nothing of each other', () =>
   assertProperty(
     fc.asyncProperty(pipelinePlan, jsonValue, jsonValue, async (plan, input, otherInput) => {

@@ -34,6 +34,7 @@ const statuses = () =>
   database.rows('SELECT status, count(*)::int FROM pawl.idempotency_keys GROUP BY status ORDER BY status')
 
 describe('what is deleted', () => {
+  // Shows I9.
   test('what is finished and expired, and nothing that is running or stuck, whatever its times say', async () => {
     await insertExpired(database, 5)
     const fresh = await insertExpired(database, 2, 'fresh')

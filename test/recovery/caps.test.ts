@@ -81,6 +81,7 @@ test('a request that throws each time is stuck at the cap, and no automatic step
   expect(stuck.length).toBeGreaterThanOrEqual(1)
 })
 
+// Shows L1.
 test('a request that kills its holder each time is stuck at the cap, before it kills once more', async () => {
   const provider = new Provider(inject('providerUrl'))
   const createRide = createRideOf(provider)

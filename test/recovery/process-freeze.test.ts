@@ -14,6 +14,7 @@ const oracle = await tracesWithoutCrash(new RideTrial(database), pool)
 
 // Positions where the process holds no row that the other needs; the server's time-outs end the others (zombie.test). Frozen
 // inside of a process, a ride is at every position in crash-kit/ride.test.ts.
+// Shows I5.
 describe('a process frozen by SIGSTOP wakes up after another has finished, and leaves nothing of its own', () => {
   test.each([
     ['with its key just reserved', 'reserve/insert_key#1:after', 1],

@@ -82,6 +82,7 @@ function completed(outcome: Outcome): Extract<Outcome, { type: 'completed' }> {
 }
 
 // Recovery point and status are as the zombie left them: only fence and holder tell that the key is no longer its own.
+// Shows I5.
 describe('a zombie whose key has a new holder at the same recovery point writes nothing', () => {
   test.each(CASES)('$write', async ({ write, other, pipelineOf = createRideOf, fault, zombieDefaults }) => {
     const fencedOff = hear('pawl:fenced_off')

@@ -32,6 +32,7 @@ async function takeOverAndFinish(trial: RideTrial) {
   return outcome
 }
 
+// Shows I5.
 describe('a holder that wakes up after another has finished commits nothing', () => {
   test.each([
     ['ride_created', 'ride_created/advance_key#1:before'],

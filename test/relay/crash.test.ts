@@ -37,6 +37,7 @@ async function noneLeft(): Promise<void> {
   while (await someLeft());
 }
 
+// Shows I13.
 describe('a relay process killed by SIGKILL', () => {
   test.each([
     ['before it claims', 'claim_jobs:before', 0],

@@ -196,6 +196,7 @@ describe('again', () => {
     expect(replayed).toEqual({ ...done, type: 'replayed' })
   })
 
+  // Shows I12.
   test('with other input or another pipeline it is a mismatch', async () => {
     const other = pipeline<{ amount: number }>({ name: 'other', version: 1 }).finish(() => respond(200))
     const engine = engineOf(database.pool(), [ride, other])

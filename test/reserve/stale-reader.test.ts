@@ -57,6 +57,7 @@ test('whoever read the row before its holder advanced, and holds it still, is to
   await Promise.all([a.engine.close(), b.engine.close()])
 })
 
+// Shows I6.
 test('whoever read the row before its holder advanced and gave it back goes on from the new point', async () => {
   const trial = new RideTrial(database)
   await trial.provider.willMeet('refuse_500')

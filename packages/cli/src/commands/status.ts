@@ -14,7 +14,7 @@ export const statusCommand = defineCommand({
   ],
   exits: {
     [EXIT.findings]:
-      'keys are stuck, jobs are dead, keys have been retried for more than ten minutes, or work has been lying around for longer than --overdue',
+      'keys are stuck, jobs are dead, keys have been retried for more than ten minutes, or work has been waiting for longer than --overdue',
   },
   async run({ options }, { schema, paint, withDatabase }) {
     const report = await withDatabase(({ operator }) => operator.status())

@@ -14,6 +14,8 @@ export interface KeyView {
   readonly key: string
   /** Name of the pipeline that runs it. */
   readonly pipeline: string
+  /** `atomic`: it is of an atomic handler, and only a request of its client can run it. */
+  readonly kind: 'pipeline' | 'atomic'
   /** The version it is pinned to. */
   readonly version: number
   /** `running` covers everything up to the response; `lease` tells whether somebody works on it. */
@@ -78,6 +80,7 @@ export function viewKey(row: KeyRow): KeyView {
     scope,
     key,
     pipeline,
+    kind,
     version,
     status,
     stuckReason,
@@ -93,6 +96,7 @@ export function viewKey(row: KeyRow): KeyView {
     scope,
     key,
     pipeline,
+    kind,
     version,
     status,
     stuckReason,
