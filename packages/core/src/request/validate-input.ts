@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { InvalidInputError, type InputIssue, PawlError } from '../errors.js'
 import { MAX_INPUT_ISSUES, MAX_ISSUE_PATH_LENGTH } from '../limits.js'
-import { isLargerThan } from '../pipeline/json-size.js'
+import { isLargerThan } from '../pipeline/is-larger-than.js'
 import { encodeJson, type JsonOrigin, tooLarge } from '../pipeline/json-value.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 
