@@ -13,8 +13,8 @@ export function endsSession(sqlState: string): boolean {
 
 /**
  * Whether a prepared statement of ours is gone (DISCARD, DEALLOCATE), or a prepared statement can no longer be used (a
- * column has changed its type). The SQLSTATE alone does not tell: the application's statements may fail with the same one.
- * And of the message only our own name counts: servers translate the rest, quotation marks included.
+ * column has changed its type). The SQLSTATE alone is not enough: the application's statements may fail with the same one.
+ * In the message, only our own name counts: servers translate the rest, quotation marks included.
  */
 export function isPreparedInVain(error: unknown): boolean {
   const { message } = error as { readonly message: string }

@@ -5,10 +5,7 @@ import type { Outgoing } from './outgoing.js'
 import type { Probe } from './probe.js'
 import type { Wire } from './wire.js'
 
-/**
- * Whoever hands statements over. A sender decides at the last moment whether they may go out, and is told how they were
- * answered.
- */
+/** Hands statements over, decides at the last moment whether they may go out, and is told how they were answered. */
 export interface Sender {
   /** How long one message may take before the connection is given up, counted from when it goes out. */
   readonly deadlineMs: number

@@ -42,7 +42,7 @@ export class SessionPool {
   #connect(waiting: Waiting, timer: NodeJS.Timeout): void {
     // A callback instead of a promise: there must be no moment between the pool's listening for errors and the session's.
     this.#pool.connect((error, client) => {
-      // Released at once, or it would be lost to the pool for ever.
+      // Released at once, or it would be lost to the pool forever.
       if (waiting.late) {
         client?.release()
         return

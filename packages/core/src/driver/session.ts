@@ -58,10 +58,7 @@ export class Session {
     }
   }
 
-  /**
-   * Goes on with other work, as if it had been released and acquired again. Returns false if it cannot, and has to be
-   * released.
-   */
+  /** Goes on with other work, as if released and acquired again. Returns false if it cannot, and has to be released. */
   enter(place: string): boolean {
     if (!this.#client.isClean) return false
     this.#queue.place = place

@@ -22,10 +22,7 @@ export interface KeyView {
   readonly stuckReason: StuckReason | null
   /** The last phase that committed, or was skipped. */
   readonly recoveryPoint: string
-  /**
-   * The same for people: the last phase that ran, and which have been skipped since, as in `shipment_booked (refunded
-   * skipped)`.
-   */
+  /** The same for people: the last phase that ran and those skipped since, as in `shipment_booked (refunded skipped)`. */
   readonly point: string
   /** Grows by one with every grant of the key. */
   readonly fence: number
@@ -43,9 +40,7 @@ export interface KeyView {
     readonly known: 'may_have_been_made' | 'returned' | 'not_made'
     /** What it returned, or what a person said it returned; null if that is not known. */
     readonly result: JsonValue
-    /**
-     * It returned after the key had become stuck: if the key is unstuck without a verdict, it is settled with this result.
-     */
+    /** It returned after the key had become stuck: if unstuck without a verdict, the key is settled with this result. */
     readonly late: boolean
   } | null
   /** The last error since the last advance; redacted and shortened. */

@@ -104,8 +104,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     const registry = new Registry([pipeline])
     settings.add(definition)
     const { maxAgeMs } = settings.pipeline(definition)
-    // A retry may come at any time, and is then as good as the first request; but nobody counts on one for longer than
-    // this.
+    // A retry may come at any time, and is then as good as the first; but nobody counts on one for longer than this.
     const forgetAfterMs = Math.min(maxAgeMs, DEFAULT_MAX_AGE_MS)
     const leaseBoundMs = settings.leaseBoundMs(definition)
     const atomic = { definition, registry, forgetAfterMs, leaseBoundMs }

@@ -21,10 +21,7 @@ export interface Granted {
   readonly how: 'reserved' | 'taken_over'
   readonly row: KeyRow
   readonly definition: PipelineDefinition
-  /**
-   * On this process's monotonic clock, before the grant was asked for: a lease counted from here never seems longer than it
-   * is.
-   */
+  /** On this process's monotonic clock, before asking for the grant: a lease counted from here never seems too long. */
   readonly askedAt: number
   /** The session that the key was asked for on, to continue with or to release. */
   readonly session: Session
@@ -203,10 +200,7 @@ function mayNotBeWrittenOut({ recoveryPoint, fence, attempts }: KeyRow): boolean
   return recoveryPoint === 'started' && fence === 1 && attempts > 0
 }
 
-/**
- * Whether somebody is working on the key, or the completer will: taking it over or marking it stuck is then the completer's
- * business.
- */
+/** Whether somebody is working on the key, or the completer will: it is then not ours to take over or to mark stuck. */
 function isUnfinished(
   decision: Decision,
 ): decision is Extract<Decision, { type: 'take_over' | 'ours' | 'in_flight' | 'mark_stuck' }> {

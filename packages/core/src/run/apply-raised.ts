@@ -24,8 +24,8 @@ export function applyRaised(run: Run, raised: KeyRow, sentAt: number): 'forward'
 }
 
 /**
- * Returns the first call after the point that the row has gone back to which this grant knows to have been made, or to be
- * under way, and which must not be made again unasked; null if there is none. A call that its provider deduplicates may be
+ * Looks past the point that the row has gone back to. Returns the first call that this grant knows was made, or is under
+ * way, and that must not be made again unasked; null if there is none. A call that its provider deduplicates may be
  * repeated.
  */
 export function callKnownOf({ definition, row: before }: Run, wentBack: KeyRow): Intent | null {

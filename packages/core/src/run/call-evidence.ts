@@ -57,10 +57,7 @@ function chainOf(error: unknown): Set<Link> {
   return links
 }
 
-/**
- * The statuses of answers, from where well-known HTTP clients keep them in what they throw: fetch wrappers, axios, got,
- * AWS.
- */
+/** Looks where well-known HTTP clients keep the status of an answer that they throw: fetch wrappers, axios, got, AWS. */
 function statusesOf(link: Link): number[] {
   const { status, statusCode, response, $metadata } = link
   const { status: axios, statusCode: got } = (response ?? {}) as Link

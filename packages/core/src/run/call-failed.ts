@@ -19,8 +19,7 @@ export async function callFailed(
   lease: KeptLease,
 ): Promise<StepResult> {
   const plain = failureByCall(phase.name, error, { intent: run.row.intent })
-  // Pawl's own errors (a time-out, a lost lease, closing) say nothing about what happened at the provider, so onError is
-  // not asked.
+  // Pawl's own errors (a time-out, a lost lease, closing) do not say what happened at the provider: onError is not asked.
   if (phase.onError === null || isPawlError(error)) {
     await lease.end()
     return afterUnknown(run, phase, plain)
@@ -86,8 +85,7 @@ function nameOf(error: unknown): string {
 }
 
 /**
- * After a call with an unknown outcome: `at_most_once` never calls again by itself. The key is stuck, or goes on without an
- * outcome.
+ * After a call with an unknown outcome: `at_most_once` never calls again by itself. The key is stuck, or goes on without.
  */
 export function afterUnknown(run: Run, phase: ForeignPhase, failed: Failure): StepResult {
   if (phase.guarantee !== 'at_most_once') return failed

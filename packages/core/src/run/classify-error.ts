@@ -54,9 +54,7 @@ function classifySqlState(sqlState: string): ErrorClass {
   return TRANSIENT_STATES.has(sqlState) || sqlState.startsWith('53') ? 'transient' : 'unknown'
 }
 
-/**
- * What an error means for the attempts of a call: as `classifyError`, except that a conflict at the provider passes, too.
- */
+/** What an error means for the attempts of a call: as `classifyError`, but a conflict at the provider passes, too. */
 export function classifyCallError(error: unknown): ErrorClass {
   const asUsual = classifyError(error)
   if (asUsual !== 'unknown' || isPawlError(error)) return asUsual

@@ -31,8 +31,7 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
         error: null,
       }
     case 'settle':
-      // The intent stays as it is stored, so that it stays known whether the provider returned the result or a person said
-      // so.
+      // The intent stays as it is stored: whether the provider returned the result or a person said so stays known.
       return settleResult(run, phase, { ...callResult(phase, step.result), intent: run.row.intent }, null)
     case 'go_on':
       return goOn(run, phase, step.run)

@@ -18,10 +18,7 @@ import { inFlightOutcome, replayedOutcome, stuckOutcome } from './row-outcome.js
 import type { Run } from './run.js'
 import type { Failure } from './step-result.js'
 
-/**
- * Ends a grant whose phase failed: the key is given back, or stuck once it reaches its caps. Never touches a new holder's
- * row.
- */
+/** Ends a grant whose phase failed: gives the key back, or marks it stuck at its caps. Never touches a new holder's row. */
 export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   const stuckBy = capReached(run, failed)
   if (stuckBy !== null) {
@@ -71,7 +68,7 @@ export function announceFailure(run: Run, { phase, error, reason }: Failure): vo
   announce('pawl:phase_failed', () => ({ ...run.phaseMessage(phase), error, reason }))
 }
 
-/** Retries that are each in order by themselves may hide that none of them can ever succeed. */
+/** Retries that are fine one by one may hide that none of them can ever succeed. */
 function announceIfLong(run: Run, { phase, error, reason }: Failure): void {
   const sinceMs = Math.round(ageMs(run.row, run.nowMs()))
   if (sinceMs < RETRIED_FOR_LONG_MS) return

@@ -18,10 +18,7 @@ function advice(call: Intent): string {
     : 'Find out at the provider what came of that call, and what the lost phases left behind; then unstick or answer the key.'
 }
 
-/**
- * Tells a person about a response that would have ended a request whose call was executed, with nobody being told of the
- * call.
- */
+/** Tells a person about a response that would have ended a request whose call was executed, without anyone being told. */
 export function responseBuries(call: Intent, phase: string, status: number): PawlError {
   return new PawlError(
     'PAWL_KEY_WENT_BACK',

@@ -64,9 +64,7 @@ export class LeaseKeeper {
     this.#options = options
   }
 
-  /**
-   * `leasedAt`: since when the lease has been running, on the monotonic clock. Renewals are due by its age, not the call's.
-   */
+  /** `leasedAt`: when the lease began, on the monotonic clock. Renewals are due by its age, not the call's. */
   keep(hold: Hold, leaseMs: number, leasedAt: number, onLost: () => void): KeptLease {
     const lease = new KeptLease(this, hold, leaseMs, leasedAt, onLost)
     this.#entries.add(lease)

@@ -49,8 +49,8 @@ export function nextStep(
 }
 
 /**
- * Once a person has said what came of a call, the local phases before it run again and the verdict is carried along. A
- * foreign one does not: a row holds what is known of one call only.
+ * Once a person has said what came of a call, the local phases before it run again, carrying the verdict along. A foreign
+ * phase does not: a row holds what is known of one call only.
  */
 function isToBeCarried(definition: PipelineDefinition, next: AnyPhase, intent: Intent): boolean {
   const isSaid = intent.kind === 'not_made' || (intent.kind === 'called' && intent.said === true)

@@ -49,7 +49,7 @@ export type TransactionEnd =
 type TryEnd =
   | TransactionEnd
   | Conflict
-  /** The advance was refused because a right is missing. Which one can be asked once the session is free. */
+  /** The advance was refused because a right is missing. Which one has to be asked, once the session is free. */
   | { readonly type: 'lacks_right'; readonly error: unknown }
   /** COMMIT was sent and not answered. */
   | { readonly type: 'commit_unknown'; readonly error: unknown }

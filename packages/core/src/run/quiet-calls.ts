@@ -7,9 +7,7 @@ import { MAX_QUIET_CALLS } from '../limits.js'
 export class QuietCalls {
   readonly #calls = new Map<string, { readonly deadlineMs: number; readonly endsAt: number }>()
 
-  /**
-   * A call was declared, or found declared. `leftMs`: what is left of its time and its quiet time by the database's clock.
-   */
+  /** A call was declared, or found declared. `leftMs`: what is left of its time and quiet time by the database's clock. */
   watch(keyId: string, deadlineMs: number, leftMs: number): void {
     this.#calls.delete(keyId)
     this.#calls.set(keyId, { deadlineMs, endsAt: performance.now() + leftMs })

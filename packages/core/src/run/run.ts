@@ -13,10 +13,7 @@ export interface Grant {
   readonly how: 'reserved' | 'taken_over'
   readonly row: KeyRow
   readonly definition: PipelineDefinition
-  /**
-   * On this process's monotonic clock, before the grant was asked for: a lease counted from here never seems longer than it
-   * is.
-   */
+  /** On this process's monotonic clock, before asking for the grant: a lease counted from here never seems too long. */
   readonly askedAt: number
   /** The session that the key was asked for on, to continue with or to release. */
   readonly session: Session
@@ -29,7 +26,7 @@ export class Run {
   /** The pipeline has one phase, and only its own requests know it: a failed key is forgotten, not given back. */
   readonly isAtomic: boolean
   row: KeyRow
-  /** On the monotonic clock: just before the statement that last set the lease was sent. */
+  /** On the monotonic clock: before the statement that last set the lease was sent. */
   leasedAt: number
   /** The phase that the run has come to, for messages. */
   phase: string
@@ -107,8 +104,8 @@ export class Run {
 
   /**
    * Whether so much of the lease has passed that it may be over: the process was frozen, or waited long. In each phase it
-   * is true only until the lease has been renewed once, or a database that answers more slowly than that would be asked for
-   * ever.
+   * is true only until the lease has been renewed once, or a database that answers more slowly than that would be asked
+   * forever.
    */
   get leaseIsStale(): boolean {
     return this.renewedAt !== this.row.recoveryPoint && performance.now() - this.leasedAt > this.leaseMs / 2
@@ -123,19 +120,14 @@ export class Run {
     return this.row.nowMs + (performance.now() - this.#readAt)
   }
 
-  /**
-   * Applies what a statement returned to the row we keep in memory. `leasedAt`: when the statement was sent, if it set the
-   * lease.
-   */
+  /** Applies what a statement returned to the row we keep in memory. `leasedAt`: when it was sent, if it set the lease. */
   update(row: KeyRow, leasedAt: number): void {
     this.row = row
     this.leasedAt = leasedAt
     this.#readAt = performance.now()
   }
 
-  /**
-   * Returns the phase of the call that something is known of, unless it is this phase: no advance of this one may clear it.
-   */
+  /** Returns the phase of the call that is known of, unless it is this one: no advance of this phase may clear it. */
   carriedCallOf(phase: string): string | null {
     const { intent } = this.row
     return intent === null || intent.phase === phase ? null : intent.phase
