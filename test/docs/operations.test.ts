@@ -519,6 +519,7 @@ describe('who decides', () => {
       scope: 's',
       key: 'k',
       pipeline: 'ride',
+      kind: 'pipeline',
       version: 1,
       definitionHash: rideWith(kind).definitionHash,
       fingerprint: 'aa',

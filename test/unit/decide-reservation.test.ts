@@ -15,7 +15,8 @@ const ride = (version = 1, upgradesFrom: UpgradeFrom[] = []) =>
     .finish(() => respond(200))
 
 const NOW = 1_000_000
-const asking: Asking = { holder: 'us', request: { pipeline: 'ride', fingerprint: 'aa' }, onlyDue: false }
+const request = { pipeline: 'ride', kind: 'pipeline', fingerprint: 'aa' } as const
+const asking: Asking = { holder: 'us', request, onlyDue: false }
 const byId: Asking = { holder: 'us', request: null, onlyDue: false }
 const response = { status: 201, headers: {}, body: Buffer.from('{}') }
 
@@ -25,6 +26,7 @@ const row: KeyRow = {
   scope: 's',
   key: 'k',
   pipeline: 'ride',
+  kind: 'pipeline',
   version: 1,
   definitionHash: ride().definitionHash,
   fingerprint: 'aa',
@@ -80,6 +82,7 @@ describe('first, another request is a mismatch, whatever the state', () => {
   ])('%s', (_, changes) => {
     expect(decide({ ...changes, fingerprint: 'bb' })).toEqual({ type: 'mismatch', differs: 'request' })
     expect(decide({ ...changes, pipeline: 'other' })).toEqual({ type: 'mismatch', differs: 'pipeline' })
+    expect(decide({ ...changes, kind: 'atomic' })).toEqual({ type: 'mismatch', differs: 'pipeline' })
   })
 
   test('unless the key is asked for by its id, which is about no request', () => {

@@ -14,6 +14,8 @@ export interface KeyView {
   readonly key: string
   /** Name of the pipeline that runs it. */
   readonly pipeline: string
+  /** `atomic`: it is of an atomic handler, and only a request of its client can run it. */
+  readonly kind: 'pipeline' | 'atomic'
   /** The version it is pinned to. */
   readonly version: number
   /** `running` covers everything up to the response; `lease` shows whether somebody is working on it. */
@@ -76,6 +78,7 @@ export function viewKey(row: KeyRow): KeyView {
     scope,
     key,
     pipeline,
+    kind,
     version,
     status,
     stuckReason,
@@ -91,6 +94,7 @@ export function viewKey(row: KeyRow): KeyView {
     scope,
     key,
     pipeline,
+    kind,
     version,
     status,
     stuckReason,

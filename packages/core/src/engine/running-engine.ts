@@ -18,7 +18,7 @@ import { Run } from '../run/run.js'
 import { failRun, runPipeline } from '../run/run-pipeline.js'
 import { failure } from '../run/step-result.js'
 import { explaining } from '../storage/schema/explaining.js'
-import type { KeyRow } from '../storage/keys/key-row.js'
+import type { KeyKind, KeyRow } from '../storage/keys/key-row.js'
 import { findKey } from '../storage/keys/find-key.js'
 import { findOwnKey } from '../storage/keys/find-own-key.js'
 import type { Store } from '../storage/statement.js'
@@ -58,7 +58,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     request: ExecuteRequest<NoInfer<Input>>,
   ): Promise<Outcome> {
     const definition = this.#registered(pipeline)
-    return this.#execute(definition, request, this.#context.registry, false)
+    return this.#execute(definition, request, this.#context.registry, 'pipeline')
   }
 
   async enqueue<Input>(
@@ -68,7 +68,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     const definition = this.#registered(pipeline)
     checkExecuteRequest('enqueue', request)
     return this.#track(async () => {
-      const checked = await checkedRequest(definition, request, this.#context.caps.inputBytes)
+      const checked = await checkedRequest(definition, request, 'pipeline', this.#context.caps.inputBytes)
       const reservation = await reserveToEnqueue(this.#context, checked)
       if (reservation.type !== 'enqueued') {
         return reservationOutcome(reservation, this.#askedBy(definition, request)) as EnqueueOutcome
@@ -92,7 +92,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     request: ExecuteRequest<NoInfer<Input>>,
   ): Promise<Outcome> {
     const { definition, registry } = this.prepareAtomic(pipeline)
-    return this.#execute(definition, request, registry, true)
+    return this.#execute(definition, request, registry, 'atomic')
   }
 
   /** Checks such a pipeline before its first request. */
@@ -116,13 +116,13 @@ export class RunningEngine<DB> implements Engine<DB> {
     definition: PipelineDefinition,
     request: ExecuteRequest<unknown>,
     among: Registry,
-    isAtomic: boolean,
+    kind: KeyKind,
   ): Promise<Outcome> {
     checkExecuteRequest('execute', request)
     return this.#track(async () => {
-      const checked = await checkedRequest(definition, request, this.#context.caps.inputBytes)
+      const checked = await checkedRequest(definition, request, kind, this.#context.caps.inputBytes)
       const reservation = await reserveToRun(this.#context, checked, among)
-      if (reservation.type === 'granted') return this.#run(reservation, isAtomic)
+      if (reservation.type === 'granted') return this.#run(reservation)
       return reservationOutcome(reservation, this.#askedBy(definition, request))
     })
   }
@@ -141,7 +141,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     return this.#track(async () => {
       const reservation = await reserveById(this.#context, keyId, onlyDue)
       if (reservation.type === 'gone') return reservation
-      if (reservation.type === 'granted') return this.#run(reservation, false) as Promise<ResumeOutcome>
+      if (reservation.type === 'granted') return this.#run(reservation) as Promise<ResumeOutcome>
       const row =
         reservation.type === 'decided' ? reservation.row : { scope: '', key: keyId, pipeline: '', version: 0 }
       const asked = askedMessage(this.#context.names, row, row)
@@ -238,9 +238,9 @@ export class RunningEngine<DB> implements Engine<DB> {
     return definition
   }
 
-  async #run(grant: Granted, isAtomic: boolean): Promise<Outcome> {
+  async #run(grant: Granted): Promise<Outcome> {
     const { how, row, definition } = grant
-    const run = new Run(this.#context, grant, isAtomic)
+    const run = new Run(this.#context, grant)
     if (how === 'reserved') {
       announce('pawl:reserved', () => run.grantMessage())
       return runPipeline(run)

@@ -7,7 +7,7 @@ import type { PipelineDefinition, UpgradeFrom } from '../pipeline/pipeline.js'
 import { type Registry, upgradePoint } from '../pipeline/registry.js'
 import type { SettingsBook } from '../pipeline/settings-book.js'
 import { CLOCK_WENT_BACK_MS } from '../limits.js'
-import { ageMs, type KeyRow } from '../storage/keys/key-row.js'
+import { ageMs, type KeyKind, type KeyRow } from '../storage/keys/key-row.js'
 import { disarmPromise } from '../disarm-promise.js'
 import { FINGERPRINT_VERSION } from './fingerprint.js'
 
@@ -16,7 +16,11 @@ export interface Asking {
   /** Random identity of this attempt to get the key. */
   readonly holder: string
   /** What the request is; null when the key is asked for by its id, to recover it. */
-  readonly request: { readonly pipeline: string; readonly fingerprint: string } | null
+  readonly request: {
+    readonly pipeline: string
+    readonly kind: KeyKind
+    readonly fingerprint: string
+  } | null
   /** Only once the key's back-off is over: for a caller that found it a while ago. */
   readonly onlyDue: boolean
 }
@@ -49,7 +53,9 @@ export function decideReservation(
   settings: SettingsBook,
 ): Decision {
   const { request } = asking
-  if (request !== null && row.pipeline !== request.pipeline) return { type: 'mismatch', differs: 'pipeline' }
+  if (request !== null && (row.pipeline !== request.pipeline || row.kind !== request.kind)) {
+    return { type: 'mismatch', differs: 'pipeline' }
+  }
   // If the two cannot be compared, nothing may be replayed: the response could be the answer to another request.
   if (row.fingerprintVersion !== FINGERPRINT_VERSION) {
     return { type: 'refuse', detail: `fingerprint version ${row.fingerprintVersion} is not known here` }
@@ -60,6 +66,10 @@ export function decideReservation(
   if (row.response !== null)
     return { type: 'replay', response: row.response, expiresMs: row.expiresMs ?? row.nowMs }
   if (row.stuckReason !== null) return { type: 'stuck', reason: row.stuckReason }
+
+  if (request === null && row.kind === 'atomic') {
+    return { type: 'refuse', detail: 'only a request of its client can run an atomic handler' }
+  }
 
   const resolution = registry.resolve(row)
   if (resolution.type === 'unknown') return { type: 'refuse', detail: resolution.detail }

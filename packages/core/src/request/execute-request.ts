@@ -3,6 +3,7 @@ import { checkRequest } from './check-request.js'
 import { FINGERPRINT_VERSION, fingerprintOf, fingerprintOfChecked } from './fingerprint.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
+import type { KeyKind } from '../storage/keys/key-row.js'
 import type { NewKey } from '../storage/keys/insert-key.js'
 import { encodeInput, type ValidatedInput, validateInput } from './validate-input.js'
 
@@ -32,6 +33,7 @@ export function checkExecuteRequest(where: string, request: ExecuteRequest<unkno
 /** A well-formed request, with everything that reserving its key takes. */
 export interface CheckedRequest {
   readonly definition: PipelineDefinition
+  readonly kind: KeyKind
   readonly scope: string
   readonly key: string
   readonly fingerprint: Buffer
@@ -43,6 +45,7 @@ export interface CheckedRequest {
 export async function checkedRequest(
   definition: PipelineDefinition,
   request: ExecuteRequest<unknown>,
+  kind: KeyKind,
   maxInputBytes: number,
 ): Promise<CheckedRequest> {
   const { scope, key } = request
@@ -51,14 +54,16 @@ export async function checkedRequest(
     definition.schema === null
       ? encodeInput(definition, request.input, maxInputBytes)
       : await validateInput(definition, request.input, maxInputBytes)
-  return { definition, scope, key, fingerprint: requestFingerprint(definition, request, input), input }
+  const fingerprint = requestFingerprint(definition, request, input)
+  return { definition, kind, scope, key, fingerprint, input }
 }
 
 /** The row that stores such a request. */
-export function newKeyOf({ definition, scope, key, fingerprint }: CheckedRequest, inputJson: string): NewKey {
+export function newKeyOf(request: CheckedRequest, inputJson: string): NewKey {
+  const { definition, kind, scope, key, fingerprint } = request
   const { name: pipeline, version, hash: definitionHash } = definition
   const fingerprintVersion = FINGERPRINT_VERSION
-  return { scope, key, pipeline, version, definitionHash, fingerprint, fingerprintVersion, inputJson }
+  return { scope, key, pipeline, kind, version, definitionHash, fingerprint, fingerprintVersion, inputJson }
 }
 
 /**

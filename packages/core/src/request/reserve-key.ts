@@ -185,8 +185,8 @@ function grant(
   return { type: 'granted', how, row, definition, askedAt, session }
 }
 
-function askingFor({ definition, fingerprint }: CheckedRequest, holder: string): Asking {
-  const request = { pipeline: definition.name, fingerprint: fingerprint.toString('hex') }
+function askingFor({ definition, kind, fingerprint }: CheckedRequest, holder: string): Asking {
+  const request = { pipeline: definition.name, kind, fingerprint: fingerprint.toString('hex') }
   return { holder, request, onlyDue: false }
 }
 

@@ -63,7 +63,7 @@ async function keepEnd(
     if (!isKept) await insertEffect()
     return 'kept'
   }
-  const released = await giveBackKey(store, run.hold, {
+  const isBack = await giveBackKey(store, run.hold, {
     keepLease: false,
     runAfterMs: 0,
     // What it counts as was decided when the time-out was reported.
@@ -73,7 +73,7 @@ async function keepEnd(
     lastError,
     lockTimeoutMs,
   })
-  if (released) return 'kept'
+  if (isBack) return 'kept'
   const kept = await keepLateEnd(store, run.hold, { ...end, alsoUndeclared: true })
   if (kept === 'of_another') await insertEffect()
   return kept

@@ -32,10 +32,11 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   const failures = isAttempt ? row.attempts : row.retries
   const runAfterMs = closing ? 0 : (failed.afterMs ?? backOffMs(failures))
   const { lockTimeoutMs } = run.engine
-  const released = await write(
+  const isBack = await write(
     run,
     (store) =>
-      run.isAtomic
+      // Known to its own requests alone, and nothing of it has committed.
+      row.kind === 'atomic'
         ? forgetKey(store, run.hold, lockTimeoutMs)
         : giveBackKey(store, run.hold, {
             keepLease: failed.keepLease,
@@ -50,14 +51,14 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   )
   // Not earlier: whoever hears it may ask for the key at once.
   announceFailure(run, failed)
-  if (released === false) throw new FencedOff('give_back')
-  if (released === true && !closing) announceIfLong(run, failed)
+  if (isBack === false) throw new FencedOff('give_back')
+  if (isBack === true && !closing) announceIfLong(run, failed)
   return {
     type: 'retry_later',
     keyId: row.id,
     reason: failed.reason,
     // If the lease could not be given back, nobody gets the key before it ends.
-    retryAfterMs: failed.keepLease || released === null ? Math.max(runAfterMs, run.leaseMs) : runAfterMs,
+    retryAfterMs: failed.keepLease || isBack === null ? Math.max(runAfterMs, run.leaseMs) : runAfterMs,
     recoveryPoint: row.recoveryPoint,
     error: failed.error,
     response: failed.response,
@@ -151,7 +152,7 @@ function outcomeOf(row: KeyRow | null, isFencedOff: boolean): Outcome {
 /** Crashes, unknown errors and refusals of the provider are capped by attempts, everything else by age. */
 function capReached(run: Run, failed: Failure): StuckReason | null {
   const { maxAttempts, maxAgeMs } = run.engine.settings.pipeline(run.definition)
-  if (failed.reason === 'closing' || run.isAtomic) return null
+  if (failed.reason === 'closing' || run.row.kind === 'atomic') return null
   if (failed.isAttempt && run.row.attempts >= maxAttempts) return 'attempts_exhausted'
   return ageMs(run.row, run.nowMs()) >= maxAgeMs ? 'too_old' : null
 }

@@ -19,12 +19,10 @@ export interface Grant {
   readonly session: Session
 }
 
-/** One grant of a key, from reservation to response, release or loss. `row` mirrors what is stored. */
+/** One grant of a key, until there is a response, the key is given back, or it is lost. `row` mirrors what is stored. */
 export class Run {
   readonly engine: RunContext
   readonly definition: PipelineDefinition
-  /** The pipeline has one phase, and only its own requests know it: a failed key is forgotten, not given back. */
-  readonly isAtomic: boolean
   row: KeyRow
   /** On the monotonic clock: before the statement that last set the lease was sent. */
   leasedAt: number
@@ -50,9 +48,8 @@ export class Run {
   #readAt: number
   #providerKey: { readonly of: string; readonly epoch: number; readonly key: string } | null = null
 
-  constructor(engine: RunContext, grant: Grant, isAtomic: boolean) {
+  constructor(engine: RunContext, grant: Grant) {
     this.engine = engine
-    this.isAtomic = isAtomic
     this.definition = grant.definition
     this.row = grant.row
     this.leasedAt = grant.askedAt
