@@ -21,21 +21,24 @@ import { checkEngineOptions, type EngineOptions } from './engine-options.js'
 /** A pipeline of one phase that is not among those given to createEngine: only its own requests know it. */
 export interface AtomicPipeline {
   readonly definition: PipelineDefinition
-  /** The pipeline, and nothing else. */
+  /** Holds this pipeline and nothing else. */
   readonly registry: Registry
-  /** The completer forgets keys of it that nobody came back for. */
+  /** After this long, the completer forgets keys of it that nobody came back for. */
   readonly forgetAfterMs: number
   readonly leaseBoundMs: number
 }
 
-/** What an engine is made of: one for each, shared by all that it does and by the services beside it. */
+/** What an engine is made of: one for each engine, shared by everything it does and by the services beside it. */
 export interface EngineContext extends RequestContext, RunContext {
   readonly atomicPipelines: Map<PipelineDefinition, AtomicPipeline>
-  /** Wakes when a key was enqueued for the completer. */
+  /** Wakes when a key has been enqueued for the completer. */
   readonly enqueued: WakeSignal
 }
 
-/** `prepareAfterUses`: of a query of a phase, where they are kept prepared. Default: as many as say that it pays. */
+/**
+ * `prepareAfterUses`: after how many uses a phase's query is prepared, if queries are kept prepared. Default: enough to
+ * show that it pays.
+ */
 export function createContext(
   options: EngineOptions<never>,
   {
@@ -86,7 +89,7 @@ export function rememberContext(engine: object, context: EngineContext): void {
   contexts.set(engine, context)
 }
 
-/** What an engine is made of, for the services that work beside it. */
+/** Returns what an engine is made of, for the services that work beside it. */
 export function contextOf(engine: object, where: string): EngineContext {
   const context = contexts.get(engine)
   if (context !== undefined) return context

@@ -4,7 +4,7 @@ import type { Decided, NotGranted } from '../request/reserve-key.js'
 import type { Outcome } from '../pipeline/outcome.js'
 import { inFlightOutcome, replayedOutcome, stuckOutcome } from '../run/row-outcome.js'
 
-/** What an execution that got no grant is told, and what is announced of it. */
+/** Returns what an execution that got no grant is told, and announces it. */
 export function reservationOutcome(reservation: NotGranted, asked: KeyMessage): Outcome {
   switch (reservation.type) {
     case 'unavailable': {

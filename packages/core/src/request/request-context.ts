@@ -4,7 +4,7 @@ import type { ResolvedSettings } from '../pipeline/resolved-settings.js'
 import type { Tables } from '../storage/tables.js'
 import type { ReplayLikelihood } from './replay-likelihood.js'
 
-/** What of an engine the way from a request to a grant needs. */
+/** The parts of an engine that are needed to get from a request to a grant. */
 export interface RequestContext {
   readonly sessions: SessionPool
   readonly tables: Tables
