@@ -49,7 +49,7 @@ function originOf({ name }: PipelineDefinition, maxBytes: number): JsonOrigin {
   return { what: `the input of pipeline '${name}'`, maxBytes }
 }
 
-/** Whether a stored input still satisfies the schema; if not, the error that says so. */
+/** Returns null if a stored input still satisfies the schema, and otherwise the error that says so. */
 export async function recheckInput(
   definition: PipelineDefinition,
   inputJson: string,
