@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { configDefaults, defineConfig } from 'vitest/config'
 import { brokenEngines } from './broken-engines/broken-engine-plugin.js'
-import { IS_DEEP } from './support/amounts.js'
+import { amountOf, IS_DEEP } from './support/amounts.js'
 
 const source = (path: string) => fileURLToPath(new URL(`../packages/${path}`, import.meta.url))
 
@@ -33,7 +33,10 @@ const ALONE = [
 ]
 
 /** The example takes these from the environment, as it would in a repository of its own. */
-const EXAMPLE_DEEP = { RIDES_DEPTH: '2', RIDES_RACES: '200', ...process.env }
+const env = {
+  RIDES_DEPTH: String(amountOf('exampleDepth')),
+  RIDES_RACES: String(amountOf('exampleRaces')),
+}
 
 const shared = {
   plugins: [brokenEngines()],
@@ -56,7 +59,7 @@ const sharedTest = {
   testTimeout: 90_000,
   hookTimeout: 90_000,
   setupFiles: ['./restore-process.ts'],
-  ...(IS_DEEP ? { env: EXAMPLE_DEEP } : {}),
+  env,
 }
 
 const include = IS_DEEP ? DEEP : ALL

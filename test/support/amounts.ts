@@ -32,6 +32,10 @@ export const AMOUNTS = {
   relayJobs: { variable: 'PAWL_RELAY_JOBS', shallow: 3_600, deep: 20_000 },
   /** Expired keys that are deleted while requests run. */
   reapKeys: { variable: 'PAWL_REAP_KEYS', shallow: 5_000, deep: 100_000 },
+  /** Faults of a case in the example's own crash test: 2 is a second one in the recovery from the first. */
+  exampleDepth: { variable: 'RIDES_DEPTH', shallow: 1, deep: 2 },
+  /** Races there. */
+  exampleRaces: { variable: 'RIDES_RACES', shallow: 10, deep: 100 },
   /** Rides of the demo's chaos. */
   chaosRides: { variable: 'RIDES_CHAOS', shallow: 12, deep: 200 },
 } as const satisfies Record<string, Amount>

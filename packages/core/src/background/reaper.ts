@@ -52,7 +52,7 @@ export type ReaperCounts = {
 }
 
 /** Where to reap: an engine's environment, or an operator's. */
-export interface ReapPlace {
+export interface ReapContext {
   readonly sessions: SessionPool
   readonly tables: Tables
   readonly lockTimeoutMs: number
@@ -69,7 +69,7 @@ const OPTION_NAMES = [
 
 /** Deletes finished keys past their expiry, and effects past theirs. Never a running or stuck key, however old. */
 export class Reaper implements Service<ReaperCounts> {
-  readonly #place: ReapPlace
+  readonly #context: ReapContext
   readonly #pace: ReapPace
   readonly #poller: Poller
 
@@ -77,7 +77,7 @@ export class Reaper implements Service<ReaperCounts> {
     const context = contextOf(engine, 'createBackground')
     const retentions = context.registry.definitions.map((each) => context.settings.pipeline(each).retentionMs)
     const { pollMs, ...pace } = readReaperOptions(OWNER, options, Math.max(1, ...retentions))
-    this.#place = context
+    this.#context = context
     this.#pace = pace
     this.#poller = new Poller({
       service: 'reaper',
@@ -99,7 +99,7 @@ export class Reaper implements Service<ReaperCounts> {
   }
 
   #reap(stopping: AbortSignal): Promise<ReaperCounts> {
-    return tellingRights(this.#place, () => reap(this.#place, this.#pace, stopping))
+    return tellingRights(this.#context, () => reap(this.#context, this.#pace, stopping))
   }
 }
 
@@ -142,11 +142,15 @@ export function readReaperOptions(
 }
 
 /** Deletes everything that is due, batch by batch. Each batch is a statement of its own, so that no lock outlasts it. */
-export async function reap(place: ReapPlace, pace: ReapPace, stopping: AbortSignal): Promise<ReaperCounts> {
-  const { sessions } = place
+export async function reap(
+  context: ReapContext,
+  pace: ReapPace,
+  stopping: AbortSignal,
+): Promise<ReaperCounts> {
+  const { sessions } = context
   const { batchSize, effectRetentionMs, partition } = pace
-  const tables = partition === null ? place.tables : withKeysIn(place.tables, partition)
-  const lockTimeoutMs = Math.min(place.lockTimeoutMs, REAPER_LOCK_TIMEOUT_MS)
+  const tables = partition === null ? context.tables : withKeysIn(context.tables, partition)
+  const lockTimeoutMs = Math.min(context.lockTimeoutMs, REAPER_LOCK_TIMEOUT_MS)
   const keys = await inBatches(pace, stopping, (fromMs) =>
     sessions.with('reaper', (session) =>
       reapBatch({ store: { session, tables }, batchSize, lockTimeoutMs, stopping }, fromMs),

@@ -1,7 +1,7 @@
 import { announce, type ServiceName } from '../announce/announce.js'
 import { checkKnownOptions, checkTimerMs, type OptionOwner } from '../check-option.js'
 import { DEFAULT_STOP_TIMEOUT_MS, ROUND_RETRY_BASE_MS, ROUND_RETRY_MAX_MS } from '../limits.js'
-import { within } from '../within.js'
+import { settledWithin } from '../settled-within.js'
 
 /** Work that goes on beside requests. Any number of processes may run it at once. */
 export interface Service<Counts> {
@@ -68,7 +68,7 @@ export class Poller {
     this.#wakeUp?.()
     const { underWay = new Set(), service } = this.#options
     const loop = this.#loop
-    const ended = await within(timeoutMs, loop === null ? underWay : new Set([loop, ...underWay]))
+    const ended = await settledWithin(timeoutMs, loop === null ? underWay : new Set([loop, ...underWay]))
     // It may have been started again meanwhile.
     if (this.#loop === loop) this.#loop = null
     if (ended) return

@@ -2,7 +2,7 @@ import { EFFECTS_BATCH_SIZE } from '../limits.js'
 import { type EffectCursor, findEffects } from '../storage/effects/find-effects.js'
 import type { EffectView } from './operator.js'
 import { viewEffect } from './views.js'
-import type { Workplace } from './workplace.js'
+import type { OperatorContext } from './operator-context.js'
 
 /** Sorts before every id there is. */
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
@@ -12,12 +12,14 @@ const FIRST_ID = '00000000-0000-0000-0000-000000000000'
  * same.
  */
 export async function* readEffects(
-  place: Workplace,
+  context: OperatorContext,
   { from, to }: { readonly from: Date; readonly to: Date },
 ): AsyncGenerator<EffectView> {
   let after: EffectCursor = { createdUs: microseconds(from), id: FIRST_ID }
   for (;;) {
-    const batch = await place.with((store) => findEffects(store, after, microseconds(to), EFFECTS_BATCH_SIZE))
+    const batch = await context.with((store) =>
+      findEffects(store, after, microseconds(to), EFFECTS_BATCH_SIZE),
+    )
     yield* batch.map(viewEffect)
     const last = batch.at(-1)
     if (last === undefined || batch.length < EFFECTS_BATCH_SIZE) return

@@ -9,7 +9,7 @@ import { isNoted } from '../storage/interventions/is-noted.js'
 import type { Steering } from '../storage/keys/steered.js'
 import { findNamed } from './find-named.js'
 import type { Because, Intervention, KeyReference, SteerOptions } from './operator.js'
-import type { Workplace } from './workplace.js'
+import type { OperatorContext } from './operator-context.js'
 
 /** lock_not_available */
 const LOCKED = '55P03'
@@ -37,7 +37,7 @@ interface Wanted extends SteerOptions {
  * have moved on from there.
  */
 export async function steerKey(
-  place: Workplace,
+  context: OperatorContext,
   wanted: Wanted,
   decide: (row: KeyRow) => Step,
 ): Promise<Intervention> {
@@ -46,7 +46,7 @@ export async function steerKey(
   let last: { readonly row: KeyRow | null; readonly why: unknown } = { row: null, why: null }
   for (let round = 0; round < STEER_ROUNDS; round++) {
     try {
-      const end = await place.with((store) =>
+      const end = await context.with((store) =>
         steerOnce(store, wanted, { holder, isRepeat: round > 0 }, decide),
       )
       if (end.type !== 'moved') return end
@@ -58,7 +58,7 @@ export async function steerKey(
       if (sqlStateOf(error) === LOCKED) break
     }
   }
-  const row = last.row ?? (await place.with((store) => findNamed(store, of)))
+  const row = last.row ?? (await context.with((store) => findNamed(store, of)))
   // If the connection broke every time, we have no answer: the change may have been made.
   if (last.why instanceof PawlError) throw last.why
   if (row === null) return { type: 'not_found' }

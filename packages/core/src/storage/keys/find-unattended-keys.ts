@@ -53,7 +53,7 @@ const findUnattendedKeysStatement = defineStatement(
    CROSS JOIN LATERAL (
      SELECT k.id, k.created_at, row_number() OVER (ORDER BY k.created_at, k.id) AS turn
        FROM ${keys} AS k
-      WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
+      WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version AND k.kind = 'pipeline'
         AND (k.created_at, k.id) > (v.after_created, v.after_id)
         AND (v.definition_hash IS NULL OR k.definition_hash = v.definition_hash)
         AND ${leaseIsOver('k.', 'v.lease_bound_ms', ` + ${REST_AFTER_CRASH}`)}

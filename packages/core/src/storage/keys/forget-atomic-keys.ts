@@ -16,7 +16,7 @@ const forgetAtomicKeysStatement = defineStatement(
            AS v (pipeline, version, definition_hash, forget_after_ms, lease_bound_ms)
      CROSS JOIN LATERAL (
        SELECT k.id FROM ${keys} AS k
-        WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version
+        WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version AND k.kind = 'atomic'
           AND k.definition_hash = v.definition_hash AND k.recovery_point = 'started'
           AND k.created_at <= (clock_timestamp() - ${msInterval('v.forget_after_ms')})
           AND k.intent IS NULL AND ${leaseIsOver('k.', 'v.lease_bound_ms')}

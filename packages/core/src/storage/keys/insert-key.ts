@@ -1,4 +1,4 @@
-import { type KeyRow, SERVER } from './key-row.js'
+import { type KeyKind, type KeyRow, SERVER } from './key-row.js'
 import { boundedBy, defineStatement, epochMs, msInterval, type Store } from '../statement.js'
 
 /** What a fresh key is reserved with. */
@@ -6,6 +6,7 @@ export interface NewKey {
   readonly scope: string
   readonly key: string
   readonly pipeline: string
+  readonly kind: KeyKind
   readonly version: number
   readonly definitionHash: string
   readonly fingerprint: Buffer
@@ -33,9 +34,9 @@ const insertKeyStatement = defineStatement(
   'insert_key',
   ({ keys }) => `
   INSERT INTO ${keys} AS k
-    (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version, input, holder, lease_until,
+    (scope, key, pipeline, kind, version, definition_hash, fingerprint, fingerprint_version, input, holder, lease_until,
      attempts)
-  SELECT $1, $2, $3, $4::integer, $5, $6::bytea, $7::smallint, $8::json, $9::uuid, clock_timestamp() + ${msInterval('$10')},
+  SELECT $1, $2, $3, $13, $4::integer, $5, $6::bytea, $7::smallint, $8::json, $9::uuid, clock_timestamp() + ${msInterval('$10')},
          CASE WHEN $10::double precision IS NULL THEN 0 ELSE 1 END
     FROM ${boundedBy('$11')}, ${writtenOutIf('$12')}
    WHERE NOT EXISTS (SELECT FROM ${keys} AS seen WHERE seen.scope = $1 AND seen.key = $2)
@@ -70,6 +71,7 @@ export async function insertKey(
     grant.leaseMs,
     String(lockTimeoutMs),
     grant.durable,
+    key.kind,
   ])
   return rows[0] === undefined ? null : newKeyRow(rows[0], key, grant)
 }
@@ -85,6 +87,7 @@ function newKeyRow(row: Readonly<Record<string, string | null>>, key: NewKey, gr
     scope: key.scope,
     key: key.key,
     pipeline: key.pipeline,
+    kind: key.kind,
     version: key.version,
     definitionHash: key.definitionHash,
     fingerprint: key.fingerprint.toString('hex'),

@@ -38,12 +38,19 @@ interface TrailEntry {
   readonly outcomeUnknown: boolean
 }
 
+/**
+ * What runs a key: a pipeline that engines register, which a completer may go on with, or an atomic handler, which only a
+ * request of its client can run.
+ */
+export type KeyKind = 'pipeline' | 'atomic'
+
 /** A key's row. Times are milliseconds on the database's clock; `nowMs` is that clock when the row was read. */
 export interface KeyRow {
   readonly id: string
   readonly scope: string
   readonly key: string
   readonly pipeline: string
+  readonly kind: KeyKind
   readonly version: number
   readonly definitionHash: string
   readonly fingerprint: string
@@ -85,7 +92,7 @@ export const SERVER = `${epochMs('pg_catalog.pg_postmaster_start_time()')}::text
 
 /** The columns that `readKeyRow` reads; `k` is the key's table. The body travels as base64: half of hex's size. */
 const keyColumns = ({ input, state, trail }: Record<'input' | 'state' | 'trail', string>): string => `
-  k.id, k.scope, k.key, k.pipeline, k.version, k.definition_hash, encode(k.fingerprint, 'hex') AS fingerprint,
+  k.id, k.scope, k.key, k.pipeline, k.kind, k.version, k.definition_hash, encode(k.fingerprint, 'hex') AS fingerprint,
   k.fingerprint_version, ${input} AS input, ${state} AS state, k.recovery_point, k.status, k.stuck_reason, k.fence, k.holder,
   ${epochMs('k.lease_until')} AS lease_until_ms, k.attempts, k.retries, ${epochMs('k.run_after')} AS run_after_ms,
   k.intent, k.effect_epoch, k.last_error, ${trail} AS trail, k.response_status, k.response_headers,
@@ -120,6 +127,7 @@ export function readKeyRow(row: TextRow): KeyRow {
     scope: text(row, 'scope'),
     key: text(row, 'key'),
     pipeline: text(row, 'pipeline'),
+    kind: text(row, 'kind') as KeyKind,
     version: Number(text(row, 'version')),
     definitionHash: text(row, 'definition_hash'),
     fingerprint: text(row, 'fingerprint'),

@@ -9,7 +9,7 @@ export const CONDITION = `CASE WHEN k.status = 'stuck' THEN 'stuck' WHEN k.lease
             WHEN k.run_after > ${NOW} THEN 'backing_off' ELSE 'unattended' END`
 
 /** Keys of atomic handlers wait for their client: no completer runs them. */
-export const FOR_A_COMPLETER = `NOT starts_with(k.pipeline, 'atomic.')`
+export const FOR_A_COMPLETER = `k.kind = 'pipeline'`
 
 /** A bounded number of unfinished keys, through the index that holds only keys of that status. */
 export const unfinished = ({ keys }: Tables, status: 'running' | 'stuck', where = 'true'): string => `

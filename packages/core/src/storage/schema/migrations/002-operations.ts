@@ -15,7 +15,7 @@ COMMENT ON COLUMN ${stagedJobs}.attempts IS 'Deliveries that were begun.';
 CREATE INDEX interventions_by_time ON ${interventions} (created_at);
 
 CREATE VIEW "${schema}"."keys" AS
-SELECT k.scope, k.key, k.pipeline, k.version, k.recovery_point, ${POINT_TEXT} AS point,
+SELECT k.scope, k.key, k.pipeline, k.kind, k.version, k.recovery_point, ${POINT_TEXT} AS point,
        CASE WHEN k.status <> 'running' THEN k.status
             WHEN k.lease_until > clock_timestamp() THEN 'held'
             WHEN k.run_after > clock_timestamp() THEN 'backing off'

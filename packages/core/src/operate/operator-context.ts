@@ -15,7 +15,7 @@ import type { OperatorOptions } from './operator.js'
 const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'createOperator' }
 
 /** Where an operator works: its pool, and the tables in it. */
-export class Workplace {
+export class OperatorContext {
   readonly pool: Pool
   readonly tables: Tables
   readonly sessions: SessionPool

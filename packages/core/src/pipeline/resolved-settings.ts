@@ -17,7 +17,7 @@ interface Entry {
 }
 
 /** Every setting of every registered pipeline and phase, with defaults filled in and checked against each other. */
-export class SettingsBook {
+export class ResolvedSettings {
   readonly #defaults: PipelineSettings
   readonly #entries = new Map<PipelineDefinition, Entry>()
 

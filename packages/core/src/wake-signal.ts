@@ -1,5 +1,5 @@
 /** Wakes whoever in this process waits for a kind of work. Others find the work when they next look. */
-export class Bell {
+export class WakeSignal {
   readonly #listeners = new Set<() => void>()
 
   /** Returns a function that stops listening. */
@@ -8,7 +8,7 @@ export class Bell {
     return () => this.#listeners.delete(listener)
   }
 
-  ring(): void {
+  wake(): void {
     for (const listener of this.#listeners) listener()
   }
 }
