@@ -71,18 +71,13 @@ export class HandledRequest implements PawlRequest {
     throw new PawlError('PAWL_NOT_ATOMIC', `${this.#name} ${told}.`)
   }
 
-  /**
-   * Refuses what is nested too deeply, before validation, which might overflow the stack. Returns null when the request
-   * may go on.
-   */
+  /** Refuses what is nested too deeply, before validation can overflow the stack. Returns null when it may go on. */
   refuseTooDeep(): Promise<void> | null {
     const { tooDeep } = this.#fingerprint
     return tooDeep === null ? null : this.#refuse(tooDeep)
   }
 
-  /**
-   * Takes the key when the handler is about to be called, or answers why not. Returns null when the handler should go on.
-   */
+  /** Takes the key just before the handler is called, or answers why not. Returns null when the handler should go on. */
   takeKey(): Promise<void> | null {
     const { header } = this.#route.plugin
     const read = readKey(this.#request.raw.rawHeaders, header)
@@ -177,10 +172,7 @@ export class HandledRequest implements PawlRequest {
     }
   }
 
-  /**
-   * What the pipeline itself says makes two requests the same, if the route does not. Returns null when its function
-   * failed.
-   */
+  /** What the pipeline says makes two requests the same, if the route does not. Returns null when its function failed. */
   #chosenBy<DB, Input>(
     pipeline: Pipeline<DB, Input>,
     input: NoInfer<Input>,
@@ -229,10 +221,7 @@ export class HandledRequest implements PawlRequest {
     return this.#answer(answerTo(outcome))
   }
 
-  /**
-   * Throws what the handler threw, for the application to answer. If the request did not complete, the reply is as if the
-   * handler had not run.
-   */
+  /** Throws what the handler threw, for the application to answer. Otherwise an incomplete run leaves no trace in the reply. */
   #leaveAtomic({ head, used }: AtomicRun, outcome: Answerable, logged: LoggedRequest): void {
     const thrown = errorOfHandler(outcome)
     if (thrown === null) {
@@ -277,10 +266,7 @@ export class HandledRequest implements PawlRequest {
     await this.#answer({ type: 'problem', problem })
   }
 
-  /**
-   * The application answers an error such as 403. It is sent from here, because a handler may have forgotten to return
-   * `run`.
-   */
+  /** The application answers an error such as 403. Sent from here, as a handler may have forgotten to return `run`. */
   async #handOver(error: unknown): Promise<void> {
     this.#progress = 'failed'
     await this.#reply.send(error instanceof Error ? error : new Error(String(error)))
