@@ -151,8 +151,8 @@ const handler = atomic.finish(() => retryLater())
 const unattendedFor = (interval: string, key: string) =>
   database.rows(
     `INSERT INTO pawl.idempotency_keys (scope, key, pipeline, version, definition_hash, fingerprint,
-        fingerprint_version, input, holder, created_at, lease_until)
-     VALUES ('s', $2, 'atomic.test', 1, $3, sha256(''), 1, 'null', gen_random_uuid(),
+        fingerprint_version, input, holder, kind, created_at, lease_until)
+     VALUES ('s', $2, 'atomic.test', 1, $3, sha256(''), 1, 'null', gen_random_uuid(), 'atomic',
              clock_timestamp() - $1::interval, clock_timestamp() - $1::interval)`,
     [interval, key, handler.definitionHash],
   )

@@ -175,7 +175,7 @@ const judge = async (...pipelines: ReturnType<typeof versionOf>[]) =>
 describe('versions', () => {
   beforeEach(async () => {
     await seedKey(database, { definitionHash: versionOf(1).definitionHash })
-    await seedKey(database, { pipeline: 'atomic.post.rides' })
+    await seedKey(database, { pipeline: 'atomic.post.rides', kind: 'atomic' })
     await seedKey(database, { version: 9, status: 'finished' })
   })
 
@@ -217,7 +217,12 @@ describe('work that waits', () => {
     await seedKey(database, { leaseIn: '-4 min', createdAgo: '1 h' })
     await seedKey(database, { leaseIn: '1 min', createdAgo: '1 h' })
     await seedKey(database, { runIn: '1 min', createdAgo: '1 h' })
-    await seedKey(database, { pipeline: 'atomic.post.rides', leaseIn: '-10 min', createdAgo: '1 h' })
+    await seedKey(database, {
+      pipeline: 'atomic.post.rides',
+      kind: 'atomic',
+      leaseIn: '-10 min',
+      createdAgo: '1 h',
+    })
     expect(await find('unattended')).toMatchObject([{ level: 'ok' }])
     await seedKey(database, { leaseIn: '-6 min', createdAgo: '1 h' })
     await seedKey(database, { createdAgo: '1 h' })

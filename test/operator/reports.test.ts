@@ -101,6 +101,7 @@ async function seedAll(): Promise<void> {
   await seedKey(database, {
     key: 'atomic',
     pipeline: 'atomic.post.rides',
+    kind: 'atomic',
     leaseIn: '-1 h',
     createdAgo: '2 h',
   })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { type Asking, decideReservation } from '../../packages/core/src/request/decide-reservation.js'
 import { definitionOf, type UpgradeFrom } from '../../packages/core/src/pipeline/pipeline.js'
 import { Registry } from '../../packages/core/src/pipeline/registry.js'
-import { SettingsBook } from '../../packages/core/src/pipeline/settings-book.js'
+import { ResolvedSettings } from '../../packages/core/src/pipeline/resolved-settings.js'
 import { CLOCK_WENT_BACK_MS, DEFAULT_LEASE_MS, LEASE_SLACK_MS } from '../../packages/core/src/limits.js'
 import type { KeyRow } from '../../packages/core/src/storage/keys/key-row.js'
 
@@ -15,7 +15,8 @@ const ride = (version = 1, upgradesFrom: UpgradeFrom[] = []) =>
     .finish(() => respond(200))
 
 const NOW = 1_000_000
-const asking: Asking = { holder: 'us', request: { pipeline: 'ride', fingerprint: 'aa' }, onlyDue: false }
+const request = { pipeline: 'ride', kind: 'pipeline', fingerprint: 'aa' } as const
+const asking: Asking = { holder: 'us', request, onlyDue: false }
 const byId: Asking = { holder: 'us', request: null, onlyDue: false }
 const response = { status: 201, headers: {}, body: Buffer.from('{}') }
 
@@ -25,6 +26,7 @@ const row: KeyRow = {
   scope: 's',
   key: 'k',
   pipeline: 'ride',
+  kind: 'pipeline',
   version: 1,
   definitionHash: ride().definitionHash,
   fingerprint: 'aa',
@@ -56,7 +58,12 @@ const row: KeyRow = {
 
 function decide(changes: Partial<KeyRow>, by = asking, pipelines = [ride()]) {
   const registry = new Registry(pipelines)
-  return decideReservation({ ...row, ...changes }, by, registry, new SettingsBook({}, registry.definitions))
+  return decideReservation(
+    { ...row, ...changes },
+    by,
+    registry,
+    new ResolvedSettings({}, registry.definitions),
+  )
 }
 
 const finished: Partial<KeyRow> = {
@@ -80,6 +87,7 @@ describe('first, another request is a mismatch, whatever the state', () => {
   ])('%s', (_, changes) => {
     expect(decide({ ...changes, fingerprint: 'bb' })).toEqual({ type: 'mismatch', differs: 'request' })
     expect(decide({ ...changes, pipeline: 'other' })).toEqual({ type: 'mismatch', differs: 'pipeline' })
+    expect(decide({ ...changes, kind: 'atomic' })).toEqual({ type: 'mismatch', differs: 'pipeline' })
   })
 
   test('unless the key is asked for by its id, which is about no request', () => {

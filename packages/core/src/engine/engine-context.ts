@@ -1,5 +1,5 @@
 import { NameHasher } from '../announce/name-hasher.js'
-import { Bell } from '../bell.js'
+import { WakeSignal } from '../wake-signal.js'
 import { invalidOption } from '../check-option.js'
 import { KyselyFactory } from '../driver/kysely-driver.js'
 import { PreparedQueries } from '../driver/prepared-name.js'
@@ -9,7 +9,7 @@ import { CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import { Registry } from '../pipeline/registry.js'
 import { resolveSettings } from '../pipeline/settings.js'
-import { SettingsBook } from '../pipeline/settings-book.js'
+import { ResolvedSettings } from '../pipeline/resolved-settings.js'
 import { ReplayLikelihood } from '../request/replay-likelihood.js'
 import type { RequestContext } from '../request/request-context.js'
 import { LeaseKeeper } from '../run/lease-keeper.js'
@@ -21,21 +21,24 @@ import { checkEngineOptions, type EngineOptions } from './engine-options.js'
 /** A pipeline of one phase that is not among those given to createEngine: only its own requests know it. */
 export interface AtomicPipeline {
   readonly definition: PipelineDefinition
-  /** The pipeline, and nothing else. */
+  /** Holds this pipeline and nothing else. */
   readonly registry: Registry
-  /** The completer forgets keys of it that nobody came back for. */
+  /** After this long, the completer forgets keys of it that nobody came back for. */
   readonly forgetAfterMs: number
   readonly leaseBoundMs: number
 }
 
-/** What an engine is made of: one for each, shared by all that it does and by the services beside it. */
+/** What an engine is made of: one for each engine, shared by everything it does and by the services beside it. */
 export interface EngineContext extends RequestContext, RunContext {
   readonly atomicPipelines: Map<PipelineDefinition, AtomicPipeline>
-  /** Rung when a key was enqueued for the completer. */
-  readonly enqueued: Bell
+  /** Wakes when a key has been enqueued for the completer. */
+  readonly enqueued: WakeSignal
 }
 
-/** `prepareAfterUses`: of a query of a phase, where they are kept prepared. Default: as many as say that it pays. */
+/**
+ * `prepareAfterUses`: after how many uses a phase's query is prepared, if queries are kept prepared. Default: enough to
+ * show that it pays.
+ */
 export function createContext(
   options: EngineOptions<never>,
   {
@@ -49,7 +52,7 @@ export function createContext(
   const { tables, caps, namespace, acquireTimeoutMs, pipelining, preparedStatements } = checked
   const preparedQueries = checked.preparedQueries ? new PreparedQueries(prepareAfterUses) : null
   const registry = new Registry(pipelines)
-  const settings = new SettingsBook(checked.defaults, registry.definitions)
+  const settings = new ResolvedSettings(checked.defaults, registry.definitions)
   const { lockTimeoutMs, statementTimeoutMs } = resolveSettings(checked.defaults)
   const statementDeadlineMs = statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS
   const ofSessions = { statementDeadlineMs, lockTimeoutMs, pipelining, preparedStatements, probe }
@@ -72,8 +75,8 @@ export function createContext(
     quietCalls: new QuietCalls(),
     stager,
     atomicPipelines: new Map(),
-    enqueued: new Bell(),
-    staged: new Bell(),
+    enqueued: new WakeSignal(),
+    staged: new WakeSignal(),
     stopping,
     calls: new Set(),
     afterwards: new Set(),
@@ -86,7 +89,7 @@ export function rememberContext(engine: object, context: EngineContext): void {
   contexts.set(engine, context)
 }
 
-/** What an engine is made of, for the services that work beside it. */
+/** Returns what an engine is made of, for the services that work beside it. */
 export function contextOf(engine: object, where: string): EngineContext {
   const context = contexts.get(engine)
   if (context !== undefined) return context

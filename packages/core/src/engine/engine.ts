@@ -4,7 +4,7 @@ import type { Pipeline } from '../pipeline/pipeline.js'
 import type { ExecuteRequest } from '../request/execute-request.js'
 import type { KeyView } from './key-view.js'
 
-/** A key by its id, and by what only its owner knows it by. */
+/** A key by its id, together with what only its owner knows about it. */
 export interface OwnKey {
   readonly keyId: string
   readonly scope: string
@@ -34,9 +34,9 @@ export interface Engine<DB> {
     pipeline: Pipeline<DB, Input>,
     request: ExecuteRequest<NoInfer<Input>>,
   ): Promise<EnqueueOutcome>
-  /** Resumes an unattended key by its id, with the same checks as a retry of its client. */
+  /** Resumes an unattended key by its id, with the same checks as a retry by its client. */
   resume(keyId: string): Promise<ResumeOutcome>
-  /** A key with its trail; null if there is none. */
+  /** Returns a key with its trail; null if there is none. */
   inspect(scope: string, key: string): Promise<KeyView | null>
   /**
    * Takes no new work, lets running requests end, and gives back the keys of those that do not within `timeoutMs`.

@@ -4,7 +4,7 @@ import type { Decided, NotGranted } from '../request/reserve-key.js'
 import type { Outcome } from '../pipeline/outcome.js'
 import { inFlightOutcome, replayedOutcome, stuckOutcome } from '../run/row-outcome.js'
 
-/** What an execution that got no grant is told, and what is announced of it. */
+/** Returns what an execution that got no grant is told, and announces it. */
 export function reservationOutcome(reservation: NotGranted, asked: KeyMessage): Outcome {
   switch (reservation.type) {
     case 'unavailable': {
@@ -36,7 +36,7 @@ function decidedOutcome(reservation: Decided, asked: KeyMessage): Outcome {
     case 'stuck': {
       const { reason } = decision
       const { recoveryPoint, lastError } = row
-      // Once, when it happens: whoever listens may wake a person up.
+      // Announced once, when it happens: whoever listens may wake a person up.
       if (reservation.markedStuck)
         announce('pawl:stuck', () => ({ ...message(), recoveryPoint, reason, lastError }))
       return stuckOutcome(row, reason, lastError)

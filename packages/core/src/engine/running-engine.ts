@@ -18,11 +18,11 @@ import { Run } from '../run/run.js'
 import { failRun, runPipeline } from '../run/run-pipeline.js'
 import { failure } from '../run/step-result.js'
 import { explaining } from '../storage/schema/explaining.js'
-import type { KeyRow } from '../storage/keys/key-row.js'
+import type { KeyKind, KeyRow } from '../storage/keys/key-row.js'
 import { findKey } from '../storage/keys/find-key.js'
 import { findOwnKey } from '../storage/keys/find-own-key.js'
 import type { Store } from '../storage/statement.js'
-import { within } from '../within.js'
+import { settledWithin } from '../settled-within.js'
 import type { Engine, OwnKey } from './engine.js'
 import { type AtomicPipeline, createContext, type EngineContext, rememberContext } from './engine-context.js'
 import type { EngineOptions } from './engine-options.js'
@@ -39,7 +39,10 @@ export class RunningEngine<DB> implements Engine<DB> {
     announce('pawl:warning', () => ({ message: 'an idle connection broke', error }))
   #closing: Promise<void> | null = null
 
-  /** `prepareAfterUses`: of a query of a phase, where they are kept prepared. Default: as many as say that it pays. */
+  /**
+   * `prepareAfterUses`: after how many uses a phase's query is prepared, if queries are kept prepared. Default: enough to
+   * show that it pays.
+   */
   constructor(options: EngineOptions<DB>, probe: Probe | null, prepareAfterUses?: number) {
     const internal = options as unknown as EngineOptions<never>
     this.#context = createContext(internal, { probe, prepareAfterUses }, this.#stopping.signal)
@@ -55,7 +58,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     request: ExecuteRequest<NoInfer<Input>>,
   ): Promise<Outcome> {
     const definition = this.#registered(pipeline)
-    return this.#execute(definition, request, this.#context.registry, false)
+    return this.#execute(definition, request, this.#context.registry, 'pipeline')
   }
 
   async enqueue<Input>(
@@ -65,7 +68,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     const definition = this.#registered(pipeline)
     checkExecuteRequest('enqueue', request)
     return this.#track(async () => {
-      const checked = await checkedRequest(definition, request, this.#context.caps.inputBytes)
+      const checked = await checkedRequest(definition, request, 'pipeline', this.#context.caps.inputBytes)
       const reservation = await reserveToEnqueue(this.#context, checked)
       if (reservation.type !== 'enqueued') {
         return reservationOutcome(reservation, this.#askedBy(definition, request)) as EnqueueOutcome
@@ -73,23 +76,23 @@ export class RunningEngine<DB> implements Engine<DB> {
       const { row, fresh } = reservation
       if (fresh) {
         announce('pawl:enqueued', () => ({ ...this.#askedBy(definition, request), keyId: row.id }))
-        this.#context.enqueued.ring()
+        this.#context.enqueued.wake()
       }
       return { type: 'enqueued', keyId: row.id, fresh }
     })
   }
 
   /**
-   * Runs a pipeline of one phase that is not among those given to createEngine, such as one made of a request's own
-   * handler. Only another such request can take its key over: `resume` refuses it. So its key is forgotten when the
-   * phase fails: nothing happened, and nobody else could go on with it.
+   * Runs a pipeline of one phase that is not among those given to createEngine, such as one made from a request's own
+   * handler. Only another such request can take its key over: `resume` refuses it. So its key is forgotten when the phase
+   * fails: nothing happened, and nobody else could go on with it.
    */
   async executeAtomic<Input>(
     pipeline: Pipeline<DB, Input>,
     request: ExecuteRequest<NoInfer<Input>>,
   ): Promise<Outcome> {
     const { definition, registry } = this.prepareAtomic(pipeline)
-    return this.#execute(definition, request, registry, true)
+    return this.#execute(definition, request, registry, 'atomic')
   }
 
   /** Checks such a pipeline before its first request. */
@@ -113,13 +116,13 @@ export class RunningEngine<DB> implements Engine<DB> {
     definition: PipelineDefinition,
     request: ExecuteRequest<unknown>,
     among: Registry,
-    isAtomic: boolean,
+    kind: KeyKind,
   ): Promise<Outcome> {
     checkExecuteRequest('execute', request)
     return this.#track(async () => {
-      const checked = await checkedRequest(definition, request, this.#context.caps.inputBytes)
+      const checked = await checkedRequest(definition, request, kind, this.#context.caps.inputBytes)
       const reservation = await reserveToRun(this.#context, checked, among)
-      if (reservation.type === 'granted') return this.#run(reservation, isAtomic)
+      if (reservation.type === 'granted') return this.#run(reservation)
       return reservationOutcome(reservation, this.#askedBy(definition, request))
     })
   }
@@ -129,7 +132,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     return this.#resume(keyId, false)
   }
 
-  /** As `resume`, but not before its back-off is over: for the completer, which may have found it a while ago. */
+  /** As `resume`, but only once the key's back-off is over: for the completer, which may have found it a while ago. */
   async resumeDue(keyId: string): Promise<ResumeOutcome> {
     return this.#resume(keyId, true)
   }
@@ -138,7 +141,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     return this.#track(async () => {
       const reservation = await reserveById(this.#context, keyId, onlyDue)
       if (reservation.type === 'gone') return reservation
-      if (reservation.type === 'granted') return this.#run(reservation, false) as Promise<ResumeOutcome>
+      if (reservation.type === 'granted') return this.#run(reservation) as Promise<ResumeOutcome>
       const row =
         reservation.type === 'decided' ? reservation.row : { scope: '', key: keyId, pipeline: '', version: 0 }
       const asked = askedMessage(this.#context.names, row, row)
@@ -179,21 +182,21 @@ export class RunningEngine<DB> implements Engine<DB> {
     return this.#closing
   }
 
-  /** Stops all that goes on by itself, as the end of the process would. For tests that crash an engine. */
+  /** Stops everything that goes on by itself, as the end of the process would. For tests that crash an engine. */
   halt(): void {
     this.#context.keeper.halt()
     this.#context.strict.close()
   }
 
   async #drain(timeoutMs: number): Promise<void> {
-    await within(timeoutMs, this.#running)
+    await settledWithin(timeoutMs, this.#running)
     this.#stopping.abort()
     for (const call of this.#context.calls)
       call.abort(new PawlError('PAWL_CLOSING', 'The engine is closing.'))
     const graceEndsAt = performance.now() + CLOSE_ABORT_GRACE_MS
-    await within(CLOSE_ABORT_GRACE_MS, this.#running)
-    // Not together: a call that does not heed its signal is only found to go on when its request has ended.
-    await within(Math.max(0, graceEndsAt - performance.now()), this.#context.afterwards)
+    await settledWithin(CLOSE_ABORT_GRACE_MS, this.#running)
+    // One after the other: only when its request has ended does it turn out that a call ignores its signal and goes on.
+    await settledWithin(Math.max(0, graceEndsAt - performance.now()), this.#context.afterwards)
     this.#context.keeper.halt()
     this.#context.strict.close()
     this.#pool.off('error', this.#onPoolError)
@@ -235,9 +238,9 @@ export class RunningEngine<DB> implements Engine<DB> {
     return definition
   }
 
-  async #run(grant: Granted, isAtomic: boolean): Promise<Outcome> {
+  async #run(grant: Granted): Promise<Outcome> {
     const { how, row, definition } = grant
-    const run = new Run(this.#context, grant, isAtomic)
+    const run = new Run(this.#context, grant)
     if (how === 'reserved') {
       announce('pawl:reserved', () => run.grantMessage())
       return runPipeline(run)

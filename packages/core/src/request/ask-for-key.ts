@@ -6,18 +6,17 @@ import { explained } from '../storage/schema/explaining.js'
 import type { Store } from '../storage/statement.js'
 import type { RequestContext } from './request-context.js'
 
-/** Nobody could look at the key. */
+/** The key could not be looked at. */
 export type NoAnswer =
   /** Another transaction holds the row's lock. */
   { readonly type: 'locked' } | { readonly type: 'unavailable'; readonly error: unknown }
 
-/** One round of asking. `moved`: the row is not as it was read, and is asked for again. */
+/** One round of asking. `moved`: the row has changed since it was read, and is asked for again. */
 type Ask<T> = (store: Store, holder: string) => Promise<T | { readonly type: 'moved' }>
 
 /**
- * Asks for a key until there is an answer. A connection that breaks on the way is replaced: the holder's name tells
- * whether the grant had gone through. The session goes along with a key that is granted: a transaction often follows at
- * once.
+ * Asks for a key until there is an answer. A connection that breaks on the way is replaced; the holder's name tells whether
+ * the grant went through. A granted key keeps its session, because a transaction often follows at once.
  */
 export async function askForKey<T extends { readonly type: string }>(
   engine: RequestContext,
@@ -66,7 +65,7 @@ async function askInRounds<T extends { readonly type: string }>(
       const answer = await ask(store, holder)
       if (answer.type !== 'moved') return answer as T
     } catch (error) {
-      // Where the database's default is REPEATABLE READ, meeting a row that came a moment ago is a conflict.
+      // If the database defaults to REPEATABLE READ, meeting a row that was inserted a moment ago is a conflict.
       const sqlState = sqlStateOf(error)
       if (sqlState !== '40001' && sqlState !== '40P01') throw error
     }

@@ -3,6 +3,7 @@ import { checkRequest } from './check-request.js'
 import { FINGERPRINT_VERSION, fingerprintOf, fingerprintOfChecked } from './fingerprint.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
+import type { KeyKind } from '../storage/keys/key-row.js'
 import type { NewKey } from '../storage/keys/insert-key.js'
 import { encodeInput, type ValidatedInput, validateInput } from './validate-input.js'
 
@@ -14,7 +15,7 @@ export interface ExecuteRequest<Input> {
   readonly key: string
   /** What the pipeline works on: checked by its schema, stored with the key, the same for every attempt. */
   readonly input: Input
-  /** What makes two requests the same, where that is more than the input (an HTTP method and path, raw bytes). */
+  /** What makes two requests the same, if that is more than the input (an HTTP method and path, raw bytes). */
   readonly fingerprint?: JsonValue | Uint8Array
 }
 
@@ -29,13 +30,14 @@ export function checkExecuteRequest(where: string, request: ExecuteRequest<unkno
   checkRequest(where, request.scope, request.key)
 }
 
-/** A request whose form is right, with all that its key is reserved by. */
+/** A well-formed request, with everything that reserving its key takes. */
 export interface CheckedRequest {
   readonly definition: PipelineDefinition
+  readonly kind: KeyKind
   readonly scope: string
   readonly key: string
   readonly fingerprint: Buffer
-  /** One that no longer validates may still meet its own stored response. */
+  /** An input that no longer validates may still be answered with its own stored response. */
   readonly input: ValidatedInput
 }
 
@@ -43,27 +45,30 @@ export interface CheckedRequest {
 export async function checkedRequest(
   definition: PipelineDefinition,
   request: ExecuteRequest<unknown>,
+  kind: KeyKind,
   maxInputBytes: number,
 ): Promise<CheckedRequest> {
   const { scope, key } = request
-  // Where there is nothing to ask, there is nothing to wait for.
+  // Without a schema there is nothing to wait for.
   const input =
     definition.schema === null
       ? encodeInput(definition, request.input, maxInputBytes)
       : await validateInput(definition, request.input, maxInputBytes)
-  return { definition, scope, key, fingerprint: requestFingerprint(definition, request, input), input }
+  const fingerprint = requestFingerprint(definition, request, input)
+  return { definition, kind, scope, key, fingerprint, input }
 }
 
-/** The row that such a request is stored as. */
-export function newKeyOf({ definition, scope, key, fingerprint }: CheckedRequest, inputJson: string): NewKey {
+/** The row that stores such a request. */
+export function newKeyOf(request: CheckedRequest, inputJson: string): NewKey {
+  const { definition, kind, scope, key, fingerprint } = request
   const { name: pipeline, version, hash: definitionHash } = definition
   const fingerprintVersion = FINGERPRINT_VERSION
-  return { scope, key, pipeline, version, definitionHash, fingerprint, fingerprintVersion, inputJson }
+  return { scope, key, pipeline, kind, version, definitionHash, fingerprint, fingerprintVersion, inputJson }
 }
 
 /**
- * Taken from the input as it came: a default that the schema gains must not turn retries into mismatches. An invalid
- * input may be one that `fingerprint` cannot read.
+ * Computed from the input as it arrived: a default that is added to the schema must not turn retries into mismatches.
+ * `fingerprint` may be unable to read an invalid input.
  */
 function requestFingerprint(
   { fingerprint, schema }: PipelineDefinition,

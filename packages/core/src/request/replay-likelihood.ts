@@ -1,4 +1,4 @@
-/** How many of the last requests count, roughly: enough to be a habit, few enough to be unlearnt soon. */
+/** Roughly how many of the latest requests count: enough to show a habit, few enough to unlearn it soon. */
 const REMEMBERED = 16
 
 /**

@@ -21,9 +21,9 @@ export interface Granted {
   readonly how: 'reserved' | 'taken_over'
   readonly row: KeyRow
   readonly definition: PipelineDefinition
-  /** On this process's monotonic clock, before the grant was asked for: the lease ends no later than from here. */
+  /** On this process's monotonic clock, before asking for the grant: a lease counted from here never seems too long. */
   readonly askedAt: number
-  /** What it was asked for on: to go on with, or to be released. */
+  /** The session that the key was asked for on, to continue with or to release. */
   readonly session: Session
 }
 
@@ -33,13 +33,13 @@ export type NotGranted = NoAnswer | Decided
 export interface Decided {
   readonly type: 'decided'
   readonly row: KeyRow
-  /** `mark_stuck` is `stuck` once it has been written. */
+  /** `mark_stuck` becomes `stuck` once it has been written. */
   readonly decision: Exclude<Decision, { type: 'take_over' | 'ours' | 'mark_stuck' }>
-  /** It is stuck since just now, by us. */
+  /** We have just marked it stuck. */
   readonly markedStuck: boolean
 }
 
-/** It is there and runs, or will be run, without us. `fresh`: we put it there. */
+/** The key is there, and runs or will be run without us. `fresh`: we inserted it. */
 export interface Enqueued {
   readonly type: 'enqueued'
   readonly row: KeyRow
@@ -47,8 +47,9 @@ export interface Enqueued {
 }
 
 /**
- * Gets a request's key to run it at once, or learns why not. No user code has run before, and none runs unless it is
- * granted. `among`: the definitions under which a row may run. Throws what is wrong with an input that no key is there for.
+ * Gets a request's key to run it at once, or finds out why it cannot. No user code has run before, and none runs unless the
+ * key is granted. `among`: the definitions under which a row may run. If the input is invalid and there is no such key yet,
+ * throws what is wrong with it.
  */
 export async function reserveToRun(
   engine: RequestContext,
@@ -69,14 +70,17 @@ export async function reserveToRun(
   return reservation
 }
 
-/** Sees to it that the completer runs a request. Throws what is wrong with an input that no key is there for. */
+/**
+ * Makes sure that the completer runs a request. If the input is invalid and there is no such key yet, throws what is wrong
+ * with it.
+ */
 export async function reserveToEnqueue(
   engine: RequestContext,
   request: CheckedRequest,
 ): Promise<Enqueued | NotGranted> {
   const { registry, settings } = engine
   const reservation = await askForKey(engine, async (store, holder) => {
-    // Nobody holds it, and who enqueues it is promised that it will be run.
+    // Nobody holds it, and whoever enqueues it is promised that it will run.
     const met = await insertOrFind(engine, store, request, { holder, leaseMs: null, durable: true })
     if (met.type === 'inserted') return { type: 'enqueued', row: met.row, fresh: true } as const
     if (met.type !== 'found') return met
@@ -92,7 +96,7 @@ export async function reserveToEnqueue(
   return reservation
 }
 
-/** Gets a key that is known by its id. `onlyDue`: not before its back-off is over, which a person need not wait for. */
+/** Gets a key by its id. `onlyDue`: only once its back-off is over, which a person need not wait for. */
 export function reserveById(
   engine: RequestContext,
   id: string,
@@ -106,15 +110,15 @@ export function reserveById(
   })
 }
 
-/** What is there under a request's key. */
+/** What we met under a request's key. */
 type Met =
   | { readonly type: 'inserted'; readonly row: KeyRow }
   | { readonly type: 'found'; readonly row: KeyRow }
   | { readonly type: 'moved' }
-  /** Nothing, and nothing may be put there. */
+  /** There is no such key, and none may be inserted. */
   | { readonly type: 'invalid'; readonly error: PawlError }
 
-/** A request whose input no longer validates may only meet what is there already. */
+/** A request whose input no longer validates can only find a key that is already there. */
 async function insertOrFind(
   { replayLikelihood, lockTimeoutMs }: RequestContext,
   store: Store,
@@ -181,22 +185,22 @@ function grant(
   return { type: 'granted', how, row, definition, askedAt, session }
 }
 
-function askingFor({ definition, fingerprint }: CheckedRequest, holder: string): Asking {
-  const request = { pipeline: definition.name, fingerprint: fingerprint.toString('hex') }
+function askingFor({ definition, kind, fingerprint }: CheckedRequest, holder: string): Asking {
+  const request = { pipeline: definition.name, kind, fingerprint: fingerprint.toString('hex') }
   return { holder, request, onlyDue: false }
 }
 
-/** Then a charge would be made for a request that the database may not know of. */
+/** Such a pipeline would make a charge for a request that the database may not know about. */
 function beginsWithCall({ phases }: PipelineDefinition): boolean {
   return phases[0]?.kind === 'foreign'
 }
 
-/** Whether it is a reservation that its holder did not wait for. */
+/** Whether the row is a reservation whose holder did not wait until it was written out. */
 function mayNotBeWrittenOut({ recoveryPoint, fence, attempts }: KeyRow): boolean {
   return recoveryPoint === 'started' && fence === 1 && attempts > 0
 }
 
-/** Whether somebody is at it, or the completer will be: to take it over, or to mark it stuck, is then its business. */
+/** Whether somebody works on the key or the completer will: taking it over or marking it stuck is left to the completer. */
 function isUnfinished(
   decision: Decision,
 ): decision is Extract<Decision, { type: 'take_over' | 'ours' | 'in_flight' | 'mark_stuck' }> {
@@ -204,7 +208,7 @@ function isUnfinished(
   return type === 'take_over' || type === 'ours' || type === 'in_flight' || type === 'mark_stuck'
 }
 
-/** What to tell a person of a key that has no error to show. */
+/** What to tell a person about a key that has no error to show. */
 function withoutAnError({ leaseUntilMs, recoveryPoint }: KeyRow): string {
   return leaseUntilMs === null
     ? `It was given back at '${recoveryPoint}' each time, without an error.`

@@ -6,22 +6,22 @@ import { qualified } from '../storage/qualified.js'
 
 const begins = new WeakMap<ResolvedPhaseSettings, Begin>()
 
-/** Phases that take on another role in their transactions: learnt when one of them could not write its recovery point. */
+/** Phases that switch to another role in their transactions: learnt when one of them could not write its recovery point. */
 const takesRole = new WeakSet<ResolvedPhaseSettings>()
 
-/** How a phase's transaction begins: written once for each phase. */
+/** Returns how a phase's transaction begins, written once for each phase. */
 export function beginStatement(settings: ResolvedPhaseSettings): Begin {
   let begin = begins.get(settings)
   if (begin === undefined) begins.set(settings, (begin = writeBegin(settings)))
   return begin
 }
 
-/** Whether a phase's role is remembered when it begins, and taken again before its recovery point is written. */
+/** Whether a phase's role is remembered when the phase begins, and taken again before its recovery point is written. */
 export function remembersRole(settings: ResolvedPhaseSettings): boolean {
   return takesRole.has(settings)
 }
 
-/** Costs a statement at either end: only for phases that need it. */
+/** Costs a statement at the beginning and one at the end, so it is only for phases that need it. */
 export function rememberRole(settings: ResolvedPhaseSettings): void {
   takesRole.add(settings)
   begins.delete(settings)
@@ -30,13 +30,13 @@ export function rememberRole(settings: ResolvedPhaseSettings): void {
 const REMEMBER_ROLE_SQL =
   "SELECT pg_catalog.set_config('pawl.role', pg_catalog.current_setting('role'), true)"
 
-/** Undoes a SET ROLE of the phase, as is usual with row-level security: that role may know nothing of our tables. */
+/** Undoes a SET ROLE of the phase, which is usual with row-level security: that role may have no access to our tables. */
 export const TAKE_ROLE_AGAIN = alwaysTheSame({
   name: '',
   text: "SELECT pg_catalog.set_config('role', pg_catalog.current_setting('pawl.role'), true)",
 })
 
-/** The time-outs are the server's, since only those really end a statement. */
+/** The time-outs are set on the server, since only those really end a statement. */
 function writeBegin(settings: ResolvedPhaseSettings): Begin {
   const { isolation, statementTimeoutMs, lockTimeoutMs, idleTimeoutMs } = settings
   const remember = remembersRole(settings)
@@ -64,5 +64,5 @@ const TIMEOUTS_SQL = qualified(
     `set_config('idle_in_transaction_session_timeout', $3, true), set_config('${IN_PHASE}', 'yes', true)`,
 )
 
-/** A part of BEGIN, so far as anybody is concerned. */
+/** To tests and traces it is a part of BEGIN. */
 const SET_TIMEOUTS = { name: '', text: TIMEOUTS_SQL, preparedAs: preparedAs('set_timeouts', TIMEOUTS_SQL) }

@@ -11,7 +11,7 @@ import { runTransaction } from './phase-transaction.js'
 import type { Run } from './run.js'
 import { type Failure, failureAsked, failureByCall, type StepResult } from './step-result.js'
 
-/** Decides what becomes of a call that threw: onError is asked, if the error is one that can be answered. */
+/** Decides what becomes of a call that threw. If the error is one that can be answered, onError is asked. */
 export async function callFailed(
   run: Run,
   phase: ForeignPhase,
@@ -19,7 +19,7 @@ export async function callFailed(
   lease: KeptLease,
 ): Promise<StepResult> {
   const plain = failureByCall(phase.name, error, { intent: run.row.intent })
-  // Errors of Pawl (a time-out, a lost lease, closing) say nothing of what happened there: not onError's to answer.
+  // Pawl's own errors (a time-out, a lost lease, closing) do not say what happened at the provider: onError is not asked.
   if (phase.onError === null || isPawlError(error)) {
     await lease.end()
     return afterUnknown(run, phase, plain)
@@ -47,7 +47,7 @@ export async function callFailed(
   return notExecuted ? answered : afterUnknown(run, phase, answered)
 }
 
-/** What the phase says of an error. Whatever is not a plain yes is none: a promise would pass for one. */
+/** What the phase declares about an error. Anything but a plain yes counts as no: a promise would pass for a yes. */
 function isDeclaredAnswer({ name, isAnswer }: ForeignPhase, error: unknown): boolean {
   if (isAnswer === null) return false
   try {
@@ -84,7 +84,9 @@ function nameOf(error: unknown): string {
   return typeof name === 'string' && /^\w{1,63}$/.test(name) ? `an error '${name}'` : 'an error'
 }
 
-/** After a call with an unknown outcome: `at_most_once` never calls again by itself. It is stuck, or goes on without. */
+/**
+ * After a call with an unknown outcome: `at_most_once` never calls again by itself. The key is stuck, or goes on without.
+ */
 export function afterUnknown(run: Run, phase: ForeignPhase, failed: Failure): StepResult {
   if (phase.guarantee !== 'at_most_once') return failed
   if (phase.whenUnknown !== null) {

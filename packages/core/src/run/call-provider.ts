@@ -16,9 +16,9 @@ export type Settlement =
   | { readonly type: 'threw'; readonly error: unknown }
 
 /**
- * Calls the provider with no transaction and no connection of the key, for at most its time-out, while the lease is
+ * Calls the provider for at most its time-out, without a transaction or a connection of the key, while the lease is
  * renewed. Losing the lease aborts the signal and drops the result. `then` decides what becomes of the key: the lease is
- * renewed until it ends it, and no longer than it runs.
+ * renewed until `then` ends it, and no longer than `then` runs.
  */
 export async function callProvider<T>(
   run: Run,
@@ -56,14 +56,14 @@ export async function callProvider<T>(
 
 async function endOf(call: RunningCall, pending: Promise<Settlement>): Promise<CallEnd> {
   const first = await call.unlessAborted(pending)
-  // An aborted request needs a moment to say so; one that was answered in that moment is answered.
+  // An aborted request needs a moment to say so; one that is answered in that moment counts as answered.
   const settled = first ?? (await Promise.race([pending, grace()]))
   const { aborted, reason: error } = call.signal
   if (settled === null) return { type: 'unsettled', error, pending }
   return settled.type === 'threw' && aborted ? { type: 'threw', error } : settled
 }
 
-/** A declared call ends when it was declared to: from then on, others may believe a provider that does not have it. */
+/** A call ends when its declaration said it would: from then on, others may believe a provider that does not have it. */
 function declaredLeftMs(run: Run, phase: ForeignPhase, step: 'call' | 'reconcile'): number {
   return step === 'call' && phase.guarantee !== 'keyed' ? run.callEndsAt - performance.now() : Infinity
 }
@@ -79,7 +79,7 @@ async function send(
   const context = { input, state, scope, keyId, idempotencyKey, signal }
   const ask = step === 'call' ? phase.call : phase.reconcile
   const before = passed(run, phase, step, 'before')
-  // Only who is told to stop waits: an engine that a test merely watches takes the same turns as any other.
+  // Await only when told to stop: an engine that a test merely watches takes the same turns as any other.
   if (before !== undefined) await before
   const value = await run.engine.strict.inCall(phase.name, async () => ask?.(context as never))
   const after = passed(run, phase, step, 'after')
@@ -103,7 +103,7 @@ function settle(promise: Promise<unknown>): Promise<Settlement> {
   )
 }
 
-/** A call that can be aborted, by us alone: so that there is no need to listen to its signal. */
+/** A call that only we can abort, so there is no need to listen to its signal. */
 export class RunningCall {
   readonly #controller = new AbortController()
   #onAborted: (() => void) | null = null
@@ -117,7 +117,7 @@ export class RunningCall {
     this.#onAborted?.()
   }
 
-  /** Null: it was aborted first. */
+  /** Resolves with null if the call is aborted first. */
   unlessAborted<T>(pending: Promise<T>): Promise<T | null> {
     return new Promise((resolve, reject) => {
       this.#onAborted = () => resolve(null)

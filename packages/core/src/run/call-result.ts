@@ -5,11 +5,11 @@ import type { JsonValue } from '../pipeline/json-value.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
 import type { Intent } from '../storage/keys/key-row.js'
 
-/** What a call returned, in the form it can be kept in. */
+/** What a call returned, in a form that can be kept. */
 export interface CallResult {
-  /** A fresh copy each time, so that `settle` sees the same now, at its second try, and after a crash. */
+  /** Returns a fresh copy each time, so that `settle` sees the same now, on its second try, and after a crash. */
   readonly read: () => unknown
-  /** Null where it is not JSON, or too large by far: then it lives only as long as this process. It is too late for an error. */
+  /** Null if it is not JSON, or far too large: then it lives only as long as this process. It is too late for an error. */
   readonly intent: Intent | null
   readonly bytes: number
 }
@@ -31,7 +31,7 @@ export function callResult(phase: ForeignPhase, value: unknown): CallResult {
   }
 }
 
-/** The error that a result over the cap deserves; null where it is within. */
+/** Returns the error for a result over the cap; null if it is within. */
 export function tooLargeResult(
   phase: ForeignPhase,
   { bytes }: CallResult,

@@ -1,7 +1,7 @@
 /**
- * The key is another holder's by now, or its row is not as this holder left it: nothing that this holder writes takes
- * effect any more. Every write of a holder throws this, and the loop catches it, in one place. It never leaves the engine,
- * and never meets a user's function: it is nobody's error, so it is not stored, and counts as no attempt.
+ * The key belongs to another holder by now, or its row is not as this holder left it: nothing that this holder writes takes
+ * effect any more. Every write of a holder throws this, and the loop catches it, in one place. It never leaves the engine
+ * and never reaches a user's function. It is nobody's error, so it is not stored, and does not count as an attempt.
  */
 export class FencedOff extends Error {
   /** When it was noticed. */
@@ -13,7 +13,7 @@ export class FencedOff extends Error {
   }
 }
 
-/** What a write of a holder returned, where it found the row as the holder had left it. */
+/** Returns what a holder's write returned, if it found the row as the holder had left it. */
 export function unlessFencedOff<T>(written: T | null | undefined): T {
   if (written == null) throw new FencedOff()
   return written

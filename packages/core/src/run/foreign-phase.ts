@@ -31,7 +31,7 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
         error: null,
       }
     case 'settle':
-      // As it is stored: whether the provider gave it or a person said so stays known.
+      // The intent stays as it is stored: whether the provider returned the result or a person said so stays known.
       return settleResult(run, phase, { ...callResult(phase, step.result), intent: run.row.intent }, null)
     case 'go_on':
       return goOn(run, phase, step.run)
@@ -43,8 +43,8 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
 }
 
 /**
- * Whether the call is what begins a request that `authorize` could still refuse: it is declared then, also where its
- * provider deduplicates, or nobody would know later that there may be a charge to settle.
+ * Whether the call begins a request that `authorize` could still refuse. It is declared then even if its provider
+ * deduplicates, or nobody would know later that there may be a charge to settle.
  */
 function isTheBegin({ definition, row }: Run): boolean {
   return definition.authorize !== null && row.recoveryPoint === 'started' && row.intent === null
@@ -55,7 +55,8 @@ async function declareAndCall(run: Run, phase: ForeignPhase): Promise<StepResult
   const failed = await declare(run, phase)
   if (failed !== null) return failed
   if (!isTooLate(run)) return call(run, phase)
-  // Frozen meanwhile: others may have acted on that declaration. Nothing was sent, so it is made anew, or refused.
+  // We were frozen in the meantime, and others may have acted on that declaration. Nothing was sent, so it is declared
+  // again, or refused.
   run.update({ ...run.row, nowMs: run.nowMs(), intent }, run.leasedAt)
   if (run.renewedAt !== run.row.recoveryPoint) {
     run.renewedAt = run.row.recoveryPoint
@@ -65,7 +66,7 @@ async function declareAndCall(run: Run, phase: ForeignPhase): Promise<StepResult
   return failure(phase.name, 'transient_error', slow, { intent })
 }
 
-/** Goes on from a call of which nobody knows whether it was executed, as the phase says, in one transaction. */
+/** Goes on without knowing whether the call was executed, as the phase says, in one transaction. */
 async function goOn(
   run: Run,
   phase: ForeignPhase,
@@ -87,19 +88,19 @@ async function goOn(
   return end
 }
 
-/** What a person has to find out: which call it was that may have been made. A keyed one was not declared. */
+/** What a person has to find out: which call may have been made. A keyed one was not declared. */
 function callInDoubt(run: Run, phase: ForeignPhase): Intent {
   const { intent } = run.row
   if (intent?.kind === 'calling' && intent.phase === phase.name) return intent
   return { kind: 'calling', phase: phase.name, deadlineMs: run.nowMs() }
 }
 
-/** Whether a declared call must not be sent any more: its deadline has passed, or its lease may be over. */
+/** Whether it is too late to send a declared call: its deadline has passed, or its lease may be over. */
 function isTooLate(run: Run): boolean {
   return run.leaseIsStale || run.leaseIsOver || run.callEndsAt <= performance.now()
 }
 
-/** Says durably that the call is about to be made. Null: it is said. */
+/** Declares durably that the call is about to be made. Returns null once that is done. */
 async function declare(run: Run, phase: ForeignPhase): Promise<StepResult | null> {
   const { engine } = run
   const { callTimeoutMs: timeoutMs, leaseMs } = engine.settings.phase(run.definition, phase.name)
@@ -119,7 +120,7 @@ async function declare(run: Run, phase: ForeignPhase): Promise<StepResult | null
   }
   const declared = unlessFencedOff(answer)
   run.update({ ...run.row, nowMs: run.nowMs(), intent: declared }, sentAt)
-  // From before it was sent, so that the call ends no later than what is declared.
+  // Counted from before the declaration was sent, so that the call ends no later than declared.
   run.callEndsAt = sentAt + timeoutMs
   if (phase.guarantee === 'queryable' && declared.kind === 'calling') {
     run.engine.quietCalls.watch(run.row.id, declared.deadlineMs, timeoutMs + phase.quietForMs)
@@ -127,7 +128,7 @@ async function declare(run: Run, phase: ForeignPhase): Promise<StepResult | null
   return null
 }
 
-/** The answer to the declaration was lost: learn the truth, and declare anew, since nothing was called yet. */
+/** The answer to the declaration was lost: find out what happened, and declare again, since nothing has been called yet. */
 async function declareAgain(run: Run, phase: ForeignPhase, error: unknown): Promise<StepResult> {
   if (!isConnectionLost(error)) {
     return failureBy(phase.name, error, { intent: run.row.intent })
@@ -186,8 +187,8 @@ async function reconcile(
 }
 
 /**
- * How long "absent" does not count yet, and the declaration as it is to be kept. One that was made by another server's
- * clock is dated anew by this one's, as if the call were made now: the two clocks cannot be compared.
+ * Returns how long "absent" does not count yet, and the declaration to keep. A declaration made by another server's clock
+ * is dated again by this one's, as if the call were made now: the two clocks cannot be compared.
  */
 function timeLeft(
   run: Run,

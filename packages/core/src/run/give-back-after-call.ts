@@ -12,15 +12,15 @@ import { recordError } from './record-error.js'
 import type { Run } from './run.js'
 
 /**
- * Once a call that outlived its time-out ends, gives its key back, with its result if it has one. Where the key is a
- * person's by then, what the call came to is kept for them.
+ * When a call that outlived its time-out ends, gives its key back, with its result if it has one. If the key is in a
+ * person's hands by then, what came of the call is kept for them.
  */
 export function giveBackAfterCall(run: Run, phase: ForeignPhase, pending: Promise<Settlement>): void {
   const { sessions, tables, afterwards } = run.engine
-  // Of the epoch that the call was made in.
+  // The key of the epoch that the call was made in.
   const providerKey = run.providerKey(phase.effectName)
   const work = pending.then(async (settlement) => {
-    // Not before this run has written its last: it would write over what is kept here.
+    // Not before this run has done its last write, which would overwrite what is kept here.
     await run.ended
     try {
       const kept = await sessions.with(phase.name, (session) =>
@@ -56,30 +56,30 @@ async function keepEnd(
     await insertLateEffect(store, run.row, { ...effectOf(run, phase, settlement.value), providerKey })
   }
   if (run.goneOnFrom.has(phase.name)) {
-    // Unless the key has gone back behind it, and a person is about to say what came of it, the request has gone on without
-    // it. That it was executed after all is for those who compare with the provider.
+    // The request has gone on without the call, unless the key has gone back behind it and a person is about to say what
+    // came of it. That it was executed after all matters to those who compare with the provider.
     const isKept =
       late !== null && (await keepLateEnd(store, run.hold, { ...end, alsoUndeclared: false })) === 'kept'
     if (!isKept) await insertEffect()
     return 'kept'
   }
-  const released = await giveBackKey(store, run.hold, {
+  const isBack = await giveBackKey(store, run.hold, {
     keepLease: false,
     runAfterMs: 0,
-    // What it counts as was settled when the time-out was reported.
+    // What it counts as was decided when the time-out was reported.
     countsAs: 'attempt',
     raiseEpoch: false,
     intent: result ?? intent,
     lastError,
     lockTimeoutMs,
   })
-  if (released) return 'kept'
+  if (isBack) return 'kept'
   const kept = await keepLateEnd(store, run.hold, { ...end, alsoUndeclared: true })
   if (kept === 'of_another') await insertEffect()
   return kept
 }
 
-/** Somebody has taken the key over, or decided about it. What was decided without this result may be wrong. */
+/** Somebody has taken the key over, or decided about the call. What was decided without this result may be wrong. */
 function announceDropped(
   run: Run,
   { name, guarantee }: ForeignPhase,

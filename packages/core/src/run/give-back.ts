@@ -18,7 +18,7 @@ import { inFlightOutcome, replayedOutcome, stuckOutcome } from './row-outcome.js
 import type { Run } from './run.js'
 import type { Failure } from './step-result.js'
 
-/** Ends a grant whose phase failed: the key is given back, or stuck at its caps. Never touches a new holder's row. */
+/** Ends a grant whose phase failed: gives the key back, or marks it stuck at its caps. Never touches a new holder's row. */
 export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   const stuckBy = capReached(run, failed)
   if (stuckBy !== null) {
@@ -32,10 +32,11 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   const failures = isAttempt ? row.attempts : row.retries
   const runAfterMs = closing ? 0 : (failed.afterMs ?? backOffMs(failures))
   const { lockTimeoutMs } = run.engine
-  const released = await write(
+  const isBack = await write(
     run,
     (store) =>
-      run.isAtomic
+      // Only its own requests know it, and nothing of it has committed.
+      row.kind === 'atomic'
         ? forgetKey(store, run.hold, lockTimeoutMs)
         : giveBackKey(store, run.hold, {
             keepLease: failed.keepLease,
@@ -48,16 +49,16 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
           }),
     failed.intent?.kind === 'called' || failed.raiseEpoch ? SAVE_RESULT_MS : 0,
   )
-  // Not earlier: whoever hears it may ask for the key at once.
+  // Announced only now: whoever hears it may ask for the key at once.
   announceFailure(run, failed)
-  if (released === false) throw new FencedOff('give_back')
-  if (released === true && !closing) announceIfLong(run, failed)
+  if (isBack === false) throw new FencedOff('give_back')
+  if (isBack === true && !closing) announceIfLong(run, failed)
   return {
     type: 'retry_later',
     keyId: row.id,
     reason: failed.reason,
-    // Where the lease could not be given back, nobody gets the key before it ends.
-    retryAfterMs: failed.keepLease || released === null ? Math.max(runAfterMs, run.leaseMs) : runAfterMs,
+    // If the lease could not be given back, nobody gets the key before it ends.
+    retryAfterMs: failed.keepLease || isBack === null ? Math.max(runAfterMs, run.leaseMs) : runAfterMs,
     recoveryPoint: row.recoveryPoint,
     error: failed.error,
     response: failed.response,
@@ -68,7 +69,7 @@ export function announceFailure(run: Run, { phase, error, reason }: Failure): vo
   announce('pawl:phase_failed', () => ({ ...run.phaseMessage(phase), error, reason }))
 }
 
-/** Retries that are in order, each by itself, may hide that none of them can ever succeed. */
+/** Retries that are fine one by one may hide that none of them can ever succeed. */
 function announceIfLong(run: Run, { phase, error, reason }: Failure): void {
   const sinceMs = Math.round(ageMs(run.row, run.nowMs()))
   if (sinceMs < RETRIED_FOR_LONG_MS) return
@@ -82,7 +83,7 @@ function announceIfLong(run: Run, { phase, error, reason }: Failure): void {
   }))
 }
 
-/** Ends a grant that no automatic step may follow: a person has to look. */
+/** Ends a grant that no automatic step may follow: a person has to look at the key. */
 export async function markStuck(
   run: Run,
   reason: StuckReason,
@@ -101,7 +102,7 @@ export async function markStuck(
   )
   if (marked === false) throw new FencedOff()
   if (marked === null) {
-    // The store is away: the next attempt finds the same reason and marks it then.
+    // The store is unreachable: the next attempt finds the same reason and marks the key then.
     const { id: keyId, recoveryPoint } = row
     return {
       type: 'retry_later',
@@ -117,19 +118,19 @@ export async function markStuck(
   return stuckOutcome(row, reason, lastError)
 }
 
-/** Whether it is stuck by us: the answer to an earlier try of ours may have been lost. */
+/** Whether we made it stuck: the answer to an earlier try of ours may have been lost. */
 async function isOurs({ hold }: Run, store: Store): Promise<boolean> {
   const row = await findKeyById(store, hold.id)
   return row?.status === 'stuck' && row.fence === hold.fence && row.holder === hold.holder
 }
 
 /**
- * Ends an execution that another holder took over from: it writes nothing more, and tells what it sees. One exception:
+ * Ends an execution whose key another holder took over: it writes nothing more, and returns what it sees. One exception:
  * the key is still ours and has gone back behind a call that must not be repeated. Nobody else knows of that call.
  */
 export async function whatOthersMadeOfIt(run: Run, { during }: FencedOff): Promise<Outcome> {
   const row = await write(run, (store) => findKeyById(store, run.row.id))
-  // A COMMIT of ours that nobody could learn about may have landed: then the key moved on, and nobody took it over.
+  // A COMMIT of ours with an unknown outcome may have landed: then the key moved on, and nobody took it over.
   const isStillOurs = during === 'give_back' && row !== null && isHeldBy(run.hold, row)
   if (!isStillOurs) announce('pawl:fenced_off', () => run.phaseMessage(run.phase))
   const call = row !== null && isHeldBy(run.hold, row) ? callKnownOf(run, row) : null
@@ -148,17 +149,17 @@ function outcomeOf(row: KeyRow | null, isFencedOff: boolean): Outcome {
   return inFlightOutcome(row?.leaseUntilMs == null ? null : row.leaseUntilMs - row.nowMs, isFencedOff)
 }
 
-/** Crashes, unknown errors and refusals of the provider are capped by attempts, all the rest by age. */
+/** Crashes, unknown errors and refusals of the provider are capped by attempts, everything else by age. */
 function capReached(run: Run, failed: Failure): StuckReason | null {
   const { maxAttempts, maxAgeMs } = run.engine.settings.pipeline(run.definition)
-  if (failed.reason === 'closing' || run.isAtomic) return null
+  if (failed.reason === 'closing' || run.row.kind === 'atomic') return null
   if (failed.isAttempt && run.row.attempts >= maxAttempts) return 'attempts_exhausted'
   return ageMs(run.row, run.nowMs()) >= maxAgeMs ? 'too_old' : null
 }
 
 /**
- * Null: the store did not answer. Then the lease runs out by itself, and nothing is lost but time; `forMs` tells how
- * long to insist where more than time would be lost.
+ * Returns null if the store did not answer. Then the lease runs out by itself, and nothing is lost but time. `forMs`: how
+ * long to insist when more than time would be lost.
  */
 async function write<T>(run: Run, statement: (store: Store) => Promise<T>, forMs = 0): Promise<T | null> {
   const { sessions, tables } = run.engine

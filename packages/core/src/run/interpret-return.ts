@@ -20,7 +20,7 @@ export type Returned =
   /** onError or authorize had nothing to say. */
   | { readonly type: 'nothing' }
 
-/** Which function of a phase returned: each may return something else. */
+/** Which function of a phase returned: what they may return differs. */
 export type ReturnedBy = 'phase' | 'finish' | 'onError' | 'authorize'
 
 export function interpretReturn(
@@ -37,7 +37,7 @@ export function interpretReturn(
   const nothing = value === undefined || value === null
   if (nothing && (by === 'onError' || by === 'authorize')) return { type: 'nothing' }
   if (nothing && by === 'phase') return { type: 'advance', stateJson: at.stateJson }
-  // A retryLater() of another copy of this package must not pass for state.
+  // A retryLater() from another copy of this package must not pass for state.
   if (by !== 'phase' || !isPlainObject(value)) throw invalidReturn(by, at)
 
   const what = `the state after phase '${at.phase}' of pipeline '${at.pipeline}'`

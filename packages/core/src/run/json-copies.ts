@@ -1,4 +1,4 @@
-/** Parses a JSON text. Each caller gets its own copy, and all copies but the first cost less than to parse it again. */
+/** Parses a JSON text. Each caller gets its own copy, and every copy but the first costs less than parsing again. */
 export class JsonCopies {
   #text = '{}'
   #value: unknown = {}
@@ -12,7 +12,7 @@ export class JsonCopies {
   }
 }
 
-/** For values that JSON.parse gave: nothing but plain objects, arrays and what has no members. */
+/** For values that JSON.parse returned: only plain objects, arrays, and values without members. */
 function copyJson(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(copyJson)

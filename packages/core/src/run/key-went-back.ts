@@ -1,7 +1,7 @@
 import { PawlError } from '../errors.js'
 import type { Intent } from '../storage/keys/key-row.js'
 
-/** For a person: why a key cannot go on from where it is stored. */
+/** Tells a person why a key cannot go on from where it is stored. */
 export function keyWentBack(recoveryPoint: string, call: Intent): PawlError {
   return new PawlError(
     'PAWL_KEY_WENT_BACK',
@@ -18,7 +18,7 @@ function advice(call: Intent): string {
     : 'Find out at the provider what came of that call, and what the lost phases left behind; then unstick or answer the key.'
 }
 
-/** For a person: a response that would have ended a request whose call was executed, and of which nobody would be told. */
+/** Tells a person about a response that would have ended a request whose call was executed, without anyone being told. */
 export function responseBuries(call: Intent, phase: string, status: number): PawlError {
   return new PawlError(
     'PAWL_KEY_WENT_BACK',

@@ -9,27 +9,25 @@ import { type Intent, type KeyRow, previousCommitMs } from '../storage/keys/key-
 export type Step =
   | { readonly do: 'run_local'; readonly phase: LocalPhase }
   | { readonly do: 'finish'; readonly phase: FinishPhase }
-  /** `declareFirst`: say durably that the call is about to be made, because it must not be made twice unasked. */
+  /** `declareFirst`: declare durably that the call is about to be made, because it must not be made twice unasked. */
   | { readonly do: 'call'; readonly phase: ForeignPhase; readonly declareFirst: boolean }
   | { readonly do: 'settle'; readonly phase: ForeignPhase; readonly result: JsonValue }
   /**
-   * Ask the provider. `absentCountsInMs`: from when on "absent" may be believed; 0 means now, null that the call was
-   * declared by another server's clock, and that its time has to pass here first.
+   * Ask the provider. `absentCountsInMs`: how long until "absent" may be believed. 0 means now; null means that the call
+   * was declared by another server's clock, so its time has to pass here first.
    */
   | { readonly do: 'reconcile'; readonly phase: ForeignPhase; readonly absentCountsInMs: number | null }
-  /** The outcome of its call is not known, and the phase says how to go on without. */
+  /** The outcome of its call is not known, and the phase says how to go on without it. */
   | {
       readonly do: 'go_on'
       readonly phase: ForeignPhase
       readonly run: NonNullable<ForeignPhase['whenUnknown']>
     }
   | { readonly do: 'mark_stuck'; readonly phase: ForeignPhase; readonly reason: StuckReason }
-  /** A call is known of that belongs to another phase than the next one: whatever is run now would run past it. */
+  /** Something is known of a call that belongs to a phase other than the next one: whatever ran now would run past it. */
   | { readonly do: 'stop_at_call'; readonly phase: AnyPhase; readonly call: Intent }
 
-/**
- * Decides from what is stored and the database's clock alone, so that a resumed run and an unbroken one cannot differ.
- */
+/** Decides only from what is stored and the database's clock, so that a resumed run and an unbroken one cannot differ. */
 export function nextStep(
   definition: PipelineDefinition,
   row: Pick<KeyRow, 'recoveryPoint' | 'intent' | 'trail' | 'createdMs' | 'server'>,
@@ -51,8 +49,8 @@ export function nextStep(
 }
 
 /**
- * Once a person has said what came of a call, the local phases before it run again with that in hand. Not a foreign one:
- * a row holds what is known of one call.
+ * Once a person has said what came of a call, the local phases before it run again, carrying the verdict along. A foreign
+ * phase does not: a row holds what is known of one call only.
  */
 function isToBeCarried(definition: PipelineDefinition, next: AnyPhase, intent: Intent): boolean {
   const isSaid = intent.kind === 'not_made' || (intent.kind === 'called' && intent.said === true)
@@ -78,7 +76,7 @@ function nextForeignStep(
     case 'keyed': {
       const mayHaveBeenMadeFrom = intent?.kind === 'not_made' ? intent.atMs : previousCommitMs(row)
       if (nowMs - mayHaveBeenMadeFrom <= phase.windowMs) return { do: 'call', phase, declareFirst: false }
-      // The provider may have forgotten the key by now: sent again, it would execute again.
+      // The provider may have forgotten the key by now: if the call were sent again, it would be executed again.
       if (phase.reconcile !== null) return { do: 'reconcile', phase, absentCountsInMs: 0 }
       return { do: 'mark_stuck', phase, reason: 'window_passed' }
     }

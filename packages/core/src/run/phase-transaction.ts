@@ -35,13 +35,13 @@ export interface Work {
   readonly body: (context: never) => unknown
   /** Recorded with the advance, in the same statement. */
   readonly effect: Effect | null
-  /** It goes on from a call of which nobody knows whether it was executed: the trail says so. */
+  /** The work goes on from a call that may or may not have been executed: the trail says so. */
   readonly outcomeUnknown?: true
-  /** Awaited once the connection is there and before BEGIN. */
+  /** Awaited once there is a connection, before BEGIN. */
   readonly beforeBegin: (() => Promise<void>) | null
 }
 
-/** How a phase's transaction ended: as its step does, or rolled back, as the user's part asked. */
+/** How a phase's transaction ended: like a step, or rolled back because the user's part asked for it. */
 export type TransactionEnd =
   | StepResult
   | { readonly type: 'rolled_back'; readonly directive: Respond | RetryLater | null }
@@ -49,7 +49,7 @@ export type TransactionEnd =
 type TryEnd =
   | TransactionEnd
   | Conflict
-  /** The advance was refused for want of a right. Which one has to be asked for, once the session is free. */
+  /** The advance was refused because a right is missing. Which one has to be asked, once the session is free. */
   | { readonly type: 'lacks_right'; readonly error: unknown }
   /** COMMIT was sent and not answered. */
   | { readonly type: 'commit_unknown'; readonly error: unknown }
@@ -61,8 +61,8 @@ interface Conflict {
 }
 
 /**
- * Runs the user's part and the fenced advance in one transaction, and tries again where that is safe: nothing but the
- * transaction is repeated, never a call.
+ * Runs the user's part and the fenced advance in one transaction, and tries again where that is safe: only the transaction
+ * is repeated, never a call.
  */
 export async function runTransaction(run: Run, work: Work): Promise<TransactionEnd> {
   const settings = run.engine.settings.phase(run.definition, work.phase.name)
@@ -89,7 +89,7 @@ async function tryTransaction(run: Run, work: Work, settings: ResolvedPhaseSetti
   try {
     session = await run.session(work.phase.name)
   } catch (error) {
-    // A server that is coming back may take the next connection; an exhausted pool has been waited for long enough.
+    // A server that is coming back may accept the next connection; for an exhausted pool we have waited long enough.
     const refused = error instanceof PawlError && error.cause !== undefined
     return refused ? { type: 'conflict', error } : failedBy(run, work, error)
   }
@@ -111,7 +111,7 @@ async function inTransaction(
   settings: ResolvedPhaseSettings,
   session: Session,
 ): Promise<TryEnd> {
-  // Asked once: another request may learn meanwhile that it has to be.
+  // Asked once: meanwhile another request may learn that the role has to be remembered.
   const remembers = remembersRole(settings)
   const transaction = session.begin(beginStatement(settings), {
     deadlineMs: settings.statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS,
@@ -132,10 +132,10 @@ async function inTransaction(
     return await commit(run, work, transaction, returned, [...first, ...staged, ...last])
   } catch (error) {
     await transaction.rollBack()
-    // It may have left rows behind, and must not run again by itself.
+    // The phase may have left rows behind, and must not run again by itself.
     if (transaction.endedEarly || (advancing && isInAnotherTransaction(error)))
       return stuckBy(run, work, 'transaction_ended', endedByUser(work.phase.name))
-    // By then the user's part has returned: no function of theirs meets this.
+    // By then the user's part has returned, so none of their functions sees this.
     if (advancing && isFencedOff(error)) throw new FencedOff()
     const lacksRight = advancing && isMissingRight(error)
     if (lacksRight && !remembers) {
@@ -149,7 +149,7 @@ async function inTransaction(
   }
 }
 
-/** What is known of a call stays known, whatever its transaction, or one before it, failed by. */
+/** What is known of a call stays known, whatever made its transaction, or one before it, fail. */
 function failedBy(run: Run, work: Work, error: unknown): StepResult {
   if (isKeyWentBack(error)) return stuckBy(run, work, 'unknown_outcome', error)
   return failureBy(work.phase.name, error, { intent: run.row.intent })
@@ -181,7 +181,7 @@ async function runBody(
     connection.close()
   }
   connection.assertNotEnded()
-  // Asked before the advance, which would otherwise fail with an error that tells the user nothing.
+  // Checked before the advance, which would otherwise fail with an error that tells the user nothing.
   if (transaction.isDoomed) throw abortedTransaction(transaction, `phase '${phase}'`)
   const at = { pipeline: definition.name, phase, stateJson: row.stateJson, caps: engine.caps }
   const returned = interpretReturn(value, work.by, at)
@@ -192,8 +192,8 @@ async function runBody(
 }
 
 /**
- * Rejects if the body goes on although its connection is gone: it waits for something that may never come, and would
- * keep a place of the pool for as long. A body that merely has to notice gets the time to.
+ * Rejects if the body goes on although its connection is gone: it waits for something that may never come, and would occupy
+ * a place in the pool for as long. A body that only has to notice gets the time to do so.
  */
 function unlessCutOff(body: Promise<unknown>, session: Session, phase: string): Promise<unknown> {
   return new Promise((resolve, reject) => {
@@ -210,7 +210,7 @@ const cutOff = (phase: string): PawlError =>
 
 type Onward = Extract<Returned, { type: 'advance' | 'finish' }>
 
-/** Writes the advance and commits it, in one round trip: where the advance fails, COMMIT is not executed. */
+/** Writes the advance and commits it, in one round trip: if the advance fails, COMMIT is not executed. */
 async function commit(
   run: Run,
   work: Work,
@@ -256,7 +256,7 @@ function recordOf({ effect, outcomeUnknown }: Work): Effect | 'outcome_unknown' 
   return outcomeUnknown === true ? 'outcome_unknown' : effect
 }
 
-/** Learns what became of a COMMIT that got no answer, by raising the fence: after that, it can no longer land. */
+/** Finds out what became of a COMMIT that got no answer, by raising the fence: after that, it can no longer land. */
 async function settleCommit(run: Run, work: Work, error: unknown): Promise<StepResult | Conflict> {
   const sentAt = performance.now()
   const raised = await raiseFenceOf(run, error)
@@ -274,8 +274,8 @@ async function settleCommit(run: Run, work: Work, error: unknown): Promise<StepR
 }
 
 /**
- * Under SERIALIZABLE, a sequential scan of a small key table makes phases of unrelated keys abort each other. This
- * comes after the user's statements, whose plans it must not change; and a plan made before it must not be used.
+ * Under SERIALIZABLE, a sequential scan of a small key table makes phases of unrelated keys abort each other. This comes
+ * after the user's statements, whose plans it must not change; and a plan made before it must not be used.
  */
 function byIndexOnly({ statement, values }: Bound): Bound[] {
   const { name, text } = statement

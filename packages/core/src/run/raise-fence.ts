@@ -11,8 +11,8 @@ import { unlessFencedOff } from './fenced-off.js'
 import type { Run } from './run.js'
 
 /**
- * Learns what became of a write that got no answer, by raising the fence: what has not landed by then can no longer.
- * On a new connection, and for as long as the lost transaction can live: it has server-side time-outs.
+ * Finds out what became of a write that got no answer, by raising the fence: what has not landed by then no longer can. It
+ * tries on new connections, for as long as the lost transaction can live, which server-side time-outs bound.
  */
 export async function raiseFenceOf(run: Run, error: unknown): Promise<KeyRow | 'unreachable'> {
   const by = { holder: randomUUID(), leaseMs: longerLeaseMs(run), lockTimeoutMs: run.engine.lockTimeoutMs }
@@ -40,7 +40,7 @@ export async function raiseFenceOf(run: Run, error: unknown): Promise<KeyRow | '
   return 'unreachable'
 }
 
-/** Null: the key is not ours. */
+/** Returns null if the key is not ours. */
 async function raiseOnce(
   { engine, hold }: Run,
   by: Parameters<typeof raiseFence>[2],
@@ -54,7 +54,7 @@ async function raiseOnce(
   return row?.holder === by.holder ? row : null
 }
 
-/** It is not known yet at which of two points the key is, so the lease is that of the slower one. */
+/** We do not know yet which of two points the key is at, so the lease is that of the slower one. */
 function longerLeaseMs(run: Run): number {
   const { definition, row, leaseMs } = run
   const next = phaseAfter(definition, row.recoveryPoint)

@@ -22,7 +22,7 @@ export function runPipeline(run: Run): Promise<Outcome> {
   return toTheEnd(run, () => runSteps(run))
 }
 
-/** For a grant that no phase may be run under. */
+/** For a grant under which no phase may run. */
 export function failRun(run: Run, failed: Failure): Promise<Outcome> {
   return toTheEnd(run, () => giveBack(run, failed))
 }
@@ -52,14 +52,14 @@ async function runSteps(run: Run): Promise<Outcome> {
     const step = nextStep(run.definition, run.row, run.nowMs())
     const { name } = step.phase
     run.phase = name
-    // While a provider answers, or another session is asked for, none may be held.
+    // No session may be held while a provider answers, or while another session is asked for.
     if (run.engine.stopping.aborted || !isTransactionAlone(step)) run.releaseSession()
     const result = run.engine.stopping.aborted
       ? failure(name, 'closing', new PawlError('PAWL_CLOSING', 'The engine is closing.'), {
           intent: run.row.intent,
         })
       : await runStep(run, step)
-    if (run.hasStaged && (result.type === 'advanced' || result.type === 'finished')) run.engine.staged.ring()
+    if (run.hasStaged && (result.type === 'advanced' || result.type === 'finished')) run.engine.staged.wake()
     run.hasStaged = false
     switch (result.type) {
       case 'advanced':
@@ -123,7 +123,7 @@ async function runStep(run: Run, step: Step): Promise<StepResult> {
   }
 }
 
-/** Before the first phase: whether a request that was accepted a while ago may still begin. Null: it may. */
+/** Asks, before the first phase, whether a request that was accepted a while ago may still begin. Returns null if it may. */
 async function askWhetherItMay(run: Run, phase: AnyPhase): Promise<StepResult | null> {
   const { authorize } = run.definition
   if (!run.awaitsAuthorization || authorize === null) return null
@@ -140,7 +140,7 @@ function isTransactionAlone(step: Step): boolean {
 }
 
 function isSkipped(run: Run, phase: LocalPhase | ForeignPhase): boolean {
-  // Once a call is known of, the question is answered.
+  // Once something is known of its call, the question is answered.
   if (phase.when === null || run.row.intent?.phase === phase.name) return false
   const wanted: unknown = phase.when(run.phaseContext() as never)
   if (typeof wanted === 'boolean') return !wanted

@@ -9,21 +9,21 @@ import { runTransaction } from './phase-transaction.js'
 import type { Run } from './run.js'
 import { failureAsked, failureBy, type StepResult } from './step-result.js'
 
-/** Records a result that is known, with its effect, in one transaction. A failure from here on keeps the result. */
+/** Records a known result, with its effect, in one transaction. A failure from here on keeps the result. */
 export async function settleResult(
   run: Run,
   phase: ForeignPhase,
   result: CallResult,
   lease: KeptLease | null,
 ): Promise<StepResult> {
-  // In memory: whatever happens to the connection, the call is not repeated. A result that cannot be saved leaves what was
-  // declared: that the call may have been made.
+  // Kept in memory: whatever happens to the connection, the call is not repeated. If the result cannot be saved, what was
+  // declared remains: that the call may have been made.
   const intent = result.intent ?? run.row.intent
   run.update({ ...run.row, nowMs: run.nowMs(), intent }, run.leasedAt)
   const tooLarge = tooLargeResult(phase, result, run.engine.caps.resultBytes)
   if (tooLarge !== null) {
     announce('pawl:warning', () => ({ message: tooLarge.message, error: tooLarge }))
-    // In development it has to be noticed. Elsewhere the call was made, and settling it now is the safest there is.
+    // In development it has to be noticed. Elsewhere the call has been made, and settling it now is the safest thing to do.
     if (run.engine.strict.isOn) return failureBy(phase.name, tooLarge, { intent })
   }
   const end = await runTransaction(run, {
@@ -45,7 +45,7 @@ export function effectOf(run: Run, phase: ForeignPhase, result: unknown): Effect
   }
 }
 
-/** Wanted, not needed: it must not fail a phase whose effect has happened. */
+/** Useful but not required: it must not fail a phase whose effect has happened. */
 function referenceOf(phase: ForeignPhase, result: unknown): string | null {
   try {
     const reference = phase.reference?.(result as never)

@@ -10,8 +10,8 @@ import { insertStagedJob } from '../storage/jobs/insert-staged-job.js'
 import type { Run } from './run.js'
 
 /**
- * `stage` as one phase sees it: bound to its transaction. Rows go to `staged`, to be written along with the advance: all
- * that could be wrong with them has been checked by then.
+ * `stage` as one phase sees it: bound to its transaction. Rows go to `staged`, to be written along with the advance:
+ * everything that could be wrong with them has been checked by then.
  */
 export function stageIn(run: Run, staged: Bound[], transaction: PhaseTransaction, phase: string): Stage {
   const { stager, tables, caps } = run.engine
@@ -41,8 +41,8 @@ export function stageIn(run: Run, staged: Bound[], transaction: PhaseTransaction
 }
 
 /**
- * Before it is written: what PostgreSQL refuses would fail the whole phase, with an error that names no job; and the
- * table takes a name of any length.
+ * Checks a job before it is written: what PostgreSQL refuses would fail the whole phase with an error that names no job,
+ * and the table takes a name of any length.
  */
 function checkStaged(phase: string, name: unknown, options: { readonly runAfterMs?: number }): void {
   const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: `phase '${phase}', stage` }

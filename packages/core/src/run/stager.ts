@@ -13,7 +13,7 @@ export interface JobToStage<DB> {
   readonly payload: JsonValue
   /** The key whose phase staged it. */
   readonly keyId: string
-  /** Not to be delivered before this many milliseconds have passed; 0 for at once. */
+  /** The job must not be delivered before this many milliseconds have passed; 0 for at once. */
   readonly runAfterMs: number
 }
 

@@ -1,4 +1,4 @@
-import { type KeyRow, SERVER } from './key-row.js'
+import { type KeyKind, type KeyRow, SERVER } from './key-row.js'
 import { boundedBy, defineStatement, epochMs, msInterval, type Store } from '../statement.js'
 
 /** What a fresh key is reserved with. */
@@ -6,6 +6,7 @@ export interface NewKey {
   readonly scope: string
   readonly key: string
   readonly pipeline: string
+  readonly kind: KeyKind
   readonly version: number
   readonly definitionHash: string
   readonly fingerprint: Buffer
@@ -16,7 +17,7 @@ export interface NewKey {
 /** Whom it is reserved for. */
 export interface FirstGrant {
   readonly holder: string
-  /** Null: nobody runs it yet. */
+  /** Null when nobody runs it yet. */
   readonly leaseMs: number | null
   /** Whether the row has to survive a crash of the server before anything else of the request has been committed. */
   readonly durable: boolean
@@ -26,16 +27,16 @@ export interface FirstGrant {
  * ON CONFLICT alone would be right, but it waits for whoever has the row locked, such as a holder that froze before its
  * COMMIT, and duplicates would drain the pool. A row that can be seen needs no waiting: it is read, not inserted.
  *
- * A row that need not be durable is not waited for to be written to the disk. The next COMMIT of the request waits for
- * both: a server that crashes before has lost a reservation that nothing has followed.
+ * When a row need not be durable, we do not wait until it is written to disk. The request's next COMMIT waits for both: a
+ * server that crashes before that loses only a reservation that nothing has followed.
  */
 const insertKeyStatement = defineStatement(
   'insert_key',
   ({ keys }) => `
   INSERT INTO ${keys} AS k
-    (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version, input, holder, lease_until,
+    (scope, key, pipeline, kind, version, definition_hash, fingerprint, fingerprint_version, input, holder, lease_until,
      attempts)
-  SELECT $1, $2, $3, $4::integer, $5, $6::bytea, $7::smallint, $8::json, $9::uuid, clock_timestamp() + ${msInterval('$10')},
+  SELECT $1, $2, $3, $13, $4::integer, $5, $6::bytea, $7::smallint, $8::json, $9::uuid, clock_timestamp() + ${msInterval('$10')},
          CASE WHEN $10::double precision IS NULL THEN 0 ELSE 1 END
     FROM ${boundedBy('$11')}, ${writtenOutIf('$12')}
    WHERE NOT EXISTS (SELECT FROM ${keys} AS seen WHERE seen.scope = $1 AND seen.key = $2)
@@ -50,7 +51,7 @@ function writtenOutIf(parameter: string): string {
                             THEN current_setting('synchronous_commit') ELSE 'off' END, true)) AS written_out`
 }
 
-/** Reserves the key if it is free. Null: somebody has it. */
+/** Reserves the key if it is free. Returns null when somebody has it. */
 export async function insertKey(
   store: Store,
   key: NewKey,
@@ -70,13 +71,14 @@ export async function insertKey(
     grant.leaseMs,
     String(lockTimeoutMs),
     grant.durable,
+    key.kind,
   ])
   return rows[0] === undefined ? null : newKeyRow(rows[0], key, grant)
 }
 
 /**
- * A fresh key's row: what was inserted is known, and need not travel back. A partitioned table cannot tell its xmin. The
- * latest column comes back all the same, so that a schema which lacks it is noticed before anything is run.
+ * A fresh key's row: we know what was inserted, so it need not travel back. A partitioned table cannot return its xmin.
+ * The newest column is returned anyway, so that a schema that lacks it is noticed before anything is run.
  */
 function newKeyRow(row: Readonly<Record<string, string | null>>, key: NewKey, grant: FirstGrant): KeyRow {
   const createdMs = Number(row['created_ms'])
@@ -85,6 +87,7 @@ function newKeyRow(row: Readonly<Record<string, string | null>>, key: NewKey, gr
     scope: key.scope,
     key: key.key,
     pipeline: key.pipeline,
+    kind: key.kind,
     version: key.version,
     definitionHash: key.definitionHash,
     fingerprint: key.fingerprint.toString('hex'),

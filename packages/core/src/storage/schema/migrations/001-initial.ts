@@ -1,10 +1,10 @@
 import type { Tables } from '../../tables.js'
 
 /**
- * fillfactor: an advance updates its row in place (HOT) as long as the page has room, so leave some. No advance
- * changes a column of an index or of an index's condition, which HOT needs as well.
- * json, not jsonb: what goes in comes out to the byte, and NUL or a lone surrogate is no error after a charge.
- * Collation "C": keys are compared as bytes, and faster.
+ * fillfactor: an advance updates its row in place (HOT) as long as the page has room, so leave some. No advance changes a
+ * column of an index or of an index's condition, which HOT needs as well. json, not jsonb: what goes in comes out byte
+ * for byte, and NUL or a lone surrogate is not an error after a charge. Collation "C": keys are compared as bytes, and
+ * faster.
  */
 export const initial = ({ schema, keys, effects, stagedJobs }: Tables): string => `
 CREATE TABLE ${keys} (
@@ -12,6 +12,7 @@ CREATE TABLE ${keys} (
   scope               text COLLATE "C" NOT NULL CHECK (char_length(scope) BETWEEN 1 AND 255),
   key                 text COLLATE "C" NOT NULL CHECK (char_length(key) BETWEEN 1 AND 255),
   pipeline            text COLLATE "C" NOT NULL CHECK (char_length(pipeline) BETWEEN 1 AND 63),
+  kind                text COLLATE "C" NOT NULL DEFAULT 'pipeline',
   version             integer NOT NULL CHECK (version > 0),
   definition_hash     text COLLATE "C" NOT NULL CHECK (char_length(definition_hash) = 16),
   fingerprint         bytea NOT NULL CHECK (octet_length(fingerprint) = 32),
@@ -103,6 +104,7 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     scope: 'The authenticated principal that owns the key.',
     key: "The client's Idempotency-Key, unique within the scope.",
     pipeline: 'Name of the pipeline that runs the request.',
+    kind: 'pipeline: one that engines register, and a completer may go on with; atomic: an atomic handler, which only a request of its client can run.',
     version: 'Version of the pipeline the row is pinned to.',
     definition_hash:
       'Hash of the definition the row is pinned to: a changed definition under the same version is refused.',

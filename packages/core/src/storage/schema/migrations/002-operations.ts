@@ -2,8 +2,8 @@ import { POINT_TEXT } from '../../keys/point-text.js'
 import type { Tables } from '../../tables.js'
 
 /**
- * What background services and operators need besides. The view is for people who have only psql: no bodies, no inputs,
- * and words instead of nulls.
+ * What background services and operators need in addition. The view is for people who have only psql: no bodies, no
+ * inputs, and words instead of nulls.
  */
 export const operations = ({ schema, keys, stagedJobs, interventions }: Tables): string => `
 ALTER TABLE ${keys} ADD COLUMN unstuck_at timestamptz;
@@ -15,7 +15,7 @@ COMMENT ON COLUMN ${stagedJobs}.attempts IS 'Deliveries that were begun.';
 CREATE INDEX interventions_by_time ON ${interventions} (created_at);
 
 CREATE VIEW "${schema}"."keys" AS
-SELECT k.scope, k.key, k.pipeline, k.version, k.recovery_point, ${POINT_TEXT} AS point,
+SELECT k.scope, k.key, k.pipeline, k.kind, k.version, k.recovery_point, ${POINT_TEXT} AS point,
        CASE WHEN k.status <> 'running' THEN k.status
             WHEN k.lease_until > clock_timestamp() THEN 'held'
             WHEN k.run_after > clock_timestamp() THEN 'backing off'
