@@ -12,7 +12,6 @@ import type { Database, RideInput } from '../support/rides.js'
 /** Cases at a time: most of them wait for a lease, or for the server to end a transaction. */
 const AT_ONCE = 16
 
-
 const trial = await WireTrial.open(prepareRides)
 afterAll(() => trial.close())
 
