@@ -1,8 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Outcome, Pipeline } from '@pawl/core'
+import { type Outcome, PawlError, type Pipeline } from '@pawl/core'
 import type { Row, Told } from '../../packages/crash-kit/src/history.js'
 import type { PlainEngine, WireTrial } from './wire-trial.js'
+
+/** A COMMIT was not answered, and nobody could be reached who knows what became of it: the row may be further on. */
+function isInTheDark(outcome: Outcome): boolean {
+  if (outcome.type !== 'retry_later') return false
+  return outcome.error instanceof PawlError && outcome.error.code === 'PAWL_CONNECTION_LOST'
+}
 
 type Final = Extract<Outcome, { type: 'completed' | 'replayed' | 'stuck' }>
 
@@ -46,7 +52,8 @@ export class WireRequest<DB, Input> {
       key,
       input: this.input,
     })
-    this.#tell(by.name, outcome, await this.#trial.database.keyRow(scope, key))
+    const row = isInTheDark(outcome) ? null : await this.#trial.database.keyRow(scope, key)
+    this.#tell(by.name, outcome, row)
   }
 
   #tell(actor: string, outcome: Outcome, row: Row | null): void {
