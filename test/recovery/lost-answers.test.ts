@@ -127,7 +127,7 @@ test.each(FAULTS)('a skipped phase with %s is skipped once', async (fault) => {
   await engine.close()
 })
 
-test.each(FAULTS)('a release with %s loses nothing but time', async (fault) => {
+test.each(FAULTS)('a give-back with %s loses nothing but time', async (fault) => {
   const { pool, engine, execute } = startRide()
   await provider.willMeet('refuse_500')
   const struck = proxy.armStatement(GIVE_BACK_KEY, fault)
