@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type Outcome, subscribe } from '@pawl/core'
+import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import { PostgresProxy } from '../support/postgres-proxy.js'
 import { Provider } from '../support/provider.js'
@@ -114,6 +115,31 @@ describe.each(COMMITS)('the COMMIT of $phase', ({ phase, commitsBefore }) => {
     expect(await provider.requests()).toHaveLength(1)
     await engine.close()
   })
+})
+
+test('of a client that merely rejects its query: what was committed is found out, and the client is not used again', async () => {
+  let commits = 0
+  class Rejecting extends pg.Client {
+    /** As of `pg-native`: no more is known of it than that a query is a promise. */
+    static readonly Query = { prototype: {} }
+    override query = (async (sent: { readonly text?: string }) => {
+      const result: unknown = await pg.Client.prototype.query.call(this, sent as never)
+      if (sent.text !== 'COMMIT' || ++commits > 1) return result
+      throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
+    }) as never
+  }
+  const pool = database.pool({ max: 1, Client: Rejecting })
+  const removed: unknown[] = []
+  pool.on('remove', (client) => removed.push(client))
+  const settled = hear('pawl:commit_settled')
+  const createRide = createRideOf(provider)
+  const engine = createEngine({ pool, pipelines: [createRide], schema: database.schema })
+  const request = { scope: 'rider', key: randomUUID(), input: { amount: 700 } }
+  expect(await engine.execute(createRide, request)).toMatchObject({ type: 'completed' })
+  expect(settled).toMatchObject([{ phase: 'ride_created', committed: true }])
+  expect(await database.rows('SELECT FROM rides')).toHaveLength(1)
+  expect(removed).toHaveLength(1)
+  await engine.close()
 })
 
 test.each(WAYS)('a raise whose own answer is lost recognises itself, $how', async ({ pipelining }) => {
