@@ -179,9 +179,8 @@ export class SessionTransaction implements Sender {
     // Nothing of it goes out before the message that begins it: the first answer is that one's.
     const opening = this.#begun ? 0 : this.#opening.length
     if (results.length < opening) {
+      // If a part of it was executed, the server says that a transaction is open, and the client is destroyed.
       this.#notBegun = { error: told }
-      // A part of it may have been executed.
-      this.#client.spoil()
       return told
     }
     this.#begun = true
