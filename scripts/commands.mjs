@@ -14,6 +14,13 @@ const commands = {
     console.log(counts)
   },
 
+  /** More of all that is repeated: random cases, races, faults. `test/support/amounts.ts` says how much. */
+  async 'test-deep'(args) {
+    await prepare()
+    const counts = await step('test, deep', () => runTests(args, { PAWL_DEEP: '1' }))
+    console.log(counts)
+  },
+
   async watch(args) {
     await prepare()
     await run(bin('vitest', 'test'), args, { cwd: 'test' })

@@ -7,13 +7,14 @@ import { bin, run, StepFailed } from './step.mjs'
  * Runs vitest and ends the output with how many tests passed and failed.
  *
  * @param {string[]} args
+ * @param {NodeJS.ProcessEnv} env
  */
-export async function runTests(args) {
+export async function runTests(args, env = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'pawl-test-report-'))
   const report = join(folder, 'report.json')
   const flags = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
   try {
-    await run(bin('vitest', 'test'), ['run', ...flags, ...args], { cwd: 'test' })
+    await run(bin('vitest', 'test'), ['run', ...flags, ...args], { cwd: 'test', env })
     return await summarise(report)
   } catch (error) {
     if (error instanceof StepFailed) error.lastLine = await summarise(report).catch(() => undefined)

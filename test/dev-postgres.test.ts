@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { migrate } from '@pawl/core'
 import { startPostgres, type DevPostgres } from '@pawl/dev-postgres'
 import pg from 'pg'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 
 const STARTER = fileURLToPath(new URL('./fixtures/postgres-starter.mjs', import.meta.url))
 
@@ -23,6 +23,14 @@ async function start(...args: Parameters<typeof startPostgres>): Promise<DevPost
 afterEach(async () => {
   await Promise.all(started.splice(0).map((postgres) => postgres.stop()))
 })
+
+/** Two that run side by side, for tests that leave them running: to make a server takes longer than most tests. */
+let one: DevPostgres
+let other: DevPostgres
+beforeAll(async () => {
+  ;[one, other] = await Promise.all([startPostgres(), startPostgres()])
+})
+afterAll(() => Promise.all([one.stop(), other.stop()]))
 
 /** A session that expects to be ended by the server. */
 async function connect(url: string): Promise<{ ended: Promise<void>; errors: Error[] }> {
@@ -92,7 +100,6 @@ describe('startPostgres', () => {
   })
 
   test('lets nobody in without the password, which is another one for every server', async () => {
-    const [one, other] = await Promise.all([start(), start()])
     const url = new URL(one.url)
     expect(url.password).toMatch(/^[\w-]{43}$/)
     expect(url.password).not.toBe(new URL(other.url).password)
@@ -117,8 +124,7 @@ describe('startPostgres', () => {
   })
 
   test('the role is not called like the schema of Pawl, which its own tables would end up in', async () => {
-    const postgres = await start()
-    const pool = new pg.Pool({ connectionString: postgres.url })
+    const pool = new pg.Pool({ connectionString: one.url })
     await migrate(pool)
     await pool.query('create table orders ()')
     const { rows } = await pool.query(
@@ -129,34 +135,31 @@ describe('startPostgres', () => {
   })
 
   test('runs several at once, each with data of its own', async () => {
-    const [one, other] = await Promise.all([start(), start()])
     await query(one.url, 'create table only_here ()')
     expect(one.port).not.toBe(other.port)
     await expect(query(other.url, 'table only_here')).rejects.toThrow('relation "only_here" does not exist')
   })
 
   test('keeps committed rows over a kill and a restart, on the same port', async () => {
-    const postgres = await start()
-    const firstPid = postgres.pid
-    await query(postgres.url, 'create table kept as select 42 as answer')
+    const firstPid = one.pid
+    await query(one.url, 'create table kept as select 42 as answer')
 
-    await postgres.kill()
-    expect(postgres.pid).toBeNull()
-    await expect(query(postgres.url, 'table kept')).rejects.toThrow('ECONNREFUSED')
+    await one.kill()
+    expect(one.pid).toBeNull()
+    await expect(query(one.url, 'table kept')).rejects.toThrow('ECONNREFUSED')
 
-    await postgres.restart()
-    expect(postgres.pid).not.toBe(firstPid)
-    expect(await query(postgres.url, 'table kept')).toEqual([{ answer: 42 }])
+    await one.restart()
+    expect(one.pid).not.toBe(firstPid)
+    expect(await query(one.url, 'table kept')).toEqual([{ answer: 42 }])
   })
 
   test('restarts a running server, ending its sessions', async () => {
-    const postgres = await start()
-    const session = await connect(postgres.url)
+    const session = await connect(one.url)
 
-    await postgres.restart()
+    await one.restart()
     await session.ended
     expect(session.errors[0]?.message).toContain('terminating connection')
-    expect(await query(postgres.url, 'select 1 as up')).toEqual([{ up: 1 }])
+    expect(await query(one.url, 'select 1 as up')).toEqual([{ up: 1 }])
   })
 
   test('stop ends the server, removes its files, and may be called again', async () => {

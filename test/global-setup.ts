@@ -1,13 +1,17 @@
 import { fork } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { startPostgres } from '@pawl/dev-postgres'
+import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 
 declare module 'vitest' {
   export interface ProvidedContext {
     /** The database of this test run; every test makes a schema of its own in it. */
     databaseUrl: string
+    /** Is in the name of every schema that this test run makes there. */
+    testRun: string
     /** The payments provider's stand-in, a process of its own; every test has an account of its own there. */
     providerUrl: string
   }
@@ -22,8 +26,24 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const given = process.env['DATABASE_URL']
   const postgres = given ? null : await startPostgres()
   project.provide('databaseUrl', postgres?.url ?? (given as string))
+  const testRun = randomBytes(4).toString('hex')
+  project.provide('testRun', testRun)
   return async () => {
     provider.disconnect()
+    if (postgres === null) await dropSchemas(given as string, testRun)
     await postgres?.stop()
   }
+}
+
+/** Tests use schemas again and again, and nobody knows which is the last. */
+async function dropSchemas(url: string, testRun: string): Promise<void> {
+  const client = new pg.Client(url)
+  await client.connect()
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT nspname AS name FROM pg_namespace WHERE starts_with(nspname, $1)`,
+    [`t_${testRun}_`],
+  )
+  // One by one: all together are more locks than a server has room for.
+  for (const { name } of rows) await client.query(`DROP SCHEMA ${name} CASCADE`)
+  await client.end()
 }

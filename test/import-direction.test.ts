@@ -17,7 +17,7 @@ const CASES = [
   ['core/src/storage/a.ts', `import { x } from '../driver/x.js'`, 'allowed'],
   ['core/src/storage/b.ts', `import type { x } from '../pipeline/x.js'`, 'allowed'],
   ['core/src/storage/c.ts', `import { x } from '../pipeline/x.js'`, 'refused'],
-  ['core/src/storage/migrations/d.ts', `import { x } from '../../request/x.js'`, 'refused'],
+  ['core/src/storage/schema/migrations/d.ts', `import { x } from '../../../request/x.js'`, 'refused'],
   ['core/src/request/a.ts', `import { x } from '../storage/x.js'`, 'allowed'],
   ['core/src/request/b.ts', `import { x } from '../run/x.js'`, 'refused'],
   ['core/src/request/c.ts', `import type { x } from '../engine/x.js'`, 'refused'],

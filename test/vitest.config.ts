@@ -1,10 +1,44 @@
 import { fileURLToPath } from 'node:url'
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
 import { brokenEngines } from './broken-engines/broken-engine-plugin.js'
+import { amountOf, IS_DEEP } from './support/amounts.js'
 
 const source = (path: string) => fileURLToPath(new URL(`../packages/${path}`, import.meta.url))
 
-export default defineConfig({
+const ALL = ['**/*.test.ts', '../examples/*/test/**/*.test.ts']
+
+/** Only deep. */
+const DEEP_ONLY = '**/*.deep.test.ts'
+
+/** What `npm run test:deep` runs: these, and the files in which something is repeated. `support/amounts.ts` says how often. */
+const DEEP = [
+  DEEP_ONLY,
+  'broken-engines/*.test.ts',
+  'crash-kit/{ride,process-agrees}.test.ts',
+  'property/**/*.test.ts',
+  'reaper/scale.test.ts',
+  'relay/crash.test.ts',
+  'rides/demo.test.ts',
+  'wire/*.test.ts',
+  '../examples/*/test/**/*.test.ts',
+]
+
+/** They exchange modules of ours, or load other copies of them: nobody else may get those. */
+const ALONE_AND_DEEP = ['broken-engines/*.test.ts', 'wire/broken-engines.test.ts']
+const ALONE = [
+  ...ALONE_AND_DEEP,
+  'http/{respond-async-wait,waiting}.test.ts',
+  'storage/shadowed-statements.test.ts',
+  'unit/announce.test.ts',
+]
+
+/** The example takes these from the environment, as it would in a repository of its own. */
+const env = {
+  RIDES_DEPTH: String(amountOf('exampleDepth')),
+  RIDES_RACES: String(amountOf('exampleRaces')),
+}
+
+const shared = {
   plugins: [brokenEngines()],
   resolve: {
     // Tests read the sources, so that watch mode needs no build and a stack trace points at a line of TypeScript.
@@ -17,14 +51,44 @@ export default defineConfig({
       { find: /^@pawl\/graphile-worker$/, replacement: source('graphile-worker/src/index.ts') },
     ],
   },
+}
+
+const sharedTest = {
+  pool: 'forks' as const,
+  // A slow machine, a restart of the database, a property with a hundred runs: far above what a test needs.
+  testTimeout: 90_000,
+  hookTimeout: 90_000,
+  setupFiles: ['./restore-process.ts'],
+  env,
+}
+
+const include = IS_DEEP ? DEEP : ALL
+
+export default defineConfig({
   test: {
-    include: ['**/*.test.ts', '../examples/*/test/**/*.test.ts'],
     globalSetup: ['./global-setup.ts'],
-    pool: 'forks',
     // Two more than the cores of a small machine: some files wait for leases, or for processes to start, all the time.
     maxWorkers: 4,
-    // A slow machine, a restart of the database, a property with a hundred runs: far above what a test needs.
-    testTimeout: 90_000,
-    hookTimeout: 90_000,
+    projects: [
+      {
+        ...shared,
+        // To load our sources takes longer than most files do: a worker does so once, and not once per file.
+        test: {
+          ...sharedTest,
+          name: 'all',
+          isolate: false,
+          include,
+          exclude: [...configDefaults.exclude, ...ALONE, ...(IS_DEEP ? [] : [DEEP_ONLY])],
+        },
+      },
+      {
+        ...shared,
+        test: {
+          ...sharedTest,
+          name: 'alone',
+          include: IS_DEEP ? ALONE_AND_DEEP : ALONE,
+        },
+      },
+    ],
   },
 })

@@ -24,7 +24,7 @@ export const ANSWER_VARIANTS = [
     endangers: 'A replay has other bytes than the first answer.',
     replacements: [
       {
-        file: 'storage/advance-statements.ts',
+        file: 'storage/keys/finish-key.ts',
         from: 'response_body = $7::bytea',
         to: `response_body = convert_to(convert_from($7::bytea, 'UTF8')::jsonb::text, 'UTF8')`,
       },

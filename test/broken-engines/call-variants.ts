@@ -66,13 +66,13 @@ export const CALL_VARIANTS = [
     expected: ['I2'],
   },
   {
-    name: 'result-lost-at-release',
+    name: 'result-lost-at-give-back',
     broken: 'Giving a key back forgets what is known of its call.',
     endangers: 'A call whose result could not be settled is made again.',
     replacements: [
       {
-        file: 'storage/hold-statements.ts',
-        from: 'release.intent === null ? null : JSON.stringify(release.intent)',
+        file: 'storage/keys/give-back-key.ts',
+        from: 'giveBack.intent === null ? null : JSON.stringify(giveBack.intent)',
         to: 'null',
       },
     ],
@@ -92,7 +92,7 @@ export const CALL_VARIANTS = [
         file: 'run/next-step.ts',
         from: `  switch (phase.guarantee) {`,
         to: `  if (phase.guarantee === 'at_most_once' && (row as { fence?: number }).fence !== 1)
-    return { do: 'stick', phase, reason: 'unknown_outcome' }
+    return { do: 'mark_stuck', phase, reason: 'unknown_outcome' }
   switch (phase.guarantee) {`,
       },
     ],

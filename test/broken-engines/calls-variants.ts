@@ -27,8 +27,8 @@ export const CALLS_VARIANTS = [
     replacements: [
       {
         file: 'run/settle-result.ts',
-        from: 'const saved = result.intent ?? intent',
-        to: 'const saved = result.bytes > 64 * 1024 ? null : (result.intent ?? intent)',
+        from: 'const intent = result.intent ?? run.row.intent',
+        to: 'const intent = result.bytes > 64 * 1024 ? null : (result.intent ?? run.row.intent)',
       },
     ],
     ride: 'large_result',

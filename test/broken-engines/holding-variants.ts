@@ -1,7 +1,5 @@
 import type { Variant } from './variant.js'
 
-const RESERVE = 'storage/reserve-statements.ts'
-const REAP = 'storage/reap-statements.ts'
 const RESERVE_KEY = 'request/reserve-key.ts'
 
 /** Engines that are wrong about who may run and write a key. */
@@ -12,7 +10,7 @@ export const HOLDING_VARIANTS = [
     endangers: 'A holder that was taken over from commits all the same.',
     replacements: [
       {
-        file: 'storage/advance-statements.ts',
+        file: 'storage/keys/advanced.ts',
         from: `AND k.fence = $2::bigint AND k.holder = $3::uuid
      AND k.recovery_point = $4 AND \${statusIs('running')}`,
         to: `AND $2::bigint IS NOT NULL AND $3::uuid IS NOT NULL AND $4::text IS NOT NULL`,
@@ -33,7 +31,7 @@ export const HOLDING_VARIANTS = [
     endangers: 'The key goes back to the point at which it was read.',
     replacements: [
       {
-        file: RESERVE,
+        file: 'storage/keys/unheld.ts',
         from: `AND fence = $2::bigint AND xmin = \${writtenBy}::xid AND \${statusIs('running', '')}
      AND \${leaseIsOver('', leaseBoundMs)}`,
         // A finished row would be refused by a check of the table: an error, and no harm.
@@ -51,12 +49,12 @@ export const HOLDING_VARIANTS = [
     expected: ['I6', 'I1', 'told'],
   },
   {
-    name: 'release-without-fence',
+    name: 'give-back-without-fence',
     broken: 'Giving a key back is not conditional on fence and holder.',
     endangers: 'The lease of whoever has taken it over is ended, and a third one gets the key beside them.',
     replacements: [
       {
-        file: 'storage/hold-statements.ts',
+        file: 'storage/keys/give-back-key.ts',
         from: `FROM \${boundedBy('$11')}
    WHERE \${HELD} AND \${statusIs('running')}`,
         to: `FROM \${boundedBy('$11')}
@@ -66,8 +64,8 @@ export const HOLDING_VARIANTS = [
     ride: 'keyed',
     search: { by: 'races', actors: ['zombie', 'client'] },
     foundBy:
-      'The provider answers 500, and the client freezes at give_back/release_key#1:before until another has ' +
-      "the key: its release is written under the other's fence. While the other still runs, a third takes " +
+      'The provider answers 500, and the client freezes at give_back/give_back_key#1:before until another has ' +
+      "the key: its give-back is written under the other's fence. While the other still runs, a third takes " +
       'over; with at_most_once it charges a second time.',
     expected: ['I5'],
   },
@@ -83,7 +81,7 @@ export const HOLDING_VARIANTS = [
         to: 'const leaseLeftMs = (row.leaseUntilMs ?? Date.now()) - Date.now()',
       },
       {
-        file: RESERVE,
+        file: 'storage/keys/unheld.ts',
         from: `
      AND \${leaseIsOver('', leaseBoundMs)}`,
         to: ' AND ${leaseBoundMs}::double precision IS NOT NULL',
@@ -125,7 +123,7 @@ export const HOLDING_VARIANTS = [
       {
         file: RESERVE_KEY,
         from: 'const taken = await takeOverKey(store, row, by)',
-        to: `const taken = wanted.by === 'id' ? row : await takeOverKey(store, row, by)`,
+        to: 'const taken = asking.request === null ? row : await takeOverKey(store, row, by)',
       },
     ],
     ride: 'keyed',
@@ -142,7 +140,7 @@ export const HOLDING_VARIANTS = [
     endangers: 'A request that runs loses its key, and a retry starts over.',
     replacements: [
       {
-        file: REAP,
+        file: 'storage/keys/expired.ts',
         from: `SELECT id, expires_at FROM \${keys}
      WHERE status = 'finished' AND expires_at <= (SELECT clock_timestamp()) AND \${from('expires_at', '$2')}`,
         to: `SELECT id, coalesce(expires_at, created_at) AS expires_at FROM \${keys}
@@ -150,7 +148,7 @@ export const HOLDING_VARIANTS = [
        AND \${from('coalesce(expires_at, created_at)', '$2')}`,
       },
       {
-        file: REAP,
+        file: 'storage/keys/expired.ts',
         from: `WHERE k.id \${oneOf('expired')} AND k.status = 'finished'`,
         to: `WHERE k.id \${oneOf('expired')}`,
       },
@@ -170,16 +168,16 @@ export const HOLDING_VARIANTS = [
     replacements: [
       {
         file: RESERVE_KEY,
-        from: `if (wanted.by === 'request') {`,
-        to: `if (wanted.by === 'request' && (await read(store, wanted)) === null) {`,
+        from: 'let row = !isValid || replayLikelihood.isHigh ? await findKeyToReplay(store, scope, key) : null',
+        to: 'let row = await findKeyToReplay(store, scope, key)',
       },
       {
-        file: RESERVE,
+        file: 'storage/keys/insert-key.ts',
         from: ` WHERE NOT EXISTS (SELECT FROM \${keys} AS seen WHERE seen.scope = $1 AND seen.key = $2)
   ON CONFLICT (scope, key) DO NOTHING`,
         to: '',
       },
-      { file: 'storage/migrations/001-initial.ts', from: '  UNIQUE (scope, key),\n', to: '' },
+      { file: 'storage/schema/migrations/001-initial.ts', from: '  UNIQUE (scope, key),\n', to: '' },
     ],
     ride: 'keyed',
     search: { by: 'races', actors: ['client', 'duplicate'] },

@@ -10,7 +10,7 @@ export const PROTOCOL_VARIANTS = [
       'After a failover that lost an advance, the retry of the earlier phase forgets the call, and makes it again.',
     replacements: [
       {
-        file: 'storage/hold-statements.ts',
+        file: 'storage/keys/declare-call.ts',
         from: `AND k.recovery_point = $8
   RETURNING k.intent`,
         to: `AND $8::text IS NOT NULL
@@ -29,7 +29,7 @@ export const PROTOCOL_VARIANTS = [
   if (intent?.kind === 'called')`,
       },
       {
-        file: 'storage/advance-statements.ts',
+        file: 'storage/keys/advanced.ts',
         from: '`(k.intent IS NULL OR ${INTENT_PHASE} = ${own}::text OR ${INTENT_PHASE} = ${carried}::text)`',
         to: '`(k.intent IS NULL OR true OR ${own}::text = ${carried}::text)`',
       },

@@ -13,7 +13,7 @@ export const TRANSACTION_VARIANTS = [
         file: TRANSACTION,
         from: 'return await commit(run, work, transaction, returned, [...first, ...staged, ...last])',
         to: `await transaction.commit([])
-    const another = session.begin(beginBy(settings))
+    const another = session.begin(beginStatement(settings))
     return await commit(run, work, another, returned, [...first, ...staged, ...last])`,
       },
     ],
@@ -30,7 +30,7 @@ export const TRANSACTION_VARIANTS = [
     endangers: 'Rows of a holder that was taken over from.',
     replacements: [
       {
-        file: 'storage/advance-statements.ts',
+        file: 'storage/keys/held-or-fail.ts',
         from: `CASE WHEN count(*) = 1 THEN 1 ELSE ('\${FENCED_OFF}, rows: ' || count(*))::integer END`,
         to: 'count(*)',
       },
@@ -70,8 +70,8 @@ export const TRANSACTION_VARIANTS = [
     replacements: [
       {
         file: TRANSACTION,
-        from: `if (lost && transaction.commitSent) return { type: 'commit_unknown', error }`,
-        to: `if (lost && transaction.commitSent) {
+        from: `if (isConnectionLost(error) && transaction.commitSent) return { type: 'commit_unknown', error }`,
+        to: `if (isConnectionLost(error) && transaction.commitSent) {
       if (returned.type === 'finish')
         return { type: 'finished', response: returned.response, expiresMs: run.nowMs() }
       run.advanced(work.phase.name, returned.stateJson, run.nowMs(), sentAt)
@@ -94,10 +94,10 @@ export const TRANSACTION_VARIANTS = [
     replacements: [
       {
         file: 'run/stage-job.ts',
-        from: 'staged.push(insertStagedJob(env.tables, { id, name, payloadJson, keyId, runAfterMs }))',
-        to: `await env.sessions.with(phase, (session) =>
+        from: 'staged.push(insertStagedJob(tables, { id, name, payloadJson, keyId, runAfterMs }))',
+        to: `await run.engine.sessions.with(phase, (session) =>
         {
-        const job = insertStagedJob(env.tables, { id, name, payloadJson, keyId, runAfterMs })
+        const job = insertStagedJob(tables, { id, name, payloadJson, keyId, runAfterMs })
         return session.run(job.statement, job.values)
       })`,
       },

@@ -2,16 +2,13 @@ import { readFileSync } from 'node:fs'
 import * as core from '@pawl/core'
 import * as internal from '@pawl/core/internal'
 import pg from 'pg'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { loadedPatches, loadUnbroken, loadVariant } from './load-variant.js'
-import { type LoadedPatch, patchSource } from './patch-source.js'
+import { patchSource } from './patch-source.js'
 import { RideBench } from './ride-bench.js'
 import { RIDES } from './rides.js'
 import type { Variant } from './variant.js'
 import { VARIANTS } from './variants.js'
-
-/** Each engine is a graph of modules of its own, and one test loads all of them. */
-vi.setConfig({ testTimeout: 300_000 })
 
 const sourceOf = (file: string): string =>
   readFileSync(new URL(`../../packages/core/src/${file}`, import.meta.url), 'utf8')
@@ -19,8 +16,6 @@ const sourceOf = (file: string): string =>
 const filesOf = ({ replacements }: Pick<Variant, 'replacements'>): string[] => [
   ...new Set(replacements.map(({ file }) => file)),
 ]
-
-const nameOf = ({ variant, file }: LoadedPatch): string => `${variant}: ${file}`
 
 const loadedOf = (name: string): string[] =>
   loadedPatches()
@@ -80,18 +75,6 @@ describe('the right engine beside them', () => {
     const unbroken = await loadUnbroken()
     expect(unbroken.core.createEngine).toBe(core.createEngine)
     expect(unbroken.internal.createProbedEngine).toBe(internal.createProbedEngine)
-  })
-
-  test('has none of their patches', async () => {
-    for (const { name } of VARIANTS) await loadVariant(name)
-    const wanted = VARIANTS.flatMap(({ name, replacements }) =>
-      filesOf({ replacements }).map((file) => nameOf({ variant: name, file })),
-    )
-    // Each once: no module of the right engine has said that it is a patched one.
-    expect(loadedPatches().map(nameOf).toSorted()).toEqual(wanted.toSorted())
-    const { core: withoutConstraint } = await loadVariant('check-then-insert')
-    expect(core.migrationSql()).toContain('UNIQUE (scope, key)')
-    expect(withoutConstraint.migrationSql()).not.toContain('UNIQUE (scope, key)')
   })
 
   test('tells another request from this one, where a broken one does not', async () => {

@@ -87,6 +87,7 @@ const cutsOff: RequestListener = (request, response) => {
   })
 }
 
+// Shows I7.
 describe('a final answer to an error of a real client that leaves open what happened is refused:', () => {
   const refused = {
     type: 'retry_later',

@@ -134,6 +134,7 @@ describe('a call that fails', () => {
     },
   )
 
+  // Shows I7.
   test('a transient response of onError is sent, not stored, and its rows are rolled back', async () => {
     await provider.willMeet('refuse_500')
     const target = pipeline<number>({ name: 'passing_on', version: 1 })

@@ -114,7 +114,7 @@ test('a result that comes while the key is being given back is not lost', async 
   const { target, letGo, calls } = stubborn()
   const options = { pool: database.pool(), pipelines: [target], schema: database.schema }
   const engine = createProbedEngine<Database>(options, ({ phase, step, when }) => {
-    if (step !== 'release_key' || phase !== 'give_back' || when !== 'before') return undefined
+    if (step !== 'give_back_key' || phase !== 'give_back' || when !== 'before') return undefined
     letGo()
     // As long as a result needs that does not wait for its turn.
     return database.rows('SELECT 1').then(() => {})

@@ -63,6 +63,7 @@ const twoEffects = () =>
     .finish(() => respond(201))
 
 describe('keyed', () => {
+  // Shows I2, I8.
   test('the provider key is the same on every attempt, across crashes and engines, and distinct per effect', async () => {
     const target = twoEffects()
     await die(target, 'first/call#1:after')
@@ -98,6 +99,7 @@ describe('keyed', () => {
     expect(await provider.ledger()).toHaveLength(2)
   })
 
+  // Shows I2.
   test('past the window the provider may have forgotten: it is not called again, and the key is stuck', async () => {
     const target = pipeline<number>({ name: 'windowed', version: 1 })
       .foreign('charged', { call: charge, windowMs: 60_000 })
@@ -143,6 +145,7 @@ const queryable = () =>
     .finish(({ state }) => respond(201, state))
 
 describe('queryable', () => {
+  // Shows I2.
   test('a call whose result was lost is found at the provider and settled, without a second call', async () => {
     const target = queryable()
     await die(target, 'charged/call#1:after')

@@ -47,7 +47,7 @@ test('a result that is known is tried to be saved again while the key cannot be 
       schema: database.schema,
       defaults: { leaseMs: 1_000, transactionRetries: 0 },
     },
-    'give_back/release_key#2:before',
+    'give_back/give_back_key#2:before',
   )
   const request = { scope: 'rider', key: randomUUID(), input: { amount: 5 } }
   await provider.willMeet('hold_then_execute')

@@ -70,11 +70,11 @@ test('a result that comes when the key is stuck is kept for the person who decid
     stuckReason: 'unknown_outcome',
     call: { phase: 'charged', known: 'returned', result: { id: 'ch_late' }, late: true },
   })
-  expect(await operator.resume(name(), BECAUSE, { type: 'not_executed' })).toMatchObject({
+  expect(await operator.unstick(name(), BECAUSE, { type: 'not_executed' })).toMatchObject({
     type: 'refused',
     detail: expect.stringContaining("What the call of phase 'charged' returned is known") as string,
   })
-  expect(await operator.resume(name(), BECAUSE)).toMatchObject({ type: 'done' })
+  expect(await operator.unstick(name(), BECAUSE)).toMatchObject({ type: 'done' })
   const outcome = await engineOf(target).execute(target, request)
   if (outcome.type !== 'completed') throw new Error(`unexpected ${outcome.type}`)
   expect(JSON.parse(outcome.response.body.toString())).toEqual({ chargeId: 'ch_late' })
@@ -120,7 +120,7 @@ test('a result that comes after somebody has decided changes nothing, and is tol
   // The deadline of the call passes.
   await database.rows('SELECT pg_sleep(0.1)')
   const result = { type: 'executed', result: { id: 'ch_said' } } as const
-  expect(await operator.resume(name(), BECAUSE, result)).toMatchObject({ type: 'done' })
+  expect(await operator.unstick(name(), BECAUSE, result)).toMatchObject({ type: 'done' })
   letGo()
   await engine.close()
   expect(warnings).toEqual([expect.stringContaining("the call of phase 'charged' of key") as string])

@@ -3,6 +3,7 @@ import { createProbedEngine } from '@pawl/core/internal'
 import pg from 'pg'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { openSession } from '../../packages/core/src/driver/open-session.js'
+import { FencedOff } from '../../packages/core/src/run/fenced-off.js'
 import { LeaseKeeper } from '../../packages/core/src/run/lease-keeper.js'
 import { tablesIn } from '../../packages/core/src/storage/tables.js'
 import { RideTrial } from '../support/ride-trial.js'
@@ -70,9 +71,9 @@ describe('while a call runs', () => {
     const lost = gate()
     const first = keeper.keep(holdOfNoKey(), LEASE_MS, performance.now(), () => {})
     const second = keeper.keep(holdOfNoKey(), LEASE_MS, performance.now() + LEASE_MS / 2, lost.open)
-    expect(await first.stop()).toBe('kept')
+    await first.end()
     await lost.opened
-    expect(await second.stop()).toBe('lost')
+    await expect(second.end()).rejects.toThrow(FencedOff)
     expect(steps).toEqual(['renew_leases'])
   })
 
@@ -186,9 +187,9 @@ describe('a renewal that hangs', () => {
     const renewed = keeper.keep(holdOfNoKey(), LEASE_MS, dueSince(), () => {})
     await sent.opened
     const other = keeper.keep(holdOfNoKey(), LEASE_MS, performance.now(), () => {})
-    expect(await other.stop()).toBe('kept')
+    await other.end()
     answered.open()
-    expect(await renewed.stop()).toBe('lost')
+    await expect(renewed.end()).rejects.toThrow(FencedOff)
   })
 
   test('holds up one whose lease is in it for a moment only, and is given up then', async () => {
@@ -203,7 +204,7 @@ describe('a renewal that hangs', () => {
     const keeper = new LeaseKeeper(database.pool({ application_name }), tables, { ...options, probe })
     const renewed = keeper.keep(holdOfNoKey(), LEASE_MS, dueSince(), () => {})
     await sent.opened
-    expect(await renewed.stop()).toBe('kept')
+    await renewed.end()
     // Its connection is cut, so that nothing of it lands in the middle of what comes next.
     await database.backendsGone(application_name)
     expect(warnings).toMatchObject([{ message: expect.stringContaining('a renewal of leases hangs') }])
@@ -226,7 +227,7 @@ describe('a renewal that hangs', () => {
     const keeper = new LeaseKeeper(pool, tables, { ...options, probe: null })
     const renewed = keeper.keep(holdOfNoKey(), LEASE_MS, dueSince(), () => {})
     await opening.opened
-    expect(await renewed.stop()).toBe('kept')
+    await renewed.end()
     keeper.halt()
   })
 
@@ -284,6 +285,7 @@ test('an engine that is stopped while it opens a connection for renewals does no
   await database.backendsGone(application_name)
 })
 
+// Shows I1.
 test('of two grants of one key in one engine, only the one that is over is lost', async () => {
   const trial = new RideTrial(database)
   const { engine, stops } = engineWithStops(

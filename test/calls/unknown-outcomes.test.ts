@@ -143,7 +143,7 @@ describe('a call that must not be repeated, and whose outcome is unknown', () =>
     })
     isBroken = false
     const operator = createOperator({ pool: database.pool(), schema: database.schema })
-    await operator.resume({ scope: 's', key: request.key }, { actor: 'anna', reason: 'mended' })
+    await operator.unstick({ scope: 's', key: request.key }, { actor: 'anna', reason: 'mended' })
     expect(bodyOf(await engineOf(target).execute(target, request))).toEqual({ mail: 'mended' })
     expect(calls()).toBe(1)
   })

@@ -33,7 +33,7 @@ test('a verdict whose answer is lost is applied once, even if its call was made 
 
   const proxy = await PostgresProxy.start(database.url)
   const pool = database.pool({ connectionString: proxy.url, max: 1 })
-  const struck = proxy.armStatement(`'resume', $5`, 'answer_lost')
+  const struck = proxy.armStatement(`'unstick', $5`, 'answer_lost')
   // Before the operator has a new connection, the completer has made the call, and lost its answer.
   const connect = pool.connect.bind(pool) as (...given: unknown[]) => unknown
   let connections = 0
@@ -45,7 +45,7 @@ test('a verdict whose answer is lost is applied once, even if its call was made 
     }
     connect(...given)
   }) as never
-  const done = await createOperator({ pool, schema: database.schema }).resume(
+  const done = await createOperator({ pool, schema: database.schema }).unstick(
     nameOf(trial),
     because,
     NOT_EXECUTED,
@@ -80,10 +80,10 @@ test('a call that may still be under way cannot be said not to have been execute
   const engine = createEngine(trial.options())
   const first = trial.execute(engine)
   await begun.opened
-  expect(await operator.release(nameOf(trial), because)).toMatchObject({ type: 'done' })
+  expect(await operator.revoke(nameOf(trial), because)).toMatchObject({ type: 'done' })
   expect(await completerOf(engine).runOnce()).toMatchObject({ stuck: 1 })
 
-  expect(await operator.resume(nameOf(trial), because, NOT_EXECUTED)).toMatchObject({
+  expect(await operator.unstick(nameOf(trial), because, NOT_EXECUTED)).toMatchObject({
     type: 'refused',
     detail: expect.stringMatching(/'charge_created' may be under way until \d{4}-/) as string,
   })
@@ -96,7 +96,7 @@ test('a call that may still be under way cannot be said not to have been execute
       WHERE scope = $1`,
     [trial.scope],
   )
-  expect(await operator.resume(nameOf(trial), because, NOT_EXECUTED)).toMatchObject({ type: 'done' })
+  expect(await operator.unstick(nameOf(trial), because, NOT_EXECUTED)).toMatchObject({ type: 'done' })
   await engine.close()
 })
 
@@ -105,7 +105,7 @@ test('a call that has ended in its own process need not be waited for', async ()
   const engine = createEngine(trial.options())
   await trial.provider.willMeet('never_arrives')
   expect(await trial.execute(engine)).toMatchObject({ type: 'stuck' })
-  expect(await operator.resume(nameOf(trial), because, NOT_EXECUTED)).toMatchObject({ type: 'done' })
+  expect(await operator.unstick(nameOf(trial), because, NOT_EXECUTED)).toMatchObject({ type: 'done' })
   expect(await completerOf(engine).runOnce()).toMatchObject({ completed: 1 })
   expect(await trial.provider.ledger()).toHaveLength(1)
   await engine.close()
@@ -128,7 +128,7 @@ test('a result that a person got wrong can be put right', async () => {
   await trial.provider.willMeet('executes_then_cuts')
   expect(await trial.execute(engine)).toMatchObject({ type: 'stuck' })
   const say = (result: { id?: string; client_secret?: string }) =>
-    operator.resume(nameOf(trial), because, { type: 'executed', result })
+    operator.unstick(nameOf(trial), because, { type: 'executed', result })
 
   expect(await say({})).toMatchObject({ type: 'done' })
   expect(await trial.execute(engine)).toMatchObject({ type: 'stuck', reason: 'attempts_exhausted' })
@@ -164,7 +164,7 @@ test('a lease that is taken away twice by one lost answer is taken away once', a
   await begun.opened
   const proxy = await PostgresProxy.start(database.url)
   const pool = database.pool({ connectionString: proxy.url, max: 1 })
-  const struck = proxy.armStatement(`'release', $5`, 'answer_lost')
+  const struck = proxy.armStatement(`'revoke', $5`, 'answer_lost')
   const connect = pool.connect.bind(pool) as (...given: unknown[]) => unknown
   let connections = 0
   const next: Promise<unknown>[] = []
@@ -176,7 +176,7 @@ test('a lease that is taken away twice by one lost answer is taken away once', a
     }
     connect(...given)
   }) as never
-  const done = await createOperator({ pool, schema: database.schema }).release(nameOf(trial), because)
+  const done = await createOperator({ pool, schema: database.schema }).revoke(nameOf(trial), because)
   expect(done).toMatchObject({ type: 'done' })
   expect(await trial.row()).toMatchObject({ fence: '3' })
   mayEnd.open()

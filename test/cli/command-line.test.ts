@@ -19,9 +19,9 @@ const COMMANDS = [
   'list',
   'show',
   'dead',
-  'resume',
-  'release',
-  'abandon',
+  'unstick',
+  'revoke',
+  'answer',
   'requeue',
   'reap',
   'drain',
@@ -104,22 +104,22 @@ const WRONG_USES: [argv: string[], says: string][] = [
   [['show', '--id', '4a1722e4'], "--id: '4a1722e4' is no id; it has to be like"],
   [['show', '--id', `{${ID}}`], 'is no id'],
   [['show', '--id', ID, '--id', ID], '--id is given twice'],
-  ...['show', 'resume', 'release', 'abandon'].flatMap((name): [string[], string][] => [
+  ...['show', 'unstick', 'revoke', 'answer'].flatMap((name): [string[], string][] => [
     [[name, 's', 'k', '--id', ID], "'s' is one argument too many beside --id. Usage: pawl"],
     [[name, 's', '--id', ID], "'s' is one argument too many beside --id. Usage: pawl"],
     [[name, 's'], '<key> is missing.'],
   ]),
-  [['resume', '--id', ID], '--reason is missing. Usage: pawl resume <scope> <key> --reason TEXT'],
+  [['unstick', '--id', ID], '--reason is missing. Usage: pawl unstick <scope> <key> --reason TEXT'],
   [['list', '--id', ID], 'no option --id. Did you mean --ids?'],
-  [['resume', 's', 'k'], '--reason is missing'],
-  [['resume', 's', 'k', '--reason', '  '], '--reason: it is empty'],
-  [['resume', 's', 'k', '--reason', 'r', '--result', '{}', '--not-executed'], 'exclude each other'],
-  [['resume', 's', 'k', '--reason', 'r', '--phase', 'p'], '--phase is for'],
-  [['resume', 's', 'k', '--reason', 'r', '--result', 'ch_1'], '--result: it is not JSON'],
-  [['release', 's', 'k'], '--reason is missing'],
-  [['abandon', 's', 'k', '--reason', 'r'], '--status is missing'],
-  [['abandon', 's', 'k', '--reason', 'r', '--status', '503'], 'no whole number from 200 to 499'],
-  [['abandon', 's', 'k', '--reason', 'r', '--status', '200', '--header', 'x'], "like 'location: /rides/1'"],
+  [['unstick', 's', 'k'], '--reason is missing'],
+  [['unstick', 's', 'k', '--reason', '  '], '--reason: it is empty'],
+  [['unstick', 's', 'k', '--reason', 'r', '--result', '{}', '--not-executed'], 'exclude each other'],
+  [['unstick', 's', 'k', '--reason', 'r', '--phase', 'p'], '--phase is for'],
+  [['unstick', 's', 'k', '--reason', 'r', '--result', 'ch_1'], '--result: it is not JSON'],
+  [['revoke', 's', 'k'], '--reason is missing'],
+  [['answer', 's', 'k', '--reason', 'r'], '--status is missing'],
+  [['answer', 's', 'k', '--reason', 'r', '--status', '503'], 'no whole number from 200 to 499'],
+  [['answer', 's', 'k', '--reason', 'r', '--status', '200', '--header', 'x'], "like 'location: /rides/1'"],
   [['requeue', '--reason', 'r'], 'Say which jobs in one way'],
   [['requeue', '--all', '--name', 'n', '--reason', 'r'], 'Say which jobs in one way'],
   [['requeue', 'not-an-id', '--reason', 'r'], "'not-an-id' is no id of a job"],
@@ -163,9 +163,9 @@ test('a command that takes an id says so in its usage, on a line of its own', as
   }
   expect(takers).toEqual([
     '       pawl show --id UUID [options]',
-    '       pawl resume --id UUID --reason TEXT [options]',
-    '       pawl release --id UUID --reason TEXT [options]',
-    '       pawl abandon --id UUID --reason TEXT --status N [options]',
+    '       pawl unstick --id UUID --reason TEXT [options]',
+    '       pawl revoke --id UUID --reason TEXT [options]',
+    '       pawl answer --id UUID --reason TEXT --status N [options]',
   ])
 })
 
@@ -194,15 +194,14 @@ describe.skipIf(!existsSync('/dev/full'))('the standard output cannot be written
   })
 })
 
-test('the three things that are called abandoned are told apart, in the help and in the README', async () => {
+test('what waits for a completer and what waits for a person are told apart, in the help and in the README', async () => {
   const readme = await readFile(new URL('README.md', PACKAGE), 'utf8')
   const texts = [readme.replaceAll('`', '')]
   for (const name of ['status', 'list']) texts.push((await pawl(['help', name])).out)
   for (const text of texts) {
     const line = text.replaceAll(/\s+/g, ' ')
-    expect(line).toMatch(/pawl abandon is what that person may do/)
-    expect(line).toMatch(/abandoned (?:of a stuck key is another thing: it got too old, and )?needs a person/)
-    expect(line).toMatch(/The condition abandoned needs nobody|ABANDONED: [^.]* for no person\./)
+    expect(line).toMatch(/unattended: [^.]*a completer/i)
+    expect(line).toMatch(/stuck: a person has to decide, and unsticks or answers (?:it|them)\./i)
   }
 })
 

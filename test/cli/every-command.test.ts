@@ -40,17 +40,17 @@ const COMMANDS: Readonly<Record<string, Expected>> = {
   list: { argv: [], empty: { exit: 0, says: 'No key fits' }, needsDatabase: true },
   show: { argv: ['rider', 'k'], empty: { exit: 1, says: 'no key k in scope rider' }, needsDatabase: true },
   dead: { argv: [], empty: { exit: 0, says: 'No job is dead' }, needsDatabase: true },
-  resume: {
+  unstick: {
     argv: ['rider', 'k', ...REASON],
     empty: { exit: 1, says: 'There is no key' },
     needsDatabase: true,
   },
-  release: {
+  revoke: {
     argv: ['rider', 'k', ...REASON],
     empty: { exit: 1, says: 'There is no key' },
     needsDatabase: true,
   },
-  abandon: {
+  answer: {
     argv: ['rider', 'k', ...REASON, '--status', '410'],
     empty: { exit: 1, says: 'There is no key' },
     needsDatabase: true,

@@ -64,7 +64,7 @@ describe('status', () => {
       schema: database.schema,
       finished: { count: 1, isAtLeast: false },
       jobs: { waiting: { count: 0 }, dead: { count: 1 } },
-      oldestAbandoned: { scope: 'shop → web', key: 'left behind' },
+      oldestUnattended: { scope: 'shop → web', key: 'left behind' },
       findings: [expect.stringContaining('2 stuck'), expect.stringContaining('1 dead')],
     })
   })
@@ -81,7 +81,7 @@ describe('list', () => {
       ['--status', 'running'],
       ['resting', 'left behind'],
     ],
-    [['--status', 'abandoned'], ['left behind']],
+    [['--status', 'unattended'], ['left behind']],
     [
       ['--status', 'stuck'],
       ['poison', 'in doubt'],
@@ -131,7 +131,7 @@ describe('list', () => {
     ])
     expect(of('in doubt')?.[4]).toBe('stuck: unknown_outcome')
     expect(of('resting')?.[4]).toBe('backing off')
-    expect(of('left behind')?.[4]).toBe('abandoned')
+    expect(of('left behind')?.[4]).toBe('unattended')
   })
 
   test('--ids shows the id of each, too', async () => {

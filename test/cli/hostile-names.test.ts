@@ -143,12 +143,15 @@ test('the command that status tells to run means the same key in a shell', async
     await dieAt(database, { pipelines: [slow] }, 'called/call#1:after', (doomed) =>
       doomed.execute(slow, request),
     )
-    const { out } = await pawlOn(database, 'status')
+    const { out, err } = await pawlOn(database, 'status')
+    expect(err).toBe('')
     expect(out).not.toMatch(UNSAFE)
+    expect(out).toMatch(/ran out .* ago: pawl show /)
     const [, command = ''] = /ran out .* ago: pawl (show .*)$/m.exec(out) ?? []
     const words = execFileSync('bash', ['-c', `printf '%s\\0' ${command}`], { encoding: 'utf8' }).split('\0')
     const [show = '', ...rest] = words.slice(0, -1)
     const shown = await pawl([show, '--json', ...rest], { env: envOf(database) })
+    expect(shown).toMatchObject({ exit: 0, err: '' })
     expect(JSON.parse(shown.out)).toMatchObject({ key: { scope: request.scope, key: request.key } })
     await database.rows('DELETE FROM pawl.idempotency_keys WHERE key = $1', [request.key])
   }

@@ -44,7 +44,7 @@ afterAll(() => database.drop())
 test('show tells that a stuck key has its result by now, and prints it only if asked to', async () => {
   const { out } = await pawlOn(database, 'show', 's', 'late')
   expect(out).toMatch(
-    /^Call in doubt +faxed: returned, after the key was stuck; resume it to settle that result$/m,
+    /^Call in doubt +faxed: returned, after the key was stuck; unstick it to settle that result$/m,
   )
   expect(out).toMatch(/^Its result +‹redacted, 17 bytes; --reveal›$/m)
   expect((await pawlOn(database, 'show', '--reveal', 's', 'late')).out).toContain('{"id":"fax-4242"}')
@@ -55,9 +55,9 @@ test('show tells that a stuck key has its result by now, and prints it only if a
   })
 })
 
-test('resume goes on with it, without a verdict', async () => {
-  const { exit, out } = await pawlOn(database, 'resume', '--reason', 'it answered', 's', 'late')
-  expect({ exit, out }).toMatchObject({ exit: 0, out: expect.stringContaining('Resumed.') as string })
+test('unstick lets it go on, without a verdict', async () => {
+  const { exit, out } = await pawlOn(database, 'unstick', '--reason', 'it answered', 's', 'late')
+  expect({ exit, out }).toMatchObject({ exit: 0, out: expect.stringContaining('Unstuck.') as string })
 })
 
 test('the timeline of a key that went on without a call says so', async () => {

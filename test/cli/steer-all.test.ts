@@ -51,21 +51,21 @@ describe('resume --all', () => {
   test('resumes every stuck key that fits, with a note for each', async () => {
     await fillWith(3)
     mendImport(database)
-    const dry = await pawlOn(database, 'resume', '--all', ...POISON, ...REASON, '--dry-run')
+    const dry = await pawlOn(database, 'unstick', '--all', ...POISON, ...REASON, '--dry-run')
     expect(dry).toMatchObject({ exit: 0, err: '' })
     expect(dry.out).toMatch(/^even +k0 +import-order@1 +order_read +attempts_exhausted +would be done$/m)
-    expect(dry.out).toContain('3 keys would be resumed. Nothing was changed')
+    expect(dry.out).toContain('3 keys would be unstuck. Nothing was changed')
     expect(await notes()).toEqual([])
     expect(await statuses()).toEqual({ 'in doubt': 'stuck', k0: 'stuck', k1: 'stuck', k2: 'stuck' })
 
-    const said = await pawlOn(database, 'resume', '--all', ...POISON, '--scope', 'even', ...REASON)
+    const said = await pawlOn(database, 'unstick', '--all', ...POISON, '--scope', 'even', ...REASON)
     expect(said).toMatchObject({
       exit: 0,
-      out: expect.stringContaining('Resumed 2 keys.') as string,
+      out: expect.stringContaining('Unstuck 2 keys.') as string,
       err: '',
     })
     expect(await statuses()).toEqual({ 'in doubt': 'stuck', k0: 'running', k1: 'stuck', k2: 'running' })
-    const note = { action: 'resume', actor: 'anna@ops-1', reason: 'Ticket 4711' }
+    const note = { action: 'unstick', actor: 'anna@ops-1', reason: 'Ticket 4711' }
     expect(await notes()).toEqual([
       { key: 'k0', ...note },
       { key: 'k2', ...note },
@@ -78,7 +78,7 @@ describe('resume --all', () => {
       [['--dry-run'], 'would_be_done'],
       [[], 'done'],
     ] as const) {
-      const said = await pawlOn(database, 'resume', '--all', '--scope', 'even', ...REASON, ...mode, '--json')
+      const said = await pawlOn(database, 'unstick', '--all', '--scope', 'even', ...REASON, ...mode, '--json')
       expect(said.exit).toBe(3)
       expect(JSON.parse(said.out)).toMatchObject({
         left: 1,
@@ -94,41 +94,41 @@ describe('resume --all', () => {
 
   test('changes nothing where more fit than the limit, and a dry run says so', async () => {
     await fillWith(3)
-    const said = await pawlOn(database, 'resume', '--all', ...POISON, ...REASON, '--limit', '2')
+    const said = await pawlOn(database, 'unstick', '--all', ...POISON, ...REASON, '--limit', '2')
     expect(said).toMatchObject({
       exit: 1,
       out: '',
       err: expect.stringContaining('more than 2 stuck keys fit') as string,
     })
     expect(await notes()).toEqual([])
-    const dry = await pawlOn(database, 'resume', '--all', ...POISON, ...REASON, '--limit', '2', '--dry-run')
-    expect(dry.out).toContain('2 keys would be resumed.')
+    const dry = await pawlOn(database, 'unstick', '--all', ...POISON, ...REASON, '--limit', '2', '--dry-run')
+    expect(dry.out).toContain('2 keys would be unstuck.')
     expect(dry.out).toContain('More than 2 fit')
   })
 
   test('where none fits, says so', async () => {
-    const said = await pawlOn(database, 'resume', '--all', ...POISON, ...REASON)
+    const said = await pawlOn(database, 'unstick', '--all', ...POISON, ...REASON)
     expect(said).toMatchObject({ exit: 0, out: 'No stuck key fits. Nothing was changed.\n' })
   })
 
   test('takes no running key, however well it fits', async () => {
     await fillWith(1)
-    await pawlOn(database, 'resume', '--all', ...POISON, ...REASON)
+    await pawlOn(database, 'unstick', '--all', ...POISON, ...REASON)
     expect(await statuses()).toMatchObject({ k0: 'running' })
-    const again = await pawlOn(database, 'resume', '--all', ...POISON, ...REASON)
+    const again = await pawlOn(database, 'unstick', '--all', ...POISON, ...REASON)
     expect(again.out).toBe('No stuck key fits. Nothing was changed.\n')
     expect(await notes()).toHaveLength(1)
   })
 })
 
-test('abandon --all answers every stuck key that fits', async () => {
+test('answer --all answers every stuck key that fits', async () => {
   await fillWith(2)
-  const args = ['abandon', '--all', ...POISON, '--status', '410', ...REASON]
-  expect((await pawlOn(database, ...args, '--dry-run')).out).toContain('2 keys would be abandoned.')
+  const args = ['answer', '--all', ...POISON, '--status', '410', ...REASON]
+  expect((await pawlOn(database, ...args, '--dry-run')).out).toContain('2 keys would be answered.')
   expect(await statuses()).toMatchObject({ k0: 'stuck', k1: 'stuck' })
   expect(await pawlOn(database, ...args)).toMatchObject({
     exit: 0,
-    out: expect.stringContaining('Abandoned 2 keys.') as string,
+    out: expect.stringContaining('Answered 2 keys.') as string,
   })
   expect(await statuses()).toEqual({ 'in doubt': 'stuck', k0: 'finished', k1: 'finished' })
   expect(await notes()).toHaveLength(2)
@@ -142,23 +142,23 @@ test('it stops where the database does not answer, and says what was done before
       $$ BEGIN RAISE EXCEPTION 'disk full' USING ERRCODE = '53100'; END $$;
     CREATE TRIGGER fail BEFORE UPDATE ON pawl.idempotency_keys
       FOR EACH ROW WHEN (OLD.key = 'k1') EXECUTE FUNCTION pawl.fail()`)
-  const said = await pawlOn(database, 'resume', '--all', ...POISON, ...REASON)
+  const said = await pawlOn(database, 'unstick', '--all', ...POISON, ...REASON)
   expect(said.exit).toBe(1)
-  expect(said.out).toContain('Resumed 1 key.\n1 key not tried.\n')
+  expect(said.out).toContain('Unstuck 1 key.\n1 key not tried.\n')
   expect(said.err).toContain('disk full')
   expect(await statuses()).toMatchObject({ k0: 'running', k1: 'stuck' })
 })
 
 test.each([
-  [['resume', '--all', ...REASON], '--all wants a filter'],
-  [['resume', '--all', ...POISON], '--reason is missing'],
-  [['resume', 's', 'k', ...POISON, ...REASON], '--pipeline is for --all'],
-  [['resume', 's', 'k', '--limit', '3', ...REASON], '--limit is for --all'],
-  [['resume', 's', 'k', '--all', ...POISON, ...REASON], "'s' is one argument too many beside --all"],
-  [['resume', '--all', ...POISON, ...REASON, '--result', '1'], '--result is of one call'],
-  [['resume', '--all', ...POISON, ...REASON, '--not-executed'], '--not-executed for --all wants --phase'],
-  [['abandon', '--all', '--status', '410', ...REASON], '--all wants a filter'],
-  [['resume', '--all', ...POISON, ...REASON, '--limit', '501'], '--limit'],
+  [['unstick', '--all', ...REASON], '--all wants a filter'],
+  [['unstick', '--all', ...POISON], '--reason is missing'],
+  [['unstick', 's', 'k', ...POISON, ...REASON], '--pipeline is for --all'],
+  [['unstick', 's', 'k', '--limit', '3', ...REASON], '--limit is for --all'],
+  [['unstick', 's', 'k', '--all', ...POISON, ...REASON], "'s' is one argument too many beside --all"],
+  [['unstick', '--all', ...POISON, ...REASON, '--result', '1'], '--result is of one call'],
+  [['unstick', '--all', ...POISON, ...REASON, '--not-executed'], '--not-executed for --all wants --phase'],
+  [['answer', '--all', '--status', '410', ...REASON], '--all wants a filter'],
+  [['unstick', '--all', ...POISON, ...REASON, '--limit', '501'], '--limit'],
 ])('%j is wrong usage', async (argv, message) => {
   const said = await pawlOn(database, ...argv)
   expect(said).toMatchObject({ exit: 2, out: '', err: expect.stringContaining(message) as string })
@@ -167,18 +167,18 @@ test.each([
 test('one key can be looked at with --dry-run, too', async () => {
   await fillWith(1)
   for (const argv of [
-    ['resume', 'even', 'k0', ...REASON, '--dry-run'],
-    ['abandon', 'even', 'k0', '--status', '410', ...REASON, '--dry-run'],
+    ['unstick', 'even', 'k0', ...REASON, '--dry-run'],
+    ['answer', 'even', 'k0', '--status', '410', ...REASON, '--dry-run'],
   ])
     expect(await pawlOn(database, ...argv)).toMatchObject({
       exit: 0,
       out: expect.stringContaining('It can be done.') as string,
     })
-  expect(await pawlOn(database, 'release', 'even', 'k0', ...REASON, '--dry-run')).toMatchObject({ exit: 1 })
+  expect(await pawlOn(database, 'revoke', 'even', 'k0', ...REASON, '--dry-run')).toMatchObject({ exit: 1 })
   expect(await notes()).toEqual([])
   const operator = createOperator({ pool: database.pool(), schema: database.schema })
   const because = { actor: 'a', reason: 'r' }
   await expect(
-    operator.resume({ scope: 'even', key: 'k0' }, because, undefined, { dryRun: 'yes' as never }),
+    operator.unstick({ scope: 'even', key: 'k0' }, because, undefined, { dryRun: 'yes' as never }),
   ).rejects.toThrow("dryRun is 'yes'; it takes true or false")
 })

@@ -50,7 +50,7 @@ async function interventions(scope = 'shop', key = 'k'): Promise<Note[]> {
   return notes.map(({ action, actor, reason }) => ({ action, actor, reason }))
 }
 
-test('a poison request: stuck at the cap, seen in status, resumed by hand after the fix, finished by the completer', async () => {
+test('a poison request: stuck at the cap, seen in status, unstuck by hand after the fix, finished by the completer', async () => {
   const importOrder = importOrderOn(database)
   const own = createEngine({ pool: database.pool(), schema: database.schema, pipelines: [importOrder] })
   breakImport(database, 'no such column')
@@ -62,18 +62,18 @@ test('a poison request: stuck at the cap, seen in status, resumed by hand after 
   await complete(own)
   expect((await pawlOn(database, 'status')).exit).toBe(3)
 
-  const said = await pawlOn(database, 'resume', 'shop', 'k', '--reason', 'a guess', '--not-executed')
+  const said = await pawlOn(database, 'unstick', 'shop', 'k', '--reason', 'a guess', '--not-executed')
   expect(said).toMatchObject({ exit: 1, out: '', err: expect.stringContaining('no call of it is in doubt') })
   mendImport(database)
-  const resumed = await pawlOn(database, 'resume', 'shop', 'k', '--reason', 'column added')
-  expect(resumed).toMatchObject({ exit: 0, out: expect.stringMatching(/^Resumed\./), err: '' })
+  const unstuck = await pawlOn(database, 'unstick', 'shop', 'k', '--reason', 'column added')
+  expect(unstuck).toMatchObject({ exit: 0, out: expect.stringMatching(/^Unstuck\./), err: '' })
   await complete(own)
   expect(await own.execute(importOrder, REQUEST)).toMatchObject({
     type: 'replayed',
     response: { status: 201 },
   })
   expect(await pawlOn(database, 'status')).toMatchObject({ exit: 0 })
-  expect(await interventions()).toEqual([{ action: 'resume', actor: 'anna@ops-1', reason: 'column added' }])
+  expect(await interventions()).toEqual([{ action: 'unstick', actor: 'anna@ops-1', reason: 'column added' }])
   await own.close()
 })
 
@@ -85,8 +85,8 @@ describe('a call in doubt', () => {
     })
   })
 
-  test('is not resumed before somebody says what became of it', async () => {
-    const { exit, out, err } = await pawlOn(database, 'resume', 'shop', 'k', ...REASON)
+  test('is not unstuck before somebody says what became of it', async () => {
+    const { exit, out, err } = await pawlOn(database, 'unstick', 'shop', 'k', ...REASON)
     expect({ exit, out }).toEqual({ exit: 1, out: '' })
     expect(err).toContain('call of parcel_sent was executed is not known')
     expect(err).toContain('--not-executed or --result')
@@ -95,7 +95,7 @@ describe('a call in doubt', () => {
 
   test('--result: settled with what the operator found', async () => {
     const result = JSON.stringify({ tracking: 'T-1' })
-    expect(await pawlOn(database, 'resume', 'shop', 'k', ...REASON, '--result', result)).toMatchObject({
+    expect(await pawlOn(database, 'unstick', 'shop', 'k', ...REASON, '--result', result)).toMatchObject({
       exit: 0,
     })
     await complete()
@@ -105,7 +105,7 @@ describe('a call in doubt', () => {
   })
 
   test('--not-executed: made again', async () => {
-    expect(await pawlOn(database, 'resume', 'shop', 'k', ...REASON, '--not-executed')).toMatchObject({
+    expect(await pawlOn(database, 'unstick', 'shop', 'k', ...REASON, '--not-executed')).toMatchObject({
       exit: 0,
     })
     await complete()
@@ -118,25 +118,25 @@ describe('a call in doubt', () => {
   })
 
   test('--phase has to be that of the call', async () => {
-    const argv = ['resume', 'shop', 'k', ...REASON, '--not-executed', '--phase'] as const
+    const argv = ['unstick', 'shop', 'k', ...REASON, '--not-executed', '--phase'] as const
     const wrong = await pawlOn(database, ...argv, 'paid')
     expect(wrong).toMatchObject({ exit: 1, out: '', err: expect.stringContaining('parcel_sent') })
     expect(await pawlOn(database, ...argv, 'parcel_sent')).toMatchObject({ exit: 0 })
   })
 
-  test('abandoned: the client gets what the operator gives, from then on', async () => {
+  test('answered: the client gets what the operator gives, from then on', async () => {
     const response = ['--status', '410', '--body', '{"sorry":true}', '--header', 'Location: /help: now']
     expect(
-      await pawlOn(database, 'abandon', 'shop', 'k', ...REASON, ...response, '--retention', '2h'),
+      await pawlOn(database, 'answer', 'shop', 'k', ...REASON, ...response, '--retention', '2h'),
     ).toMatchObject({
       exit: 0,
-      out: 'Abandoned. Retries of its client get 410 from now on.\n',
+      out: 'Answered. Retries of its client get 410 from now on.\n',
     })
     const outcome = await engine.execute(sendParcel, REQUEST)
     if (outcome.type !== 'replayed') throw new Error(outcome.type)
     expect(outcome.response).toMatchObject({ status: 410, headers: { location: '/help: now' } })
     expect(outcome.response.body.toString()).toBe('{"sorry":true}')
-    expect(await interventions()).toEqual([{ action: 'abandon', actor: 'anna@ops-1', reason: 'Ticket 4711' }])
+    expect(await interventions()).toEqual([{ action: 'answer', actor: 'anna@ops-1', reason: 'Ticket 4711' }])
     // What the operator gave is what the client gets: not for every terminal.
     for (const form of [[], ['--json']]) {
       expect((await pawlOn(database, 'show', 'shop', 'k', ...form)).out).not.toContain('sorry')
@@ -149,12 +149,12 @@ describe('a call in doubt', () => {
   })
 
   test('a response that cannot be stored is wrong usage', async () => {
-    const end = await pawlOn(database, 'abandon', 'shop', 'k', ...REASON, '--status', '429')
+    const end = await pawlOn(database, 'answer', 'shop', 'k', ...REASON, '--status', '429')
     expect(end).toMatchObject({ exit: 2, err: expect.stringContaining('429') })
   })
 
   test('--json gives the key, without what its client sent', async () => {
-    const { out } = await pawlOn(database, 'resume', 'shop', 'k', ...REASON, '--not-executed', '--json')
+    const { out } = await pawlOn(database, 'unstick', 'shop', 'k', ...REASON, '--not-executed', '--json')
     expect(JSON.parse(out)).toMatchObject({
       type: 'done',
       key: { status: 'running', input: { redacted: true } },
@@ -163,9 +163,9 @@ describe('a call in doubt', () => {
   })
 })
 
-test('what is not stuck is neither resumed nor abandoned', async () => {
+test('what is not stuck is neither unstuck nor answered', async () => {
   await engine.execute(placeOrder, REQUEST)
-  for (const argv of [['resume'], ['abandon', '--status', '410'], ['release']]) {
+  for (const argv of [['unstick'], ['answer', '--status', '410'], ['revoke']]) {
     const [name = '', ...more] = argv
     const end = await pawlOn(database, name, 'shop', 'k', ...REASON, ...more, '--json')
     expect(end, name).toMatchObject({ exit: 1, out: '' })
@@ -183,7 +183,7 @@ test('the timeline says where another took over', async () => {
   expect(out.match(/^.* taken over$/gm)).toEqual([expect.stringMatching(/ paid +2 +taken over$/)])
 })
 
-test('a key that was left for the completer is taken over from nobody', async () => {
+test('a key that was enqueued is taken over from nobody', async () => {
   await engine.enqueue(placeOrder, REQUEST)
   await complete()
   const { out } = await pawlOn(database, 'show', 'shop', 'k')
@@ -213,16 +213,16 @@ test('release takes the key from its holder, and another goes on at once', async
   const running = holder.execute(slow, request)
   await reached.opened
   expect(await complete(other)).toMatchObject({ found: 0 })
-  expect(await pawlOn(database, 'release', 'shop', 'held', ...REASON)).toMatchObject({
+  expect(await pawlOn(database, 'revoke', 'shop', 'held', ...REASON)).toMatchObject({
     exit: 0,
-    out: expect.stringMatching(/^Released\./),
+    out: expect.stringMatching(/^Revoked\./),
   })
   await complete(other)
   expect(await other.execute(slow, request)).toMatchObject({ type: 'replayed', response: { status: 204 } })
   first.open()
   await running
   expect(await interventions('shop', 'held')).toEqual([
-    { action: 'release', actor: 'anna@ops-1', reason: 'Ticket 4711' },
+    { action: 'revoke', actor: 'anna@ops-1', reason: 'Ticket 4711' },
   ])
   await Promise.all([holder.close(), other.close()])
 })
@@ -295,8 +295,8 @@ test('reap deletes what has expired, and nothing else', async () => {
 
 describe('by the id of the key', () => {
   const CALLS: [name: string, more: string[], key: object][] = [
-    ['resume', ['--not-executed'], { status: 'running' }],
-    ['abandon', ['--status', '410'], { status: 'finished' }],
+    ['unstick', ['--not-executed'], { status: 'running' }],
+    ['answer', ['--status', '410'], { status: 'finished' }],
   ]
   test.each(CALLS)('%s', async (name, more, key) => {
     await engine.execute(sendParcel, REQUEST)
@@ -309,20 +309,20 @@ describe('by the id of the key', () => {
     expect(await engine.inspect('shop', 'other')).toMatchObject({ status: 'stuck' })
   })
 
-  test('release', async () => {
+  test('revoke', async () => {
     await engine.enqueue(placeOrder, REQUEST)
     await database.rows(
       `UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() + interval '1 hour'`,
     )
     const id = (await engine.inspect('shop', 'k'))?.keyId ?? ''
-    expect(await pawlOn(database, 'release', '--id', id, ...REASON)).toMatchObject({ exit: 0 })
+    expect(await pawlOn(database, 'revoke', '--id', id, ...REASON)).toMatchObject({ exit: 0 })
     expect(await engine.inspect('shop', 'k')).toMatchObject({ lease: null })
-    expect(await interventions()).toMatchObject([{ action: 'release' }])
+    expect(await interventions()).toMatchObject([{ action: 'revoke' }])
   })
 
   test('that of no key is not found', async () => {
     const id = randomUUID()
-    for (const [name, ...more] of [['resume'], ['release'], ['abandon', '--status', '410']]) {
+    for (const [name, ...more] of [['unstick'], ['revoke'], ['answer', '--status', '410']]) {
       const end = await pawlOn(database, name ?? '', '--id', id, ...REASON, ...more, '--json')
       expect(end, name).toMatchObject({ exit: 1, out: '' })
       expect(JSON.parse(end.err), name).toMatchObject({
@@ -381,8 +381,8 @@ describe('drain', () => {
 
 test('the actor is that of the option, else that of the environment', async () => {
   await engine.execute(sendParcel, REQUEST)
-  await pawlOn(database, 'resume', 'shop', 'k', ...REASON, '--not-executed', '--actor', 'bob')
+  await pawlOn(database, 'unstick', 'shop', 'k', ...REASON, '--not-executed', '--actor', 'bob')
   await complete()
-  await pawlOn(database, 'resume', 'shop', 'k', ...REASON, '--not-executed')
+  await pawlOn(database, 'unstick', 'shop', 'k', ...REASON, '--not-executed')
   expect((await interventions()).map(({ actor }) => actor).toSorted()).toEqual(['anna@ops-1', 'bob'])
 })

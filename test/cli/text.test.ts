@@ -46,9 +46,9 @@ test.each([
 ])('%i ms are written as %s', (ms, text) => expect(durationText(ms)).toBe(text))
 
 test('the nearest word is one that is near', () => {
-  const known = ['status', 'list', 'show', 'resume', 'release']
+  const known = ['status', 'list', 'show', 'unstick', 'revoke']
   expect(nearest('statsu', known)).toBe('status')
-  expect(nearest('relase', known)).toBe('release')
+  expect(nearest('revok', known)).toBe('revoke')
   expect(nearest('x', known)).toBeNull()
   expect(nearest('frobnicate', known)).toBeNull()
 })

@@ -2,7 +2,7 @@ import { type Engine, respond, retryLater } from '@pawl/core'
 import { createProbedEngine } from '@pawl/core/internal'
 import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import {
-  abandonedRide,
+  unattendedRide,
   BEFORE_SETTLE,
   completerOf,
   engineOf,
@@ -23,12 +23,12 @@ afterAll(() => database.drop())
 // Every test looks at the whole table: a completer takes what it finds.
 beforeEach(() => database.rows('DELETE FROM pawl.idempotency_keys'))
 
-const abandoned = (pipelineOf?: Parameters<typeof abandonedRide>[1], at?: string) =>
-  abandonedRide(database, pipelineOf, at)
+const unattended = (pipelineOf?: Parameters<typeof unattendedRide>[1], at?: string) =>
+  unattendedRide(database, pipelineOf, at)
 
 describe('a request whose client never came back', () => {
   test('is finished once its lease is over, with one charge, and replays', async () => {
-    const trial = await abandoned()
+    const trial = await unattended()
     const engine = engineOf(trial)
     const completer = completerOf(engine)
 
@@ -42,6 +42,7 @@ describe('a request whose client never came back', () => {
     expect(await completer.runOnce()).toEqual(NO_COUNTS)
   })
 
+  // Shows L1.
   test('is finished by a started completer within two leases of the crash', async () => {
     const trial = new RideTrial(database)
     // Short, because the test really waits for it; long enough that a slow machine ends within the second lease.
@@ -65,7 +66,7 @@ describe('a request whose client never came back', () => {
   })
 
   test('which is not due yet is left alone until its moment', async () => {
-    const trial = await abandoned()
+    const trial = await unattended()
     await database.expireLeases()
     await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp() + interval '1 hour'`)
     const completer = completerOf(engineOf(trial))
@@ -75,7 +76,7 @@ describe('a request whose client never came back', () => {
   })
 
   test('and fails again rests', async () => {
-    const trial = await abandoned(undefined, 'ride_created/commit#1:after')
+    const trial = await unattended(undefined, 'ride_created/commit#1:after')
     await database.expireLeases()
     const completer = completerOf(engineOf(trial))
     await trial.provider.willMeet('refuse_500')
@@ -90,7 +91,7 @@ describe('a request whose client never came back', () => {
     ['queryable: asked, not called again', queryableRideOf, 'completed', 1],
     ['at most once: a person decides', atMostOnceRideOf, 'stuck', 1],
   ] as const)('%s', async (_name, pipelineOf, end, charges) => {
-    const trial = await abandoned(pipelineOf)
+    const trial = await unattended(pipelineOf)
     await database.expireLeases()
     const completer = completerOf(engineOf(trial))
     expect(await completer.runOnce()).toEqual({ ...NO_COUNTS, found: 1, [end]: 1 })
@@ -102,7 +103,7 @@ describe('a request whose client never came back', () => {
 
 describe('together with others', () => {
   test('two completers and a retrying client on one key: one charge, one fence more', async () => {
-    const trial = await abandoned()
+    const trial = await unattended()
     await database.expireLeases()
     const engines = [engineOf(trial), engineOf(trial), engineOf(trial)]
     const [first, second, client] = engines as [Engine<Database>, Engine<Database>, Engine<Database>]
@@ -210,7 +211,7 @@ describe('together with others', () => {
   })
 
   test('a key whose row somebody has locked is passed over, rests, and is finished later', async () => {
-    const trial = await abandoned()
+    const trial = await unattended()
     await database.expireLeases()
     const completer = completerOf(engineOf(trial))
     const locker = await database.admin.connect()
@@ -224,7 +225,7 @@ describe('together with others', () => {
   })
 
   test('a slow key keeps its own place: others are found and finished meanwhile', async () => {
-    const slow = await abandoned()
+    const slow = await unattended()
     await database.expireLeases()
     const engine = engineOf(slow)
     const completer = completerOf(engine, { concurrency: 2, pollMs: NEVER_MS })
@@ -252,7 +253,7 @@ describe('what it does not know', () => {
     ['another version', other(2, 'ride_created')],
     ['another definition of the same version', other(1, 'renamed')],
   ])('%s is not even selected', async (_name, pipelineOf) => {
-    const trial = await abandoned()
+    const trial = await unattended()
     await database.expireLeases()
     const stranger = new RideTrial(database, pipelineOf)
     const refusals = hear('pawl:refused')
@@ -262,7 +263,7 @@ describe('what it does not know', () => {
   })
 
   test('a third version is not selected along with one that can be gone on from', async () => {
-    const trial = await abandoned()
+    const trial = await unattended()
     await database.expireLeases()
     await database.rows('UPDATE pawl.idempotency_keys SET version = 3')
     const newer = pipeline<RideInput>({ name: 'create-ride', version: 2, upgradesFrom: [{ version: 1 }] })
@@ -272,7 +273,7 @@ describe('what it does not know', () => {
   })
 
   test('a version that a newer one goes on from is', async () => {
-    const trial = await abandoned()
+    const trial = await unattended()
     await database.expireLeases()
     const newer = new RideTrial(database, () =>
       pipeline<RideInput>({ name: 'create-ride', version: 2, upgradesFrom: [{ version: 1 }] })
@@ -283,6 +284,7 @@ describe('what it does not know', () => {
     expect(await trial.row()).toMatchObject({ status: 'finished' })
   })
 
+  // Shows L1.
   test('keys that can never be had do not keep it from the others', async () => {
     // Where their recovery point is now, this does not say.
     const blocked = pipeline<RideInput>({
@@ -290,7 +292,7 @@ describe('what it does not know', () => {
       version: 2,
       upgradesFrom: [{ version: 1 }],
     }).finish(() => respond(200))
-    for (let n = 0; n < 3; n++) await abandoned()
+    for (let n = 0; n < 3; n++) await unattended()
     await database.expireLeases()
     const engine = createEngine({ pool: database.pool(), schema: database.schema, pipelines: [blocked] })
     await engine.enqueue(blocked, { scope: 's', key: 'later', input: { amount: 1 } })
@@ -386,5 +388,5 @@ test('it takes one statement to look, and one more to take a key over', async ()
   await engine.enqueue(trial.pipeline, { scope: trial.scope, key: trial.key, input: { amount: 1 } })
   expect(steps.splice(0)).toEqual(['insert_key'])
   await completerOf(engine).runOnce()
-  expect(steps.slice(0, 3)).toEqual(['find_abandoned_keys', 'find_key_by_id', 'take_over_key'])
+  expect(steps.slice(0, 3)).toEqual(['find_unattended_keys', 'find_key_by_id', 'take_over_key'])
 })

@@ -1,7 +1,7 @@
 import { createBackground, respond, retryLater } from '@pawl/core'
-import { executeUnlisted } from '@pawl/core/internal'
+import { executeAtomic } from '@pawl/core/internal'
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { abandonedRide, completerOf, engineOf, NEVER_MS, NO_COUNTS } from '../support/completer-trial.js'
+import { unattendedRide, completerOf, engineOf, NEVER_MS, NO_COUNTS } from '../support/completer-trial.js'
 import { heard } from '../support/heard.js'
 import { RideTrial } from '../support/ride-trial.js'
 import { createRideTables, pipeline } from '../support/rides.js'
@@ -14,7 +14,7 @@ afterAll(() => database.drop())
 // Every test looks at the whole table: a completer takes what it finds.
 beforeEach(() => database.rows('DELETE FROM pawl.idempotency_keys'))
 
-const abandoned = () => abandonedRide(database)
+const unattended = () => unattendedRide(database)
 
 describe('start and stop', () => {
   test('an enqueued key wakes it at once, however seldom it polls', async () => {
@@ -119,7 +119,7 @@ describe('start and stop', () => {
   })
 
   test('an engine that has closed is not asked for more', async () => {
-    const trial = await abandoned()
+    const trial = await unattended()
     await database.expireLeases()
     const engine = engineOf(trial)
     const completer = completerOf(engine)
@@ -145,14 +145,14 @@ describe('start and stop', () => {
   })
 })
 
-const atomic = pipeline<null>({ name: 'atomic.test', version: 1, abandonAfterMs: 60_000 })
+const atomic = pipeline<null>({ name: 'atomic.test', version: 1, maxAgeMs: 60_000 })
 const handler = atomic.finish(() => retryLater())
 
-const abandonedFor = (interval: string, key: string) =>
+const unattendedFor = (interval: string, key: string) =>
   database.rows(
     `INSERT INTO pawl.idempotency_keys (scope, key, pipeline, version, definition_hash, fingerprint,
-        fingerprint_version, input, holder, created_at, lease_until)
-     VALUES ('s', $2, 'atomic.test', 1, $3, sha256(''), 1, 'null', gen_random_uuid(),
+        fingerprint_version, input, holder, kind, created_at, lease_until)
+     VALUES ('s', $2, 'atomic.test', 1, $3, sha256(''), 1, 'null', gen_random_uuid(), 'atomic',
              clock_timestamp() - $1::interval, clock_timestamp() - $1::interval)`,
     [interval, key, handler.definitionHash],
   )
@@ -161,21 +161,21 @@ describe('keys of atomic handlers', () => {
   test('which nobody came back for are forgotten: nothing of them was committed', async () => {
     const engine = engineOf(new RideTrial(database))
     const completer = completerOf(engine)
-    await executeUnlisted(engine, handler, { scope: 's', key: 'asked', input: null })
-    await abandonedFor('2 minutes', 'old')
-    await abandonedFor('2 minutes', 'released')
-    await database.rows(`UPDATE pawl.idempotency_keys SET lease_until = NULL WHERE key = 'released'`)
-    await abandonedFor('30 seconds', 'young')
+    await executeAtomic(engine, handler, { scope: 's', key: 'asked', input: null })
+    await unattendedFor('2 minutes', 'old')
+    await unattendedFor('2 minutes', 'given back')
+    await database.rows(`UPDATE pawl.idempotency_keys SET lease_until = NULL WHERE key = 'given back'`)
+    await unattendedFor('30 seconds', 'young')
     expect(await completer.runOnce()).toEqual({ ...NO_COUNTS, forgotten: 2 })
     expect(await database.rows('SELECT key FROM pawl.idempotency_keys')).toEqual([{ key: 'young' }])
   })
 
   test('which a row of the application refers to stay, and keep nobody from being finished', async () => {
-    const trial = await abandoned()
+    const trial = await unattended()
     const engine = engineOf(trial)
     const completer = completerOf(engine)
-    await executeUnlisted(engine, handler, { scope: 's', key: 'asked', input: null })
-    await abandonedFor('2 minutes', 'old')
+    await executeAtomic(engine, handler, { scope: 's', key: 'asked', input: null })
+    await unattendedFor('2 minutes', 'old')
     await database.rows('CREATE TABLE notes (key_id uuid REFERENCES pawl.idempotency_keys)')
     onTestFinished(async () => void (await database.rows('DROP TABLE notes')))
     await database.rows(`INSERT INTO notes SELECT id FROM pawl.idempotency_keys WHERE key = 'old'`)
@@ -195,7 +195,7 @@ describe('keys of atomic handlers', () => {
       await mayEnd.opened
       return respond(200)
     })
-    const outcome = executeUnlisted(engine, slow, { scope: 's', key: 'held', input: null })
+    const outcome = executeAtomic(engine, slow, { scope: 's', key: 'held', input: null })
     await begun.opened
     await database.rows(`UPDATE pawl.idempotency_keys SET created_at = clock_timestamp() - interval '1 day'`)
     expect(await completer.runOnce()).toEqual(NO_COUNTS)

@@ -8,7 +8,7 @@ import { TestDatabase } from '../support/test-database.js'
 // A database for each test: only the backend under test writes to its keys, so that only that one has to report.
 let database: TestDatabase
 beforeEach(async () => {
-  database = await TestDatabase.create()
+  database = await TestDatabase.createNew()
   await createRideTables(database)
 })
 afterEach(() => database.drop())

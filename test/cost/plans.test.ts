@@ -1,5 +1,5 @@
 import { createBackground, type Engine, type Outcome, retryLater } from '@pawl/core'
-import { createProbedEngine, executeUnlisted } from '@pawl/core/internal'
+import { createProbedEngine, executeAtomic } from '@pawl/core/internal'
 import type pg from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
 import { cutConnections, positionNamer } from '../support/crash.js'
@@ -18,18 +18,18 @@ const INDEX_OF = {
   find_key: BY_SCOPE_AND_KEY,
   find_key_by_id: BY_ID,
   take_over_key: BY_ID,
-  give_up_key: BY_ID,
+  mark_unheld_stuck: BY_ID,
   advance_key: BY_ID,
   finish_key: BY_ID,
   skip_phase: BY_ID,
   declare_call: BY_ID,
-  release_key: BY_ID,
+  give_back_key: BY_ID,
   forget_key: BY_ID,
   mark_stuck: BY_ID,
   raise_fence: BY_ID,
   renew_leases: BY_ID,
-  find_abandoned_keys: RUNNING,
-  forget_abandoned_keys: [RUNNING, BY_ID],
+  find_unattended_keys: RUNNING,
+  forget_atomic_keys: [RUNNING, BY_ID],
 } as const
 
 interface Plan {
@@ -45,7 +45,7 @@ interface Sent {
   readonly values: readonly unknown[]
 }
 
-const database = await TestDatabase.create()
+const database = await TestDatabase.createNew()
 await createRideTables(database)
 afterAll(() => database.drop())
 
@@ -113,7 +113,7 @@ await uncertain.provider.willMeet('refuse_500')
 const crashed = new RideTrial(database)
 await crashed.dieAt('reserve/insert_key#1:after')
 await database.expireLeases()
-const unlisted = pipeline<null>({ name: 'unlisted', version: 1 }).finish(() => retryLater())
+const atomicNote = pipeline<null>({ name: 'note', version: 1 }).finish(() => retryLater())
 const ends = [
   await collector.execute(refused),
   await collector.execute(refused),
@@ -127,7 +127,7 @@ const ends = [
     { 'ride_created/commit#1:after': pastHalfTheLease },
   ),
   await collector.execute(new RideTrial(database), {}, {}, async (engine) => {
-    const outcome = await executeUnlisted(engine, unlisted, { scope: 'unlisted', key: 'k', input: null })
+    const outcome = await executeAtomic(engine, atomicNote, { scope: 'note', key: 'k', input: null })
     await createBackground({ engine, reaper: false }).completer?.runOnce()
     return outcome
   }),

@@ -3,7 +3,7 @@ import type { KitDatabase } from '../../packages/crash-kit/src/database/kit-data
 import { KIT, type Row } from '../../packages/crash-kit/src/history.js'
 import { connect, insertKey, kitWith } from './database-trial.js'
 
-const MOMENTS = ['created_at', 'updated_at', 'lease_until', 'run_after', 'resumed_at', 'expires_at']
+const MOMENTS = ['created_at', 'updated_at', 'lease_until', 'run_after', 'unstuck_at', 'expires_at']
 
 async function row(kit: KitDatabase): Promise<Row> {
   const found = await kit.keyRow('s', 'k')
@@ -22,7 +22,7 @@ async function keyWith(columns: string) {
 
 const ALL_MOMENTS = `
   created_at = '2020-01-01 00:00:01.000001Z', updated_at = '2020-01-01 00:00:02Z', lease_until = '2020-01-01 00:00:03Z',
-  run_after = '2020-01-01 00:00:04Z', resumed_at = '2020-01-01 00:00:05Z', expires_at = '2020-01-01 00:00:06Z',
+  run_after = '2020-01-01 00:00:04Z', unstuck_at = '2020-01-01 00:00:05Z', expires_at = '2020-01-01 00:00:06Z',
   trail = '[{"p": "a", "t": 1500000001000, "f": 1}, {"p": "b", "t": 1500000002000, "f": 2, "s": true}]'`
 
 test.each([

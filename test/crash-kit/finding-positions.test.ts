@@ -173,8 +173,8 @@ test('what goes wrong, and is tried again', () => {
       'raise/raise_fence#1:before',
       'raise/raise_fence#2:after',
       'raise/find_key_by_id#1:before',
-      'give_back/release_key#1:before',
-      'charge_created/release_key#1:before',
+      'give_back/give_back_key#1:before',
+      'charge_created/give_back_key#1:before',
       'give_back/mark_stuck#1:after',
       'give_back/find_key_by_id#1:before',
       'give_back/forget_key#1:before',
@@ -194,8 +194,8 @@ test('what goes wrong, and is tried again', () => {
     raise/raise_fence#1:before               before the fence was raised
     raise/raise_fence#2:after                after the fence was raised the 2nd time
     raise/find_key_by_id#1:before            while the fence was raised, before the key was looked up by its id
-    give_back/release_key#1:before           before the key was given back
-    charge_created/release_key#1:before      in charge_created, before the key was given back
+    give_back/give_back_key#1:before         before the key was given back
+    charge_created/give_back_key#1:before    in charge_created, before the key was given back
     give_back/mark_stuck#1:after             after the key was marked as stuck
     give_back/find_key_by_id#1:before        at the end of the run, before the key was looked up by its id
     give_back/forget_key#1:before            before the key was forgotten
@@ -214,9 +214,9 @@ test('a recovery, and the services beside it', () => {
         'reserve/find_key_by_id#1:before',
         'reserve/take_over_key#1:before',
         'reserve/take_over_key#1:after',
-        'reserve/give_up_key#1:before',
-        'completer/find_abandoned_keys#1:after',
-        'completer/forget_abandoned_keys#1:after',
+        'reserve/mark_unheld_stuck#1:before',
+        'completer/find_unattended_keys#1:after',
+        'completer/forget_atomic_keys#1:after',
         'relay/claim_jobs#1:before',
         'relay/claim_jobs#1:after',
         'relay/delete_jobs#1:before',
@@ -228,7 +228,7 @@ test('a recovery, and the services beside it', () => {
         'reaper/reap_effects#1:after',
         'inspect/find_key#1:before',
         'engine.db/query#1:before',
-        'operator/take_lease_away#1:after',
+        'operator/revoke_lease#1:after',
       ],
       1,
     ),
@@ -241,9 +241,9 @@ test('a recovery, and the services beside it', () => {
     reserve/find_key_by_id#1:before          before the key was looked up by its id
     reserve/take_over_key#1:before           before the key was taken over
     reserve/take_over_key#1:after            after the key was taken over
-    reserve/give_up_key#1:before             before the key was given up
-    completer/find_abandoned_keys#1:after    after the completer looked for abandoned keys
-    completer/forget_abandoned_keys#1:after  after the completer deleted abandoned keys
+    reserve/mark_unheld_stuck#1:before       before the key, which nobody held, was marked as stuck
+    completer/find_unattended_keys#1:after   after the completer looked for unattended keys
+    completer/forget_atomic_keys#1:after     after the completer deleted unattended keys of atomic handlers
     relay/claim_jobs#1:before                before the relay claimed its jobs
     relay/claim_jobs#1:after                 after the relay claimed its jobs, before it delivered them
     relay/delete_jobs#1:before               before the relay deleted what it had delivered
@@ -255,7 +255,7 @@ test('a recovery, and the services beside it', () => {
     reaper/reap_effects#1:after              after the reaper deleted old effects
     inspect/find_key#1:before                in inspect, before the key was looked up
     engine.db/query#1:before                 in engine.db, before its 1st query
-    operator/take_lease_away#1:after         after an operator took the lease away
+    operator/revoke_lease#1:after            after an operator revoked the lease
     "
   `)
 })

@@ -192,11 +192,11 @@ export class HistoryBuilder {
     return this.write(actor, { lease_until: this.now(LEASE_MS) })
   }
 
-  release(actor: string, patch: Row = {}): this {
+  giveBack(actor: string, patch: Row = {}): this {
     return this.write(actor, { lease_until: null, ...patch })
   }
 
-  stick(actor: string, reason: string): this {
+  markStuck(actor: string, reason: string): this {
     return this.write(actor, { status: 'stuck', stuck_reason: reason, lease_until: null })
   }
 

@@ -155,7 +155,7 @@ describe('I12: another request under the same key', () => {
 
   test('one that writes or calls is seen', () => {
     const { story } = begun()
-    story.release('client').write('impostor', { attempts: 3 })
+    story.giveBack('client').write('impostor', { attempts: 3 })
     story.call('impostor', PHASE, { execution: 5 }).tell('impostor', MISMATCH, IMPOSTOR)
     expect(broken('I12', story)).toMatchInlineSnapshot(`
       [
@@ -193,7 +193,7 @@ describe('told: what is told agrees with the row', () => {
     const { story } = begun()
     story.tell('client', story.retryLater(), disturbed)
     expect(
-      broken('told', story.stick('client', 'unknown_outcome').tell('client', story.stuck(), disturbed)),
+      broken('told', story.markStuck('client', 'unknown_outcome').tell('client', story.stuck(), disturbed)),
     ).toEqual([])
     expect(broken('told', crashedRide())).toEqual([])
   })
@@ -282,7 +282,7 @@ describe('told: what is told agrees with the row', () => {
 
   test('who has the key again was not fenced off, whatever was before', () => {
     const { story } = begun()
-    story.expireLease().takeOver('retry').release('retry').takeOver('client').tell('client', FENCED_OFF)
+    story.expireLease().takeOver('retry').giveBack('retry').takeOver('client').tell('client', FENCED_OFF)
     expect(broken('told', story)).toEqual([
       "client was told that it had been fenced off, and the row was running at 'ride_created' under fence 3.",
     ])
@@ -311,7 +311,7 @@ const complaintsOfLater = (story: HistoryBuilder) =>
   broken('told', story.tell('late client', story.retryLater(), { execution: 4 }))
 
 const toldStuck = (story: HistoryBuilder) => {
-  story.stick('client', 'unknown_outcome')
+  story.markStuck('client', 'unknown_outcome')
   return story.tell('late client', story.stuck())
 }
 
@@ -365,7 +365,7 @@ describe('told: nobody is sent away without a fault', () => {
     expect(
       complaintsOfLater(quietRide().write('client', { lease_until: past }).takeOver('late client')),
     ).toEqual([])
-    expect(complaintsOfLater(quietRide().release('client').takeOver('late client'))).toHaveLength(1)
+    expect(complaintsOfLater(quietRide().giveBack('client').takeOver('late client'))).toHaveLength(1)
   })
 
   test("'gone' is told of a key that is gone", () => {

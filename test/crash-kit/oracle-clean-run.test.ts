@@ -299,7 +299,7 @@ describe('ignore', () => {
 })
 
 /** The client's call was interrupted. */
-const stuckRide = (run = 3) => begun(run).story.stick('client', 'unknown_outcome')
+const stuckRide = (run = 3) => begun(run).story.markStuck('client', 'unknown_outcome')
 
 describe('a key that ended stuck', () => {
   test('is a difference, unless it may be', () => {
@@ -318,11 +318,11 @@ describe('a key that ended stuck', () => {
 
   test('has what the clean run had at that point, and no more', () => {
     const { story } = begun(3)
-    story.commit('client', insert('rides', { id: story.id() })).stick('client', 'unknown_outcome')
+    story.commit('client', insert('rides', { id: story.id() })).markStuck('client', 'unknown_outcome')
     expect(differences(story.build(), clean, true)).toHaveLength(1)
     const nothing = new HistoryBuilder(3).reserve('client').advance('client', 'ride_created')
-    expect(differences(nothing.stick('client', 'unknown_outcome').build(), clean, true)).toHaveLength(1)
-    const early = new HistoryBuilder(3).reserve('client').stick('client', 'attempts_exhausted')
+    expect(differences(nothing.markStuck('client', 'unknown_outcome').build(), clean, true)).toHaveLength(1)
+    const early = new HistoryBuilder(3).reserve('client').markStuck('client', 'attempts_exhausted')
     expect(differences(early.build(), clean, true)).toEqual([])
   })
 
@@ -330,12 +330,12 @@ describe('a key that ended stuck', () => {
     const settled = begun(3)
     ended(settled.story, settled.ride, settled.row, 'client')
     const { story } = settled
-    story.write('kit', { status: 'stuck', stuck_reason: 'abandoned', recovery_point: PHASE })
+    story.write('kit', { status: 'stuck', stuck_reason: 'too_old', recovery_point: PHASE })
     expect(differences(story.build(), clean, true).join()).toContain('provider[0]: the clean run has')
   })
 
   test('where the clean run never was is a difference', () => {
-    const story = begun(3).story.write('kit', { recovery_point: 'nowhere' }).stick('client', 'abandoned')
+    const story = begun(3).story.write('kit', { recovery_point: 'nowhere' }).markStuck('client', 'too_old')
     expect(differences(story.build(), clean, true)).toEqual([
       "The key ended stuck at 'nowhere', where the clean run never was.",
     ])
@@ -355,7 +355,7 @@ describe('a key that ended stuck', () => {
     ['queryable', 'window_passed', 1],
   ] as const)('%s, by %s: the judge knows whether it may be', (guarantee, reason, expected) => {
     const declared = { intent: { kind: 'calling', phase: 'charge_created', deadlineMs: 1 } }
-    const history = begun(3).story.write('client', declared).stick('client', reason).build()
+    const history = begun(3).story.write('client', declared).markStuck('client', reason).build()
     const oracle = (options = {}) =>
       judge(history, ridesWith(guarantee), clean, options).filter(({ rule }) => rule === 'oracle')
     expect(oracle()).toHaveLength(expected)
@@ -364,13 +364,13 @@ describe('a key that ended stuck', () => {
   })
 
   test('at_most_once may not be where nobody had declared the call', () => {
-    const history = begun(3).story.stick('client', 'unknown_outcome').build()
+    const history = begun(3).story.markStuck('client', 'unknown_outcome').build()
     const violations = judge(history, ridesWith('at_most_once'), clean)
     expect(violations.filter(({ rule }) => rule === 'oracle')).toHaveLength(1)
   })
 
   test('before a phase without a guarantee may not be', () => {
-    const history = new HistoryBuilder(3).reserve('client').stick('client', 'unknown_outcome').build()
+    const history = new HistoryBuilder(3).reserve('client').markStuck('client', 'unknown_outcome').build()
     expect(judge(history, RIDES, clean).filter(({ rule }) => rule === 'oracle')).toHaveLength(1)
   })
 })

@@ -59,7 +59,7 @@ describe('I2: one effect', () => {
   test('a raised epoch allows a second attempt, and no second effect', () => {
     const { story } = begun()
     story.call('client', PHASE).request('client', PHASE, { executed: false })
-    story.release('client', { effect_epoch: 1 }).takeOver('retry')
+    story.giveBack('client', { effect_epoch: 1 }).takeOver('retry')
     story.call('retry', PHASE, { execution: 2, idempotencyKey: 'next' }).request('retry', PHASE)
     expect(broken('I2', story, ONCE)).toEqual([])
     expect(broken('I2', story.request('retry', PHASE), ONCE)).toHaveLength(2)
@@ -127,7 +127,7 @@ describe('I8: provider keys', () => {
   test('a raised epoch allows one more key, and only in its phase', () => {
     const raised = (effect_epoch: number) => {
       const { story } = begun()
-      story.call('client', PHASE).release('client', { effect_epoch }).takeOver('retry')
+      story.call('client', PHASE).giveBack('client', { effect_epoch }).takeOver('retry')
       return story.call('retry', PHASE, { execution: 2, idempotencyKey: 'pawl_1' })
     }
     expect(broken('I8', raised(1))).toEqual([])

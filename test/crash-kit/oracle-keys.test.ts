@@ -21,7 +21,7 @@ function broken(rule: string, story: HistoryBuilder): string[] {
 describe('I1: one row, one holder', () => {
   test('holds for take-overs of leases that are over or given back, and for a raise of the own fence', () => {
     expect(broken('I1', crashedRide())).toEqual([])
-    expect(broken('I1', begun().story.release('client').takeOver('retry'))).toEqual([])
+    expect(broken('I1', begun().story.giveBack('client').takeOver('retry'))).toEqual([])
     expect(broken('I1', begun().story.raise('client'))).toEqual([])
   })
 
@@ -61,7 +61,7 @@ describe('I1: one row, one holder', () => {
         "rival took the key at 'finished' (fence 1 → 2) from client, although it was finished.",
       ]
     `)
-    const stuck = begun().story.stick('client', 'unknown_outcome')
+    const stuck = begun().story.markStuck('client', 'unknown_outcome')
     expect(broken('I1', stuck.takeOver('rival', { lease_until: null }))).toHaveLength(1)
   })
 })
@@ -69,7 +69,7 @@ describe('I1: one row, one holder', () => {
 describe('I5: fences', () => {
   test('holds for grants, raises, renewals, people, and a reaper that puts a key off', () => {
     expect(broken('I5', crashedRide())).toEqual([])
-    expect(broken('I5', begun().story.renew('client').raise('client').release('client'))).toEqual([])
+    expect(broken('I5', begun().story.renew('client').raise('client').giveBack('client'))).toEqual([])
     expect(broken('I5', begun().story.steer({}).takeOver('retry').renew('retry'))).toEqual([])
     const putOff = cleanRide().expire()
     expect(broken('I5', putOff.write('reaper', { expires_at: putOff.now(9_000) }))).toEqual([])
@@ -120,7 +120,7 @@ describe('I5: fences', () => {
     `)
   })
 
-  test.each(['renew', 'release'] as const)('so is a zombie that writes by %s', (how) => {
+  test.each(['renew', 'giveBack'] as const)('so is a zombie that writes by %s', (how) => {
     const { story } = begun()
     expect(broken('I5', story.expireLease().takeOver('retry')[how]('client'))).toHaveLength(1)
   })
@@ -248,20 +248,20 @@ describe('I10: versions', () => {
   })
 
   test('another version, or another definition, of a row in flight is seen', () => {
-    expect(broken('I10', begun().story.release('client').takeOver('retry', { version: 2 })))
+    expect(broken('I10', begun().story.giveBack('client').takeOver('retry', { version: 2 })))
       .toMatchInlineSnapshot(`
       [
         "retry changed the row at 'ride_created' from version 1 (0123456789abcdef) to version 2 (0123456789abcdef).",
       ]
     `)
-    const other = begun().story.release('client').takeOver('retry', { definition_hash: 'fedcba9876543210' })
+    const other = begun().story.giveBack('client').takeOver('retry', { definition_hash: 'fedcba9876543210' })
     expect(broken('I10', other)).toHaveLength(1)
   })
 
   test('who is refused and writes is seen', () => {
     const { story } = begun()
     story
-      .release('client')
+      .giveBack('client')
       .write('next release', { attempts: 5 }, insert('rides', { id: 1 }), insert('rides', { id: 2 }))
     expect(broken('I10', story.tell('next release', REFUSED, { disturbed: true }))).toMatchInlineSnapshot(`
       [
@@ -274,7 +274,7 @@ describe('I10: versions', () => {
 describe('L1: every key ends', () => {
   test('holds for keys that have finished, are stuck, or are gone', () => {
     expect(broken('L1', cleanRide())).toEqual([])
-    expect(broken('L1', begun().story.stick('client', 'unknown_outcome'))).toEqual([])
+    expect(broken('L1', begun().story.markStuck('client', 'unknown_outcome'))).toEqual([])
     expect(broken('L1', begun().story.reap('kit'))).toEqual([])
   })
 

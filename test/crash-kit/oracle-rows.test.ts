@@ -101,7 +101,7 @@ describe('I4: rows and recovery point together', () => {
   })
 
   test('what a person does is compared with no phase', () => {
-    const story = begun(3).story.stick('client', 'unknown_outcome')
+    const story = begun(3).story.markStuck('client', 'unknown_outcome')
     story.steer({ recovery_point: 'charge_created', status: 'running', stuck_reason: null })
     expect(broken('I4', story, clean)).toEqual([])
   })

@@ -1,5 +1,5 @@
 import { type CrashKitOptions, type FakeProvider, fakeProvider } from '@pawl/crash-kit'
-import { afterAll, expect, onTestFinished } from 'vitest'
+import { afterAll, onTestFinished, TestRunner } from 'vitest'
 import { discover, type Discovery } from '../../packages/crash-kit/src/explore/discover.js'
 import { type OpenTheatre, openTheatre } from '../../packages/crash-kit/src/open-theatre.js'
 import { Children } from '../../packages/crash-kit/src/process/children.js'
@@ -25,7 +25,7 @@ export interface Trial {
 
 /** At the end of the test, or outside of tests at that of the file. */
 function atEnd(work: () => Promise<void>): void {
-  if (expect.getState().currentTestName === undefined) afterAll(work)
+  if (TestRunner.getCurrentTest() === undefined) afterAll(work)
   else onTestFinished(work)
 }
 

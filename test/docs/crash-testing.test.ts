@@ -15,7 +15,10 @@ import { ROLES } from '../../packages/crash-kit/src/races/player.js'
 import { TestDatabase } from '../support/test-database.js'
 
 const KIT = new URL('../../packages/crash-kit/src/', import.meta.url)
-const page = await readFile(new URL('../../docs/crash-testing.md', import.meta.url), 'utf8')
+const DOCS = new URL('../../docs/', import.meta.url)
+const guide = await readFile(new URL('crash-testing.md', DOCS), 'utf8')
+const reference = await readFile(new URL('crash-testing-reference.md', DOCS), 'utf8')
+const pages = `${guide}\n${reference}`
 
 /** Ignored by git, compiler and linter, and a new one for each run: two may go on at once. */
 const FOLDER = fileURLToPath(new URL(`../dist/crash-testing-${randomUUID()}`, import.meta.url))
@@ -35,7 +38,7 @@ beforeAll(async () => {
       id uuid PRIMARY KEY DEFAULT gen_random_uuid(), rider text NOT NULL, amount integer NOT NULL, charge_id text)`)
   Object.assign(globalThis, { pool: database.pool() })
   await mkdir(FOLDER, { recursive: true })
-  for (const [, name = '', code = ''] of page.matchAll(/^```ts\n\/\/ ([a-z-]+\.ts)\n(.*?)^```$/gms))
+  for (const [, name = '', code = ''] of pages.matchAll(/^```ts\n\/\/ ([a-z-]+\.ts)\n(.*?)^```$/gms))
     await writeFile(join(FOLDER, name), code)
 })
 afterAll(async () => {
@@ -43,10 +46,10 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** The text under a heading, up to the next one of the same level. */
+/** The text under a heading of either page, up to the next one of the same level. */
 function section(heading: string): string {
-  const [, text] = page.split(`\n## ${heading}\n`)
-  if (text === undefined) throw new Error(`the page has no section '${heading}'`)
+  const [, text] = pages.split(`\n## ${heading}\n`)
+  if (text === undefined) throw new Error(`the pages have no section '${heading}'`)
   return text.split(/^## /m)[0] ?? ''
 }
 
@@ -70,7 +73,7 @@ async function load<Module>(name: string): Promise<Module> {
   return (await import(pathToFileURL(join(FOLDER, name)).href)) as Module
 }
 
-/** Runs the crash test of a section, with fewer cases where it says so, and gives its kit. */
+/** Runs the crash test of a section, with fewer cases where it says so, and returns its kit. */
 async function runTest(
   heading: string,
   ...changes: readonly [from: string, to: string][]
@@ -94,47 +97,51 @@ const withoutIds = (text: string) =>
     .replaceAll(/ {2,}/g, '  ')
 
 describe('what is shown is run', () => {
-  test('the five lines, and what they cover', async () => {
-    const kit = await runTest('Five lines', [', depth: 2', ''], ['runs: 200', 'runs: 5'])
+  test('the quick start, and what it covers', async () => {
+    const kit = await runTest('Quick start', [', depth: 2', ''], ['runs: 200', 'runs: 5'])
     expect(kit.coverage()).toBe(textBlock('Coverage'))
-    const [, positions, cases] = /passes (\d+) positions.*?has (\d+) cases/s.exec(section('What runs')) ?? []
+    const [, positions, cases] =
+      /passes (\d+) positions.*?has (\d+) cases/s.exec(section('Cases and positions')) ?? []
     expect(kit.coverage()).toContain(`${cases} cases, ${positions} of ${positions} positions reached`)
+    expect(section('What runs')).toContain(`has ${cases} cases at depth 1`)
     expect(kit.casesRun).toBe(Number(cases) + 5)
   })
 
   test('statements that are sent one by one have positions in between', async () => {
-    const [, positions] = /then passes (\d+) positions/.exec(section('What runs')) ?? []
+    const [, positions] = /then passes (\d+) positions/.exec(section('Cases and positions')) ?? []
     const kit = await runTest(
-      'Five lines',
+      'Quick start',
       ['provider, request })', 'provider, request, engine: { pipelining: false } })'],
       ["'crash', 'throw', 'lostCommitAck', 'providerTimeout'], depth: 2", "'crash']"],
       ['runs: 200', 'runs: 1'],
     )
     expect(kit.coverage()).toMatch(new RegExp(`crash +${positions} +${positions}`))
-    const between = [...section('What runs').matchAll(/`(ride_created\/\w+#1:after)`/g)].map(([, at]) => at)
+    const between = [...section('Cases and positions').matchAll(/`(ride_created\/\w+#1:after)`/g)].map(
+      ([, at]) => at,
+    )
     expect(between).toHaveLength(2)
     for (const at of between) await kit.replay(`crash@${at}`)
   })
 
   test("Stripe's SDK at the fake provider", async () => {
-    const kit = await runTest('The provider', ["'crash', ", ''])
+    const kit = await runTest('Providers', ["'crash', ", ''])
     expect(kit.coverage()).toMatch(/providerDisconnect\.after +1 +1/)
   })
 
   test('tables by prepare', async () => {
-    const kit = await runTest('The tables', ['prepare, // and no pool', 'prepare, pool, //'])
+    const kit = await runTest('Tables', ['prepare, // and no pool', 'prepare, pool, //'])
     expect(kit.coverage()).toMatch(/crash +21 +21/)
   })
 
   test('serverCrash, which every sound request survives', async () => {
     const faults = "faults: ['crash', 'throw', 'lostCommitAck', 'providerTimeout'], depth: 2"
-    const kit = await runTest('Five lines', [faults, "faults: ['serverCrash']"], ['runs: 200', 'runs: 1'])
+    const kit = await runTest('Quick start', [faults, "faults: ['serverCrash']"], ['runs: 200', 'runs: 1'])
     expect(kit.coverage()).toMatch(/serverCrash +2 +2/)
   })
 
   test('failover, which a request that follows from its input survives', async () => {
     const faults = "faults: ['crash', 'throw', 'lostCommitAck', 'providerTimeout'], depth: 2"
-    const kit = await runTest('Five lines', [faults, "faults: ['failover']"], ['runs: 200', 'runs: 1'])
+    const kit = await runTest('Quick start', [faults, "faults: ['failover']"], ['runs: 200', 'runs: 1'])
     // Of four commits, at nine positions.
     expect(kit.coverage()).toMatch(/failover\.all +9 +9/)
     expect(kit.coverage()).toMatch(/failover\.3 +1 +1/)
@@ -171,7 +178,7 @@ describe('what is shown is run', () => {
     const finding = await kit.exhaustive({ faults: ['crash'] }).catch((error: unknown) => error)
     if (!(finding instanceof Finding)) throw finding
     expect(withoutIds(finding.message)).toBe(withoutIds(textBlock('Reading a finding')))
-    expect(page).toContain(`await kit.replay('${finding.replay}')`)
+    expect(guide).toContain(`await kit.replay('${finding.replay}')`)
     await expect(kit.replay(finding.replay)).rejects.toThrow('I2 (one effect per key)')
     const again = kit.replay('providerTimeout.after@charge_created/call#1:before')
     const { timeline } = (await again.catch((error: unknown) => error)) as Finding
@@ -192,7 +199,7 @@ describe('the tables are those of the code', () => {
   })
 
   test('the faults that are tried unless told otherwise', () => {
-    expect(section('Faults')).toContain('Without `faults`: all but `failover`.')
+    expect(section('Faults')).toContain('Without `faults`, the kit tries all but `failover`.')
     const { faults } = readExhaustiveOptions({}, { hasProvider: true, hasChild: false })
     const all: readonly Fault[] = Object.values(FAULTS).flat()
     expect(faults.map(({ id }) => id)).toEqual(
@@ -235,7 +242,7 @@ describe('the tables are those of the code', () => {
     const points = ['started', 'ride_created', 'charge_created', 'finished']
     const shape = { points, foreign: [{ phase: 'charge_created', guarantee: 'keyed' as const }] }
     const all: readonly Fault[] = Object.values(FAULTS).flat()
-    const rows = rowsOf('What runs')
+    const rows = rowsOf('Cases and positions')
     expect(rows.length).toBeGreaterThan(3)
     for (const [name, line] of rows) {
       const replay = parseReplay(unquoted(line))
@@ -245,6 +252,11 @@ describe('the tables are those of the code', () => {
       )
     }
   })
+})
+
+test('no heading is in both pages', () => {
+  const headings = [...pages.matchAll(/^## (?!How this page is tested)(.+)$/gm)].map(([, heading]) => heading)
+  expect(headings).toEqual([...new Set(headings)])
 })
 
 test('positions of a recovery count as reached where a fault has fired', () => {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createEngine, createRideTables, type Database, pipeline, type RideInput } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 
-const PAGE = new URL('../../docs/operations.md', import.meta.url)
+const PAGE = new URL('../../docs/operations-reference.md', import.meta.url)
 
 type Row = Record<string, unknown>
 type Ride = Pipeline<Database, RideInput>
@@ -105,9 +105,9 @@ test('every SQL block of the page has a name and is run here', () => {
       'keys',
       'one key',
       'effects',
-      'release: cause removed',
-      'release: it did not happen',
-      'release: it did happen',
+      'unstick: cause removed',
+      'unstick: it did not happen',
+      'unstick: it did happen',
     ].toSorted(),
   )
   engine = createEngine({ pool: database.pool(), pipelines: [fax()], schema: database.schema })
@@ -127,17 +127,17 @@ test('stuck keys are listed, looked at, and the decision is written down', async
   ])
   const [key] = await run('one key', { key_id: keyId })
   expect(key).toMatchObject({ status: 'stuck', intent: { kind: 'calling', phase: 'sent' } })
-  await run('release: it did not happen', { key_id: keyId, reason: 'asked the provider' })
+  await run('unstick: it did not happen', { key_id: keyId, reason: 'asked the provider' })
   expect(await database.rows('SELECT key_id, action, reason FROM pawl.interventions')).toEqual([
-    { key_id: keyId, action: 'resume', reason: 'asked the provider' },
+    { key_id: keyId, action: 'unstick', reason: 'asked the provider' },
   ])
 })
 
-describe('a stuck key goes on once it is released', () => {
+describe('a stuck key goes on once it is unstuck', () => {
   test('it did not happen: called again', async () => {
     const keyId = await stuck(fax())
     call = () => ({ id: 'second' })
-    expect(await run('release: it did not happen', { key_id: keyId, reason })).toHaveLength(1)
+    expect(await run('unstick: it did not happen', { key_id: keyId, reason })).toHaveLength(1)
     expect(answerOf(await engine.resume(keyId))).toEqual({ type: 'completed', body: { fax: 'second' } })
     expect(calls).toBe(2)
     expect(await run('effects', { key_id: keyId })).toMatchObject([{ phase: 'sent', reference: 'second' }])
@@ -146,7 +146,7 @@ describe('a stuck key goes on once it is released', () => {
   test('it did happen: settled with the result that was given, not called', async () => {
     const keyId = await stuck(fax())
     const given = { key_id: keyId, result: '{"id": "found by a person"}', reason }
-    expect(await run('release: it did happen', given)).toHaveLength(1)
+    expect(await run('unstick: it did happen', given)).toHaveLength(1)
     expect(answerOf(await engine.resume(keyId))).toEqual({
       type: 'completed',
       body: { fax: 'found by a person' },
@@ -158,13 +158,13 @@ describe('a stuck key goes on once it is released', () => {
     const keyId = await stuck(charge(1))
     expect(await run('keys')).toMatchObject([{ id: keyId, stuck_reason: 'attempts_exhausted' }])
     call = () => ({ id: 'ch' })
-    expect(await run('release: cause removed', { key_id: keyId, reason })).toHaveLength(1)
+    expect(await run('unstick: cause removed', { key_id: keyId, reason })).toHaveLength(1)
     expect(answerOf(await engine.resume(keyId))).toEqual({ type: 'completed', body: { charge: 'ch' } })
   })
 
   test('cause removed says nothing of a call: at_most_once stays stuck', async () => {
     const keyId = await stuck(fax())
-    await run('release: cause removed', { key_id: keyId, reason })
+    await run('unstick: cause removed', { key_id: keyId, reason })
     expect(await engine.resume(keyId)).toMatchObject({ type: 'stuck', reason: 'unknown_outcome' })
     expect(calls).toBe(1)
   })
@@ -175,7 +175,7 @@ describe('a stuck key goes on once it is released', () => {
       const outcome = await start(charge(10))
       if (outcome.type !== 'retry_later') throw new Error(`it is ${outcome.type}`)
       keyId = outcome.keyId
-      // Past the window of 23 hours, and not yet abandoned.
+      // Past the window of 23 hours, and not yet too old.
       await database.rows(
         `UPDATE pawl.idempotency_keys SET created_at = clock_timestamp() - interval '23.5 hours'`,
       )
@@ -184,7 +184,7 @@ describe('a stuck key goes on once it is released', () => {
     })
 
     test('it did happen: settled', async () => {
-      await run('release: it did happen', {
+      await run('unstick: it did happen', {
         key_id: keyId,
         result: '{"id": "old"}',
         reason,
@@ -194,25 +194,25 @@ describe('a stuck key goes on once it is released', () => {
     })
 
     test('it did not happen: called again, and its window starts anew', async () => {
-      await run('release: it did not happen', { key_id: keyId, reason })
+      await run('unstick: it did not happen', { key_id: keyId, reason })
       expect(answerOf(await engine.resume(keyId))).toEqual({ type: 'completed', body: { charge: 'ch' } })
       expect(calls).toBe(2)
     })
 
     test('cause removed says nothing of the call: stuck again', async () => {
-      await run('release: cause removed', { key_id: keyId, reason })
+      await run('unstick: cause removed', { key_id: keyId, reason })
       expect(await engine.resume(keyId)).toMatchObject({ type: 'stuck', reason: 'window_passed' })
       expect(calls).toBe(1)
     })
   })
 
-  test('however old it is: its age counts from the release', async () => {
+  test('however old it is: its age counts from then', async () => {
     const keyId = await stuck(charge(1))
     call = () => ({ id: 'ch' })
     await database.rows(`UPDATE pawl.idempotency_keys SET created_at = clock_timestamp() - interval '25 hours',
                             trail = jsonb_build_array(jsonb_build_object('p', 'started', 't',
                               floor(extract(epoch FROM clock_timestamp()) * 1000), 'f', 1))`)
-    await run('release: cause removed', { key_id: keyId, reason })
+    await run('unstick: cause removed', { key_id: keyId, reason })
     expect(await engine.resume(keyId)).toMatchObject({ type: 'completed' })
   })
 
@@ -221,7 +221,7 @@ describe('a stuck key goes on once it is released', () => {
     if (outcome.type !== 'retry_later') throw new Error(`it is ${outcome.type}`)
     for (const name of ['cause removed', 'it did not happen', 'it did happen']) {
       const given = { key_id: outcome.keyId, result: 'null', reason }
-      expect(await run(`release: ${name}`, given)).toEqual([])
+      expect(await run(`unstick: ${name}`, given)).toEqual([])
     }
   })
 })
@@ -234,7 +234,7 @@ test('the view tells who has to act', async () => {
   await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp() + interval '1 hour'`)
   expect(await condition()).toEqual(['backing off'])
   await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp()`)
-  expect(await condition()).toEqual(['abandoned'])
+  expect(await condition()).toEqual(['unattended'])
   await database.rows(`UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() + interval '1 hour'`)
   expect(await condition()).toEqual(['held'])
   await database.rows(`UPDATE pawl.idempotency_keys SET lease_until = NULL`)

@@ -4,17 +4,17 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { absent, createBackground, type Engine, migrate, pawlChannels, respond, retryLater } from '@pawl/core'
-import { executeUnlisted } from '@pawl/core/internal'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { executeAtomic } from '@pawl/core/internal'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { decideReservation } from '../../packages/core/src/request/decide-reservation.js'
 import { judgeDurability } from '../../packages/core/src/operate/judge-server.js'
 import { definitionOf } from '../../packages/core/src/pipeline/pipeline.js'
 import { Registry } from '../../packages/core/src/pipeline/registry.js'
 import { SettingsBook } from '../../packages/core/src/pipeline/settings-book.js'
 import { nextStep } from '../../packages/core/src/run/next-step.js'
-import { EXPECTED_INDEXES } from '../../packages/core/src/storage/doctor-statements.js'
-import type { Intent, KeyRow } from '../../packages/core/src/storage/key-row.js'
-import { SCHEMA_VERSION } from '../../packages/core/src/storage/migrate.js'
+import { EXPECTED_INDEXES } from '../../packages/core/src/storage/schema/read-indexes.js'
+import type { Intent, KeyRow } from '../../packages/core/src/storage/keys/key-row.js'
+import { SCHEMA_VERSION } from '../../packages/core/src/storage/schema/migrate.js'
 import { buryJobs } from '../cli/filled-database.js'
 import { type End, pawl, pawlOn } from '../cli/pawl.js'
 import { dieAt } from '../support/die-at.js'
@@ -22,10 +22,11 @@ import { createEngine, type Database, pipeline } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 
 /**
- * The page is a session at a terminal: its commands are run here one after the other, and print what it shows, times
+ * Each page is a session at a terminal: its commands are run here one after the other, and print what it shows, times
  * and ids apart.
  */
-const page = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+const runbook = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+const reference = await readFile(new URL('../../docs/operations-reference.md', import.meta.url), 'utf8')
 
 const SCOPE = 'rider-7'
 const DAY_MS = 86_400_000
@@ -168,7 +169,7 @@ interface Shown {
   readonly output: string
 }
 
-function shownCommands(): Shown[] {
+function shownCommands(page: string): Shown[] {
   const blocks = [...page.matchAll(/^```console\n(.*?)^```$/gms)].map(([, block = '']) => block)
   return blocks.flatMap((block) =>
     block
@@ -207,22 +208,22 @@ function normalised(text: string, schema = 'pawl'): string {
 /** A day from today, as people write it. */
 const day = (offset: number): string => new Date(Date.now() + offset * DAY_MS).toISOString().slice(0, 10)
 
-describe('the session of the page', () => {
+describe('the session of each page', () => {
   let database: TestDatabase
   let story: Story
   let folder: string
-  beforeAll(async () => {
+  beforeEach(async () => {
     database = await TestDatabase.create()
     story = new Story(database)
     await story.fill()
     folder = await mkdtemp(join(tmpdir(), 'pawl-operations-'))
   })
-  afterAll(async () => {
+  afterEach(async () => {
     await database.drop()
     await rm(folder, { recursive: true })
   })
 
-  /** The provider's list as the page's module gives it; one charge was made by hand. */
+  /** The provider's list as the page's module returns it; one charge was made by hand. */
   async function chargesModule(): Promise<string> {
     const path = join(folder, 'charges.mjs')
     const byHand = { id: 'ch_by_hand', at: new Date() }
@@ -237,9 +238,9 @@ describe('the session of the page', () => {
     return pawlOn(database, 'reconcile', await chargesModule(), '--from', day(-1), '--to', day(2))
   }
 
-  test('prints what it shows', async () => {
+  async function runSession(page: string): Promise<void> {
     let exit = 0
-    for (const { command, output } of shownCommands()) {
+    for (const { command, output } of shownCommands(page)) {
       const [name, ...argv] = words(command.replace(/ #.*/, ''))
       const shown = normalised(output)
       if (command === 'echo $?') {
@@ -254,37 +255,59 @@ describe('the session of the page', () => {
         expect({ command, printed }).toEqual({ command, printed: shown })
       }
     }
-    await story.complete()
+  }
 
-    const left = await database.rows<{ key: string; status: string; response_status: number }>(
+  async function keysLeft(): Promise<unknown[]> {
+    const keys = await database.rows<{ key: string; status: string; response_status: number | null }>(
       'SELECT key, status, response_status FROM pawl.idempotency_keys ORDER BY key',
     )
-    expect(left).toEqual(
-      [
-        ['permit-1005', 'finished', 201],
-        ['ride-1001', 'finished', 201],
-        ['ride-1002', 'finished', 201],
-        ['ride-1003', 'finished', 201],
-        ['ride-1004', 'finished', 410],
-        ['ride-1006', 'finished', 201],
-        ['ride-1007', 'running', null],
-      ].map(([key, status, response_status]) => ({ key, status, response_status })),
-    )
+    return keys.map(({ key, status, response_status }) => [key, status, response_status])
+  }
+
+  test('the runbook prints what it shows, and leaves nothing stuck', async () => {
+    await runSession(runbook)
+    await story.complete()
+
+    expect(await keysLeft()).toEqual([
+      ['permit-1005', 'finished', 201],
+      ['ride-1001', 'finished', 201],
+      ['ride-1002', 'finished', 201],
+      ['ride-1003', 'finished', 201],
+      ['ride-1004', 'finished', 410],
+      ['ride-1006', 'finished', 201],
+      ['ride-1007', 'running', null],
+    ])
     expect(story.world.faxes).toBe(1)
     expect([...story.world.charges.values()].map(({ id }) => id).toSorted()).toEqual(
       [1001, 1002, 1003, 1006, 1007].map((trip) => `ch_${trip}`),
     )
   })
 
-  test('goes through the commands that a person needs', () => {
-    const names = new Set(shownCommands().map(({ command }) => command.split(' ').slice(0, 2).join(' ')))
+  test('the reference prints what it shows, and decides nothing', async () => {
+    await runSession(reference)
+
+    expect(await keysLeft()).toEqual([
+      ['permit-1005', 'stuck', null],
+      ['ride-1001', 'finished', 201],
+      ['ride-1002', 'stuck', null],
+      ['ride-1003', 'stuck', null],
+      ['ride-1004', 'stuck', null],
+      ['ride-1006', 'finished', 201],
+      ['ride-1007', 'running', null],
+    ])
+    expect(story.world.faxes).toBe(1)
+  })
+
+  test('they go through the commands that a person needs', () => {
+    const shown = [...shownCommands(runbook), ...shownCommands(reference)]
+    const names = new Set(shown.map(({ command }) => command.split(' ').slice(0, 2).join(' ')))
     for (const name of [
       'doctor',
       'status',
       'list',
       'show',
-      'resume',
-      'abandon',
+      'unstick',
+      'answer',
       'dead',
       'requeue',
       'reconcile',
@@ -292,14 +315,14 @@ describe('the session of the page', () => {
       expect(names).toContain(`pawl ${name}`)
   })
 
-  test('shows what doctor says of a server that keeps its commits', () => {
+  test('the reference shows what doctor says of a server that keeps its commits', () => {
     const [finding] = judgeDurability({ fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on' })
-    expect(page).toContain(`ok       durability  ${finding?.detail}\n`)
+    expect(reference).toContain(`ok       durability  ${finding?.detail}\n`)
   })
 })
 
 /** The block of SQL in a section, by its heading. */
-function sqlIn(heading: string): string {
+function sqlIn(page: string, heading: string): string {
   const section = page.split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? ''
   const sql = /^```sql\n(.*?)^```$/ms.exec(section)?.[1]
   if (sql === undefined) throw new Error(`the page has no SQL under '${heading}'`)
@@ -307,7 +330,7 @@ function sqlIn(heading: string): string {
 }
 
 test('every version of the tables is listed', () => {
-  const section = page.split('\n## What to run\n')[1]?.split('\n## ')[0] ?? ''
+  const section = reference.split('\n## Migrations\n')[1]?.split('\n## ')[0] ?? ''
   const versions = [...section.matchAll(/^\| (\d+) +\|/gm)].map(([, version]) => Number(version))
   expect(versions).toEqual(Array.from({ length: SCHEMA_VERSION }, (_, index) => index + 1))
 })
@@ -329,8 +352,8 @@ test('what the server logs when a holder is fenced off is on the page', async ()
   expect(outcome).toMatchObject({ type: 'in_flight', fencedOff: true })
   const [error] = refused
   expect(refused).toHaveLength(1)
-  expect(page).toContain(`\nERROR:  ${error?.message}\n`)
-  expect(page).toContain(`Its SQLSTATE is ${error?.code}.`)
+  expect(reference).toContain(`\nERROR:  ${error?.message}\n`)
+  expect(reference).toContain(`Its SQLSTATE is ${error?.code}.`)
   await engine.close()
 })
 
@@ -342,10 +365,10 @@ test('the numbers worth a graph are what pawl status tells', async () => {
     `UPDATE pawl.idempotency_keys SET updated_at = updated_at - interval '1 hour', lease_until = lease_until - interval '1 hour'
       WHERE status = 'running'`,
   )
-  const [numbers] = await database.rows<Record<string, string>>(sqlIn('What to watch'))
+  const [numbers] = await database.rows<Record<string, string>>(sqlIn(runbook, 'What to watch'))
   const status = JSON.parse((await pawlOn(database, 'status', '--json')).out) as {
     stuckBy: { count: number }[]
-    oldestAbandoned: { sinceMs: number }
+    oldestUnattended: { sinceMs: number }
     jobs: { dead: { count: number } }
   }
   const stuck = status.stuckBy.reduce((sum, { count }) => sum + count, 0)
@@ -354,9 +377,9 @@ test('the numbers worth a graph are what pawl status tells', async () => {
     dead_jobs: String(status.jobs.dead.count),
     oldest_due_job_seconds: null,
   })
-  const since = Number(numbers?.['oldest_abandoned_seconds'])
+  const since = Number(numbers?.['oldest_unattended_seconds'])
   expect(since).toBeGreaterThanOrEqual(3_600)
-  expect(since).toBeLessThanOrEqual(status.oldestAbandoned.sinceMs / 1_000)
+  expect(since).toBeLessThanOrEqual(status.oldestUnattended.sinceMs / 1_000)
 })
 
 /** Roles belong to the whole server: each run has its own. */
@@ -369,7 +392,7 @@ async function withRights() {
   const named = (role: (typeof roles)[number]) => `${role}_${suffix}`
   for (const role of roles) await database.rows(`CREATE ROLE ${named(role)}`)
   await database.rows(
-    sqlIn('Roles and rights')
+    sqlIn(reference, 'Roles and rights')
       .replaceAll(/\b(rides_[a-z]+)\b/g, `$1_${suffix}`)
       .replaceAll('SCHEMA pawl ', `SCHEMA ${database.schema} `),
   )
@@ -419,12 +442,12 @@ describe('rights', () => {
       `UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() + interval '1 hour' WHERE key = 'ride-1006'`,
     )
     const because = ['--reason', 'tried']
-    const resumed = await as('rides_operator', 'resume', SCOPE, 'ride-1002', ...because)
-    const released = await as('rides_operator', 'release', SCOPE, 'ride-1006', ...because)
-    const abandoned = await as('rides_operator', 'abandon', SCOPE, 'ride-1004', ...because, '--status', '410')
+    const unstuck = await as('rides_operator', 'unstick', SCOPE, 'ride-1002', ...because)
+    const revoked = await as('rides_operator', 'revoke', SCOPE, 'ride-1006', ...because)
+    const answered = await as('rides_operator', 'answer', SCOPE, 'ride-1004', ...because, '--status', '410')
     const requeued = await as('rides_operator', 'requeue', '--all', ...because)
     const reaped = await as('rides_operator', 'reap')
-    expect([resumed, released, abandoned, requeued, reaped].map(({ exit, err }) => `${exit} ${err}`)).toEqual(
+    expect([unstuck, revoked, answered, requeued, reaped].map(({ exit, err }) => `${exit} ${err}`)).toEqual(
       Array(5).fill('0 '),
     )
   })
@@ -441,7 +464,7 @@ describe('rights', () => {
       as('rides_viewer', 'reconcile', 'no-records.mjs', '--from', day(-1), '--to', day(2)),
     ])
     expect(ends.map(({ exit, err }) => `${exit} ${err}`)).toEqual(['3 ', '3 ', '0 ', '0 ', '0 ', '0 ', '3 '])
-    const refused = await as('rides_viewer', 'resume', SCOPE, 'ride-1002', '--reason', 'tried')
+    const refused = await as('rides_viewer', 'unstick', SCOPE, 'ride-1002', '--reason', 'tried')
     expect(refused).toMatchObject({
       exit: 1,
       err: expect.stringContaining('lacks rights that Pawl needs: UPDATE, DELETE on'),
@@ -479,7 +502,7 @@ describe('who decides', () => {
     'at_most_once and whenUnknown': { call, guarantee: 'at_most_once', whenUnknown: () => ({}) },
   } as const
   const rideWith = (kind: keyof typeof PHASES) =>
-    pipeline<null>({ name: 'ride', version: 1, maxAttempts: 3, abandonAfterMs: AGE_MS })
+    pipeline<null>({ name: 'ride', version: 1, maxAttempts: 3, maxAgeMs: AGE_MS })
       .local('created', () => undefined)
       .foreign('charged', PHASES[kind])
       .finish(() => respond(200))
@@ -496,6 +519,7 @@ describe('who decides', () => {
       scope: 's',
       key: 'k',
       pipeline: 'ride',
+      kind: 'pipeline',
       version: 1,
       definitionHash: rideWith(kind).definitionHash,
       fingerprint: 'aa',
@@ -516,7 +540,7 @@ describe('who decides', () => {
       effectEpoch: 0,
       lastError: null,
       response: null,
-      resumedMs: null,
+      unstuckMs: null,
       trail: [
         { point: 'created', atMs: NOW - committedAgoMs, fence: 1, skipped: false, outcomeUnknown: false },
       ],
@@ -547,11 +571,11 @@ describe('who decides', () => {
     switch (decision.type) {
       case 'take_over': {
         const step = nextStep(ride[definitionOf], { ...row, ...decision.at }, NOW)
-        if (step.do === 'stick') return { who: 'a person', how: `\`${step.reason}\`` }
+        if (step.do === 'mark_stuck') return { who: 'a person', how: `\`${step.reason}\`` }
         if (step.do === 'stop_at_call') return { who: 'a person', how: '`unknown_outcome`' }
         return { who: 'itself', how: HOW[step.do] }
       }
-      case 'give_up':
+      case 'mark_stuck':
       case 'stuck':
         return { who: 'a person', how: `\`${decision.reason}\`` }
       case 'refuse':
@@ -592,20 +616,20 @@ describe('who decides', () => {
     '`queryable`, declared, after it': () => decided('queryable', { intent: calling(NOW - QUIET_MS) }),
     '`at_most_once`, call not declared': () => decided('at_most_once', {}),
     '`at_most_once`, declared': () => decided('at_most_once', { intent: calling(NOW) }),
-    'a call is known of, of a later phase': () =>
+    'a call of a later phase is on record': () =>
       decided('at_most_once', { recoveryPoint: 'started', trail: [], intent: calling(NOW) }),
     '`at_most_once`, declared, with `whenUnknown`': () =>
       decided('at_most_once and whenUnknown', { intent: calling(NOW) }),
     'an exception or a crash, below `maxAttempts`': () => decided('keyed', { attempts: 2 }),
     'an exception or a crash, at `maxAttempts`': () => decided('keyed', { attempts: 3 }),
     'an orderly retry, however many': () => decided('keyed', { attempts: 0, retries: 1_000 }),
-    'older than `abandonAfterMs`': () => decided('keyed', { createdMs: NOW - AGE_MS }),
+    'older than `maxAgeMs`': () => decided('keyed', { createdMs: NOW - AGE_MS }),
     'version or definition not registered': () => decided('keyed', { version: 9 }),
     'somebody’s lease runs': () => decided('keyed', { leaseUntilMs: NOW + 1 }),
     'stuck already': () =>
       decided('keyed', { status: 'stuck', stuckReason: 'unknown_outcome', leaseUntilMs: null }),
-    'resumed with `--not-executed`': () => decided('at_most_once', { intent: notMade, resumedMs: NOW }),
-    'resumed with `--result`': () => decided('at_most_once', { intent: called, resumedMs: NOW, ...past }),
+    'unstuck with `--not-executed`': () => decided('at_most_once', { intent: notMade, unstuckMs: NOW }),
+    'unstuck with `--result`': () => decided('at_most_once', { intent: called, unstuckMs: NOW, ...past }),
     'a crashed atomic handler': atomicHandler,
   }
 
@@ -613,15 +637,15 @@ describe('who decides', () => {
   async function atomicHandler(): Promise<Decided> {
     const database = await TestDatabase.create()
     onTestFinished(() => database.drop())
-    const handler = pipeline<null>({ name: 'atomic.test', version: 1, abandonAfterMs: AGE_MS }).finish(() =>
+    const handler = pipeline<null>({ name: 'atomic.test', version: 1, maxAgeMs: AGE_MS }).finish(() =>
       respond(204),
     )
     await dieAt(database, { pipelines: [] }, 'finished/finish_key#1:before', (doomed) =>
-      executeUnlisted(doomed, handler, { scope: 's', key: 'crashed', input: null }),
+      executeAtomic(doomed, handler, { scope: 's', key: 'crashed', input: null }),
     )
     const engine = createEngine({ pool: database.pool(), schema: database.schema, pipelines: [] })
     // So that the engine knows the handler, as a route makes it.
-    await executeUnlisted(engine, handler, { scope: 's', key: 'other', input: null })
+    await executeAtomic(engine, handler, { scope: 's', key: 'other', input: null })
     const { completer } = createBackground({ engine, reaper: false })
     expect(await completer?.runOnce()).toMatchObject({ found: 0, forgotten: 0 })
     await database.rows(`UPDATE pawl.idempotency_keys SET created_at = created_at - interval '1 hour'`)
@@ -632,7 +656,7 @@ describe('who decides', () => {
 
   /** The rows of the table, by their first column. */
   const rows = new Map(
-    (page.split('\n## Who decides\n')[1]?.split('\n## ')[0] ?? '')
+    (reference.split('\n## Who decides\n')[1]?.split('\n## ')[0] ?? '')
       .split('\n')
       .filter((line) => line.startsWith('| '))
       .slice(2)
@@ -658,8 +682,8 @@ describe('who decides', () => {
 })
 
 describe('names', () => {
-  test('the channels of the page exist', () => {
-    const named = [...page.matchAll(/\bpawl:[a-z_]+/g)].map(([name]) => name)
+  test('the channels of the pages exist', () => {
+    const named = [...`${runbook}${reference}`.matchAll(/\bpawl:[a-z_]+/g)].map(([name]) => name)
     expect(named.filter((name) => !(pawlChannels as readonly string[]).includes(name))).toEqual([])
     for (const name of [
       'stuck',
@@ -670,10 +694,10 @@ describe('names', () => {
       'reap_held',
       'warning',
     ])
-      expect(named).toContain(`pawl:${name}`)
+      expect(runbook).toContain(`| \`pawl:${name}\` `)
   })
 
   test('all indexes are listed', () => {
-    expect(EXPECTED_INDEXES.filter((name) => !page.includes(`\`${name}\``))).toEqual([])
+    expect(EXPECTED_INDEXES.filter((name) => !reference.includes(`\`${name}\``))).toEqual([])
   })
 })

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createBackground, retryLater } from '@pawl/core'
-import { createProbedEngine, executeUnlisted } from '@pawl/core/internal'
+import { createProbedEngine, executeAtomic } from '@pawl/core/internal'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { cutConnections, positionNamer } from '../support/crash.js'
 import { countedReaper, insertExpired, note } from '../support/expired-keys.js'
@@ -17,7 +17,7 @@ const DAY_MS = 24 * 3_600_000
 /** A day in the middle of those that have a partition here. */
 const DAY = '2031-05-14'
 
-const database = await TestDatabase.create()
+const database = await TestDatabase.createNew()
 await createRideTables(database)
 afterAll(() => database.drop())
 
@@ -94,7 +94,7 @@ describe('changing the table', () => {
     await engine.close()
     expect(await database.rows('SELECT key FROM pawl.keys')).toEqual([{ key: before.key }])
     expect(await partitionOf(before.key)).toBe('idempotency_keys_default')
-    const plain = await TestDatabase.create()
+    const plain = await TestDatabase.createNew()
     expect(await indexesOf(database)).toEqual(await indexesOf(plain))
     await plain.drop()
   })
@@ -223,10 +223,10 @@ describe('requests on the partitioned table', () => {
     }
     expect(types).toEqual(['retry_later', 'completed', 'stuck', 'stuck', 'completed', 'replayed'])
 
-    const unlisted = pipeline<null>({ name: 'unlisted', version: 1 }).finish(() => retryLater())
+    const atomicNote = pipeline<null>({ name: 'note', version: 1 }).finish(() => retryLater())
     const engine = createEngine({ pool: database.pool(), pipelines: [note], schema: database.schema })
-    const request = { scope: 'unlisted', key: uuid7(Date.parse(DAY)), input: null }
-    expect((await executeUnlisted(engine, unlisted, request)).type).toBe('retry_later')
+    const request = { scope: 'note', key: uuid7(Date.parse(DAY)), input: null }
+    expect((await executeAtomic(engine, atomicNote, request)).type).toBe('retry_later')
     expect(await engine.inspect(request.scope, request.key)).toBeNull()
     await engine.close()
   })
@@ -278,7 +278,7 @@ describe('requests on the partitioned table', () => {
     expect(await trial.rides()).toHaveLength(1)
   })
 
-  test('the completer finishes what was abandoned', async () => {
+  test('the completer finishes what was unattended', async () => {
     const trial = new RideOfDay(database)
     expect(await trial.dieAt('charge_created/call#1:after')).toBe('died')
     await database.expireLeases()
@@ -342,10 +342,7 @@ describe('dropping a day', () => {
 
   test.each([
     ['running', `status = 'running', recovery_point = 'started', response_body = NULL`],
-    [
-      'stuck',
-      `status = 'stuck', stuck_reason = 'abandoned', recovery_point = 'started', response_body = NULL`,
-    ],
+    ['stuck', `status = 'stuck', stuck_reason = 'too_old', recovery_point = 'started', response_body = NULL`],
     ['not yet expired', `expires_at = clock_timestamp() + interval '1 minute'`],
   ])('is refused while a key of it is %s', async (condition, change) => {
     const { day, id, partition } = await dayWithKey()
@@ -493,7 +490,7 @@ describe('dropping old days', () => {
   test('one that is refused becomes a warning, the others go, and it is tried again', async () => {
     const days = await oldDays(2021)
     await database.rows(
-      `UPDATE pawl.idempotency_keys SET status = 'stuck', stuck_reason = 'abandoned', recovery_point = 'started', response_body = NULL
+      `UPDATE pawl.idempotency_keys SET status = 'stuck', stuck_reason = 'too_old', recovery_point = 'started', response_body = NULL
         WHERE scope = 'day 2021-03-02'`,
     )
     expect(await dropUpTo('2021-03-03')).toEqual([

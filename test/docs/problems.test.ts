@@ -91,34 +91,3 @@ test('the type of a problem leads to its heading', async () => {
   const anchors = (await sections()).map(({ code }) => anchorOf(code))
   for (const code of Object.keys(problems)) expect(anchors).toContain(code)
 })
-
-test('every link between the pages leads to a heading', async () => {
-  const names = [
-    'http.md',
-    'fastify.md',
-    'guide.md',
-    'guarantees.md',
-    'errors.md',
-    'operations.md',
-    'partitioning.md',
-    'crash-testing.md',
-  ]
-  const pages = new Map(
-    await Promise.all(
-      names.map(async (name) => [name, await readFile(new URL(name, PAGE), 'utf8')] as const),
-    ),
-  )
-  const anchors = new Map(
-    [...pages].map(([name, text]) => [
-      name,
-      [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => anchorOf(heading)),
-    ]),
-  )
-  for (const name of names) {
-    for (const [link, page = '', anchor = ''] of (pages.get(name) ?? '').matchAll(
-      /\]\(([a-z-]*\.md)?#([^)]+)\)/g,
-    )) {
-      expect(anchors.get(page === '' ? name : page), `${name}: ${link}`).toContain(anchor)
-    }
-  }
-})

@@ -114,6 +114,7 @@ describe.each(WAYS)('$how', ({ pool: poolOptions, engine: engineOptions }) => {
   }
 
   describe.each(FAILING)('%s', (_, body) => {
+    // Shows I15.
     test('in a local phase: after three attempts, nothing was written', async () => {
       const { pool, engineOf } = open()
       const failing = pipeline<null>({ name: 'failing', version: 1 })
@@ -182,6 +183,7 @@ describe.each(WAYS)('$how', ({ pool: poolOptions, engine: engineOptions }) => {
     await engine.close()
   })
 
+  // Shows I15.
   test('queries that a phase does not await are in its transaction, or nowhere', async () => {
     const { pool, engineOf } = open()
     const late: Promise<unknown>[] = []

@@ -297,7 +297,7 @@ describe("an application's own error is none of ours, whatever it says", () => {
 test.each([
   ['DISCARD ALL'],
   ['DEALLOCATE ALL'],
-  ['ALTER TABLE pawl.idempotency_keys ALTER COLUMN resumed_at TYPE timestamptz(3)'],
+  ['ALTER TABLE pawl.idempotency_keys ALTER COLUMN unstuck_at TYPE timestamptz(3)'],
 ])('prepared statements that are of no use any more are prepared anew: %s', async (statement) => {
   const noted = pipeline<null>({ name: 'note', version: 1 })
     .local('noted', async ({ tx }) => void (await note('noted').execute(tx)))

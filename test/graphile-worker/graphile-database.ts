@@ -22,7 +22,7 @@ export class GraphileDatabase {
   }
 
   static async create(url?: string): Promise<GraphileDatabase> {
-    const database = await TestDatabase.create(url)
+    const database = await (url === undefined ? TestDatabase.create() : TestDatabase.createNew(url))
     await createRideTables(database)
     const graphile = new GraphileDatabase(database)
     await runMigrations(graphile.options())

@@ -38,6 +38,7 @@ test('a first request gets the response of its pipeline, and until when that is 
   expect(Date.parse(expires)).toBe(Math.floor(Number(row?.expires_at) / 1_000) * 1_000)
 })
 
+// Shows I3.
 test('a retry after the finish gets the same status, headers and bytes, says so, and changes nothing', async () => {
   const target = scripted([
     () =>

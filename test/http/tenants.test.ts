@@ -9,6 +9,7 @@ type Scope = FastifyPawlOptions['scope']
 
 const as = (user: string) => ({ headers: { authorization: `Bearer ${user}` } })
 
+// Shows I11.
 test('one key of two tenants is two requests, and neither sees the response of the other', async () => {
   const { app, database, provider } = await rideApp()
   const [ann, bob] = [await send(app, as('ann')), await send(app, as('bob'))]

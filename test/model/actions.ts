@@ -20,14 +20,14 @@ function stepsOf(model: Model, state: State, name: ActorName): Step[] {
     case 'found': {
       const { read } = actor
       const holder = nameOfHolder(name, read.fence + 1)
-      const isAbandoned = read.fence >= model.bound.grants
+      const isExhausted = read.fence >= model.bound.grants
       return send(
         model,
         state,
         name,
-        { do: isAbandoned ? 'give_up' : 'take_over', read, holder },
-        (_after, row) => (row === null || isAbandoned ? IDLE : { at: 'running', run: runFrom(row) }),
-        isAbandoned ? IDLE : { at: 'asking', holder },
+        { do: isExhausted ? 'mark_unheld_stuck' : 'take_over', read, holder },
+        (_after, row) => (row === null || isExhausted ? IDLE : { at: 'running', run: runFrom(row) }),
+        isExhausted ? IDLE : { at: 'asking', holder },
       )
     }
     case 'running':
@@ -40,7 +40,7 @@ function stepsOf(model: Model, state: State, name: ActorName): Step[] {
           'finds that it is too late to call',
           null,
           become(state, name, {
-            at: 'releasing',
+            at: 'giving_back',
             run: { ...actor.run, intent: 'none' },
             raiseEpoch: false,
           }),
@@ -57,14 +57,14 @@ function stepsOf(model: Model, state: State, name: ActorName): Step[] {
       return [...commit(model, state, name, actor.run), ...crash(state, name)]
     case 'in_doubt':
       return [...settleCommit(model, state, name, actor.run, actor.raisedAs), ...crash(state, name)]
-    case 'releasing': {
+    case 'giving_back': {
       const { run, raiseEpoch } = actor
-      const release: Statement = { do: 'release', hold: run.hold, intent: run.intent, raiseEpoch }
-      return [...send(model, state, name, release, () => IDLE, IDLE), ...crash(state, name)]
+      const giveBack: Statement = { do: 'give_back', hold: run.hold, intent: run.intent, raiseEpoch }
+      return [...send(model, state, name, giveBack, () => IDLE, IDLE), ...crash(state, name)]
     }
-    case 'sticking': {
-      const stick: Statement = { do: 'stick', hold: actor.run.hold, intent: 'calling' }
-      return [...send(model, state, name, stick, () => IDLE, IDLE), ...crash(state, name)]
+    case 'marking_stuck': {
+      const markStuck: Statement = { do: 'mark_stuck', hold: actor.run.hold, intent: 'calling' }
+      return [...send(model, state, name, markStuck, () => IDLE, IDLE), ...crash(state, name)]
     }
   }
 }
@@ -118,7 +118,7 @@ function proceed(model: Model, state: State, name: ActorName, run: Run): Step[] 
   if (kind === 'keyed')
     return [call(model, state, name, run), ...renew(model, state, name, { at: 'running', run })]
   if (run.intent === 'calling') {
-    return [step(name, 'may not call a second time', null, become(state, name, { at: 'sticking', run }))]
+    return [step(name, 'may not call a second time', null, become(state, name, { at: 'marking_stuck', run }))]
   }
   const declared: Actor = { at: 'declared', run: { ...run, intent: 'calling' } }
   return send(
@@ -133,8 +133,8 @@ function proceed(model: Model, state: State, name: ActorName, run: Run): Step[] 
 
 function failOrCrash(state: State, name: ActorName, run: Run): Step[] {
   if (state.left.failures === 0) return crash(state, name)
-  const releasing = spend(become(state, name, { at: 'releasing', run, raiseEpoch: false }), 'failures')
-  return [{ ...step(name, 'fails in the phase', null, releasing), fault: true }, ...crash(state, name)]
+  const givingBack = spend(become(state, name, { at: 'giving_back', run, raiseEpoch: false }), 'failures')
+  return [{ ...step(name, 'fails in the phase', null, givingBack), fault: true }, ...crash(state, name)]
 }
 
 /** All that it had in memory is gone. The server ends its transaction; what it has sent is under way. */

@@ -13,8 +13,8 @@ export const takeOverOfChangedRow = broken({
     row.id === read.id && row.fence === read.fence && row.status === 'running' && row.lease !== 'live',
 })
 
-export const unfencedRelease = broken({
-  mayRelease: (row, hold) => row.id === hold.id && row.status === 'running',
+export const unfencedGiveBack = broken({
+  mayGiveBack: (row, hold) => row.id === hold.id && row.status === 'running',
 })
 
 export const unfencedRaise = broken({ mayRaise: (row, hold) => row.id === hold.id })

@@ -29,19 +29,19 @@ export function answers({ phases, rules }: Model, state: State, name: ActorName,
     const called: Actor = { at: 'running', run: { ...run, intent: 'called' } }
     steps.push(step(name, 'gets the result of its call', null, become(executed, name, called)))
   }
-  const releasing: Actor = { at: 'releasing', run: { ...run, intent: 'none' }, raiseEpoch: true }
+  const givingBack: Actor = { at: 'giving_back', run: { ...run, intent: 'none' }, raiseEpoch: true }
   if (verdict === 'refused') {
-    steps.push(step(name, 'is told that the call was refused', null, become(state, name, releasing)))
+    steps.push(step(name, 'is told that the call was refused', null, become(state, name, givingBack)))
   }
   if (verdict === 'none' && state.left.refusals > 0 && isOfThisLife(state, run)) {
-    const refused = spend(become(withVerdict(state, epoch, 'refused'), name, releasing), 'refusals')
+    const refused = spend(become(withVerdict(state, epoch, 'refused'), name, givingBack), 'refusals')
     steps.push({ ...step(name, 'has its call refused', null, refused), fault: true })
   }
   if (state.left.losses > 0) {
     const unknown: Actor =
       phases[run.point] === 'at_most_once'
-        ? { at: 'sticking', run }
-        : { at: 'releasing', run, raiseEpoch: false }
+        ? { at: 'marking_stuck', run }
+        : { at: 'giving_back', run, raiseEpoch: false }
     const lost = spend(become(withCallUnderWay(state, name, run), name, unknown), 'losses')
     steps.push({ ...step(name, 'gets no answer to its call', null, lost), fault: true })
   }

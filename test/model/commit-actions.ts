@@ -90,7 +90,7 @@ export function settleCommit(
     { at: 'in_doubt', run, raisedAs: holder },
   ).map((each) => ({ ...each, next: tellWhatWasStored(each.next, name) }))
   if (state.left.losses === 0) return steps
-  const gone = spend(become(state, name, { at: 'releasing', run, raiseEpoch: false }), 'losses')
+  const gone = spend(become(state, name, { at: 'giving_back', run, raiseEpoch: false }), 'losses')
   return [...steps, { ...step(name, 'cannot reach the database, and gives up', null, gone), fault: true }]
 }
 

@@ -52,7 +52,7 @@ function describeDoing(actor: Actor, row: Row | null): string {
     default: {
       const { hold, point, intent, epoch } = actor.run
       const more =
-        actor.at === 'releasing'
+        actor.at === 'giving_back'
           ? actor.raiseEpoch
           : actor.at === 'in_doubt' && actor.raisedAs !== null
             ? describeHolder(actor.raisedAs, row)

@@ -21,7 +21,7 @@ const RESERVED_RUN_AND_REAPED = [
   'insert',
   'enqueues the key',
   'take_over',
-  'give_up',
+  'mark_unheld_stuck',
   'commits',
   'deletes the row',
 ]
@@ -37,7 +37,7 @@ const LOST = [
 ]
 const FROZEN = [
   'take_over: no row',
-  'release: no row',
+  'give_back: no row',
   'updates no row: fenced off',
   'renews no lease: fenced off',
 ]
@@ -69,8 +69,8 @@ const CASES: readonly Case[] = [
       'declare',
       'declare: no row',
       'the declare of A lands',
-      'stick',
-      'the stick of A lands',
+      'mark_stuck',
+      'the mark_stuck of A lands',
     ],
     states: 36_575,
   },

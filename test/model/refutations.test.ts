@@ -8,7 +8,7 @@ import {
   unfencedAdvance,
   unfencedDeclare,
   unfencedRaise,
-  unfencedRelease,
+  unfencedGiveBack,
   unfencedRenewal,
   unknownCommitAsFailure,
   unknownCommitAsSuccess,
@@ -81,21 +81,21 @@ test('a take-over that does not see that the row was written repeats a call', ()
   `)
 })
 
-test('an unfenced release ends the lease of the next holder', () => {
-  expect(refute(unfencedRelease, oneHolder, KEYED, { failures: 1 })).toMatchInlineSnapshot(`
+test('an unfenced give-back ends the lease of the next holder', () => {
+  expect(refute(unfencedGiveBack, oneHolder, KEYED, { failures: 1 })).toMatchInlineSnapshot(`
     "I1 at most one holder, and its lease is nobody else's: refuted in 6 steps
       1  A         insert                                          at started, fence 1 of A1, lease live
       2  A         fails in the phase                              at started, fence 1 of A1, lease live
       3  clock     the lease runs out                              at started, fence 1 of A1, lease over
       4  B         reads the row: nobody holds it                  at started, fence 1 of A1, lease over
       5  B         take_over                                       at started, fence 2 of B2, lease live
-      6  A         release                                         at started, fence 2 of B2, lease none
+      6  A         give_back                                       at started, fence 2 of B2, lease none
          the lease of B2 became 'none' by somebody else"
   `)
 })
 
-test('an unfenced release forgets the call that the next holder declared, and it is repeated', () => {
-  expect(refute(unfencedRelease, oneEffect, AT_MOST_ONCE, { failures: 1 })).toMatchInlineSnapshot(`
+test('an unfenced give-back forgets the call that the next holder declared, and it is repeated', () => {
+  expect(refute(unfencedGiveBack, oneEffect, AT_MOST_ONCE, { failures: 1 })).toMatchInlineSnapshot(`
     "I2 at most one effect at the provider; at most one attempt of a call that may not be repeated: refuted in 14 steps
       1  A         insert                                          at started, fence 1 of A1, lease live
       2  A         updates the row to 1                            at started, fence 1 of A1, lease live
@@ -105,7 +105,7 @@ test('an unfenced release forgets the call that the next holder declared, and it
       6  B         reads the row: nobody holds it                  at 1 (local), fence 1 of A1, lease over
       7  B         take_over                                       at 1 (local), fence 2 of B2, lease live
       8  B         declare                                         at 1 (local), fence 2 of B2, lease live, calling
-      9  A         release                                         at 1 (local), fence 2 of B2, lease none
+      9  A         give_back                                       at 1 (local), fence 2 of B2, lease none
      10  A         reads the row: nobody holds it                  at 1 (local), fence 2 of B2, lease none
      11  A         take_over                                       at 1 (local), fence 3 of A3, lease live
      12  A         declare                                         at 1 (local), fence 3 of A3, lease live, calling
@@ -242,7 +242,7 @@ test('a provider that may execute a key that it has refused charges twice', () =
       8  B         calls the provider under key 0                  at 1 (local), fence 2 of B2, lease live
       9  B         has its call refused                            at 1 (local), fence 2 of B2, lease live
      10  A         gets the result of its call                     at 1 (local), fence 2 of B2, lease live
-     11  B         release                                         at 1 (local), fence 2 of B2, lease none, provider key 1
+     11  B         give_back                                       at 1 (local), fence 2 of B2, lease none, provider key 1
      12  B         reads the row: nobody holds it                  at 1 (local), fence 2 of B2, lease none, provider key 1
      13  B         take_over                                       at 1 (local), fence 3 of B3, lease live, provider key 1
      14  B         calls the provider under key 1                  at 1 (local), fence 3 of B3, lease live, provider key 1

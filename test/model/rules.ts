@@ -10,8 +10,8 @@ export interface Rules {
   readonly mayDeclare: (row: Row, hold: Hold) => boolean
   readonly mayRenew: (row: Row, hold: Hold) => boolean
   readonly mayRaise: (row: Row, hold: Hold) => boolean
-  readonly mayRelease: (row: Row, hold: Hold) => boolean
-  readonly mayStick: (row: Row, hold: Hold) => boolean
+  readonly mayGiveBack: (row: Row, hold: Hold) => boolean
+  readonly mayMarkStuck: (row: Row, hold: Hold) => boolean
   /** By the time it comes, any time may have passed. */
   readonly mayReap: (row: Row) => boolean
   /** What a holder makes of a COMMIT that got no answer. */
@@ -35,8 +35,8 @@ export const PROTOCOL: Rules = {
   mayRenew: isHeldAndRunning,
   // Whatever the status: the COMMIT in doubt may have finished the key.
   mayRaise: isSameHold,
-  mayRelease: isHeldAndRunning,
-  mayStick: isHeldAndRunning,
+  mayGiveBack: isHeldAndRunning,
+  mayMarkStuck: isHeldAndRunning,
   mayReap: (row) => row.status === 'finished',
   unknownCommit: 'raise the fence',
   refusedKey: 'stays refused',

@@ -83,19 +83,19 @@ export type Actor =
   /** Its transaction is open: the UPDATE is done, the COMMIT is not. */
   | { readonly at: 'updated'; readonly run: Run }
   | { readonly at: 'in_doubt'; readonly run: Run; readonly raisedAs: string | null }
-  | { readonly at: 'releasing'; readonly run: Run; readonly raiseEpoch: boolean }
-  | { readonly at: 'sticking'; readonly run: Run }
+  | { readonly at: 'giving_back'; readonly run: Run; readonly raiseEpoch: boolean }
+  | { readonly at: 'marking_stuck'; readonly run: Run }
 
 /** A single statement, which commits by itself, or a request to the provider. */
 export type Statement =
   | { readonly do: 'insert'; readonly holder: string }
   | { readonly do: 'take_over'; readonly read: Read; readonly holder: string }
-  | { readonly do: 'give_up'; readonly read: Read; readonly holder: string }
+  | { readonly do: 'mark_unheld_stuck'; readonly read: Read; readonly holder: string }
   | { readonly do: 'declare'; readonly hold: Hold }
   | { readonly do: 'renew'; readonly hold: Hold }
   | { readonly do: 'raise'; readonly hold: Hold; readonly holder: string }
-  | { readonly do: 'release'; readonly hold: Hold; readonly intent: Intent; readonly raiseEpoch: boolean }
-  | { readonly do: 'stick'; readonly hold: Hold; readonly intent: Intent }
+  | { readonly do: 'give_back'; readonly hold: Hold; readonly intent: Intent; readonly raiseEpoch: boolean }
+  | { readonly do: 'mark_stuck'; readonly hold: Hold; readonly intent: Intent }
 
 export type Late =
   | { readonly by: ActorName; readonly statement: Statement }
@@ -123,7 +123,7 @@ interface Faults {
 
 /** How far the exploration goes. */
 export interface Bound extends Faults {
-  /** At so many grants, the key counts as abandoned: whoever finds it gives it up. */
+  /** At so many grants, the key counts as exhausted: whoever finds it marks it stuck. */
   readonly grants: number
   /** Times that the key is reserved: 2 is once more after it was reaped. */
   readonly lives: number
@@ -134,7 +134,7 @@ export type Phases = readonly ('local' | 'keyed' | 'at_most_once' | 'finish')[]
 
 export function initialState(bound: Bound): State {
   const { crashes, failures, losses, refusals, interventions } = bound
-  // A refusal and an intervention raise the epoch by one each; under broken rules, so may a stale release.
+  // A refusal and an intervention raise the epoch by one each; under broken rules, so may a stale give-back.
   const epochs = Array.from({ length: refusals + interventions + 2 })
   return {
     row: null,

@@ -15,7 +15,7 @@ export function execute(rules: Rules, { row, lives }: State, statement: Statemen
         ? { ...row, ...granted(row, holder), lease: 'live', point: read.point, intent: read.intent }
         : null
     }
-    case 'give_up': {
+    case 'mark_unheld_stuck': {
       const { read, holder } = statement
       return rules.mayTakeOver(row, read)
         ? { ...row, ...granted(row, holder), lease: 'none', status: 'stuck' }
@@ -29,14 +29,14 @@ export function execute(rules: Rules, { row, lives }: State, statement: Statemen
       return rules.mayRaise(row, statement.hold)
         ? { ...row, ...granted(row, statement.holder), lease: row.status === 'running' ? 'live' : 'none' }
         : null
-    case 'release': {
+    case 'give_back': {
       const epoch = row.epoch + (statement.raiseEpoch ? 1 : 0)
-      return rules.mayRelease(row, statement.hold)
+      return rules.mayGiveBack(row, statement.hold)
         ? { ...row, lease: 'none', intent: statement.intent, epoch }
         : null
     }
-    case 'stick':
-      return rules.mayStick(row, statement.hold)
+    case 'mark_stuck':
+      return rules.mayMarkStuck(row, statement.hold)
         ? { ...row, lease: 'none', status: 'stuck', intent: statement.intent }
         : null
   }
@@ -44,7 +44,7 @@ export function execute(rules: Rules, { row, lives }: State, statement: Statemen
 
 /** Whether it waits for who has the row locked. The others pass a locked row by. */
 export function waitsForLock({ do: what }: Statement): boolean {
-  return what === 'declare' || what === 'raise' || what === 'release' || what === 'stick'
+  return what === 'declare' || what === 'raise' || what === 'give_back' || what === 'mark_stuck'
 }
 
 /** The grant that a statement goes by. Null: it has none, since it asks for one. */

@@ -9,7 +9,7 @@ import {
   judgePool,
   judgeTimeouts,
 } from '../../packages/core/src/operate/judge-server.js'
-import { judgeAbandoned, judgeJobs } from '../../packages/core/src/operate/judge-work.js'
+import { judgeUnattended, judgeJobs } from '../../packages/core/src/operate/judge-work.js'
 import { tablesIn } from '../../packages/core/src/storage/tables.js'
 import { pipeline } from '../support/rides.js'
 import { seedJob, seedKey } from '../support/seeded-rows.js'
@@ -17,7 +17,7 @@ import { TestDatabase } from '../support/test-database.js'
 
 let database: TestDatabase
 beforeEach(async () => {
-  database = await TestDatabase.create()
+  database = await TestDatabase.createNew()
 })
 afterEach(() => database.drop())
 
@@ -42,7 +42,7 @@ const CHECKS = [
   'timeouts',
   'indexes',
   'versions',
-  'abandoned',
+  'unattended',
   'jobs',
   'stuck',
   'references',
@@ -175,7 +175,7 @@ const judge = async (...pipelines: ReturnType<typeof versionOf>[]) =>
 describe('versions', () => {
   beforeEach(async () => {
     await seedKey(database, { definitionHash: versionOf(1).definitionHash })
-    await seedKey(database, { pipeline: 'atomic.post.rides' })
+    await seedKey(database, { pipeline: 'atomic.post.rides', kind: 'atomic' })
     await seedKey(database, { version: 9, status: 'finished' })
   })
 
@@ -217,11 +217,16 @@ describe('work that waits', () => {
     await seedKey(database, { leaseIn: '-4 min', createdAgo: '1 h' })
     await seedKey(database, { leaseIn: '1 min', createdAgo: '1 h' })
     await seedKey(database, { runIn: '1 min', createdAgo: '1 h' })
-    await seedKey(database, { pipeline: 'atomic.post.rides', leaseIn: '-10 min', createdAgo: '1 h' })
-    expect(await find('abandoned')).toMatchObject([{ level: 'ok' }])
+    await seedKey(database, {
+      pipeline: 'atomic.post.rides',
+      kind: 'atomic',
+      leaseIn: '-10 min',
+      createdAgo: '1 h',
+    })
+    expect(await find('unattended')).toMatchObject([{ level: 'ok' }])
     await seedKey(database, { leaseIn: '-6 min', createdAgo: '1 h' })
     await seedKey(database, { createdAgo: '1 h' })
-    expect(await find('abandoned')).toMatchObject([
+    expect(await find('unattended')).toMatchObject([
       { level: 'warning', detail: expect.stringMatching(/^2 keys .* 60 min/) as string },
     ])
   })
@@ -239,10 +244,10 @@ describe('work that waits', () => {
 
   test('stuck keys, by reason', async () => {
     await seedKey(database, { status: 'stuck', stuckReason: 'unknown_outcome' })
-    await seedKey(database, { status: 'stuck', stuckReason: 'abandoned' })
-    await seedKey(database, { status: 'stuck', stuckReason: 'abandoned' })
+    await seedKey(database, { status: 'stuck', stuckReason: 'too_old' })
+    await seedKey(database, { status: 'stuck', stuckReason: 'too_old' })
     expect(await find('stuck')).toMatchObject([
-      { level: 'warning', detail: 'Stuck: abandoned 2, unknown_outcome 1.' },
+      { level: 'warning', detail: 'Stuck: too_old 2, unknown_outcome 1.' },
     ])
   })
 })
@@ -306,13 +311,13 @@ describe('one is not many', () => {
   const MINUTE_MS = 60_000
   const tables = tablesIn('pawl', 'here')
   test('keys', async () => {
-    expect(judgeAbandoned({ count: 1, sinceMs: 6 * MINUTE_MS }).detail).toBe(
+    expect(judgeUnattended({ count: 1, sinceMs: 6 * MINUTE_MS }).detail).toBe(
       '1 key has been due for 6 min: no completer seems to run.',
     )
-    expect(judgeAbandoned({ count: 2, sinceMs: 6 * MINUTE_MS }).detail).toBe(
+    expect(judgeUnattended({ count: 2, sinceMs: 6 * MINUTE_MS }).detail).toBe(
       '2 keys have been due for more than 5 min, one of them for 6 min: no completer seems to run.',
     )
-    expect(judgeAbandoned({ count: 100_000, sinceMs: 6 * MINUTE_MS }).detail).toMatch(
+    expect(judgeUnattended({ count: 100_000, sinceMs: 6 * MINUTE_MS }).detail).toMatch(
       /^100000 or more keys have /,
     )
     await seedKey(database)

@@ -85,16 +85,16 @@ async function stuckByAge(): Promise<RideTrial> {
   await trial.dieAt('ride_created/commit#1:after')
   await database.expireLeases()
   await age(trial, 60 * 25)
-  expect(await execute(trial)).toMatchObject({ type: 'stuck', reason: 'abandoned' })
+  expect(await execute(trial)).toMatchObject({ type: 'stuck', reason: 'too_old' })
   return trial
 }
 
-describe('resume', () => {
+describe('unstick', () => {
   test('a call that was executed is settled with the result the person gives, and not made again', async () => {
     const trial = await stuckOnce('executes_then_cuts')
     const [charge] = await trial.provider.ledger()
     const result = { id: charge?.id ?? '', amount: 1_200 }
-    const done = await operator.resume(nameOf(trial), because, { type: 'executed', result })
+    const done = await operator.unstick(nameOf(trial), because, { type: 'executed', result })
     expect(done).toMatchObject({
       type: 'done',
       key: { status: 'running', stuckReason: null, lease: null, attempts: 0, call: { known: 'returned' } },
@@ -105,7 +105,7 @@ describe('resume', () => {
     expect(await audit(trial)).toMatchObject([
       {
         ...because,
-        action: 'resume',
+        action: 'unstick',
         detail: {
           before: { status: 'stuck', stuckReason: 'unknown_outcome', fence: 1, call: { kind: 'calling' } },
           given: { verdict: { type: 'executed', result: digestOf(result) } },
@@ -116,7 +116,7 @@ describe('resume', () => {
 
   test('a call that was not executed is made once more', async () => {
     const trial = await stuckOnce('never_arrives')
-    const done = await operator.resume(nameOf(trial), because, { type: 'not_executed' })
+    const done = await operator.unstick(nameOf(trial), because, { type: 'not_executed' })
     expect(done).toMatchObject({
       type: 'done',
       key: { call: { phase: 'charge_created', known: 'not_made' } },
@@ -129,7 +129,7 @@ describe('resume', () => {
   test('past the window: not executed, and it runs, under another provider key', async () => {
     const trial = await stuckByWindow()
     const name = nameOf(trial)
-    const done = await operator.resume(name, because, { type: 'not_executed', phase: 'charge_created' })
+    const done = await operator.unstick(name, because, { type: 'not_executed', phase: 'charge_created' })
     expect(done).toMatchObject({ type: 'done' })
     expect(await execute(trial)).toMatchObject({ type: 'completed' })
     const [first, second] = await sentKeys(trial)
@@ -144,12 +144,12 @@ describe('resume', () => {
     const verdict = { type: 'not_executed', phase: 'chargd' } as const
     const detail = expect.stringMatching(/'charge_created'.*'chargd'/) as string
     for (const trial of [once, late]) {
-      expect(await operator.resume(nameOf(trial), because, verdict)).toMatchObject({
+      expect(await operator.unstick(nameOf(trial), because, verdict)).toMatchObject({
         type: 'refused',
         detail,
       })
     }
-    expect(await operator.resume(nameOf(old), because, { type: 'not_executed' })).toMatchObject({
+    expect(await operator.unstick(nameOf(old), because, { type: 'not_executed' })).toMatchObject({
       type: 'refused',
       detail: expect.stringContaining('No call of it is in doubt.') as string,
     })
@@ -161,7 +161,7 @@ describe('resume', () => {
     async (stuck) => {
       const trial = await stuck()
       const before = await trial.row()
-      const refused = await operator.resume(nameOf(trial), because)
+      const refused = await operator.unstick(nameOf(trial), because)
       expect(refused).toMatchObject({
         type: 'refused',
         key: { status: 'stuck' },
@@ -174,9 +174,9 @@ describe('resume', () => {
 
   test('what grew too old runs on, and its age is counted from the resume', async () => {
     const trial = await stuckByAge()
-    expect(await operator.resume(nameOf(trial), because)).toMatchObject({
+    expect(await operator.unstick(nameOf(trial), because)).toMatchObject({
       type: 'done',
-      key: { status: 'running', resumedAt: expect.any(Date) as Date },
+      key: { status: 'running', unstuckAt: expect.any(Date) as Date },
     })
     await trial.provider.willMeet('refuse_500')
     expect(await execute(trial)).toMatchObject({ type: 'retry_later' })
@@ -184,7 +184,7 @@ describe('resume', () => {
     expect(await trial.provider.ledger()).toHaveLength(1)
   })
 
-  test('a call whose result is kept is resumed with it, and no verdict is taken', async () => {
+  test('a call whose result is kept is unstuck with it, and no verdict is taken', async () => {
     const trial = new RideTrial(database)
     await trial.dieAt('ride_created/commit#1:after')
     const [charge] = [await trial.provider.charge(1_200)]
@@ -194,9 +194,9 @@ describe('resume', () => {
         WHERE scope = $1`,
       [trial.scope, JSON.stringify(charge)],
     )
-    const contradicted = await operator.resume(nameOf(trial), because, { type: 'not_executed' })
+    const contradicted = await operator.unstick(nameOf(trial), because, { type: 'not_executed' })
     expect(contradicted).toMatchObject({ type: 'refused' })
-    expect(await operator.resume(nameOf(trial), because)).toMatchObject({
+    expect(await operator.unstick(nameOf(trial), because)).toMatchObject({
       type: 'done',
       key: { attempts: 0 },
     })
@@ -215,7 +215,7 @@ describe('resume', () => {
     await locker.query(`SELECT FROM ${database.schema}.idempotency_keys WHERE id = $1 FOR UPDATE`, [id])
     const application_name = `two_${trial.key}`
     const two = [1, 2].map(() =>
-      createOperator({ pool: database.pool({ max: 1, application_name }), schema: database.schema }).resume(
+      createOperator({ pool: database.pool({ max: 1, application_name }), schema: database.schema }).unstick(
         nameOf(trial),
         because,
       ),
@@ -240,12 +240,12 @@ describe('resume', () => {
     await locker.query(`SELECT FROM ${database.schema}.idempotency_keys WHERE scope = $1 FOR UPDATE`, [
       trial.scope,
     ])
-    const refused = await operator.resume(nameOf(trial), because)
+    const refused = await operator.unstick(nameOf(trial), because)
     expect(refused).toMatchObject({ type: 'refused', detail: expect.stringContaining('locked') as string })
     await locker.query('COMMIT')
     locker.release()
     expect(await audit(trial)).toEqual([])
-    expect(await operator.resume(nameOf(trial), because)).toMatchObject({ type: 'done' })
+    expect(await operator.unstick(nameOf(trial), because)).toMatchObject({ type: 'done' })
   })
 
   test('where the default isolation is REPEATABLE READ, a row that moved is read again', async () => {
@@ -262,11 +262,11 @@ describe('resume', () => {
       pool: database.pool({ max: 1, application_name, options }),
       schema: database.schema,
     })
-    const resumed = strict.resume(nameOf(trial), because)
+    const unstuck = strict.unstick(nameOf(trial), because)
     await waitingForLock(database, application_name)
     await locker.query('COMMIT')
     locker.release()
-    expect(await resumed).toMatchObject({ type: 'done', key: { lastError: 'moved' } })
+    expect(await unstuck).toMatchObject({ type: 'done', key: { lastError: 'moved' } })
     expect(await audit(trial)).toMatchObject([{ detail: { before: { lastError: 'moved' } } }])
   })
 })
@@ -278,8 +278,8 @@ test.each(['answer_lost', 'statement_lost'] as const)(
     const proxy = await PostgresProxy.start(database.url)
     const connection = { connectionString: proxy.url, connectionTimeoutMillis: 1_000 }
     const through = createOperator({ pool: database.pool(connection), schema: database.schema })
-    const struck = proxy.armStatement('resumed_at = pg_catalog.clock_timestamp()', fault)
-    const done = await through.resume(nameOf(trial), because)
+    const struck = proxy.armStatement('unstuck_at = pg_catalog.clock_timestamp()', fault)
+    const done = await through.unstick(nameOf(trial), because)
     await struck
     await proxy.close()
     expect(done).toMatchObject({ type: 'done', key: { status: 'running', fence: 3 } })
@@ -287,14 +287,14 @@ test.each(['answer_lost', 'statement_lost'] as const)(
   },
 )
 
-describe('release', () => {
+describe('revoke', () => {
   test('the holder can no longer write, and the request has one effect', async () => {
     const trial = new RideTrial(database)
     const fencedOff = hear('pawl:fenced_off')
     const { engine, frozen, wake } = engineThatFreezesAt(trial.options(), 'ride_created/advance_key#1:before')
     const zombie = trial.execute(engine)
     await frozen
-    expect(await operator.release(nameOf(trial), because)).toMatchObject({
+    expect(await operator.revoke(nameOf(trial), because)).toMatchObject({
       type: 'done',
       key: { status: 'running', fence: 2, lease: null, attempts: 1 },
     })
@@ -311,13 +311,13 @@ describe('release', () => {
     expect(await audit(trial)).toMatchObject([
       {
         ...because,
-        action: 'release',
+        action: 'revoke',
         detail: { before: { fence: 1, leaseUntil: expect.any(String) as string } },
       },
     ])
   })
 
-  test('a holder about to commit is waited for, and what it committed is what is released', async () => {
+  test('a holder about to commit is waited for, and what it committed is what is taken', async () => {
     const trial = new RideTrial(database)
     // So that it has written the row and can be stopped before its COMMIT.
     const options = trial.options(database.pool(), { pipelining: false })
@@ -329,13 +329,13 @@ describe('release', () => {
     const holder = trial.execute(engine)
     const [commit, call] = stops
     await commit.reached
-    const application_name = `releasing_${trial.key}`
+    const application_name = `revoking_${trial.key}`
     const own = { pool: database.pool({ max: 1, application_name }), schema: database.schema }
-    const releasing = createOperator(own).release(nameOf(trial), because)
+    const revoking = createOperator(own).revoke(nameOf(trial), because)
     await waitingForLock(database, application_name)
     commit.go()
     await call.reached
-    expect(await releasing).toMatchObject({ type: 'done', key: { recoveryPoint: 'ride_created', fence: 2 } })
+    expect(await revoking).toMatchObject({ type: 'done', key: { recoveryPoint: 'ride_created', fence: 2 } })
     expect(await audit(trial)).toMatchObject([{ detail: { before: { recoveryPoint: 'ride_created' } } }])
     call.go()
     expect(await holder).toMatchObject({ type: 'in_flight', fencedOff: true })
@@ -348,7 +348,7 @@ describe('release', () => {
   test('what was declared of a call is kept: it is not made a second time', async () => {
     const trial = new RideTrial(database, atMostOnceRideOf)
     await trial.dieAt('charge_created/call#1:after')
-    expect(await operator.release(nameOf(trial), because)).toMatchObject({
+    expect(await operator.revoke(nameOf(trial), because)).toMatchObject({
       type: 'done',
       key: { call: { phase: 'charge_created', known: 'may_have_been_made' } },
     })
@@ -361,25 +361,25 @@ describe('release', () => {
     await trial.dieAt('ride_created/commit#1:after')
     await database.expireLeases()
     const before = await trial.row()
-    const over = await operator.release(nameOf(trial), because)
+    const over = await operator.revoke(nameOf(trial), because)
     expect(over).toMatchObject({
       type: 'refused',
       detail: expect.stringContaining('nobody holds it') as string,
     })
     expect(await trial.row()).toEqual(before)
     await execute(trial)
-    const finished = await operator.release(nameOf(trial), because)
+    const finished = await operator.revoke(nameOf(trial), because)
     expect(finished).toMatchObject({ type: 'refused', detail: expect.stringContaining('finished') as string })
     expect(await audit(trial)).toEqual([])
   })
 })
 
-describe('abandon', () => {
+describe('answer', () => {
   test("the client's retry gets the operator's response, byte for byte, and no phase runs", async () => {
     const trial = await stuckOnce('executes_then_cuts')
     const body = { error: 'refunded by hand', näme: 'ü' }
     const response = { status: 409, headers: { 'X-Case': '4711' }, body, retentionMs: 60_000 }
-    const done = await operator.abandon(nameOf(trial), because, response)
+    const done = await operator.answer(nameOf(trial), because, response)
     expect(done).toMatchObject({
       type: 'done',
       key: { status: 'finished', recoveryPoint: 'finished', stuckReason: null, fence: 2, call: null },
@@ -404,7 +404,7 @@ describe('abandon', () => {
     expect(await audit(trial)).toMatchObject([
       {
         ...because,
-        action: 'abandon',
+        action: 'answer',
         detail: {
           before: { stuckReason: 'unknown_outcome' },
           given: { status: 409, body: digestOf(body), retentionMs: 60_000 },
@@ -415,7 +415,7 @@ describe('abandon', () => {
 
   test('without a body there is none, and it is kept for a day', async () => {
     const trial = await stuckByAge()
-    await operator.abandon(nameOf(trial), because, { status: 204 })
+    await operator.answer(nameOf(trial), because, { status: 204 })
     expect(await execute(trial)).toMatchObject({
       type: 'replayed',
       response: { status: 204, headers: {}, body: Buffer.alloc(0) },
@@ -428,14 +428,14 @@ describe('abandon', () => {
     expect(row).toEqual({ hours: 24 })
   })
 
-  test('only a stuck key can be abandoned', async () => {
+  test('only a stuck key can be answered', async () => {
     const trial = new RideTrial(database)
     await trial.dieAt('ride_created/commit#1:after')
-    const running = await operator.abandon(nameOf(trial), because, { status: 410 })
+    const running = await operator.answer(nameOf(trial), because, { status: 410 })
     expect(running).toMatchObject({ type: 'refused', detail: expect.stringContaining('running') as string })
     await database.expireLeases()
     await execute(trial)
-    const finished = await operator.abandon(nameOf(trial), because, { status: 410 })
+    const finished = await operator.answer(nameOf(trial), because, { status: 410 })
     expect(finished).toMatchObject({ type: 'refused', detail: expect.stringContaining('finished') as string })
     expect(await audit(trial)).toEqual([])
   })
@@ -449,27 +449,27 @@ describe('by the id of the key', () => {
     const bystander = await stuckOnce('executes_then_cuts')
     const [charge] = await trial.provider.ledger()
     const result = { id: charge?.id ?? '', amount: 1_200 }
-    const done = await operator.resume(await idOf(trial), because, { type: 'executed', result })
+    const done = await operator.unstick(await idOf(trial), because, { type: 'executed', result })
     expect(done).toMatchObject({ type: 'done', key: { ...nameOf(trial), status: 'running' } })
     expect(await execute(trial)).toMatchObject({ type: 'completed', response: { status: 201 } })
     expect(await trial.provider.requests()).toHaveLength(1)
-    expect(await audit(trial)).toMatchObject([{ ...because, action: 'resume' }])
+    expect(await audit(trial)).toMatchObject([{ ...because, action: 'unstick' }])
     expect(await operator.show(nameOf(bystander))).toMatchObject({
       key: { status: 'stuck' },
       interventions: [],
     })
   })
 
-  test('abandon: the client gets the response', async () => {
+  test('answer: the client gets the response', async () => {
     const trial = await stuckOnce('never_arrives')
-    const done = await operator.abandon(await idOf(trial), because, { status: 410 })
+    const done = await operator.answer(await idOf(trial), because, { status: 410 })
     expect(done).toMatchObject({ type: 'done', key: nameOf(trial) })
     expect(await execute(trial)).toMatchObject({ type: 'replayed', response: { status: 410 } })
   })
 
   test('release: refused where nobody holds it, with the key in the answer', async () => {
     const trial = await stuckOnce('never_arrives')
-    expect(await operator.release(await idOf(trial), because)).toMatchObject({
+    expect(await operator.revoke(await idOf(trial), because)).toMatchObject({
       type: 'refused',
       key: nameOf(trial),
     })
@@ -481,7 +481,7 @@ describe('by the id of the key', () => {
     await database.rows('DELETE FROM pawl.idempotency_keys WHERE id = $1', [before.keyId])
     await trial.provider.willMeet('never_arrives')
     expect(await execute(trial)).toMatchObject({ type: 'stuck' })
-    expect(await operator.abandon(before, because, { status: 410 })).toEqual({ type: 'not_found' })
+    expect(await operator.answer(before, because, { status: 410 })).toEqual({ type: 'not_found' })
     expect(await operator.show(nameOf(trial))).toMatchObject({ key: { status: 'stuck' } })
   })
 })
@@ -489,9 +489,9 @@ describe('by the id of the key', () => {
 test('a key that is not there is not found, and nothing is written down', async () => {
   const name = { scope: 'nobody', key: 'none' }
   const before = await database.rows('SELECT count(*) FROM pawl.interventions')
-  expect(await operator.resume(name, because)).toEqual({ type: 'not_found' })
-  expect(await operator.release(name, because)).toEqual({ type: 'not_found' })
-  expect(await operator.abandon(name, because, { status: 410 })).toEqual({ type: 'not_found' })
+  expect(await operator.unstick(name, because)).toEqual({ type: 'not_found' })
+  expect(await operator.revoke(name, because)).toEqual({ type: 'not_found' })
+  expect(await operator.answer(name, because, { status: 410 })).toEqual({ type: 'not_found' })
   expect(await database.rows('SELECT count(*) FROM pawl.interventions')).toEqual(before)
 })
 
@@ -499,65 +499,70 @@ describe('what makes no sense is refused before anything is asked of the databas
   const name = { scope: 's', key: 'k' }
   type Case = readonly [string, (op: Operator) => Promise<unknown>, string, string]
   const CASES: readonly Case[] = [
-    ['an empty actor', (op) => op.release(name, { ...because, actor: ' ' }), 'PAWL_INVALID_OPTION', 'actor'],
-    ['no reason', (op) => op.release(name, { actor: 'a' } as never), 'PAWL_INVALID_OPTION', 'reason'],
+    ['an empty actor', (op) => op.revoke(name, { ...because, actor: ' ' }), 'PAWL_INVALID_OPTION', 'actor'],
+    ['no reason', (op) => op.revoke(name, { actor: 'a' } as never), 'PAWL_INVALID_OPTION', 'reason'],
     [
       'a reason too long',
-      (op) => op.release(name, { ...because, reason: 'x'.repeat(2_001) }),
+      (op) => op.revoke(name, { ...because, reason: 'x'.repeat(2_001) }),
       'PAWL_INVALID_OPTION',
       '2001 characters',
     ],
     [
       'a reason with NUL',
-      (op) => op.release(name, { ...because, reason: 'a\0b' }),
+      (op) => op.revoke(name, { ...because, reason: 'a\0b' }),
       'PAWL_INVALID_OPTION',
       'NUL',
     ],
-    ['no because', (op) => op.resume(name, undefined as never), 'PAWL_INVALID_OPTION', 'an object'],
+    ['no because', (op) => op.unstick(name, undefined as never), 'PAWL_INVALID_OPTION', 'an object'],
     [
       'an unknown member',
-      (op) => op.resume(name, { ...because, ticket: 1 } as never),
+      (op) => op.unstick(name, { ...because, ticket: 1 } as never),
       'PAWL_INVALID_OPTION',
       `'ticket'`,
     ],
-    ['an id that is none', (op) => op.resume({ keyId: 'k' }, because), 'PAWL_INVALID_OPTION', `keyId is 'k'`],
+    [
+      'an id that is none',
+      (op) => op.unstick({ keyId: 'k' }, because),
+      'PAWL_INVALID_OPTION',
+      `keyId is 'k'`,
+    ],
     ['no id', (op) => op.show({ keyId: undefined } as never), 'PAWL_INVALID_OPTION', 'the id of a key'],
     [
       'an id beside a name',
-      (op) => op.abandon({ ...name, keyId: randomUUID() }, because, { status: 410 }),
+      (op) => op.answer({ ...name, keyId: randomUUID() }, because, { status: 410 }),
       'PAWL_INVALID_OPTION',
       'scope and key, or keyId, and not both',
     ],
     [
       'an id beside half a name',
-      (op) => op.release({ scope: 's', keyId: randomUUID() }, because),
+      (op) => op.revoke({ scope: 's', keyId: randomUUID() }, because),
       'PAWL_INVALID_OPTION',
       'not both',
     ],
-    ['half a name', (op) => op.release({ scope: 's' } as never, because), 'PAWL_INVALID_REQUEST', 'key'],
-    ['an empty key', (op) => op.resume({ ...name, key: '' }, because), 'PAWL_INVALID_REQUEST', 'key'],
+    ['half a name', (op) => op.revoke({ scope: 's' } as never, because), 'PAWL_INVALID_REQUEST', 'key'],
+    ['an empty key', (op) => op.unstick({ ...name, key: '' }, because), 'PAWL_INVALID_REQUEST', 'key'],
     [
       'an unknown verdict',
-      (op) => op.resume(name, because, { type: 'perhaps' } as never),
+      (op) => op.unstick(name, because, { type: 'perhaps' } as never),
       'PAWL_INVALID_OPTION',
       `'not_executed', 'executed'`,
     ],
-    ['a verdict without type', (op) => op.resume(name, because, {} as never), 'PAWL_INVALID_OPTION', 'type'],
+    ['a verdict without type', (op) => op.unstick(name, because, {} as never), 'PAWL_INVALID_OPTION', 'type'],
     [
       'an executed call without a result',
-      (op) => op.resume(name, because, { type: 'executed' } as never),
+      (op) => op.unstick(name, because, { type: 'executed' } as never),
       'PAWL_NOT_JSON',
       'result',
     ],
     [
       'a result beside not_executed',
-      (op) => op.resume(name, because, { type: 'not_executed', result: 1 } as never),
+      (op) => op.unstick(name, because, { type: 'not_executed', result: 1 } as never),
       'PAWL_INVALID_OPTION',
       'result',
     ],
     [
       'a result too large',
-      (op) => op.resume(name, because, { type: 'executed', result: 'x'.repeat(2 ** 21) }),
+      (op) => op.unstick(name, because, { type: 'executed', result: 'x'.repeat(2 ** 21) }),
       'PAWL_TOO_LARGE',
       '2097152',
     ],
@@ -565,27 +570,27 @@ describe('what makes no sense is refused before anything is asked of the databas
       (status) =>
         [
           `a response of ${status}`,
-          (op: Operator) => op.abandon(name, because, { status }),
+          (op: Operator) => op.answer(name, because, { status }),
           'PAWL_INVALID_RESPONSE',
           String(status),
         ] as const,
     ),
-    ['a response of 199', (op) => op.abandon(name, because, { status: 199 }), 'PAWL_INVALID_RESPONSE', '199'],
+    ['a response of 199', (op) => op.answer(name, because, { status: 199 }), 'PAWL_INVALID_RESPONSE', '199'],
     [
       'a cookie',
-      (op) => op.abandon(name, because, { status: 200, headers: { 'Set-Cookie': 'a' } }),
+      (op) => op.answer(name, because, { status: 200, headers: { 'Set-Cookie': 'a' } }),
       'PAWL_INVALID_RESPONSE',
       'set-cookie',
     ],
     [
       'a body that is not JSON',
-      (op) => op.abandon(name, because, { status: 200, body: new Date() as never }),
+      (op) => op.answer(name, because, { status: 200, body: new Date() as never }),
       'PAWL_NOT_JSON',
       'Date',
     ],
     [
       'a retention of 0',
-      (op) => op.abandon(name, because, { status: 200, retentionMs: 0 }),
+      (op) => op.answer(name, because, { status: 200, retentionMs: 0 }),
       'PAWL_INVALID_OPTION',
       'retentionMs',
     ],

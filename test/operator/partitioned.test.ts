@@ -18,7 +18,7 @@ const DAYS_PARTITION = 'idempotency_keys_20310514'
 let database: TestDatabase
 let firstKey: string
 beforeAll(async () => {
-  database = await TestDatabase.create()
+  database = await TestDatabase.createNew()
   await database.rows(sqlOf('partition the keys'))
   await database.rows(sqlOf('functions to create days'))
   const [row] = await database.rows<{ key: string }>(
@@ -83,6 +83,6 @@ test('a key is found by its id, whichever partition it is in', async () => {
   for (const key of [`${firstKey}-7f`, 'named otherwise']) {
     const keyId = await seedKey(database, { key, status: 'stuck' })
     expect(await operator().show({ keyId })).toMatchObject({ key: { keyId, key } })
-    expect(await operator().resume({ keyId }, because)).toMatchObject({ type: 'done', key: { key } })
+    expect(await operator().unstick({ keyId }, because)).toMatchObject({ type: 'done', key: { key } })
   }
 })

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { seedKey } from '../support/seeded-rows.js'
 import { TestDatabase } from '../support/test-database.js'
 
-const database = await TestDatabase.create()
+const database = await TestDatabase.createNew()
 afterAll(() => database.drop())
 
 // As in production: most keys are finished, a few are not; and enough rows that reading a whole table is dearer.
@@ -14,7 +14,7 @@ await database.rows(
      input, holder, status, recovery_point, stuck_reason, response_status, response_headers, response_body, expires_at)
    SELECT 'scope-' || n % 500, n::text, 'filler-' || n % 3, 1 + n % 2, '0123456789abcdef', sha256(''), 1, '{}',
           gen_random_uuid(), s.status, CASE s.status WHEN 'finished' THEN 'finished' ELSE 'started' END,
-          CASE s.status WHEN 'stuck' THEN 'abandoned' END, CASE s.status WHEN 'finished' THEN 204 END,
+          CASE s.status WHEN 'stuck' THEN 'too_old' END, CASE s.status WHEN 'finished' THEN 204 END,
           CASE s.status WHEN 'finished' THEN '{}'::json END, CASE s.status WHEN 'finished' THEN ''::bytea END,
           CASE s.status WHEN 'finished' THEN clock_timestamp() + (n - 1000) * interval '1 s' END
      FROM generate_series(1, 20000) AS n, LATERAL (
@@ -61,8 +61,8 @@ const METHODS: readonly (readonly [string, (op: Operator) => Promise<unknown>, r
   ['status', (op) => op.status(), [FINISHED, RUNNING, STUCK, 'staged_jobs_dead', 'staged_jobs_waiting']],
   ['list', (op) => op.list(), [RUNNING, STUCK]],
   ['list running', (op) => op.list({ status: 'running', pipeline: 'filler-1', version: 1 }), [RUNNING]],
-  ['list abandoned', (op) => op.list({ status: 'abandoned', olderThanMs: 60_000 }), [RUNNING]],
-  ['list stuck', (op) => op.list({ status: 'stuck', stuckReason: 'abandoned' }), [STUCK]],
+  ['list unattended', (op) => op.list({ status: 'unattended', olderThanMs: 60_000 }), [RUNNING]],
+  ['list stuck', (op) => op.list({ status: 'stuck', stuckReason: 'too_old' }), [STUCK]],
   ['list finished', (op) => op.list({ status: 'finished' }), [FINISHED]],
   ['list finished of a scope', (op) => op.list({ status: 'finished', scope: 'scope-7' }), [BY_NAME]],
   [
@@ -75,10 +75,10 @@ const METHODS: readonly (readonly [string, (op: Operator) => Promise<unknown>, r
     async (op) => op.show({ keyId: stuckId }),
     [BY_ID, 'effects_by_key', 'interventions_by_key', 'staged_jobs_by_key', 'staged_jobs_dead_by_key'],
   ],
-  ['resume', (op) => op.resume(stuck, because), [BY_ID, BY_NAME]],
-  ['release', (op) => op.release(held, because), [BY_ID, BY_NAME]],
-  ['release by id', (op) => op.release({ keyId: alsoHeldId }, because), [BY_ID]],
-  ['abandon', (op) => op.abandon(given, because, { status: 410 }), [BY_ID, BY_NAME]],
+  ['unstick', (op) => op.unstick(stuck, because), [BY_ID, BY_NAME]],
+  ['revoke', (op) => op.revoke(held, because), [BY_ID, BY_NAME]],
+  ['revoke by id', (op) => op.revoke({ keyId: alsoHeldId }, because), [BY_ID]],
+  ['answer', (op) => op.answer(given, because, { status: 410 }), [BY_ID, BY_NAME]],
   ['deadJobs', (op) => op.deadJobs(), ['staged_jobs_dead']],
   ['deadJobs of a name', (op) => op.deadJobs({ name: 'mail' }), ['staged_jobs_dead']],
   [

@@ -33,7 +33,7 @@ test('on an empty database, everything answers', async () => {
     stuckBy: [],
     finished: zero,
     expired: zero,
-    oldestAbandoned: null,
+    oldestUnattended: null,
     retriedForLong: null,
     jobs: { waiting: zero, dead: zero, oldestDueMs: null },
   })
@@ -58,9 +58,9 @@ describe('without the tables, every method says what to run', () => {
     ['list', (op) => op.list()],
     ['show', (op) => op.show(name)],
     ['show by id', (op) => op.show({ keyId: randomUUID() })],
-    ['resume', (op) => op.resume(name, because)],
-    ['release', (op) => op.release(name, because)],
-    ['abandon', (op) => op.abandon(name, because, { status: 410 })],
+    ['unstick', (op) => op.unstick(name, because)],
+    ['revoke', (op) => op.revoke(name, because)],
+    ['answer', (op) => op.answer(name, because, { status: 410 })],
     ['deadJobs', (op) => op.deadJobs()],
     ['requeue', (op) => op.requeue({ all: true }, because)],
     ['requeue by id', (op) => op.requeue({ jobIds: [randomUUID()] }, because)],
@@ -83,7 +83,7 @@ describe('without the tables, every method says what to run', () => {
   })
 })
 
-/** One of each: held, backing off, abandoned (twice), stuck (twice), finished, expired. */
+/** One of each: held, backing off, unattended (twice), stuck (twice), finished, expired. */
 async function seedAll(): Promise<void> {
   await seedKey(database, { key: 'held', leaseIn: '1 min', createdAgo: '7 min' })
   await seedKey(database, { key: 'resting', leaseIn: '-5 min', runIn: '1 min', createdAgo: '6 min' })
@@ -101,6 +101,7 @@ async function seedAll(): Promise<void> {
   await seedKey(database, {
     key: 'atomic',
     pipeline: 'atomic.post.rides',
+    kind: 'atomic',
     leaseIn: '-1 h',
     createdAgo: '2 h',
   })
@@ -112,10 +113,10 @@ test('status counts by where the keys stand and who has to act', async () => {
   await seedJob(database, { dueAgo: '-10 min' })
   await seedJob(database, { deadAgo: '1 min' })
   const status = await operator.status()
-  const none = { held: 0, backingOff: 0, abandoned: 0, stuck: 0, oldestCreatedAt: expect.any(Date) as Date }
+  const none = { held: 0, backingOff: 0, unattended: 0, stuck: 0, oldestCreatedAt: expect.any(Date) as Date }
   expect(status).toMatchObject({
     unfinished: [
-      { ...none, pipeline: 'atomic.post.rides', version: 1, recoveryPoint: 'started', abandoned: 1 },
+      { ...none, pipeline: 'atomic.post.rides', version: 1, recoveryPoint: 'started', unattended: 1 },
       {
         ...none,
         pipeline: 'seeded',
@@ -123,25 +124,25 @@ test('status counts by where the keys stand and who has to act', async () => {
         recoveryPoint: 'started',
         held: 1,
         backingOff: 1,
-        abandoned: 1,
+        unattended: 1,
         stuck: 1,
       },
-      { ...none, pipeline: 'seeded', version: 1, recoveryPoint: 'charged', abandoned: 1 },
+      { ...none, pipeline: 'seeded', version: 1, recoveryPoint: 'charged', unattended: 1 },
       { ...none, pipeline: 'seeded', version: 2, recoveryPoint: 'started', stuck: 1 },
     ],
     unfinishedIsPartial: false,
     stuckBy: [
-      { reason: 'abandoned', count: 1 },
+      { reason: 'too_old', count: 1 },
       { reason: 'unknown_outcome', count: 1 },
     ],
     finished: { count: 2, isAtLeast: false },
     expired: { count: 1, isAtLeast: false },
     // The atomic one waits for its client.
-    oldestAbandoned: { scope: 'seeded', key: 'lost' },
+    oldestUnattended: { scope: 'seeded', key: 'lost' },
     jobs: { waiting: { count: 2, isAtLeast: false }, dead: { count: 1, isAtLeast: false } },
   })
-  expect(status.oldestAbandoned?.sinceMs).toBeGreaterThanOrEqual(180_000)
-  expect(status.oldestAbandoned?.sinceMs).toBeLessThan(300_000)
+  expect(status.oldestUnattended?.sinceMs).toBeGreaterThanOrEqual(180_000)
+  expect(status.oldestUnattended?.sinceMs).toBeLessThan(300_000)
   expect(status.jobs.oldestDueMs).toBeGreaterThanOrEqual(600_000)
 })
 
@@ -163,7 +164,7 @@ test('counts stop at their bound, and say so', async () => {
   )
   const status = await operator.status()
   expect(status).toMatchObject({
-    unfinished: [{ abandoned: 100_000 }],
+    unfinished: [{ unattended: 100_000 }],
     unfinishedIsPartial: true,
     finished: zero,
     jobs: { waiting: { count: 100_000, isAtLeast: true }, dead: zero },
@@ -177,7 +178,7 @@ describe('list', () => {
     [{}, ['atomic', 'stuck', 'held', 'resting', 'lost', 'due', 'old']],
     [{ limit: 2 }, ['atomic', 'stuck']],
     [{ status: 'running' }, ['atomic', 'held', 'resting', 'lost', 'due']],
-    [{ status: 'abandoned' }, ['atomic', 'lost', 'due']],
+    [{ status: 'unattended' }, ['atomic', 'lost', 'due']],
     [{ status: 'stuck' }, ['stuck', 'old']],
     [{ status: 'finished' }, ['over', 'done']],
     [{ pipeline: 'seeded', version: 1, status: 'stuck' }, ['stuck']],
@@ -187,7 +188,7 @@ describe('list', () => {
     [{ scope: 'other' }, ['old']],
     [{ stuckReason: 'unknown_outcome' }, ['stuck']],
     [{ olderThanMs: 6.5 * 60_000 }, ['atomic', 'stuck', 'held']],
-    [{ olderThanMs: 6.5 * 60_000, status: 'abandoned', pipeline: 'seeded' }, []],
+    [{ olderThanMs: 6.5 * 60_000, status: 'unattended', pipeline: 'seeded' }, []],
   ])('%o', async (filter, keys) => {
     await seedAll()
     expect((await operator.list(filter)).map(({ key }) => key)).toEqual(keys)
@@ -229,7 +230,7 @@ test('show gives a key with its effects, jobs and interventions, and of no other
     [trial.scope, trial.key],
   )
   await database.rows(
-    `INSERT INTO pawl.interventions (key_id, action, actor, detail) VALUES ($1, 'release', 'anna', '{"before":null}')`,
+    `INSERT INTO pawl.interventions (key_id, action, actor, detail) VALUES ($1, 'revoke', 'anna', '{"before":null}')`,
     [keyId],
   )
   const [charge] = await trial.provider.ledger()
@@ -249,7 +250,7 @@ test('show gives a key with its effects, jobs and interventions, and of no other
       { name: 'send_receipt', keyId, attempts: 0, deadAt: null },
       { name: 'dead_letter', payload: { n: 1 }, lastError: 'queue away', deadAt: expect.any(Date) as Date },
     ],
-    interventions: [{ action: 'release', actor: 'anna', reason: null, detail: { before: null } }],
+    interventions: [{ action: 'revoke', actor: 'anna', reason: null, detail: { before: null } }],
   })
   expect((await operator.show(name))?.effects).toHaveLength(1)
   expect(await operator.show({ keyId })).toEqual(await operator.show(name))
@@ -257,8 +258,8 @@ test('show gives a key with its effects, jobs and interventions, and of no other
 
 test('drain tells what a version still has in flight', async () => {
   await seedAll()
-  expect(await operator.drain('seeded', 2)).toMatchObject([{ version: 2, stuck: 1, abandoned: 0 }])
-  expect(await operator.drain('seeded', 1)).toMatchObject([{ stuck: 1, held: 1 }, { abandoned: 1 }])
+  expect(await operator.drain('seeded', 2)).toMatchObject([{ version: 2, stuck: 1, unattended: 0 }])
+  expect(await operator.drain('seeded', 1)).toMatchObject([{ stuck: 1, held: 1 }, { unattended: 1 }])
   expect(await operator.drain('seeded', 3)).toEqual([])
   await expect(operator.drain('seeded', undefined as never)).rejects.toThrow(/version is undefined/)
   await expect(operator.drain('', 1)).rejects.toThrow(/pipeline/)

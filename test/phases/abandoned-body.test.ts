@@ -12,6 +12,7 @@ beforeEach(async () => {
 })
 afterEach(() => database.drop())
 
+// Shows I14.
 test('a phase that waits for ever keeps neither its connection nor its request', async () => {
   const name = `hung_${randomUUID().slice(0, 8)}`
   const pool = database.pool({ max: 1, application_name: name })

@@ -12,7 +12,7 @@ let database: TestDatabase
 let provider: Provider
 
 beforeEach(async () => {
-  database = await TestDatabase.create()
+  database = await TestDatabase.createNew()
   await createRideTables(database)
   await database.rows(`INSERT INTO rides (rider, amount) VALUES ('one', 0), ('two', 0)`)
   provider = new Provider(inject('providerUrl'))
@@ -92,7 +92,7 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
         // The first to look for a deadlock is the one to end.
         await sql`SET LOCAL deadlock_timeout = '10ms'`.execute(tx)
         await other.query(`BEGIN; ${lock('two')}`)
-      }
+      } else await released
       await sql.raw(lock('one')).execute(tx)
       if (attempt === 1) {
         released = other.query(lock('one')).then(() => other.query('COMMIT'))

@@ -107,6 +107,7 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
     await engine.close()
   })
 
+  // Shows I4.
   test('a swallowed error that doomed the transaction is noticed: nothing commits, and the error is named', async () => {
     const { execute, engine } = harness(
       async ({ tx }) => {

@@ -77,7 +77,7 @@ describe('a ride runs through its phases', () => {
       created_at: expect.any(Date) as Date,
       updated_at: expect.any(Date) as Date,
       expires_at: expect.any(Date) as Date,
-      resumed_at: null,
+      unstuck_at: null,
     })
     const [{ retained } = {}] = await database.rows<{ retained: number }>(
       `SELECT extract(epoch FROM to_timestamp($1::double precision / 1000) - updated_at)::float * 1000 AS retained
@@ -116,6 +116,7 @@ describe('a ride runs through its phases', () => {
     ])
   })
 
+  // Shows I4.
   test('and each commit shows its recovery point together with its rows, and nothing before', async () => {
     const seen: unknown[] = []
     const look = async () => {
@@ -161,6 +162,7 @@ function rowVersion(): Promise<unknown[]> {
 }
 
 describe('a replay', () => {
+  // Shows I3.
   test('gives the same bytes each time', async () => {
     const completed = await complete()
     const engine = createEngine(trial.options())

@@ -5,8 +5,10 @@ import { sql } from 'kysely'
 import { afterAll, expect, test } from 'vitest'
 import { TestDatabase } from '../support/test-database.js'
 import { createFactTables, type FactDatabase } from './pipelines/fact-tables.js'
-import { RUNS } from './settings.js'
+import { amountOf } from '../support/amounts.js'
 import { assertProperty } from './support/assert-property.js'
+
+const RUNS = amountOf('runs')
 
 /** Each case is two requests. */
 const ENDED_RUNS = Math.ceil(RUNS / 5)
@@ -113,6 +115,7 @@ async function run(
 const upTo = (count: number) => Array.from({ length: count }, (_, n) => n)
 const isCommit = (text: string) => /commit|end work/i.test(text)
 
+// Shows I15.
 test('a phase that ended its own transaction is stuck at once, and nothing of it runs again', () =>
   assertProperty(
     fc.asyncProperty(ended(DISGUISED), async (each) => {

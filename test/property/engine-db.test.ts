@@ -8,8 +8,10 @@ import { AWAITS, type Awaits, type Loose } from './pipelines/body-style.js'
 import { createFactTables, type FactDatabase } from './pipelines/fact-tables.js'
 import { loose } from './pipelines/random-style.js'
 import { pass } from './pipelines/send-loose.js'
-import { RUNS } from './settings.js'
+import { amountOf } from '../support/amounts.js'
 import { assertProperty } from './support/assert-property.js'
+
+const RUNS = amountOf('runs')
 
 /** Each case has connections of its own. */
 const DB_RUNS = Math.ceil(RUNS / 2)

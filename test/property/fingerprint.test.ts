@@ -16,6 +16,7 @@ const hex = (value: JsonValue | Uint8Array) => fingerprintOf(value).toString('he
 const parsed = (text: string) => JSON.parse(text) as JsonValue
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
+// Shows I12.
 test('the fingerprint of any JSON is the hash of its canonical form', () =>
   assertProperty(
     fc.property(jsonValue, (value) => {

@@ -2,7 +2,7 @@ import type { JsonValue } from '@pawl/core'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { lasting, type Received } from '../support/http-client.js'
-import { RUNS } from './settings.js'
+import { amountOf } from '../support/amounts.js'
 import { assertProperty } from './support/assert-property.js'
 import { canonicalForm } from './support/canonical-form.js'
 import { changeJson } from './support/change-json.js'
@@ -10,6 +10,8 @@ import { echoApp } from './support/echo-app.js'
 import { choices, chooser, jsonValue } from './support/json.js'
 import { spellJson } from './support/spell-json.js'
 import { character } from './support/text.js'
+
+const RUNS = amountOf('runs')
 
 /** Each case is several requests on sockets of their own, and several transactions. */
 const BODY_RUNS = Math.ceil(RUNS / 4)

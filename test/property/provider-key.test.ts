@@ -34,6 +34,7 @@ function keyOf({ texts, epoch: effectEpoch }: Parts): string {
 
 const same = (one: Parts, other: Parts) => JSON.stringify(one) === JSON.stringify(other)
 
+// Shows I8.
 test('a provider key is that of its parts, each time, and fits what providers take', () =>
   assertProperty(
     fc.property(parts, (of) => {

@@ -1,13 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { afterAll, expect, test, vi } from 'vitest'
-import { RUNS } from './settings.js'
+import { amountOf } from '../support/amounts.js'
 import { type ShippedCase, shippedCase } from './shipped/shipped-case.js'
 import { type Shipped, ShippedTrial } from './shipped/shipped-trial.js'
 import { assertProperty } from './support/assert-property.js'
 
 /** Each case is a whole request, and what comes after it to look at what it left. */
-const SHIPPED_RUNS = Math.ceil(RUNS / 3)
+const RUNS = amountOf('pipelineRuns')
+const SHIPPED_RUNS = Math.ceil(RUNS / 2)
 
 /** A case that fails is run hundreds of times more, to be made smaller. */
 const TIMEOUT_PER_RUN_MS = 3_000
@@ -47,9 +48,11 @@ async function checkCases(isOfThis: (rule: string) => boolean): Promise<void> {
       )
     }),
     SHIPPED_RUNS,
+    'pipelineRuns',
   )
 }
 
+// Shows I15.
 test('I15: every row of a phase carries the transaction id that its recovery point was committed with', () =>
   checkCases((rule) => rule === 'I15'))
 

@@ -1,10 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { afterAll, expect, test, vi } from 'vitest'
-import { RUNS } from './settings.js'
+import { amountOf } from '../support/amounts.js'
 import { assertProperty } from './support/assert-property.js'
 import { type SurvivalCase, survivalCase } from './survival/survival-case.js'
 import { type Survival, SurvivalTrial } from './survival/survival-trial.js'
+
+const RUNS = amountOf('pipelineRuns')
 
 /** A case is some requests, crashes and recoveries; one that fails is run hundreds of times, to be made smaller. */
 const TIMEOUT_PER_RUN_MS = 3_000
@@ -59,6 +61,7 @@ test.each(RULES)('%s: %s', async (rule) => {
       )
     }),
     RUNS,
+    'pipelineRuns',
   )
 })
 

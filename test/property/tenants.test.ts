@@ -6,9 +6,11 @@ import { observeTrial } from './pipelines/observe-trial.js'
 import { pipelinePlan } from './pipelines/pipeline-plan.js'
 import { PlanTrial } from './pipelines/plan-trial.js'
 import { asSeen, referenceModel } from './pipelines/reference-model.js'
-import { RUNS } from './settings.js'
+import { amountOf } from '../support/amounts.js'
 import { assertProperty } from './support/assert-property.js'
 import { jsonValue } from './support/json.js'
+
+const RUNS = amountOf('runs')
 
 /** Each case is three whole requests of up to eight phases. */
 const TENANT_RUNS = Math.ceil(RUNS / 8)
@@ -31,6 +33,7 @@ async function expectOwn(trial: PlanTrial, input: Parameters<typeof referenceMod
   expect(snapshot).toEqual(asSeen(snapshots.at(-1), snapshot))
 }
 
+// Shows I11.
 test('I11: scopes that use the same key at once see nothing of each other', () =>
   assertProperty(
     fc.asyncProperty(pipelinePlan, jsonValue, jsonValue, async (plan, input, otherInput) => {

@@ -24,7 +24,7 @@ async function insertUnfinished(status: 'running' | 'stuck', expiresAt: string):
        (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version, input, holder, status,
         stuck_reason, lease_until, run_after, created_at, updated_at, expires_at)
      VALUES ($1, $2, 'note', 1, '0123456789abcdef', sha256(''), 1, '{}', gen_random_uuid(), $1,
-             CASE $1 WHEN 'stuck' THEN 'abandoned' END, CASE $1 WHEN 'running' THEN timestamptz '2001-01-01' END,
+             CASE $1 WHEN 'stuck' THEN 'too_old' END, CASE $1 WHEN 'running' THEN timestamptz '2001-01-01' END,
              '2001-01-01', '2001-01-01', '2001-01-01', $3)`,
     [status, randomUUID(), expiresAt],
   )
@@ -34,6 +34,7 @@ const statuses = () =>
   database.rows('SELECT status, count(*)::int FROM pawl.idempotency_keys GROUP BY status ORDER BY status')
 
 describe('what is deleted', () => {
+  // Shows I9.
   test('what is finished and expired, and nothing that is running or stuck, whatever its times say', async () => {
     await insertExpired(database, 5)
     const fresh = await insertExpired(database, 2, 'fresh')

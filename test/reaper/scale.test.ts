@@ -2,16 +2,17 @@ import { randomUUID } from 'node:crypto'
 import { createEngine as createPlainEngine } from '@pawl/core'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { amountOf } from '../support/amounts.js'
 import { countedReaper, countOf, insertExpired, keysLeft, note } from '../support/expired-keys.js'
 import type { Database } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 
 /** How many expired keys are deleted while requests run. A million takes some minutes. */
-const KEYS = Number(process.env['PAWL_REAP_KEYS'] ?? 20_000)
+const KEYS = amountOf('reapKeys')
 const BATCH_SIZE = 500
 const TIMEOUT_MS = 15 * 60_000
 
-const database = await TestDatabase.create()
+const database = await TestDatabase.createNew()
 afterAll(() => database.drop())
 
 interface Sent {
@@ -139,7 +140,7 @@ test('a batch does not read what the batches before it have deleted, however old
 test(
   `${KEYS} keys go in bounded statements, and no request ever waits for the reaper`,
   async () => {
-    const reaped = await TestDatabase.create()
+    const reaped = await TestDatabase.createNew()
     await insertExpired(reaped, KEYS)
     await reaped.rows(
       `CREATE TABLE pawl.deletions (rows integer NOT NULL);

@@ -81,6 +81,7 @@ test('a request that throws each time is stuck at the cap, and no automatic step
   expect(stuck.length).toBeGreaterThanOrEqual(1)
 })
 
+// Shows L1.
 test('a request that kills its holder each time is stuck at the cap, before it kills once more', async () => {
   const provider = new Provider(inject('providerUrl'))
   const createRide = createRideOf(provider)
@@ -141,17 +142,17 @@ test('orderly retries are not capped by attempts; their back-off grows, whicheve
   expect(runs()).toBe(6)
 })
 
-test('a request older than abandonAfterMs is stuck instead of taken over', async () => {
-  const { execute, runs } = repeating(() => retryLater(), { abandonAfterMs: 3_600_000 })
+test('a request older than maxAgeMs is stuck instead of taken over', async () => {
+  const { execute, runs } = repeating(() => retryLater(), { maxAgeMs: 3_600_000 })
   expect(await execute()).toMatchObject({ type: 'retry_later' })
   await database.rows(`UPDATE pawl.idempotency_keys SET created_at = created_at - interval '1 hour'`)
-  expect(await execute()).toMatchObject({ type: 'stuck', reason: 'abandoned', recoveryPoint: 'first' })
+  expect(await execute()).toMatchObject({ type: 'stuck', reason: 'too_old', recoveryPoint: 'first' })
   expect(runs()).toBe(1)
 })
 
 test('a request that grows too old while it runs is stuck where it would have been given back', async () => {
-  const { execute, runs } = repeating(() => retryLater(new Error('still busy')), { abandonAfterMs: 1 })
-  expect(await execute()).toMatchObject({ type: 'stuck', reason: 'abandoned' })
+  const { execute, runs } = repeating(() => retryLater(new Error('still busy')), { maxAgeMs: 1 })
+  expect(await execute()).toMatchObject({ type: 'stuck', reason: 'too_old' })
   expect(runs()).toBe(1)
   expect(await counters()).toMatchObject({ status: 'stuck', last_error: 'Error: still busy' })
 })

@@ -79,6 +79,7 @@ describe('queryable: a declared call is asked about, and made again only once it
   })
 })
 
+// Shows I2.
 describe('at_most_once: a declared call whose result did not commit is stuck; all else completes', () => {
   test.each(atMostOnce)('%s', async (at) => {
     const trial = new RideTrial(database, atMostOnceRideOf)

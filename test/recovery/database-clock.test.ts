@@ -57,6 +57,7 @@ const queryableOf = (provider: Provider): Pipeline<Database, RideInput> =>
     .finish(() => respond(201))
 
 describe('a database clock that jumps ahead', () => {
+  // Shows I2.
   test('at a failover: an absent call is not believed before its time has passed on the new server', async () => {
     const trial = new RideTrial(database, queryableOf)
     await trial.provider.willMeet('hold_then_execute')

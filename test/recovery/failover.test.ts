@@ -36,6 +36,7 @@ async function rewriteDuringCall(rewrite: string) {
   return { outcome, fencedOff, rides, keys }
 }
 
+// Shows I1, I5.
 test('two grants of one fence, after a failover that lost the first, are told apart by their holder', async () => {
   const holder = randomUUID()
   const { outcome, fencedOff, rides, keys } = await rewriteDuringCall(`holder = '${holder}'`)
@@ -53,6 +54,7 @@ test('a holder whose fence was overtaken commits nothing, whoever holds the key'
   expect(keys).toMatchObject([{ recovery_point: 'ride_created' }])
 })
 
+// Shows I6.
 test('a holder whose key went back to an earlier point commits nothing', async () => {
   const { outcome, rides } = await rewriteDuringCall(`recovery_point = 'started'`)
   expect(outcome).toMatchObject({ type: 'in_flight', fencedOff: true })

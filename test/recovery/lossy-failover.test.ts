@@ -151,8 +151,8 @@ describe('an intent of another phase than the one that comes next', () => {
     await trial.execute(engine)
     const operator = createOperator({ pool: database.pool(), schema: database.schema })
     const of = { scope: trial.scope, key: trial.key }
-    const resumed = await operator.resume(of, { actor: 'ops', reason: 'looked it up' }, verdict)
-    expect(resumed).toMatchObject({ type: 'done' })
+    const unstuck = await operator.unstick(of, { actor: 'ops', reason: 'looked it up' }, verdict)
+    expect(unstuck).toMatchObject({ type: 'done' })
     const outcome = await trial.execute(engine)
     expect(outcome).toMatchObject({ type: 'completed' })
     expect(await trial.provider.requests()).toHaveLength(calls)
@@ -193,7 +193,7 @@ describe('an intent of another phase than the one that comes next', () => {
     const operator = createOperator({ pool: database.pool(), schema: database.schema })
     const of = { scope: trial.scope, key: trial.key }
     const verdict = { type: 'executed', result: { id: 'ch_by_person' } } as const
-    await operator.resume(of, { actor: 'ops', reason: 'looked it up' }, verdict)
+    await operator.unstick(of, { actor: 'ops', reason: 'looked it up' }, verdict)
     await database.rows('ALTER TABLE rides RENAME TO rides_away')
     expect(await trial.execute(engine)).toMatchObject({ type: 'retry_later', recoveryPoint: 'started' })
     expect(await trial.row()).toMatchObject({

@@ -38,7 +38,7 @@ const INSERT_KEY = 'ON CONFLICT (scope, key) DO NOTHING'
 const TAKE_OVER_KEY = 'holder = $3::pg_catalog.uuid, lease_until'
 const DECLARE_CALL = `'kind', 'calling'`
 const SKIP_PHASE = `'s', true`
-const RELEASE_KEY = 'lease_until = CASE WHEN $4::boolean'
+const GIVE_BACK_KEY = 'lease_until = CASE WHEN $4::boolean'
 const MARK_STUCK = `status = 'stuck', stuck_reason = $4, lease_until`
 const FAULTS = ['answer_lost', 'statement_lost'] as const
 
@@ -130,7 +130,7 @@ test.each(FAULTS)('a skipped phase with %s is skipped once', async (fault) => {
 test.each(FAULTS)('a release with %s loses nothing but time', async (fault) => {
   const { pool, engine, execute } = startRide()
   await provider.willMeet('refuse_500')
-  const struck = proxy.armStatement(RELEASE_KEY, fault)
+  const struck = proxy.armStatement(GIVE_BACK_KEY, fault)
   expect(await execute()).toMatchObject({ type: 'retry_later', recoveryPoint: 'ride_created' })
   await struck
   if (fault === 'statement_lost') await database.expireLeases()

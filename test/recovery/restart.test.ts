@@ -32,7 +32,7 @@ beforeEach(async () => {
   rejections = []
   process.on('unhandledRejection', onRejection)
   postgres = await startPostgres()
-  database = await TestDatabase.create(postgres.url)
+  database = await TestDatabase.createNew(postgres.url)
   await createRideTables(database)
   provider = new Provider(inject('providerUrl'))
   keys = Array.from({ length: REQUESTS }, () => randomUUID())
@@ -94,6 +94,7 @@ async function underWay(engine: Engine<Database>, ride: Ride): Promise<{ outcome
   return { outcomes }
 }
 
+// Shows I14.
 test('calls that end while PostgreSQL is down: every request reaches its response by a retry', async () => {
   const ride = createRideOf(provider)
   const engine = createEngine({ pool, pipelines: [ride], schema: database.schema })

@@ -1,10 +1,11 @@
-import type { Outcome, Pipeline, PipelineSettings } from '@pawl/core'
+import { type Outcome, type Pipeline, type PipelineSettings, respond } from '@pawl/core'
 import { afterAll, describe, expect, test } from 'vitest'
+import { FencedOff } from '../../packages/core/src/run/fenced-off.js'
 import { atMostOnceRideOf, skippedRide } from '../support/guarded-rides.js'
 import type { Fault, Provider } from '../support/provider.js'
 import { tracesWithoutCrash } from '../support/ride-recovery.js'
 import { RideTrial } from '../support/ride-trial.js'
-import { createRideOf, createRideTables, type Database, type RideInput } from '../support/rides.js'
+import { createRideOf, createRideTables, type Database, pipeline, type RideInput } from '../support/rides.js'
 import { hear } from '../support/signals.js'
 import { engineWithStops } from '../support/stops.js'
 import { TestDatabase } from '../support/test-database.js'
@@ -38,12 +39,20 @@ const CASES: Case[] = [
     other: 'charge_created/declare_call#1:before',
     pipelineOf: atMostOnceRideOf,
   },
-  { write: 'give_back/release_key#1:before', other: 'charge_created/call#1:before', fault: 'refuse_500' },
+  // onError answers for good, in a transaction of its own.
+  { write: 'charge_created/finish_key#1:before', other: 'charge_created/call#1:before', fault: 'declined' },
+  { write: 'give_back/give_back_key#1:before', other: 'charge_created/call#1:before', fault: 'refuse_500' },
+  // The call has returned, and its result is to be saved.
+  {
+    write: 'give_back/give_back_key#1:before',
+    other: 'charge_created/call#1:before',
+    pipelineOf: rideOfOneFailedSettle,
+  },
   {
     write: 'give_back/mark_stuck#1:before',
     other: 'charge_created/call#1:before',
     fault: 'refuse_500',
-    zombieDefaults: { abandonAfterMs: 1 },
+    zombieDefaults: { maxAgeMs: 1 },
   },
   {
     write: 'renewal/renew_leases#1:before',
@@ -53,19 +62,39 @@ const CASES: Case[] = [
   },
 ]
 
+let settles = 0
+
+/** Of the ride that nothing disturbs, the zombie's and the new holder's, the second cannot be settled. */
+function rideOfOneFailedSettle(provider: Provider): Pipeline<Database, RideInput> {
+  return pipeline<RideInput>({ name: 'unsettled-ride', version: 1 })
+    .foreign('charge_created', {
+      call: ({ input, idempotencyKey, signal }) => provider.charge(input.amount, { idempotencyKey, signal }),
+      settle: () => {
+        if (++settles === 2) throw new Error('settle failed')
+      },
+    })
+    .finish(() => respond(201))
+}
+
 function completed(outcome: Outcome): Extract<Outcome, { type: 'completed' }> {
   if (outcome.type !== 'completed') throw outcome
   return outcome
 }
 
 // Recovery point and status are as the zombie left them: only fence and holder tell that the key is no longer its own.
+// Shows I5.
 describe('a zombie whose key has a new holder at the same recovery point writes nothing', () => {
   test.each(CASES)('$write', async ({ write, other, pipelineOf = createRideOf, fault, zombieDefaults }) => {
     const fencedOff = hear('pawl:fenced_off')
-    const oracle = await tracesWithoutCrash(new RideTrial(database, pipelineOf), database.pool())
+    const failed = hear('pawl:phase_failed')
+    const undisturbed = new RideTrial(database, pipelineOf)
+    // Whoever asks the provider again is told the same.
+    if (fault === 'declined') await undisturbed.provider.willMeet(fault)
+    const oracle = await tracesWithoutCrash(undisturbed, database.pool())
     const trial = new RideTrial(database, pipelineOf)
     if (fault !== undefined) await trial.provider.willMeet(fault)
-    const zombie = engineWithStops(trial.options(database.pool(), { defaults: zombieDefaults ?? {} }), write)
+    const pool = database.pool()
+    const zombie = engineWithStops(trial.options(pool, { defaults: zombieDefaults ?? {} }), write)
     const zombieEnd = trial.execute(zombie.engine)
     await zombie.stops[0].reached
     await database.expireLeases()
@@ -79,6 +108,9 @@ describe('a zombie whose key has a new holder at the same recovery point writes 
     expect(fencedOff).toMatchObject([{ fence: 1 }])
     expect(before).toMatchObject({ fence: '2', status: 'running' })
     expect(await trial.row()).toEqual(before)
+    // It is nobody's error, and leaves no connection behind.
+    expect(failed.filter(({ error }) => error instanceof FencedOff)).toEqual([])
+    expect(pool.idleCount).toBe(pool.totalCount)
 
     holder.stops[0].go()
     const { response } = completed(await holderEnd)

@@ -22,7 +22,7 @@ beforeEach(() => {
 })
 afterEach(() => unsubscribe())
 
-/** Lets another engine take the abandoned request over and end it. */
+/** Lets another engine take the unattended request over and end it. */
 async function takeOverAndFinish(trial: RideTrial) {
   await database.expireLeases()
   const engine = createEngine(trial.options(pool))
@@ -32,6 +32,7 @@ async function takeOverAndFinish(trial: RideTrial) {
   return outcome
 }
 
+// Shows I5.
 describe('a holder that wakes up after another has finished commits nothing', () => {
   test.each([
     ['ride_created', 'ride_created/advance_key#1:before'],
@@ -111,7 +112,7 @@ test('a holder that wakes up while another runs is told so, and leaves it alone'
 test('a holder whose phase failed wakes up and gives back nothing that is no longer its own', async () => {
   const trial = new RideTrial(database)
   await trial.provider.willMeet('refuse_500', 'hold_then_execute')
-  const { engine, frozen, wake } = engineThatFreezesAt(trial.options(), 'give_back/release_key#1:before')
+  const { engine, frozen, wake } = engineThatFreezesAt(trial.options(), 'give_back/give_back_key#1:before')
   const zombie = trial.execute(engine)
   await frozen
   await database.expireLeases()

@@ -9,7 +9,7 @@ const AN_HOUR_MS = 3_600_000
 
 let trial: RelayTrial
 beforeEach(async () => {
-  trial = new RelayTrial(await TestDatabase.create())
+  trial = new RelayTrial(await TestDatabase.createNew())
 })
 afterEach(() => trial.end())
 

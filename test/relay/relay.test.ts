@@ -27,6 +27,7 @@ describe('what a phase staged', () => {
     expect(inbox.got).toHaveLength(1)
   })
 
+  // Shows I13.
   test('in a phase that was rolled back is never delivered', async () => {
     const engine = trial.engine()
     const input = { jobs: [{}], fail: true }
@@ -36,6 +37,7 @@ describe('what a phase staged', () => {
     expect(await trial.relay({ sink: inbox }).runOnce()).toEqual(counts())
   })
 
+  // Shows I13.
   test('is delivered although it commits after later ones were delivered', async () => {
     const client = await trial.database.admin.connect()
     await client.query('BEGIN')

@@ -35,7 +35,7 @@ describe.each([
   })
 
   function open(...pipelines: Pipeline<Database, RideInput>[]): void {
-    const defaults = { leaseMs: LEASE_MS, abandonAfterMs: HALF_HOUR_MS, retentionMs: HOUR_MS }
+    const defaults = { leaseMs: LEASE_MS, maxAgeMs: HALF_HOUR_MS, retentionMs: HOUR_MS }
     engine = createEngine({ pool: database.pool(), pipelines, schema: database.schema, defaults })
   }
   const execute = (ride: Pipeline<Database, RideInput>) =>
@@ -114,7 +114,7 @@ describe.each([
     expect(await provider.ledger()).toHaveLength(1)
   })
 
-  test('a key is abandoned, or past its window, when it is so there', async () => {
+  test('a key is too old, or past its window, when it is so there', async () => {
     const ride = rideWithin(HALF_HOUR_MS)
     open(ride)
     await provider.willMeet('refuse_500', 'refuse_500')
@@ -125,7 +125,7 @@ describe.each([
     )
     expect(await execute(ride)).toMatchObject({ type: 'retry_later' })
     await database.rows(`UPDATE pawl.idempotency_keys SET created_at = created_at - interval '1 minute'`)
-    expect(await execute(ride)).toMatchObject({ type: 'stuck', reason: 'abandoned' })
+    expect(await execute(ride)).toMatchObject({ type: 'stuck', reason: 'too_old' })
   })
 
   test('an interrupted call counts as absent only after its quiet time there', async () => {

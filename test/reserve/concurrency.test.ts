@@ -24,6 +24,7 @@ const spread = (trial: RideTrial, engines: readonly Engine<Database>[]) =>
   )
 
 describe('many executions of one key at once', () => {
+  // Shows I1.
   test('one runs, all others are told that it does, and every replay is the same bytes', async () => {
     const trial = new RideTrial(database)
     const engines = [createEngine(trial.options()), createEngine(trial.options())]
@@ -65,7 +66,8 @@ describe('many executions of one key at once', () => {
     await Promise.all(engines.map((engine) => engine.close()))
   })
 
-  test('of many that find it abandoned, one takes it over', async () => {
+  // Shows I1.
+  test('of many that find it unattended, one takes it over', async () => {
     const trial = new RideTrial(database)
     expect(await trial.dieAt('charge_created/call#1:after')).toBe('died')
     await database.expireLeases()

@@ -172,7 +172,7 @@ describe('again', () => {
     await expectOneWholeRide(database, provider)
   })
 
-  test('after its lease ran out, it is left to the completer', async () => {
+  test('after its lease ran out, the completer runs it', async () => {
     const engine = engineOf()
     await provider.willMeet('refuse_500')
     expect(await engine.execute(ride, request)).toMatchObject({ type: 'retry_later' })
@@ -196,6 +196,7 @@ describe('again', () => {
     expect(replayed).toEqual({ ...done, type: 'replayed' })
   })
 
+  // Shows I12.
   test('with other input or another pipeline it is a mismatch', async () => {
     const other = pipeline<{ amount: number }>({ name: 'other', version: 1 }).finish(() => respond(200))
     const engine = engineOf(database.pool(), [ride, other])

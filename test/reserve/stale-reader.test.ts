@@ -7,7 +7,7 @@ import { createRideTables } from '../support/rides.js'
 import { engineWithStops } from '../support/stops.js'
 import { TestDatabase } from '../support/test-database.js'
 
-// A holder A whose lease ran out, and a B that has read the row as abandoned but not yet taken it over. A wakes first.
+// A holder A whose lease ran out, and a B that has read the row as unattended but not yet taken it over. A wakes first.
 const A_IN_FIRST_PHASE = 'ride_created/advance_key#1:before'
 const B_HAS_READ = 'reserve/find_key#1:after'
 
@@ -57,6 +57,7 @@ test('whoever read the row before its holder advanced, and holds it still, is to
   await Promise.all([a.engine.close(), b.engine.close()])
 })
 
+// Shows I6.
 test('whoever read the row before its holder advanced and gave it back goes on from the new point', async () => {
   const trial = new RideTrial(database)
   await trial.provider.willMeet('refuse_500')

@@ -57,6 +57,7 @@ async function leaveAtCharge(): Promise<void> {
   })
 }
 
+// Shows I10.
 test('a row of a version that is not registered is refused, loudly, and left as it is', async () => {
   await leaveAtCharge()
   const before = await row()
@@ -71,6 +72,7 @@ test('a row of a version that is not registered is refused, loudly, and left as 
   expect(await provider.requests()).toHaveLength(1)
 })
 
+// Shows I10.
 test('a changed definition under the same version is refused, and the row left as it is', async () => {
   await leaveAtCharge()
   const before = await row()

@@ -6,14 +6,15 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { afterAll, afterEach, describe, expect, inject, test } from 'vitest'
+import { amountOf } from '../support/amounts.js'
 import { onServer, RIDES_DIST, until } from '../support/rides-processes.js'
 
 /** Under a minute is what the demo promises; a busy machine gets four times that. */
 const STORY_TIMEOUT_MS = 240_000
 
 /** `RIDES_CHAOS=2000 RIDES_SEED=7 npm test -- rides/demo` runs the same with more rides, or another seed. */
-const { RIDES_CHAOS = '40', RIDES_SEED = '1' } = process.env
-const [CHAOS_RIDES, CHAOS_SEED] = [Number(RIDES_CHAOS), Number(RIDES_SEED)]
+const CHAOS_RIDES = amountOf('chaosRides')
+const CHAOS_SEED = Number(process.env['RIDES_SEED'] ?? 1)
 /** With eight clients and processes that are killed every second, a ride takes a quarter of a second; a busy machine is slower. */
 const CHAOS_TIMEOUT_MS_PER_RIDE = 5_000
 

@@ -172,18 +172,18 @@ describe('a person under a role that may only look', () => {
     await operator.status()
     const key = { scope: 's', key: 'k' }
     const because = { actor: 'anna', reason: 'mended' }
-    const error = (await operator.resume(key, because).catch((thrown: unknown) => thrown)) as Error
+    const error = (await operator.unstick(key, because).catch((thrown: unknown) => thrown)) as Error
     expect(error).toMatchObject({ code: 'PAWL_MISSING_RIGHT' })
     expect(grantsIn(error.message)).toEqual(NEEDED())
     await database.admin.query(grantsIn(error.message).join(' '))
-    await operator.resume(key, because)
+    await operator.unstick(key, because)
   })
 
   test('and so does the command line', async () => {
     const url = new URL(database.url)
     url.searchParams.set('options', `-c role=${role}`)
     const env = { DATABASE_URL: url.href, PAWL_ACTOR: 'anna' }
-    const { exit, err } = await pawl(['resume', '--schema', database.schema, 's', 'k', '--reason', 'x'], {
+    const { exit, err } = await pawl(['unstick', '--schema', database.schema, 's', 'k', '--reason', 'x'], {
       env,
     })
     expect(exit).toBe(1)

@@ -112,7 +112,7 @@ describe.each(['first', 'behindCatalog'] as const)('shadows %s', (where) => {
 
   test('an operator', async () => {
     const operator = createOperator({ pool: pool(), schema: database.schema })
-    const [one, two, three] = ['resumed', 'abandoned', 'held'].map((name) => ({
+    const [one, two, three] = ['unstuck', 'answered', 'held'].map((name) => ({
       scope: 's',
       key: `${where} ${name}`,
     }))
@@ -123,12 +123,12 @@ describe.each(['first', 'behindCatalog'] as const)('shadows %s', (where) => {
     await seedJob(database, { deadAgo: '1 s' })
     const day = { from: new Date(Date.now() - 86_400_000), to: new Date() }
     expect(await operator.status()).toMatchObject({})
-    for (const status of ['running', 'stuck', 'abandoned', 'finished'] as const)
+    for (const status of ['running', 'stuck', 'unattended', 'finished'] as const)
       await operator.list({ status })
     await operator.show(one)
-    await operator.resume(one, because)
-    await operator.abandon(two, because, { status: 410 })
-    await operator.release(three, because)
+    await operator.unstick(one, because)
+    await operator.answer(two, because, { status: 410 })
+    await operator.revoke(three, because)
     expect(await operator.deadJobs()).toHaveLength(1)
     expect(await operator.requeue({ all: true }, because)).toMatchObject({})
     await operator.drain('order', 1)

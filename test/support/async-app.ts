@@ -41,7 +41,7 @@ export function ask(
   })
 }
 
-/** A ride of ann's that is left for the completer. */
+/** A ride of ann's that is enqueued. */
 export function sendAsync(app: FastifyInstance, more: InjectOptions = {}): Promise<LightMyRequestResponse> {
   return send(app, { ...more, headers: { ...PREFER, ...more.headers } })
 }

@@ -37,7 +37,7 @@ export function engineOf(trial: RideTrial, more = {}): Engine<Database> {
 }
 
 /** A ride whose process died at a position, the charge made and not settled unless told otherwise. */
-export async function abandonedRide(
+export async function unattendedRide(
   database: TestDatabase,
   pipelineOf?: ConstructorParameters<typeof RideTrial>[1],
   at = BEFORE_SETTLE,

@@ -99,7 +99,7 @@ export async function rideApp(options: RideAppOptions = {}): Promise<RideApp> {
 
 /** A database and a provider's account for one or more apps of a test. */
 export async function surroundings(url?: string): Promise<Pick<RideApp, 'database' | 'provider'>> {
-  const database = await TestDatabase.create(url)
+  const database = await (url === undefined ? TestDatabase.create() : TestDatabase.createNew(url))
   // Such calls are made last first, so the apps are closed by then.
   onTestFinished(() => database.drop())
   await createRideTables(database)

@@ -6,6 +6,7 @@ export interface SeededKey {
   readonly scope?: string
   readonly key?: string
   readonly pipeline?: string
+  readonly kind?: 'pipeline' | 'atomic'
   readonly version?: number
   readonly definitionHash?: string
   readonly status?: 'running' | 'finished' | 'stuck'
@@ -24,9 +25,9 @@ export async function seedKey(database: TestDatabase, seed: SeededKey = {}): Pro
   const isFinished = status === 'finished'
   const [row] = await database.rows<{ id: string }>(
     `INSERT INTO pawl.idempotency_keys (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version,
-       input, holder, status, stuck_reason, recovery_point, created_at, updated_at, lease_until, run_after, expires_at,
+       input, holder, kind, status, stuck_reason, recovery_point, created_at, updated_at, lease_until, run_after, expires_at,
        response_status, response_headers, response_body)
-     VALUES ($1, $2, $3, $4, $5, sha256(''), 1, '{}', gen_random_uuid(), $6, $7, $8,
+     VALUES ($1, $2, $3, $4, $5, sha256(''), 1, '{}', gen_random_uuid(), $17, $6, $7, $8,
              clock_timestamp() - $9::interval, clock_timestamp() - $10::interval, clock_timestamp() + $11::interval,
              clock_timestamp() + $12::interval, clock_timestamp() + $13::interval, $14, $15, $16) RETURNING id`,
     [
@@ -36,7 +37,7 @@ export async function seedKey(database: TestDatabase, seed: SeededKey = {}): Pro
       seed.version ?? 1,
       seed.definitionHash ?? '0123456789abcdef',
       status,
-      status === 'stuck' ? (seed.stuckReason ?? 'abandoned') : null,
+      status === 'stuck' ? (seed.stuckReason ?? 'too_old') : null,
       isFinished ? 'finished' : (seed.recoveryPoint ?? 'started'),
       seed.createdAgo ?? '0',
       seed.updatedAgo ?? seed.createdAgo ?? '0',
@@ -46,6 +47,7 @@ export async function seedKey(database: TestDatabase, seed: SeededKey = {}): Pro
       isFinished ? 204 : null,
       isFinished ? '{}' : null,
       isFinished ? Buffer.alloc(0) : null,
+      seed.kind ?? 'pipeline',
     ],
   )
   return row?.id ?? ''

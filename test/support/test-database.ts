@@ -1,7 +1,6 @@
-import { randomUUID } from 'node:crypto'
-import { migrate } from '@pawl/core'
 import pg from 'pg'
 import { inject } from 'vitest'
+import { createSchemas, dropSchemas, giveBack, type Schemas, takeSchemas } from './migrated-schemas.js'
 
 /** A schema for one test's business rows, another for the framework's, and pools that see both. */
 export class TestDatabase {
@@ -12,21 +11,27 @@ export class TestDatabase {
   readonly url: string
   /** For looking and meddling, beside the pools under test. */
   readonly admin: pg.Pool
+  readonly #schemas: Schemas
+  readonly #isUsedAgain: boolean
   readonly #pools: pg.Pool[] = []
 
-  private constructor(url: string) {
-    const name = `t_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+  private constructor(url: string, schemas: Schemas, isUsedAgain: boolean) {
     this.url = url
-    this.businessSchema = name
-    this.schema = `${name}_pawl`
-    this.admin = this.pool({ max: 8, application_name: `${name}_admin` })
+    this.businessSchema = schemas.business
+    this.schema = schemas.framework
+    this.admin = schemas.admin
+    this.#schemas = schemas
+    this.#isUsedAgain = isUsedAgain
   }
 
-  static async create(url: string = inject('databaseUrl')): Promise<TestDatabase> {
-    const database = new TestDatabase(url)
-    await database.admin.query(`CREATE SCHEMA ${database.businessSchema}`)
-    await migrate(database.admin, { schema: database.schema })
-    return database
+  /** With empty tables, which tests before this one may have used. */
+  static async create(): Promise<TestDatabase> {
+    return new TestDatabase(inject('databaseUrl'), await takeSchemas(), true)
+  }
+
+  /** With new tables, where statistics or the plans of statements count, or on another server. */
+  static async createNew(url: string = inject('databaseUrl')): Promise<TestDatabase> {
+    return new TestDatabase(url, await createSchemas(url), false)
   }
 
   /** A pool whose connections find the business tables without a prefix. `drop` ends it. */
@@ -55,8 +60,10 @@ export class TestDatabase {
     while ((await this.rows<{ left: number }>(sql, [applicationName]))[0]?.left !== 0);
   }
 
+  /** Nobody may use it any more. */
   async drop(): Promise<void> {
-    await this.admin.query(`DROP SCHEMA IF EXISTS ${this.schema}, ${this.businessSchema} CASCADE`)
+    if (this.#isUsedAgain) giveBack(this.#schemas)
+    else await dropSchemas(this.#schemas)
     await Promise.all(this.#pools.filter((pool) => !pool.ended).map((pool) => pool.end()))
   }
 }

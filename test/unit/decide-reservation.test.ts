@@ -5,26 +5,28 @@ import { definitionOf, type UpgradeFrom } from '../../packages/core/src/pipeline
 import { Registry } from '../../packages/core/src/pipeline/registry.js'
 import { SettingsBook } from '../../packages/core/src/pipeline/settings-book.js'
 import { CLOCK_WENT_BACK_MS, DEFAULT_LEASE_MS, LEASE_SLACK_MS } from '../../packages/core/src/limits.js'
-import type { KeyRow } from '../../packages/core/src/storage/key-row.js'
+import type { KeyRow } from '../../packages/core/src/storage/keys/key-row.js'
 
 const { pipeline } = pawl<never>()
 const ride = (version = 1, upgradesFrom: UpgradeFrom[] = []) =>
-  pipeline({ name: 'ride', version, upgradesFrom, maxAttempts: 3, abandonAfterMs: 10_000 })
+  pipeline({ name: 'ride', version, upgradesFrom, maxAttempts: 3, maxAgeMs: 10_000 })
     .local('created', () => {})
     .foreign('charged', { call: () => 1 })
     .finish(() => respond(200))
 
 const NOW = 1_000_000
-const asking: Asking = { holder: 'us', request: { pipeline: 'ride', fingerprint: 'aa' }, onlyDue: false }
+const request = { pipeline: 'ride', kind: 'pipeline', fingerprint: 'aa' } as const
+const asking: Asking = { holder: 'us', request, onlyDue: false }
 const byId: Asking = { holder: 'us', request: null, onlyDue: false }
 const response = { status: 201, headers: {}, body: Buffer.from('{}') }
 
-/** Abandoned a moment ago at `created`, with nothing unusual about it. */
+/** Unattended a moment ago at `created`, with nothing unusual about it. */
 const row: KeyRow = {
   id: 'id',
   scope: 's',
   key: 'k',
   pipeline: 'ride',
+  kind: 'pipeline',
   version: 1,
   definitionHash: ride().definitionHash,
   fingerprint: 'aa',
@@ -46,7 +48,7 @@ const row: KeyRow = {
   lastError: null,
   trail: [],
   response: null,
-  resumedMs: null,
+  unstuckMs: null,
   createdMs: NOW - 5_000,
   updatedMs: NOW - 1_000,
   expiresMs: null,
@@ -66,7 +68,7 @@ const finished: Partial<KeyRow> = {
   response,
   expiresMs: NOW + 7,
 }
-const stuck: Partial<KeyRow> = { status: 'stuck', stuckReason: 'abandoned', leaseUntilMs: null }
+const stuck: Partial<KeyRow> = { status: 'stuck', stuckReason: 'too_old', leaseUntilMs: null }
 const leased: Partial<KeyRow> = { leaseUntilMs: NOW + 1 }
 
 describe('first, another request is a mismatch, whatever the state', () => {
@@ -80,6 +82,7 @@ describe('first, another request is a mismatch, whatever the state', () => {
   ])('%s', (_, changes) => {
     expect(decide({ ...changes, fingerprint: 'bb' })).toEqual({ type: 'mismatch', differs: 'request' })
     expect(decide({ ...changes, pipeline: 'other' })).toEqual({ type: 'mismatch', differs: 'pipeline' })
+    expect(decide({ ...changes, kind: 'atomic' })).toEqual({ type: 'mismatch', differs: 'pipeline' })
   })
 
   test('unless the key is asked for by its id, which is about no request', () => {
@@ -104,8 +107,8 @@ describe('second, a finished key replays', () => {
 
 describe('third, a key that may not run here is left alone', () => {
   test('stuck, before anything is said of its version', () => {
-    expect(decide(stuck)).toEqual({ type: 'stuck', reason: 'abandoned' })
-    expect(decide({ ...stuck, version: 9 })).toEqual({ type: 'stuck', reason: 'abandoned' })
+    expect(decide(stuck)).toEqual({ type: 'stuck', reason: 'too_old' })
+    expect(decide({ ...stuck, version: 9 })).toEqual({ type: 'stuck', reason: 'too_old' })
   })
   test.each([
     ['another version', { version: 9 }, 'version 9 is not registered here'],
@@ -145,7 +148,7 @@ describe('fourth, a live lease is another holder', () => {
   })
 })
 
-describe('fifth, an abandoned key', () => {
+describe('fifth, an unattended key', () => {
   test('is taken over as it stands', () => {
     const intent = { kind: 'called', phase: 'charged', result: 1 } as const
     const pipelines = [ride()]
@@ -157,9 +160,9 @@ describe('fifth, an abandoned key', () => {
   })
   test('is given up at its caps', () => {
     expect(decide({ attempts: 2 }).type).toBe('take_over')
-    expect(decide({ attempts: 3 })).toMatchObject({ type: 'give_up', reason: 'attempts_exhausted' })
+    expect(decide({ attempts: 3 })).toMatchObject({ type: 'mark_stuck', reason: 'attempts_exhausted' })
     expect(decide({ createdMs: NOW - 9_999 }).type).toBe('take_over')
-    expect(decide({ createdMs: NOW - 10_000 })).toMatchObject({ type: 'give_up', reason: 'abandoned' })
+    expect(decide({ createdMs: NOW - 10_000 })).toMatchObject({ type: 'mark_stuck', reason: 'too_old' })
   })
   test('is taken over before its run_after: that holds automatic attempts back, not clients', () => {
     expect(decide({ runAfterMs: NOW + 9_000 }).type).toBe('take_over')

@@ -97,9 +97,9 @@ describe('a pipeline is refused, by its name, for', () => {
     ['idleTimeoutMs', Number.NaN, 'a whole number of 1 or more'],
     ['callTimeoutMs', Number.POSITIVE_INFINITY, 'a whole number of 1 or more'],
     ['retentionMs', 0, 'a whole number of 1 or more'],
-    ['abandonAfterMs', null, 'a whole number of 1 or more'],
+    ['maxAgeMs', null, 'a whole number of 1 or more'],
     ['retentionMs', Number.MAX_SAFE_INTEGER, 'at most 3162240000000'],
-    ['abandonAfterMs', Number.MAX_SAFE_INTEGER, 'at most 3162240000000'],
+    ['maxAgeMs', Number.MAX_SAFE_INTEGER, 'at most 3162240000000'],
   ])('its setting %s of %s', (name, value, takes) => {
     const refused = refusal(() => start({ [name]: value }))
     expect(refused.code).toBe('PAWL_INVALID_PIPELINE')

@@ -2,7 +2,7 @@ import { absent, type Guarantee, pawl, respond } from '@pawl/core'
 import { describe, expect, test } from 'vitest'
 import { definitionOf } from '../../packages/core/src/pipeline/pipeline.js'
 import { nextStep } from '../../packages/core/src/run/next-step.js'
-import type { Intent } from '../../packages/core/src/storage/key-row.js'
+import type { Intent } from '../../packages/core/src/storage/keys/key-row.js'
 
 const { pipeline } = pawl<never>()
 const call = () => ({ id: 'ch' })
@@ -85,13 +85,13 @@ const SETTLE = { do: 'settle', result: { id: 'ch' } }
 const RECONCILE = { do: 'reconcile', absentCountsInMs: 0 }
 const reconcileIn = (absentCountsInMs: number | null) => ({ do: 'reconcile', absentCountsInMs })
 const STOP = { do: 'stop_at_call', call: ofAnotherPhase }
-const stick = (reason: string) => ({ do: 'stick', reason })
+const markStuck = (reason: string) => ({ do: 'mark_stuck', reason })
 
 const cases: [Kind, string, Intent | null, number, object][] = [
   // guarantee, what is known of the call, the same as an intent, ms since the previous commit, what follows
   ['keyed', 'nothing', null, 0, CALL],
   ['keyed', 'nothing, at the end of the window', null, WINDOW_MS, CALL],
-  ['keyed', 'nothing, past the window', null, WINDOW_MS + 1, stick('window_passed')],
+  ['keyed', 'nothing, past the window', null, WINDOW_MS + 1, markStuck('window_passed')],
   ['keyed', 'its result', called, 0, SETTLE],
   ['keyed', 'its result, past the window', called, WINDOW_MS + 1, SETTLE],
   ['keyed', 'that it may have been made', calling(NOW), 0, CALL],
@@ -100,12 +100,18 @@ const cases: [Kind, string, Intent | null, number, object][] = [
     'that it may have been made, past the window',
     calling(NOW),
     WINDOW_MS + 1,
-    stick('window_passed'),
+    markStuck('window_passed'),
   ],
   ['keyed', 'only something of another phase', ofAnotherPhase, 0, STOP],
 
   ['keyed', 'that it was not made, past the first window', notMade(WINDOW_MS), 9_000_000, CALL],
-  ['keyed', 'that it was not made, past its own', notMade(WINDOW_MS + 1), 9_000_000, stick('window_passed')],
+  [
+    'keyed',
+    'that it was not made, past its own',
+    notMade(WINDOW_MS + 1),
+    9_000_000,
+    markStuck('window_passed'),
+  ],
 
   ['keyed_and_queryable', 'nothing, at the end of the window', null, WINDOW_MS, CALL],
   ['keyed_and_queryable', 'nothing, past the window', null, WINDOW_MS + 1, RECONCILE],
@@ -135,13 +141,13 @@ const cases: [Kind, string, Intent | null, number, object][] = [
   ['at_most_once', 'that it was not made', notMade(0), 0, DECLARE_AND_CALL],
   ['at_most_once', 'nothing, however late', null, 9_000_000, DECLARE_AND_CALL],
   ['at_most_once', 'its result', called, 0, SETTLE],
-  ['at_most_once', 'that it may have been made', calling(NOW + 700), 0, stick('unknown_outcome')],
+  ['at_most_once', 'that it may have been made', calling(NOW + 700), 0, markStuck('unknown_outcome')],
   [
     'at_most_once',
     'that it may have been made long ago',
     calling(NOW - 9_000_000),
     0,
-    stick('unknown_outcome'),
+    markStuck('unknown_outcome'),
   ],
   ['at_most_once', 'only something of another phase', ofAnotherPhase, 0, STOP],
 
@@ -162,7 +168,7 @@ test('without a commit before it, the window counts from the reservation', () =>
     .finish(() => respond(200))[definitionOf]
   const row = { recoveryPoint: 'started', intent: null, trail: [], createdMs: NOW, server: SERVER }
   expect(nextStep(definition, row, NOW + WINDOW_MS).do).toBe('call')
-  expect(nextStep(definition, row, NOW + WINDOW_MS + 1).do).toBe('stick')
+  expect(nextStep(definition, row, NOW + WINDOW_MS + 1).do).toBe('mark_stuck')
 })
 
 describe('a call of a later phase than the next one', () => {

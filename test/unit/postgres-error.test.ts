@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { isPreparedInVain } from '../../packages/core/src/driver/postgres-error.js'
-import { isFencedOff } from '../../packages/core/src/storage/advance-statements.js'
+import { isFencedOff } from '../../packages/core/src/storage/keys/held-or-fail.js'
 
 const serverError = (code: string, message: string, more = {}) => ({
   code,

@@ -2,6 +2,7 @@ import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { loadVariant } from '../broken-engines/load-variant.js'
 import { createRideTables, RIDES, type RideDatabase } from '../broken-engines/rides.js'
 import type { VariantName } from '../broken-engines/variants.js'
+import { IS_DEEP } from '../support/amounts.js'
 import type { RideInput } from '../support/rides.js'
 import { conclude } from './conclude.js'
 import { judgeRequests } from './judge-requests.js'
@@ -28,7 +29,8 @@ const TIMEOUT_MS = 240_000
 const found: string[] = []
 afterAll(() => console.log(found.join('\n')))
 
-test.each(BROKEN)(
+// The crash kit finds the others in broken-engines: here they show that the proxy's faults would, too.
+test.each(BROKEN.filter(({ name }) => IS_DEEP || name === 'unknown-commit-as-failure'))(
   'faults at messages show an engine with $name',
   async ({ name, faults }) => {
     const { core } = await loadVariant(name)

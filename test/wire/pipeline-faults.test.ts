@@ -1,5 +1,5 @@
 import { afterAll, expect, test, vi } from 'vitest'
-import { SEED } from '../property/settings.js'
+import { amountOf, SEED } from '../support/amounts.js'
 import { conclude } from './conclude.js'
 import { judgeRequests } from './judge-requests.js'
 import {
@@ -16,7 +16,7 @@ import { several } from './sweep.js'
 import { unrecordedRows } from './unrecorded-rows.js'
 import { LEASE_MS, SETTINGS, WireTrial } from './wire-trial.js'
 
-const CASES = Number(process.env['PAWL_WIRE_CASES'] ?? 60)
+const CASES = amountOf('wireCases')
 const AT_ONCE = 8
 
 /** One message in so many is struck, some hundred messages in a pipeline of several phases. */

@@ -1,5 +1,5 @@
 import { afterAll, expect, test, vi } from 'vitest'
-import { SEED } from '../property/settings.js'
+import { amountOf, SEED } from '../support/amounts.js'
 import { conclude } from './conclude.js'
 import { judgeRequests } from './judge-requests.js'
 import {
@@ -18,7 +18,7 @@ import { WireRequest } from './wire-request.js'
 import { oneWholeRide, prepareRides, RIDE_SHAPE, RIDE_TABLES, WireRides } from './wire-ride.js'
 import { SETTINGS, WireTrial } from './wire-trial.js'
 
-const RACES = Number(process.env['PAWL_WIRE_RACES'] ?? 24)
+const RACES = amountOf('wireRaces')
 const AT_ONCE = 4
 
 /** Several times what a race takes on a machine with much else to do. */

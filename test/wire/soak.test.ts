@@ -1,13 +1,12 @@
 import { afterAll, expect, test, vi } from 'vitest'
-import { SEED } from '../property/settings.js'
+import { amountOf, IS_DEEP, SEED } from '../support/amounts.js'
 import { parallelPipeline } from './parallel-pipeline.js'
 import { prepareFacts } from './planned-requests.js'
 import { runStorm } from './storm.js'
 import { WireTrial } from './wire-trial.js'
 
-/** A few seconds. `PAWL_SOAK_FAULTS=100000` is the long run. */
-const DEFAULT_FAULTS = 400
-const FAULTS = Number(process.env['PAWL_SOAK_FAULTS'] ?? DEFAULT_FAULTS)
+/** `PAWL_SOAK_FAULTS=100000` is the long run. */
+const FAULTS = amountOf('soakFaults')
 
 /** Requests of one storm: what they wrote is judged at once, and fits the memory. */
 const REQUESTS = Math.min(400, Math.ceil(FAULTS / 4))
@@ -52,7 +51,7 @@ test(`random pipelines survive ${FAULTS} faults, many requests at once, on engin
       .slice(0, Math.max(0, SHOWN - findings.length))
       .map(({ rule, detail, scope }) => `seed ${seed}, ${rule}: ${detail}\n  ${storm.describe(scope)}`)
     findings.push(...news)
-    if (process.env['PAWL_SOAK_FAULTS'] !== undefined)
+    if (IS_DEEP || process.env['PAWL_SOAK_FAULTS'] !== undefined)
       console.log([`${sayTotal(total, startedAt)}, ${found} findings; seed ${seed}`, ...news].join('\n'))
   }
   console.log(

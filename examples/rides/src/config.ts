@@ -10,7 +10,7 @@ export interface Config {
   readonly stripeTimeoutMs: number
   readonly leaseMs: number | null
   readonly poolMax: number
-  /** Whether the API's process also finishes abandoned requests and deletes expired keys. */
+  /** Whether the API's process also finishes unattended requests and deletes expired keys. */
   readonly background: 'on' | 'off'
 }
 

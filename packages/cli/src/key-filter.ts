@@ -6,7 +6,7 @@ import { parseOneOf, parseText, parseWholeNumber } from './parse/value.js'
 /** A record, so that the compiler misses a reason that is new. */
 const STUCK_REASONS = Object.keys({
   attempts_exhausted: true,
-  abandoned: true,
+  too_old: true,
   unknown_outcome: true,
   window_passed: true,
   transaction_ended: true,

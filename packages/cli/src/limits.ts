@@ -7,7 +7,7 @@ export const CONNECT_TIMEOUT_MS = 10 * SECOND_MS
 /** One command asks one thing after the other; the second is for a question beside a long one. */
 export const MAX_CONNECTIONS = 2
 
-/** Abandoned, or due, for longer than this: no completer, or no relay, seems to run. Ten times a default lease. */
+/** Unattended, or due, for longer than this: no completer, or no relay, seems to run. Ten times a default lease. */
 export const DEFAULT_OVERDUE_MS = 5 * MINUTE_MS
 
 /** How often `drain --wait` asks. One small query; nobody rolls out by the second. */

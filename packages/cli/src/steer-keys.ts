@@ -31,8 +31,8 @@ export interface Steered {
 }
 
 interface Step {
-  /** As in `Resumed 3 keys`. */
-  readonly verb: 'resumed' | 'abandoned'
+  /** As in `Unstuck 3 keys`. */
+  readonly verb: 'unstuck' | 'answered'
   readonly take: (operator: Operator, of: KeyId) => Promise<Intervention>
 }
 

@@ -81,6 +81,11 @@ export function isPawlError(thrown: unknown): thrown is PawlError {
   }
 }
 
+/** Whether a connection broke before its statement was answered: it may or may not have been executed. */
+export function isConnectionLost(thrown: unknown): boolean {
+  return isPawlError(thrown) && thrown.code === 'PAWL_CONNECTION_LOST'
+}
+
 /** One thing that a schema found wrong, and where. */
 export interface InputIssue {
   /** The schema's own words. */

@@ -1,6 +1,7 @@
 /** For adapters and test kits of this project. Not covered by semantic versioning. */
 import type { Probe } from './driver/probe.js'
-import { type Engine, type OwnKey, RunningEngine } from './engine/engine.js'
+import type { Engine, OwnKey } from './engine/engine.js'
+import { RunningEngine } from './engine/running-engine.js'
 import type { ExecuteRequest } from './request/execute-request.js'
 import type { JsonValue } from './pipeline/json-value.js'
 import type { Outcome } from './pipeline/outcome.js'
@@ -29,7 +30,7 @@ export { isLargerThan } from './pipeline/json-size.js'
 export type { AnyPhase, Phase } from './pipeline/phase.js'
 export type { PipelineDefinition } from './pipeline/pipeline.js'
 export { checkPipelineSettings } from './pipeline/settings.js'
-export { migrateAndWarn } from './storage/migrate.js'
+export { migrateAndWarn } from './storage/schema/migrate.js'
 export { qualified } from './storage/qualified.js'
 
 export { shorten } from './shorten.js'
@@ -78,18 +79,18 @@ export function chosenFingerprint<DB, Input>(
   return (pipeline as Partial<Pipeline<DB, Input>> | undefined)?.[definitionOf]?.fingerprint?.(input as never)
 }
 
-/** Runs a pipeline that the engine does not know: see `RunningEngine.executeUnlisted`. */
-export function executeUnlisted<DB, Input>(
+/** Runs a pipeline that the engine does not know: see `RunningEngine.executeAtomic`. */
+export function executeAtomic<DB, Input>(
   engine: Engine<DB>,
   pipeline: Pipeline<DB, Input>,
   request: ExecuteRequest<NoInfer<Input>>,
 ): Promise<Outcome> {
-  return (engine as RunningEngine<DB>).executeUnlisted(pipeline, request)
+  return (engine as RunningEngine<DB>).executeAtomic(pipeline, request)
 }
 
 /** Checks such a pipeline before its first request. */
-export function prepareUnlisted<DB, Input>(engine: Engine<DB>, pipeline: Pipeline<DB, Input>): void {
-  ;(engine as RunningEngine<DB>).prepareUnlisted(pipeline)
+export function prepareAtomic<DB, Input>(engine: Engine<DB>, pipeline: Pipeline<DB, Input>): void {
+  ;(engine as RunningEngine<DB>).prepareAtomic(pipeline)
 }
 
 /**

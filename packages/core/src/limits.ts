@@ -90,7 +90,7 @@ export const DEFAULT_RETENTION_MS = 24 * HOUR_MS
 export const SHORT_RETENTION_MS = HOUR_MS
 
 /** After a day nobody waits for the request any more, and the provider's window is over. */
-export const DEFAULT_ABANDON_AFTER_MS = 24 * HOUR_MS
+export const DEFAULT_MAX_AGE_MS = 24 * HOUR_MS
 
 /** Calls of which one engine remembers, on its own clock, when their quiet time ends. Beyond, the database's has to do. */
 export const MAX_QUIET_CALLS = 10_000
@@ -180,7 +180,7 @@ export const DEFAULT_STOP_TIMEOUT_MS = 10 * SECOND_MS
 export const ROUND_RETRY_BASE_MS = 500
 export const ROUND_RETRY_MAX_MS = 30 * SECOND_MS
 
-/** One small query a second per process: an abandoned request waits for its lease, not for us. */
+/** One small query a second per process: an unattended request waits for its lease, not for us. */
 export const DEFAULT_COMPLETER_POLL_MS = 1 * SECOND_MS
 
 /** Keys found by one query. More would go stale before their turn comes. */

@@ -1,5 +1,6 @@
 import { type DefinePipeline, definePipeline } from './pipeline/define-pipeline.js'
-import { createEngine, type Engine } from './engine/engine.js'
+import { createEngine } from './engine/create-engine.js'
+import type { Engine } from './engine/engine.js'
 import type { EngineOptions } from './engine/engine-options.js'
 
 /** `pipeline` and `createEngine` for one database type. */

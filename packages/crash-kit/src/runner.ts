@@ -27,7 +27,7 @@ export async function currentRunner(atEnd: () => Promise<void>): Promise<Runner>
   // It may be installed and not be what runs this: a script, or another test runner.
   if (!process.env['VITEST']) return HERE
   const vitest = await import('vitest')
-  if (isInTest(vitest)) return HERE
+  if (await isInTest(vitest)) return HERE
   vitest.afterAll(atEnd)
   const test: DeclareTest = async (title, timeout, run) => {
     vitest.test(title, { timeout, ...ONCE }, ({ skip }) => run(skip))
@@ -47,6 +47,9 @@ export async function currentRunner(atEnd: () => Promise<void>): Promise<Runner>
   }
 }
 
-function isInTest({ expect }: typeof import('vitest')): boolean {
-  return expect.getState().currentTestName !== undefined
+/** Not by what `expect` knows: where files share a process (`isolate: false`), that is still the last test of the file before. */
+async function isInTest({ TestRunner }: Partial<typeof import('vitest')>): Promise<boolean> {
+  // Before vitest 4.1, only this module has it; since then, it says that it is deprecated.
+  const { getCurrentTest } = TestRunner ?? (await import('vitest/suite'))
+  return getCurrentTest() !== undefined
 }

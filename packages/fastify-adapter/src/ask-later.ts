@@ -1,7 +1,7 @@
 import type { EnqueueOutcome } from '@pawl/core'
 import type { Answerable } from './answer.js'
 
-/** How one request is left for the completer. */
+/** How one request is enqueued. */
 export interface Later {
   /** Where its status is, but for its id. */
   readonly statusUrl: string
@@ -12,7 +12,7 @@ export interface Later {
 }
 
 /**
- * Leaves a request for the completer. It may be asked again while the client waits for the response, which then is the
+ * Enqueues a request. It may be asked again while the client waits for the response, which then is the
  * first one, and no replay.
  */
 export function askLater(enqueue: () => Promise<EnqueueOutcome>, later: Later): () => Promise<Answerable> {

@@ -143,7 +143,7 @@ export function atomicPipeline(method: string, route: string, settings: Pipeline
       name: name.slice(0, MAX_PIPELINE_NAME_LENGTH),
       version: 1,
       maxAttempts: Number.MAX_SAFE_INTEGER,
-      abandonAfterMs: FOREVER_MS,
+      maxAgeMs: FOREVER_MS,
       ...settings,
     })
     .finish(({ tx, stage }) => {

@@ -1,7 +1,7 @@
 import { PawlError } from '@pawl/core'
 import type { FastifyInstance } from 'fastify'
 import { isKeyRequired } from './handled-request.js'
-import type { RouteMark } from './options.js'
+import type { RouteMark } from './route-settings.js'
 
 /** How a route that changes state stands to idempotency keys. */
 export interface AuditedRoute {

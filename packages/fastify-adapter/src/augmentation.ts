@@ -13,8 +13,9 @@ import type {
 } from 'fastify'
 import type { Transaction } from 'kysely'
 import type { AuditedRoute } from './audit.js'
-import type { HandledRequest, PawlRequest } from './handled-request.js'
+import type { HandledRequest } from './handled-request.js'
 import type { RouteIdempotency } from './options.js'
+import type { PawlRequest } from './pawl-request.js'
 
 export type { RegisteredDatabase }
 

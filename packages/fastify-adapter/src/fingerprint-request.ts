@@ -3,7 +3,7 @@ import { fingerprintOf } from '@pawl/core/internal'
 import type { FastifyRequest } from 'fastify'
 import { copyPlain, isPlain, isTooDeep } from './copy-plain.js'
 import { nameOfRoute } from './name-of-route.js'
-import type { RouteSettings } from './options.js'
+import type { RouteSettings } from './route-settings.js'
 import type { Problem } from './problems.js'
 
 /** What a client sent, as it was parsed: validation has not yet added defaults, coerced or removed anything. */

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { type JsonValue, PawlError, type Pipeline, type Stage } from '@pawl/core'
-import { chosenFingerprint, executeUnlisted, hashKeyName, OriginFingerprint } from '@pawl/core/internal'
+import { chosenFingerprint, executeAtomic, hashKeyName, OriginFingerprint } from '@pawl/core/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Answer, type Answerable, answerTo, problemOf } from './answer.js'
 import { askLater, type Later } from './ask-later.js'
 import { type AtomicPipeline, AtomicRun, errorOfHandler } from './atomic.js'
 import { restoreHead } from './capture-reply.js'
 import { checkScope } from './check-scope.js'
+import { earlyAnswer, type Progress } from './early-answer.js'
 import { pathOf, SentFingerprint } from './fingerprint-request.js'
 import {
   type LoggedRequest,
@@ -17,8 +18,9 @@ import {
   logUnusedTransaction,
 } from './log-outcome.js'
 import { nameOfRoute } from './name-of-route.js'
-import type { RouteSettings } from './options.js'
+import type { RouteSettings } from './route-settings.js'
 import type { Problem } from './problems.js'
+import type { PawlRequest } from './pawl-request.js'
 import { readKey } from './read-key.js'
 import { readPrefer } from './read-prefer.js'
 import { type AnsweredKey, sendAnswer } from './send-answer.js'
@@ -26,22 +28,6 @@ import { settleOutcome, type Wait } from './settle-outcome.js'
 import { originOf, statusBelow } from './status-address.js'
 import { keyOfRoute } from './stored-key.js'
 import type { WaitingRoom } from './waiting-room.js'
-
-/** `request.pawl`, on a marked route. */
-export interface PawlRequest {
-  /** The key this request runs under: the client's, or one that was made for it. */
-  readonly key: string
-  /** Hands a job over in the transaction of an atomic handler: it exists exactly when the handler's rows do. */
-  readonly stage: Stage
-  /**
-   * Runs the pipeline under the client's key and answers: with its response, with the stored one, or with a problem.
-   * Return what it gives, and answer nothing else.
-   *
-   * @example
-   * app.post('/rides', { schema, idempotency: true }, (request) => request.pawl.run(createRide, request.body))
-   */
-  readonly run: <DB, Input>(pipeline: Pipeline<DB, Input>, input: NoInfer<Input>) => Promise<void>
-}
 
 /** One request to a marked route, from the parsed body to the answer. */
 export class HandledRequest implements PawlRequest {
@@ -54,8 +40,7 @@ export class HandledRequest implements PawlRequest {
   #atomic: AtomicRun | null = null
   /** Null: the client gets no answer before the pipeline has run. */
   #later: Later | null = null
-  /** `idle` until the handler is called; `failed` when the answer is the error handler's. */
-  #progress: 'idle' | 'handling' | 'running' | 'answered' | 'failed' = 'idle'
+  #progress: Progress = 'idle'
 
   /** Before validation: what the client sent is still as it was sent. */
   constructor(request: FastifyRequest, reply: FastifyReply, route: RouteSettings, waitingRoom: WaitingRoom) {
@@ -127,27 +112,24 @@ export class HandledRequest implements PawlRequest {
     }
     if (input === undefined && this.#request.body === undefined)
       return this.#refuse({ code: 'invalid_input', detail: 'This request has no content.' })
-    let isReadable = true
-    const choose = () => {
-      try {
-        // The route's own choice counts before that of its pipeline.
-        return this.#route.fingerprint === null ? chosenFingerprint(pipeline, input) : undefined
-      } catch {
-        isReadable = false
-        return undefined
-      }
-    }
+    const owner = await this.#findOwner()
+    if (owner === null) return
+    const chosen = this.#chosenBy(pipeline, input)
+    const identity = await this.#identify(owner, nameOf(pipeline), chosen?.fingerprint)
+    if (identity === null) return
+    const { scope, key, fingerprint } = identity
+    // Without a fingerprint, the engine asks the pipeline again, and knows whether the input or the function is to blame.
+    const request =
+      chosen === null
+        ? { scope, key, input }
+        : { scope, key, fingerprint: new OriginFingerprint(this.#origin, fingerprint) as never, input }
     const later = this.#readPreference()
     this.#later = later
-    return this.#process(nameOf(pipeline), choose, ({ scope, key, fingerprint }) => {
-      // Without one, the engine asks the pipeline again, and knows whether the input or the function is to blame.
-      const request = isReadable
-        ? { scope, key, fingerprint: new OriginFingerprint(this.#origin, fingerprint) as never, input }
-        : { scope, key, input }
-      return later === null
+    const ask =
+      later === null
         ? () => engine.execute(pipeline, request)
         : askLater(() => engine.enqueue(pipeline, request), later)
-    })
+    return this.#answerFrom(ask, identity)
   }
 
   /** Runs an atomic handler in the transaction that stores its answer. */
@@ -155,39 +137,18 @@ export class HandledRequest implements PawlRequest {
     const { engine, storedHeaders } = this.#route.plugin
     const atomic = new AtomicRun(this.#reply, handler, storedHeaders)
     this.#atomic = atomic
-    await this.#process(
-      pipeline.name,
-      () => undefined,
-      ({ scope, key, fingerprint }) =>
-        () =>
-          atomic.through(() => executeUnlisted(engine, pipeline, { scope, key, fingerprint, input: null })),
-    )
+    const owner = await this.#findOwner()
+    if (owner === null) return
+    const identity = await this.#identify(owner, pipeline.name, undefined)
+    if (identity === null) return
+    const { scope, key, fingerprint } = identity
+    const execute = () => executeAtomic(engine, pipeline, { scope, key, fingerprint, input: null })
+    await this.#answerFrom(() => atomic.through(execute), identity)
   }
 
-  /** Whether what is about to be sent may be: an error if it is not the pipeline's answer. */
+  /** The error to report if what is about to be sent is not the pipeline's answer; null where it may be sent. */
   checkAnswer(): PawlError | null {
-    switch (this.#progress) {
-      case 'idle':
-      case 'answered':
-      case 'failed':
-        return null
-      case 'handling':
-        return new PawlError(
-          'PAWL_PIPELINE_NOT_RUN',
-          `The handler of ${this.#name} answered without running its pipeline, so nothing protects it against a retry. ` +
-            'Return request.pawl.run(…), throw an error, or take the idempotency option off the route.',
-        )
-      case 'running':
-        return this.#atomic === null
-          ? new PawlError(
-              'PAWL_PIPELINE_NOT_RUN',
-              `The handler of ${this.#name} answered while its pipeline was running. Return request.pawl.run(…).`,
-            )
-          : new PawlError(
-              'PAWL_REPLY_IN_ATOMIC',
-              `The atomic handler of ${this.#name} answered before its transaction had ended. Return what to answer.`,
-            )
-    }
+    return earlyAnswer(this.#progress, this.#name, this.#atomic !== null)
   }
 
   /** Whether to refuse an answer that is not the pipeline's. One given too early is always wrong. */
@@ -195,39 +156,67 @@ export class HandledRequest implements PawlRequest {
     return this.#route.plugin.strict || this.#progress === 'running'
   }
 
-  async #process(pipeline: string, choose: () => JsonValue | undefined, askOf: AskOf): Promise<void> {
-    if (this.#progress === 'running' || this.#progress === 'answered') {
+  /** Asks the application who sent the request. Null: that failed, and is answered. */
+  async #findOwner(): Promise<{ readonly scope: unknown } | null> {
+    if (this.#progress === 'running' || this.#progress === 'answered')
       throw new PawlError('PAWL_SECOND_RUN', `The handler of ${this.#name} ran a second pipeline.`)
-    }
-    const { key, generated: generatedKey } = this.#takenKey
+    // A handler that has no key yet is called too early.
+    void this.#takenKey
     this.#progress = 'running'
-    const { log } = this.#request
-    let scope: unknown
     try {
-      scope = await this.#route.plugin.scope(this.#request)
+      return { scope: await this.#route.plugin.scope(this.#request) }
     } catch (error) {
-      return this.#handOver(error)
+      await this.#handOver(error)
+      return null
     }
-    let outcome: Answerable
-    let logged: LoggedRequest
+  }
+
+  /** What the pipeline itself says makes two requests the same, if the route does not. Null: its function failed. */
+  #chosenBy<DB, Input>(
+    pipeline: Pipeline<DB, Input>,
+    input: NoInfer<Input>,
+  ): { readonly fingerprint: JsonValue | undefined } | null {
+    if (this.#route.fingerprint !== null) return { fingerprint: undefined }
     try {
-      const sent = this.#fingerprint.get(choose())
-      if (sent.type === 'refused') return await this.#refuse(sent.problem)
-      const { fingerprint } = sent
-      const request = { scope: checkScope(scope, this.#name), key: this.#storedKey(key), fingerprint }
-      logged = {
-        keyHash: hashKeyName(this.#route.plugin.engine, request.scope, request.key),
-        pipeline,
-        generatedKey,
+      return { fingerprint: chosenFingerprint(pipeline, input) }
+    } catch {
+      return null
+    }
+  }
+
+  /** Tells the request from all others. Null: that is not possible, and is answered. */
+  async #identify(
+    owner: { readonly scope: unknown },
+    pipeline: string,
+    chosen: JsonValue | undefined,
+  ): Promise<Identity | null> {
+    const { key: sentKey, generated: generatedKey } = this.#takenKey
+    try {
+      const sent = this.#fingerprint.get(chosen)
+      if (sent.type === 'refused') {
+        await this.#refuse(sent.problem)
+        return null
       }
-      outcome = await settleOutcome(askOf(request), this.#waitFor(logged.keyHash))
+      const scope = checkScope(owner.scope, this.#name)
+      const key = this.#storedKey(sentKey)
+      const keyHash = hashKeyName(this.#route.plugin.engine, scope, key)
+      return { scope, key, fingerprint: sent.fingerprint, logged: { keyHash, pipeline, generatedKey } }
     } catch (error) {
-      const problem = problemOf(error)
-      logThrownByEngine(log, this.#name, problem.code, error)
-      return this.#answer({ type: 'problem', problem })
+      await this.#answerError(error)
+      return null
+    }
+  }
+
+  /** Asks the engine for the outcome, again while somebody else runs the key, and answers with it. */
+  async #answerFrom(ask: () => Promise<Answerable>, { logged }: Identity): Promise<void> {
+    let outcome: Answerable
+    try {
+      outcome = await settleOutcome(ask, this.#waitFor(logged.keyHash))
+    } catch (error) {
+      return this.#answerError(error)
     }
     if (this.#atomic !== null) this.#leaveAtomic(this.#atomic, outcome, logged)
-    logOutcome(log, logged, outcome)
+    logOutcome(this.#request.log, logged, outcome)
     return this.#answer(answerTo(outcome))
   }
 
@@ -247,7 +236,7 @@ export class HandledRequest implements PawlRequest {
     throw thrown.error
   }
 
-  /** How the request is left for the completer; null where it runs while the client waits. */
+  /** How the request is enqueued; null where it runs while the client waits. */
   #readPreference(): Later | null {
     const { respondAsync, plugin } = this.#route
     if (respondAsync === 'never' || plugin.respondAsync === null) return null
@@ -280,6 +269,13 @@ export class HandledRequest implements PawlRequest {
   async #handOver(error: unknown): Promise<void> {
     this.#progress = 'failed'
     await this.#reply.send(error instanceof Error ? error : new Error(String(error)))
+  }
+
+  /** What the engine throws is wrong use: the client learns no more than that. */
+  async #answerError(error: unknown): Promise<void> {
+    const problem = problemOf(error)
+    logThrownByEngine(this.#request.log, this.#name, problem.code, error)
+    await this.#answer({ type: 'problem', problem })
   }
 
   async #answer(answer: Answer): Promise<void> {
@@ -326,12 +322,13 @@ function nameOf(pipeline: { readonly name: string } | undefined): string {
   return pipeline?.name ?? 'unknown'
 }
 
-/** Gives what asks the engine for the outcome, as often as that is called. */
-type AskOf = (request: {
+/** What tells one request from all others, and what the log says of it. */
+interface Identity {
   readonly scope: string
   readonly key: string
   readonly fingerprint: JsonValue
-}) => () => Promise<Answerable>
+  readonly logged: LoggedRequest
+}
 
 /** The methods that HTTP does not promise to be idempotent. */
 export function isKeyRequired(method: string): boolean {

@@ -2,7 +2,7 @@ export { fastifyPawl as default, fastifyPawl } from './plugin.js'
 export type { AuditedRoute } from './audit.js'
 export type { RegisteredDatabase } from './augmentation.js'
 export type { ChooseFingerprint, SentRequest } from './fingerprint-request.js'
-export type { PawlRequest } from './handled-request.js'
+export type { PawlRequest } from './pawl-request.js'
 export type {
   FastifyPawlOptions,
   IdempotencyExemption,

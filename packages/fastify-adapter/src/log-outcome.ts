@@ -37,7 +37,7 @@ export function logOutcome(
     }
     case 'enqueued': {
       const { keyId, fresh } = outcome
-      const told = fresh ? 'left for the completer' : 'is being processed in the background'
+      const told = fresh ? 'enqueued' : 'is being processed in the background'
       log.info(line({ keyId, fresh }), `idempotent request ${told}`)
       return
     }

@@ -1,11 +1,12 @@
 import { safeError } from '@pawl/core'
-import { prepareUnlisted } from '@pawl/core/internal'
+import { prepareAtomic } from '@pawl/core/internal'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { type AtomicPipeline, atomicPipeline } from './atomic.js'
 import { handledRequest } from './augmentation.js'
 import { boundErrors } from './bound-errors.js'
 import { HandledRequest } from './handled-request.js'
-import { type PluginSettings, readRouteOption, type RouteMark, type RouteSettings } from './options.js'
+import type { PluginSettings } from './plugin-settings.js'
+import { readRouteOption, type RouteMark, type RouteSettings } from './route-settings.js'
 import type { WaitingRoom } from './waiting-room.js'
 
 type Handler = RouteOptions['handler']
@@ -100,7 +101,7 @@ function watched(handler: Handler): Handler {
 
 /** Settings that do not fit together are refused here, when the route is declared. */
 function inTransaction(handler: Handler, { engine }: PluginSettings, pipeline: AtomicPipeline): Handler {
-  prepareUnlisted(engine, pipeline)
+  prepareAtomic(engine, pipeline)
   return function atomic(this: FastifyInstance, request, reply) {
     return (
       handled(request).takeKey() ??

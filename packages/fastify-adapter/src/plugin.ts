@@ -8,12 +8,9 @@ import { documentRoute, documentStatus } from './document-route.js'
 import type { HandledRequest } from './handled-request.js'
 import { markRoute, methodsOf } from './mark-route.js'
 import { nameOfRoute } from './name-of-route.js'
-import {
-  type FastifyPawlOptions,
-  type PluginSettings,
-  readPluginOptions,
-  type RouteSettings,
-} from './options.js'
+import type { FastifyPawlOptions } from './options.js'
+import { type PluginSettings, readPluginOptions } from './plugin-settings.js'
+import type { RouteSettings } from './route-settings.js'
 import { statusResource } from './status-resource.js'
 import { WaitingRoom } from './waiting-room.js'
 

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 import type { Answer } from './answer.js'
-import type { PluginSettings } from './options.js'
+import type { PluginSettings } from './plugin-settings.js'
 import { type Problem, problems } from './problems.js'
 import { writeKey } from './read-key.js'
 

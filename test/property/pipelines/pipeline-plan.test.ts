@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { SEED } from '../settings.js'
+import { SEED } from '../../support/amounts.js'
 import { AWAITS, DETOURS, type Style } from './body-style.js'
 import { isImmediate } from './meet-mishap.js'
 import {

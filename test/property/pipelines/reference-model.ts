@@ -44,7 +44,7 @@ export interface Expected {
   readonly snapshots: readonly [Snapshot, ...Snapshot[]]
   readonly end: ExpectedEnd
   /** A fault between the declaration of a call and its settling ends the request, stuck, before one of these phases. */
-  readonly mayStickAt: readonly string[]
+  readonly mayBeStuckAt: readonly string[]
   /** What a client is told, that asks again at once, in a run that no fault disturbs. */
   readonly setbacks: readonly RetryReason[]
 }
@@ -56,9 +56,9 @@ export const chargeOf = (phase: string): string => `<charge of ${phase}>`
 export function referenceModel(plan: PipelinePlan, input: JsonValue): Expected {
   const seen = asStored(input)
   const snapshots: [Snapshot, ...Snapshot[]] = [STARTED]
-  const mayStickAt: string[] = []
+  const mayBeStuckAt: string[] = []
   const setbacks: RetryReason[] = []
-  const endsWith = (end: ExpectedEnd): Expected => ({ snapshots, end, mayStickAt, setbacks })
+  const endsWith = (end: ExpectedEnd): Expected => ({ snapshots, end, mayBeStuckAt, setbacks })
   const answers = (
     phase: string,
     run: TransactionPlan,
@@ -78,7 +78,7 @@ export function referenceModel(plan: PipelinePlan, input: JsonValue): Expected {
       continue
     }
     if (phase.kind === 'foreign') {
-      if (phase.guarantee === 'at_most_once') mayStickAt.push(name)
+      if (phase.guarantee === 'at_most_once') mayBeStuckAt.push(name)
       const unmade = callsInVain(phase)
       if (unmade.length > 0 && phase.guarantee === 'at_most_once' && !isKnownUnmade(phase))
         return endsWith({ status: 'stuck', reason: 'unknown_outcome', phase: name })

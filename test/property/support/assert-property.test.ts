@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { SEED } from '../settings.js'
+import { SEED } from '../../support/amounts.js'
 import { assertProperty } from './assert-property.js'
 
 const small = fc.property(fc.nat(), (number) => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, vi } from 'vitest'
-import { DEFAULT_RUNS, RUNS, SEED } from '../settings.js'
+import { amountOf, replayLine, SEED } from '../../support/amounts.js'
 
 /** What a test has without any case: as in vitest's configuration. */
 const LEAST_TIMEOUT_MS = 90_000
@@ -9,13 +9,17 @@ const LEAST_TIMEOUT_MS = 90_000
 const TIMEOUT_PER_RUN_MS = 100
 
 // For the tests of the file that imports this: `PAWL_RUNS` may ask for hours.
-vi.setConfig({ testTimeout: LEAST_TIMEOUT_MS + RUNS * TIMEOUT_PER_RUN_MS })
+vi.setConfig({ testTimeout: LEAST_TIMEOUT_MS + amountOf('runs') * TIMEOUT_PER_RUN_MS })
 
 /** Longest counterexample that is shown, in characters: a few screens. The replay has all of it. */
 const MAX_SHOWN_LENGTH = 4_000
 
 /** Runs a property, and fails with its smallest counterexample and the line that gives it again. */
-export async function assertProperty<Case>(property: fc.IRawProperty<Case>, runs = RUNS): Promise<void> {
+export async function assertProperty<Case>(
+  property: fc.IRawProperty<Case>,
+  runs = amountOf('runs'),
+  amount: 'runs' | 'pipelineRuns' = 'runs',
+): Promise<void> {
   const details = await fc.check(property, { numRuns: runs, seed: SEED })
   if (!details.failed) return
   throw new Error(
@@ -24,7 +28,7 @@ export async function assertProperty<Case>(property: fc.IRawProperty<Case>, runs
       `Counterexample: ${shown(details.counterexample)}`,
       `Why: ${whyOf(details)}`,
       `Seed ${details.seed}, path ${details.counterexamplePath ?? 'none'}. To see it again:`,
-      `  ${replayCommand()}`,
+      `  ${replayCommand(amount)}`,
     ].join('\n'),
     { cause: details.errorInstance },
   )
@@ -43,10 +47,8 @@ function whyOf<Case>({ errorInstance, interrupted, numSkips }: fc.RunDetails<Cas
   return interrupted ? 'it ran out of time' : `too few cases fit its preconditions (${numSkips} did not)`
 }
 
-/** The number of cases is part of it, since more than the default may be needed to get there. */
-function replayCommand(): string {
+function replayCommand(amount: 'runs' | 'pipelineRuns'): string {
   const { testPath = '' } = expect.getState()
   const [, file = ''] = /(property\/.*)\.test\.ts$/.exec(testPath.replaceAll('\\', '/')) ?? []
-  const runs = RUNS === DEFAULT_RUNS ? '' : `PAWL_RUNS=${RUNS} `
-  return `${runs}PAWL_SEED=${SEED} npm test -- ${file}`
+  return replayLine(file, amount)
 }

@@ -25,10 +25,10 @@ export function modelViolations(history: History, expected: Expected, plan: Pipe
 
 function endViolations(observed: ObservedEnd, expected: Expected, next: string): Violation[] {
   const { status, snapshot, charges } = observed
-  const mayStick =
-    expected.mayStickAt.includes(next) || (expected.end.status === 'stuck' && expected.end.phase === next)
+  const mayMarkStuck =
+    expected.mayBeStuckAt.includes(next) || (expected.end.status === 'stuck' && expected.end.phase === next)
   if (status === 'stuck') {
-    return mayStick && observed.stuckReason === 'unknown_outcome'
+    return mayMarkStuck && observed.stuckReason === 'unknown_outcome'
       ? differs(
           'effects',
           charges.filter((phase) => phase !== next),

@@ -14,7 +14,7 @@ export interface Stage {
 }
 
 /** Of the ride that is left alone. Longer than others, since it is also what is measured with, on machines that are busy. */
-const ABANDONED_LEASE_MS = 4_000
+const UNATTENDED_LEASE_MS = 4_000
 
 /** The chapters of the demo, in order. Each leaves an API that is up. */
 export const scenarios: readonly ((stage: Stage) => Promise<Verdict>)[] = [
@@ -150,7 +150,7 @@ async function clientThatNeverRetries({ world, story, api }: Stage): Promise<Ver
   story.chapter('Killed after ride_created, and the client never comes back')
   const killed = await world.startApi({
     crashAt: 'pawl:phase_committed ride_created',
-    leaseMs: ABANDONED_LEASE_MS,
+    leaseMs: UNATTENDED_LEASE_MS,
   })
   story.tell('api', `a second process is up, pid ${killed.pid}`)
   story.tell('hand', `is ready to kill -9 ${killed.pid} after ride_created`)
@@ -166,12 +166,12 @@ async function clientThatNeverRetries({ world, story, api }: Stage): Promise<Ver
   const tookMs = sinceCrash(row)
   story.tell(
     'api',
-    `the completer of pid ${api.pid} has finished it, ${Math.round(tookMs)} ms after the crash; two leases are ${2 * ABANDONED_LEASE_MS} ms`,
+    `the completer of pid ${api.pid} has finished it, ${Math.round(tookMs)} ms after the crash; two leases are ${2 * UNATTENDED_LEASE_MS} ms`,
   )
   tellTrail(story, row)
   if (row !== null) story.quote(...(await pawlShow(world.databaseUrl, row.scope, client.key)))
   const verdict = await judge(world, 'kill -9, and the client never retries', client, null)
-  if (tookMs <= 2 * ABANDONED_LEASE_MS) return verdict
+  if (tookMs <= 2 * UNATTENDED_LEASE_MS) return verdict
   return {
     ...verdict,
     ok: false,

@@ -1,5 +1,5 @@
 import type { Command } from '../command.js'
-import { abandonCommand } from './abandon.js'
+import { answerCommand } from './answer.js'
 import { deadCommand } from './dead.js'
 import { diagramCommand } from './diagram.js'
 import { doctorCommand } from './doctor.js'
@@ -9,9 +9,9 @@ import { listCommand } from './list.js'
 import { migrateCommand } from './migrate.js'
 import { reapCommand } from './reap.js'
 import { reconcileCommand } from './reconcile.js'
-import { releaseCommand } from './release.js'
+import { revokeCommand } from './revoke.js'
 import { requeueCommand } from './requeue.js'
-import { resumeCommand } from './resume.js'
+import { unstickCommand } from './unstick.js'
 import { showCommand } from './show.js'
 import { statusCommand } from './status.js'
 
@@ -23,9 +23,9 @@ export const allCommands: readonly Command[] = [
   listCommand,
   showCommand,
   deadCommand,
-  resumeCommand,
-  releaseCommand,
-  abandonCommand,
+  unstickCommand,
+  revokeCommand,
+  answerCommand,
   requeueCommand,
   reapCommand,
   drainCommand,

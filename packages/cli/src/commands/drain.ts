@@ -23,7 +23,7 @@ export const drainCommand = defineCommand({
     ),
   },
   details: [
-    'When nothing is, the version need not be registered any more. Stuck keys count: they go on under it once resumed.',
+    'When nothing is, the version need not be registered any more. Stuck keys count: they go on under it once unstuck.',
     'A name that was never used has nothing in flight either; it says so where no key of that pipeline is found.',
   ],
   exits: { [EXIT.ok]: 'nothing is in flight', [EXIT.findings]: 'something is, or still is after --timeout' },

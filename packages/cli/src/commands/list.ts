@@ -10,7 +10,7 @@ import { keyToJson } from '../render/to-json.js'
 const STATUSES = [
   'unfinished',
   'running',
-  'abandoned',
+  'unattended',
   'stuck',
   'finished',
 ] as const satisfies readonly NonNullable<KeyFilter['status']>[]
@@ -26,7 +26,7 @@ export const listCommand = defineCommand({
     ids: flag('show the id of each, too; --json always has it'),
   },
   details: [
-    'The condition abandoned needs nobody: the key is due, and a completer takes it. stuck: abandoned needs a person: the key got too old. pawl abandon is what that person may do: answer it by hand.',
+    'unattended: the key is due and nobody holds it; a completer takes it. stuck: a person has to decide, and unsticks or answers it.',
     'On a terminal, long scopes and keys are shortened. --ids shows what pawl show --id takes instead.',
     'Inputs, states and bodies are never in a list: see pawl show --reveal.',
   ],

@@ -10,12 +10,11 @@ export const statusCommand = defineCommand({
   args: [],
   options: { overdue: value('DURATION', parseDuration, 'how long work may lie around; default: 5m') },
   details: [
-    'HELD: somebody runs them. BACKING OFF: they rest until a moment to come. ABANDONED: due, and nobody runs them: work for a completer, and for no person. STUCK: a person has to decide.',
-    'The reason abandoned of a stuck key is another thing: it got too old, and needs a person. pawl abandon is what that person may do: answer it by hand.',
+    'HELD: somebody runs them. BACKING OFF: they rest until a moment to come. UNATTENDED: due, and nobody holds them: work for a completer, and for no person. STUCK: a person has to decide, and unsticks or answers them.',
   ],
   exits: {
     [EXIT.findings]:
-      'keys are stuck, jobs are dead, keys have been retried for more than ten minutes, or work has been lying around for longer than --overdue',
+      'keys are stuck, jobs are dead, keys have been retried for more than ten minutes, or work has been waiting for longer than --overdue',
   },
   async run({ options }, { schema, paint, withDatabase }) {
     const report = await withDatabase(({ operator }) => operator.status())

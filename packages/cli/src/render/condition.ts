@@ -10,13 +10,13 @@ function conditionOf(key: KeyView, now: Date): string {
       return 'stuck'
     case 'running':
       if (key.lease?.live === true) return 'held'
-      return key.runAfter !== null && key.runAfter > now ? 'backing off' : 'abandoned'
+      return key.runAfter !== null && key.runAfter > now ? 'backing off' : 'unattended'
   }
 }
 
 export function conditionCell(key: KeyView, now: Date): Cell {
   const text = conditionOf(key, now)
   if (text === 'stuck') return { text: `stuck: ${key.stuckReason ?? 'unknown'}`, style: 'red' }
-  if (text === 'abandoned') return { text, style: 'yellow' }
+  if (text === 'unattended') return { text, style: 'yellow' }
   return text
 }

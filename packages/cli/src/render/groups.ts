@@ -12,7 +12,7 @@ export function renderGroups(groups: readonly UnfinishedGroup[], at: Date, paint
       { title: 'POINT' },
       { title: 'HELD', align: 'right' },
       { title: 'BACKING OFF', align: 'right' },
-      { title: 'ABANDONED', align: 'right' },
+      { title: 'UNATTENDED', align: 'right' },
       { title: 'STUCK', align: 'right' },
       { title: 'OLDEST', align: 'right' },
     ],
@@ -22,7 +22,7 @@ export function renderGroups(groups: readonly UnfinishedGroup[], at: Date, paint
       group.point,
       count(group.held),
       count(group.backingOff),
-      count(group.abandoned, 'yellow'),
+      count(group.unattended, 'yellow'),
       count(group.stuck, 'red'),
       durationText(at.getTime() - group.oldestCreatedAt.getTime()),
     ]),
@@ -32,7 +32,7 @@ export function renderGroups(groups: readonly UnfinishedGroup[], at: Date, paint
 
 export function unfinishedIn(groups: readonly UnfinishedGroup[]): number {
   return groups.reduce(
-    (sum, { held, backingOff, abandoned, stuck }) => sum + held + backingOff + abandoned + stuck,
+    (sum, { held, backingOff, unattended, stuck }) => sum + held + backingOff + unattended + stuck,
     0,
   )
 }

@@ -51,7 +51,7 @@ function factsOf(key: KeyView, { now, reveal }: View): [string, Cell][] {
       'Reserved',
       `${momentText(key.createdAt)} (${durationText(now.getTime() - key.createdAt.getTime())} ago)`,
     ],
-    ...optional('Resumed', key.resumedAt === null ? null : momentText(key.resumedAt)),
+    ...optional('Unstuck', key.unstuckAt === null ? null : momentText(key.unstuckAt)),
     ...optional('Expires', key.expiresAt === null ? null : momentText(key.expiresAt)),
     ['Input', valueText(key.input, reveal)],
     ['State', valueText(key.state, reveal)],
@@ -76,7 +76,7 @@ function callText({ call }: KeyView): string | null {
       return `${call.phase}: may have been made; its outcome is unknown`
     case 'returned':
       if (call.late)
-        return `${call.phase}: returned, after the key was stuck; resume it to settle that result`
+        return `${call.phase}: returned, after the key was stuck; unstick it to settle that result`
       return `${call.phase}: returned, and its result is saved; not settled yet`
     case 'not_made':
       return `${call.phase}: was not made`
@@ -108,7 +108,7 @@ function renderTrail({ createdAt, trail }: KeyView, paint: Paint): readonly stri
     steps.map(({ point, at, fence, skipped, outcomeUnknown }, index) => {
       const before = steps[index - 1]
       const elapsed = before === undefined ? '' : `+${durationText(at.getTime() - before.at.getTime())}`
-      // The first grant of a key that was left for the completer takes it from nobody.
+      // The first grant of a key that was enqueued takes it from nobody.
       const isTakenOver = index > 1 && before?.fence !== fence
       const note = [
         skipped ? 'skipped' : '',

@@ -8,7 +8,7 @@ import { durationText, momentText } from './time.js'
 
 /** What of the status somebody has to look at, a sentence each. */
 export function statusFindings(report: StatusReport, overdueMs: number, schema: string): readonly string[] {
-  const { stuckBy, oldestAbandoned, retriedForLong, jobs } = report
+  const { stuckBy, oldestUnattended, retriedForLong, jobs } = report
   const stuck = stuckBy.reduce((sum, { count }) => sum + count, 0)
   const findings: string[] = []
   if (stuck > 0) {
@@ -20,9 +20,9 @@ export function statusFindings(report: StatusReport, overdueMs: number, schema: 
     const dead = `${countText(jobs.dead)} dead ${jobs.dead.count === 1 ? 'job' : 'jobs'}`
     findings.push(`${dead}: not delivered until requeued. See pawl dead${schemaOption(schema)}.`)
   }
-  if (oldestAbandoned !== null && oldestAbandoned.sinceMs > overdueMs) {
-    const since = durationText(oldestAbandoned.sinceMs)
-    findings.push(`A key has been abandoned for ${since}: does a completer run that knows its version?`)
+  if (oldestUnattended !== null && oldestUnattended.sinceMs > overdueMs) {
+    const since = durationText(oldestUnattended.sinceMs)
+    findings.push(`A key has been unattended for ${since}: does a completer run that knows its version?`)
   }
   if (retriedForLong !== null) {
     const { count, sinceMs } = retriedForLong
@@ -61,15 +61,15 @@ export function renderStatus(
 }
 
 function totals(
-  { stuckBy, finished, expired, oldestAbandoned, jobs }: StatusReport,
+  { stuckBy, finished, expired, oldestUnattended, jobs }: StatusReport,
   schema: string,
 ): [string, Cell][] {
   const { waiting, dead, oldestDueMs } = jobs
   const reasons = stuckBy.map(({ reason, count }) => `${count} ${reason}`).join(', ')
   const oldest =
-    oldestAbandoned === null
+    oldestUnattended === null
       ? 'none'
-      : `ran out ${durationText(oldestAbandoned.sinceMs)} ago: ${showCommandFor(oldestAbandoned, schema)}`
+      : `ran out ${durationText(oldestUnattended.sinceMs)} ago: ${showCommandFor(oldestUnattended, schema)}`
   return [
     ['Stuck', reasons === '' ? 'none' : { text: reasons, style: 'red' }],
     ['Oldest lease', oldest],

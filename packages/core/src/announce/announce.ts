@@ -38,7 +38,7 @@ export interface PhaseMessage extends GrantMessage {
 export interface PawlMessages {
   /** A fresh key was reserved. */
   'pawl:reserved': GrantMessage
-  /** A fresh key was left for the completer. */
+  /** A fresh key was enqueued: the completer runs it. */
   'pawl:enqueued': KeyMessage & { readonly keyId: string }
   /** A stored response was given. */
   'pawl:replayed': KeyMessage & { readonly keyId: string }
@@ -46,7 +46,7 @@ export interface PawlMessages {
   'pawl:in_flight': KeyMessage & { readonly retryAfterMs: number; readonly leaseLeftMs: number | null }
   /** The key belongs to another request or pipeline. */
   'pawl:mismatch': KeyMessage & { readonly differs: 'request' | 'pipeline' }
-  /** An abandoned key was granted anew. */
+  /** An unattended key was granted anew. */
   'pawl:taken_over': GrantMessage & { readonly attempts: number }
   /** A phase is about to run, or to go on. */
   'pawl:phase_started': PhaseMessage

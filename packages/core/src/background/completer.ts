@@ -9,15 +9,12 @@ import {
 } from '../limits.js'
 import type { ResumeOutcome } from '../pipeline/outcome.js'
 import { backOffMs } from '../run/back-off.js'
-import { type Engine, partsOf, type RunningEngine } from '../engine/engine.js'
-import type { EngineParts } from '../run/engine-parts.js'
-import type { Environment } from '../run/environment.js'
-import {
-  type ForgettableVersion,
-  forgetAbandonedKeys,
-  type RunnableVersion,
-} from '../storage/complete-statements.js'
-import { tellingRights } from '../storage/missing-right.js'
+import type { Engine } from '../engine/engine.js'
+import { contextOf, type EngineContext } from '../engine/engine-context.js'
+import type { RunningEngine } from '../engine/running-engine.js'
+import { type AtomicVersion, forgetAtomicKeys } from '../storage/keys/forget-atomic-keys.js'
+import type { RunnableVersion } from '../storage/keys/find-unattended-keys.js'
+import { tellingRights } from '../storage/schema/missing-right.js'
 import type { Store } from '../storage/statement.js'
 import { Sweep } from './sweep.js'
 import { checkStopOptions, Poller, type Service, type StopOptions } from './service.js'
@@ -64,7 +61,7 @@ const NOTHING: CompleterCounts = { found: 0, completed: 0, retried: 0, stuck: 0,
  */
 export class Completer implements Service<CompleterCounts> {
   readonly #engine: RunningEngine<never>
-  readonly #parts: EngineParts
+  readonly #context: EngineContext
   readonly #batchSize: number
   readonly #concurrency: number
   readonly #running = new Set<Promise<unknown>>()
@@ -83,9 +80,9 @@ export class Completer implements Service<CompleterCounts> {
     checkTimerMs(OWNER, 'pollMs', options.pollMs)
     checkWholeNumber(OWNER, 'batchSize', options.batchSize, 1, MAX_INT32)
     checkWholeNumber(OWNER, 'concurrency', options.concurrency, 1, MAX_INT32)
-    this.#parts = partsOf(engine, 'createBackground')
+    this.#context = contextOf(engine, 'createBackground')
     this.#engine = engine as RunningEngine<never>
-    this.#sweep = new Sweep(runnableVersions(this.#parts.env))
+    this.#sweep = new Sweep(runnableVersions(this.#context))
     this.#batchSize = options.batchSize ?? DEFAULT_COMPLETER_BATCH_SIZE
     this.#concurrency = options.concurrency ?? DEFAULT_COMPLETER_CONCURRENCY
     this.#poller = new Poller({
@@ -104,7 +101,7 @@ export class Completer implements Service<CompleterCounts> {
   }
 
   start(): void {
-    this.#silence ??= this.#parts.enqueued.listen(() => this.#poller.wake())
+    this.#silence ??= this.#context.enqueued.listen(() => this.#poller.wake())
     this.#poller.start()
   }
 
@@ -129,8 +126,8 @@ export class Completer implements Service<CompleterCounts> {
   ): Promise<{ begun: Promise<void>[]; isOver: boolean }> {
     const begun: Promise<void>[] = []
     await this.#placeFree()
-    if (stopping.aborted || this.#parts.stopping.aborted) return { begun, isOver: true }
-    const { keyIds, isOver } = await tellingRights(this.#parts.env, () => this.#find(counts))
+    if (stopping.aborted || this.#context.stopping.aborted) return { begun, isOver: true }
+    const { keyIds, isOver } = await tellingRights(this.#context, () => this.#find(counts))
     // In another order than that of other processes, which found the same keys.
     for (const keyId of shuffled(keyIds)) {
       await this.#placeFree()
@@ -142,14 +139,16 @@ export class Completer implements Service<CompleterCounts> {
   }
 
   async #find(counts: Counting): Promise<{ readonly keyIds: readonly string[]; readonly isOver: boolean }> {
-    const { env, unlistedDefinitions } = this.#parts
-    return env.sessions.with('completer', async (session) => {
-      const store = { session, tables: env.tables }
-      if (unlistedDefinitions.size > 0) {
-        const forgettable = [...unlistedDefinitions].map(({ definition, forgetAfterMs, leaseBoundMs }) => {
-          const { name: pipeline, version, hash: definitionHash } = definition
-          return { pipeline, version, definitionHash, forgetAfterMs, leaseBoundMs }
-        })
+    const { sessions, tables, atomicPipelines } = this.#context
+    return sessions.with('completer', async (session) => {
+      const store = { session, tables }
+      if (atomicPipelines.size > 0) {
+        const forgettable = [...atomicPipelines.values()].map(
+          ({ definition, forgetAfterMs, leaseBoundMs }) => {
+            const { name: pipeline, version, hash: definitionHash } = definition
+            return { pipeline, version, definitionHash, forgetAfterMs, leaseBoundMs }
+          },
+        )
         counts.forgotten += await this.#forget(store, forgettable)
       }
       const resting = this.#resting.ids()
@@ -159,12 +158,12 @@ export class Completer implements Service<CompleterCounts> {
   }
 
   /** A row of the application's that refers to such a key must not keep the others from being finished. */
-  async #forget(store: Store, versions: readonly ForgettableVersion[]): Promise<number> {
+  async #forget(store: Store, versions: readonly AtomicVersion[]): Promise<number> {
     try {
-      return await forgetAbandonedKeys(store, versions, this.#batchSize, this.#parts.env.lockTimeoutMs)
+      return await forgetAtomicKeys(store, versions, this.#batchSize, this.#context.lockTimeoutMs)
     } catch (error) {
       announce('pawl:warning', () => ({
-        message: 'abandoned keys of atomic handlers could not be deleted',
+        message: 'unattended keys of atomic handlers could not be deleted',
         error,
       }))
       return 0
@@ -226,7 +225,7 @@ export class Completer implements Service<CompleterCounts> {
 }
 
 /** All that may run here, and nothing else: a version that is not known here is not even looked at. */
-function runnableVersions({ registry, settings }: Environment): RunnableVersion[] {
+function runnableVersions({ registry, settings }: EngineContext): RunnableVersion[] {
   return registry.definitions.flatMap((definition) => {
     const { name: pipeline, version, hash: definitionHash, upgradesFrom } = definition
     const leaseBoundMs = settings.leaseBoundMs(definition)

@@ -41,7 +41,7 @@ const OPTION_NAMES = [
 ] as const satisfies readonly (keyof BackgroundOptions<never>)[]
 
 /**
- * Creates the services that finish abandoned requests, hand over staged jobs and delete expired keys. Stop them before
+ * Creates the services that finish unattended requests, hand over staged jobs and delete expired keys. Stop them before
  * the engine closes.
  *
  * @example

@@ -1,14 +1,11 @@
 import { announce } from '../announce/announce.js'
 import { sqlStateOf } from '../driver/postgres-error.js'
 import { PUT_OFF_LEAST_MS, PUT_OFF_MOST_MS } from '../limits.js'
-import {
-  type ExpiredKey,
-  findExpiredKeys,
-  putOffKeys,
-  type ReapedKey,
-  reapKeys,
-  reapTheseKeys,
-} from '../storage/reap-statements.js'
+import type { ExpiredKey, ReapedKey } from '../storage/keys/expired.js'
+import { findExpiredKeys } from '../storage/keys/find-expired-keys.js'
+import { putOffKeys } from '../storage/keys/put-off-keys.js'
+import { reapKeys } from '../storage/keys/reap-keys.js'
+import { reapTheseKeys } from '../storage/keys/reap-these-keys.js'
 import type { Store } from '../storage/statement.js'
 
 /** What one batch came to. */

@@ -16,9 +16,10 @@ import {
   MAX_INT32,
   REAPER_LOCK_TIMEOUT_MS,
 } from '../limits.js'
-import { type Engine, partsOf } from '../engine/engine.js'
-import { tellingRights } from '../storage/missing-right.js'
-import { reapEffects } from '../storage/reap-statements.js'
+import type { Engine } from '../engine/engine.js'
+import { contextOf } from '../engine/engine-context.js'
+import { tellingRights } from '../storage/schema/missing-right.js'
+import { reapEffects } from '../storage/effects/reap-effects.js'
 import { checkIdentifier, type Tables, withKeysIn } from '../storage/tables.js'
 import { type Batch, reapBatch } from './reap-batch.js'
 import { Poller, type Service, type StopOptions } from './service.js'
@@ -73,10 +74,10 @@ export class Reaper implements Service<ReaperCounts> {
   readonly #poller: Poller
 
   constructor(engine: Engine<never>, options: ReaperOptions = {}) {
-    const { env } = partsOf(engine, 'createBackground')
-    const retentions = env.registry.definitions.map((each) => env.settings.pipeline(each).retentionMs)
+    const context = contextOf(engine, 'createBackground')
+    const retentions = context.registry.definitions.map((each) => context.settings.pipeline(each).retentionMs)
     const { pollMs, ...pace } = readReaperOptions(OWNER, options, Math.max(1, ...retentions))
-    this.#place = env
+    this.#place = context
     this.#pace = pace
     this.#poller = new Poller({
       service: 'reaper',

@@ -22,17 +22,13 @@ import {
 } from '../limits.js'
 import { backOffMs } from '../run/back-off.js'
 import { classifyError } from '../run/classify-error.js'
-import { type Engine, partsOf } from '../engine/engine.js'
-import type { EngineParts } from '../run/engine-parts.js'
+import type { Engine } from '../engine/engine.js'
+import { contextOf, type EngineContext } from '../engine/engine-context.js'
 import { recordError } from '../run/record-error.js'
-import { tellingRights } from '../storage/missing-right.js'
-import {
-  type ClaimedJob,
-  claimJobs,
-  deleteJobs,
-  type FailedJob,
-  returnJobs,
-} from '../storage/relay-statements.js'
+import { tellingRights } from '../storage/schema/missing-right.js'
+import { type ClaimedJob, claimJobs } from '../storage/jobs/claim-jobs.js'
+import { deleteJobs } from '../storage/jobs/delete-jobs.js'
+import { type FailedJob, returnJobs } from '../storage/jobs/return-jobs.js'
 import type { Store } from '../storage/statement.js'
 import { type Delivery, deliverTo, type Sink } from './sink.js'
 import { checkStopOptions, Poller, type Service, type StopOptions } from './service.js'
@@ -87,14 +83,14 @@ type Counting = { -readonly [Name in keyof RelayCounts]: number }
  * what was delivered. A process that dies in between leaves a claim that runs out, and its jobs are delivered again.
  */
 export class Relay implements Service<RelayCounts> {
-  readonly #parts: EngineParts
+  readonly #context: EngineContext
   readonly #options: CheckedRelayOptions
   readonly #poller: Poller
   #hurry = newHurry()
   #silence: (() => void) | null = null
 
   constructor(engine: Engine<never>, options: RelayOptions) {
-    this.#parts = partsOf(engine, 'createBackground')
+    this.#context = contextOf(engine, 'createBackground')
     this.#options = checkOptions(options)
     this.#poller = new Poller({
       service: 'relay',
@@ -108,7 +104,7 @@ export class Relay implements Service<RelayCounts> {
   }
 
   start(): void {
-    this.#silence ??= this.#parts.staged.listen(() => this.#poller.wake())
+    this.#silence ??= this.#context.staged.listen(() => this.#poller.wake())
     this.#poller.start()
   }
 
@@ -180,7 +176,7 @@ export class Relay implements Service<RelayCounts> {
       if (delivery?.type === 'failed') failed.push(this.#failed(job, delivery))
       else delivered.push(job.id)
     }
-    const { lockTimeoutMs } = this.#parts.env
+    const { lockTimeoutMs } = this.#context
     const deleted =
       delivered.length === 0
         ? []
@@ -209,17 +205,16 @@ export class Relay implements Service<RelayCounts> {
 
   /** Asks again where the answer was lost: every statement finds what its first try has done. */
   async #store<T>(statement: (store: Store) => Promise<T>): Promise<T> {
-    const { env } = this.#parts
-    const { sessions, tables } = env
+    const context = this.#context
+    const { sessions, tables } = context
     for (let attempt = 1; ; attempt++) {
       try {
-        return await tellingRights(env, () =>
+        return await tellingRights(context, () =>
           sessions.with('relay', (session) => statement({ session, tables })),
         )
       } catch (error) {
-        const isLost = error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST'
         // Where the database's default is not READ COMMITTED, two relays that meet are a conflict.
-        const mayPass = isLost || classifyError(error) === 'conflict'
+        const mayPass = classifyError(error) === 'conflict'
         if (!mayPass || attempt >= RECONNECT_TRIES) throw error
       }
     }

@@ -2,10 +2,10 @@ import { DUE_KEYS_PER_LOOK } from '../limits.js'
 import {
   AT_START,
   type DueKey,
-  findAbandonedKeys,
+  findUnattendedKeys,
   type Place,
   type RunnableVersion,
-} from '../storage/complete-statements.js'
+} from '../storage/keys/find-unattended-keys.js'
 import type { Store } from '../storage/statement.js'
 
 /**
@@ -42,7 +42,7 @@ export class Sweep {
     keyIds: Set<string>,
     isWanted: (keyId: string) => boolean,
   ): Promise<boolean> {
-    const due = await findAbandonedKeys(store, this.#versions, this.#after)
+    const due = await findUnattendedKeys(store, this.#versions, this.#after)
     this.#startAnewWhereNothingCame(due)
     for (const { version, ...place } of due) {
       this.#after[version] = place

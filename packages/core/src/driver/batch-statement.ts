@@ -2,7 +2,7 @@ import type { QueryResult } from 'pg'
 import type { Collector } from './collector.js'
 import type { Connection } from './pg-protocol.js'
 
-/** One statement of a batch: sends itself, and takes its part of the answer. */
+/** One statement of a batch: it sends itself, and takes its part of the answer. */
 export interface BatchStatement {
   readonly name?: string | undefined
   readonly text?: string | undefined
@@ -12,6 +12,6 @@ export interface BatchStatement {
   handleRowDescription(message: unknown): void
   handleDataRow(message: unknown): void
   handleCommandComplete(message: unknown, connection: Connection): void
-  /** Asked for once it is complete. */
+  /** Called once the statement is complete. */
   result(connection: Connection): QueryResult
 }

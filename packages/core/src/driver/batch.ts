@@ -13,7 +13,7 @@ import {
 } from './pg-protocol.js'
 import { PgStatement } from './pg-statement.js'
 
-/** A message of several statements, as `pg` takes it. */
+/** A message of several statements, in the form that `pg` takes. */
 export type BatchClass = new (
   client: BatchingClient,
   statements: readonly Sendable[],
@@ -21,19 +21,19 @@ export type BatchClass = new (
 ) => object
 
 /**
- * Several statements in one message, answered one by one. They share one Sync: after a failure the server skips all
- * that follow. Queries that merely do not wait for each other, as with `pg`'s `pipeline` option, have one each: there, a
- * statement whose BEGIN failed would be executed outside of any transaction.
+ * Several statements in one message, answered one by one. They share one Sync: after a failure the server skips everything
+ * that follows. Queries that merely do not wait for each other, as with `pg`'s `pipeline` option, have one Sync each:
+ * there, a statement whose BEGIN failed would be executed outside any transaction.
  *
- * It is a query of `pg` by its prototype, as a client in `pipeline` mode asks for, and has no need for what the constructor
+ * By its prototype it is a query of `pg`, which a client in `pipeline` mode requires; it does not need what the constructor
  * would do.
  *
- * No array here begins empty, and no statement knows the batch: where many requests run while a process is young, V8 comes to
- * hold such arrays for long-lived, and what they lead to is then not freed until the next full collection.
+ * No array here starts out empty, and no statement knows the batch: when many requests run in a young process, V8 starts to
+ * treat such arrays as long-lived, and whatever they reference is then not freed until the next full collection.
  */
 export function batchClass(Query: QueryClass): BatchClass {
   class Batch {
-    /** The client puts its own in front of it, where it has a time-out. */
+    /** A client with a time-out wraps this in a callback of its own. */
     callback: (error: unknown) => void
     readonly #statements: readonly BatchStatement[]
     #answered = 0
@@ -46,7 +46,7 @@ export function batchClass(Query: QueryClass): BatchClass {
       this.callback = (error) => onAnswered(error ?? null, this.#results)
     }
 
-    /** By name and text of its query, the client remembers what has been prepared. */
+    /** The client remembers by a query's name and text what has been prepared. */
     get name(): string | undefined {
       return this.#current?.name
     }
@@ -55,7 +55,7 @@ export function batchClass(Query: QueryClass): BatchClass {
       return this.#current?.text
     }
 
-    /** Tracers write the text of a query anew, with a comment. Here it is several. */
+    /** Tracers rewrite the text of a query, to add a comment. Here there are several texts. */
     set text(_: string | undefined) {}
 
     submit(connection: Connection): null {
@@ -89,7 +89,7 @@ export function batchClass(Query: QueryClass): BatchClass {
     }
 
     handleError(error: unknown, connection: Connection): void {
-      // The server skipped the rest, so that none of them is prepared there.
+      // The server skipped the rest, so none of them is prepared there.
       for (const { name } of this.#statements.slice(this.#answered))
         if (name !== undefined) delete connection.submittedNamedStatements[name]
       whenAnswered(error, connection, () => this.#end(error, connection))
@@ -105,13 +105,13 @@ export function batchClass(Query: QueryClass): BatchClass {
 
     #statementAnswered(connection: Connection): void {
       const { name, text } = this.#current ?? {}
-      // A tracer may have put its own text in front of ours.
+      // A tracer may have shadowed our text with its own.
       if (name !== undefined) connection.parsedStatements[name] = text
       this.#answered++
     }
 
     #end(error: unknown, connection: Connection): void {
-      // What `pg` could not send it has had closed, and would go on to believe that it is there.
+      // `pg` has closed the statements that it could not send, and would go on believing that they are prepared.
       for (const { failed, name } of this.#statements) if (failed !== null) forgetPrepared(connection, name)
       const answered = this.#statements.slice(0, this.#answered)
       this.#results = answered.map((each) => each.result(connection))

@@ -3,13 +3,13 @@ import { PawlError } from '../errors.js'
 import { requestCancel } from './cancel-request.js'
 import { isPreparedInVain, isSocketError, sqlStateOf } from './postgres-error.js'
 
-/** A client of `pg`, with the parts of it that its types leave out. */
+/** A client of `pg`, including the parts that its types leave out. */
 type Client = PoolClient & {
   readonly connection?: { readonly stream?: { destroy(): void } }
   getTransactionStatus(): TransactionStatus
 }
 
-/** `I` idle, `T` in a transaction, `E` in a failed one; null where the client does not know. */
+/** `I` idle, `T` in a transaction, `E` in a failed one; null if the client does not know. */
 export type TransactionStatus = 'I' | 'T' | 'E' | null
 
 /** What is happening on the connection, as its send queue knows it. */
@@ -25,8 +25,9 @@ export interface Traffic {
 const READ_ONLY = '25006'
 
 /**
- * A client checked out of the pool, and its health. It listens for errors while it is out (an unheard one ends the process),
- * learns from errors whether the connection still works, and goes back to the pool only if no transaction is open on it.
+ * A client checked out of the pool, and its health. It listens for errors while it is out (an unhandled one ends the
+ * process), learns from errors whether the connection still works, and goes back to the pool only if no transaction is open
+ * on it.
  */
 export class BorrowedClient {
   readonly #client: Client
@@ -39,7 +40,7 @@ export class BorrowedClient {
   #isCancelling = false
   #isReturned = false
 
-  /** `traffic` is asked for, because the send queue needs this client as much as the client needs the queue. */
+  /** `traffic` is a function because the send queue needs this client as much as the client needs the queue. */
   constructor(client: PoolClient, traffic: () => Traffic) {
     this.#client = client
     this.#traffic = traffic
@@ -76,13 +77,13 @@ export class BorrowedClient {
     if (this.#lost !== null) return this.#lost
     const sqlState = sqlStateOf(error)
     if (sqlState === null) {
-      // A server's own error ends a session only by ending the connection, and that is noticed by itself.
+      // A server error ends a session only by ending the connection, and that is noticed anyway.
       if (isSocketError(error)) return this.#lose(error as Error)
       // The pool's own query_timeout: the statement goes on at the server, and whatever is sent now waits behind it.
       if (error instanceof Error && error.message === 'Query read timeout') return this.giveUp(error.message)
       return error
     }
-    // What the server has forgotten or cannot use any more, a new connection prepares again.
+    // What the server has forgotten or can no longer use is prepared again on a new connection.
     if (isPreparedInVain(error)) return this.#lose(error as Error)
     // A server that has become a replica stays one: the next connection may find the new primary.
     if (sqlState === READ_ONLY) this.#isStale = true
@@ -137,10 +138,10 @@ export class BorrowedClient {
   }
 
   /**
-   * Ends the connection. What is under way is cancelled first, and the pool gets its slot back when the server has been asked
-   * to: a backend that waits does not notice that its client has gone. A statement that commits is not cancelled. It waits for
-   * locks no longer than its time-out, so it is probably waiting for a synchronous standby, and cancelling that would make
-   * PostgreSQL show to others what a failover can still lose.
+   * Ends the connection. What is under way is cancelled first, and the pool gets its slot back only after the server has
+   * been asked to cancel: a backend that waits does not notice that its client has gone. A statement that commits is not
+   * cancelled. It waits for locks no longer than its time-out, so it is probably waiting for a synchronous standby, and
+   * cancelling that would make PostgreSQL show others what a failover can still lose.
    */
   #end(mayCancel: boolean): void {
     if (this.#isCancelling) return
@@ -165,7 +166,7 @@ export class BorrowedClient {
     this.#client.connection?.stream?.destroy()
   }
 
-  /** After the release: by now the pool has put its own listener back, so that there is never a moment without one. */
+  /** Called after the release: by then the pool has put its own listener back, so there is never a moment without one. */
   #stopListening(): void {
     this.#client.off('error', this.#onError)
     this.#client.off('end', this.#onEnd)

@@ -1,7 +1,7 @@
 import type { PoolClient } from 'pg'
 import { CANCEL_REQUEST_MS } from '../limits.js'
 
-/** The parts of `pg`'s client and connection that a cancel request is made of; its types leave them out. */
+/** The parts of `pg`'s client and connection that a cancel request needs; its types leave them out. */
 interface CancellableClient {
   readonly host?: string
   readonly port?: number
@@ -21,9 +21,10 @@ interface CancelConnection {
 }
 
 /**
- * Asks the server to end what a client's backend is doing, over a connection of its own. A backend that waits for a lock does
- * not notice that its client has gone: cut without this, it stays, and a pool that replaces it goes past its bound. Calls back
- * once the server has taken the request, or has had time enough: it is a wish, and nothing depends on it.
+ * Asks the server to end what a client's backend is doing, over a separate connection. A backend that waits for a lock does
+ * not notice that its client has gone: if it were cut off without this, it would stay, and a pool that replaces it would
+ * exceed its bound. Calls back once the server has taken the request, or has had enough time: the request is only a wish,
+ * and nothing depends on it.
  */
 export function requestCancel(client: PoolClient, done: () => void): void {
   const { host, port, ssl, sslNegotiation, processID, secretKey, connection } =

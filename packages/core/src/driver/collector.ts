@@ -1,19 +1,19 @@
 import type { Connection } from './pg-protocol.js'
 
-/** Looks like a connection, and keeps what it is to send. */
+/** Looks like a connection, and collects what is to be sent. */
 export interface Collector extends Connection {
   start(): void
-  /** Has something written the first time, and from then on sends the same. */
+  /** Calls `write` the first time, and sends the same bytes from then on. */
   repeat(written: { bytes: Buffer | null }, write: () => void): void
-  /** All of it since then, with the one Sync. */
+  /** Returns everything since `start`, with the one Sync. */
   take(): Buffer
 }
 
 const collectors = new WeakMap<Connection, Collector>()
 
 /**
- * One write is cheaper than one for each message. Statements that are queries of `pg` ask for a Sync each; there is one, at
- * the end.
+ * One write is cheaper than one for each message. Statements that are queries of `pg` each ask for a Sync; only one is
+ * sent, at the end.
  */
 export function collectorOf(connection: Connection): Collector {
   let collector = collectors.get(connection)

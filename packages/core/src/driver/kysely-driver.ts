@@ -21,7 +21,7 @@ import type { SessionPool } from './session-pool.js'
 /** A session as Kysely sees it. */
 class SessionConnection implements DatabaseConnection {
   readonly session: Session
-  /** Once there has been one, queries go there: also after its end, which it then tells them of. */
+  /** Once there has been one, queries go to it, even after its end, which it then reports to them. */
   transaction: SessionTransaction | null = null
 
   constructor(session: Session) {
@@ -40,7 +40,7 @@ class SessionConnection implements DatabaseConnection {
   }
 }
 
-/** Stock Kysely does not look at COMMIT's command tag, nor destroy a client that is not clean. This driver does. */
+/** Stock Kysely neither looks at COMMIT's command tag nor destroys a client that is not clean. This driver does both. */
 class SessionDriver implements Driver {
   readonly #sessions: SessionPool
   readonly #checkout: () => void
@@ -94,7 +94,7 @@ export function abortedTransaction(transaction: SessionTransaction, where: strin
   )
 }
 
-/** Gives out Kysely instances: one on the pool, and one for each phase's transaction. */
+/** Creates Kysely instances: one on the pool, and one for each phase's transaction. */
 export class KyselyFactory {
   readonly #dialect: Dialect
   readonly #plugins: KyselyPlugin[]
@@ -116,7 +116,7 @@ export class KyselyFactory {
     return new Kysely<DB>({ dialect: this.#dialect, plugins: this.#plugins })
   }
 
-  /** A Kysely transaction on one of a session, and the way to end its use. */
+  /** Returns a Kysely transaction on top of a session's transaction, with the connection that ends its use. */
   onTransaction(session: Session, transaction: SessionTransaction, phase: string): PhaseTransaction {
     const connection = new PhaseConnection(session, transaction, phase)
     const tx = new Transaction<never>({
@@ -136,7 +136,7 @@ export interface PhaseTransaction {
   readonly connection: PhaseConnection
 }
 
-/** The connection of one phase: it notices a transaction that the user ended, and queries that come too late. */
+/** The connection of one phase. It notices a transaction that the user ended, and queries that come too late. */
 class PhaseConnection extends SessionConnection {
   override readonly transaction: SessionTransaction
   readonly #phase: string
@@ -162,14 +162,14 @@ class PhaseConnection extends SessionConnection {
     )
   }
 
-  /** Said when it happens and once more at the end, because user code may have swallowed it. */
+  /** Thrown when it happens and once more at the end, because user code may have swallowed it. */
   assertNotEnded(): void {
     if (this.#refusedEnd || this.transaction.endedEarly) throw endedByUser(this.#phase)
   }
 
   override async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     this.assertOpen()
-    // Where it is seen before it is sent, no harm is done. It is noticed afterwards all the same.
+    // If it is seen before it is sent, no harm is done. Otherwise it is noticed afterwards.
     if (ENDS_TRANSACTION.test(query.sql)) {
       this.#refusedEnd = true
       throw endedByUser(this.#phase)
@@ -180,7 +180,7 @@ class PhaseConnection extends SessionConnection {
   }
 }
 
-/** Statements that end a transaction or begin another; not ROLLBACK TO, which goes back to a savepoint. */
+/** Statements that end a transaction or begin another. ROLLBACK TO, which goes back to a savepoint, is not one of them. */
 const ENDS_TRANSACTION =
   /^\s*(?:(?:commit|end|abort|begin)\b|(?:start|prepare)\s+transaction\b|rollback\b(?!\s+(?:(?:work|transaction)\s+)?to\b))/i
 

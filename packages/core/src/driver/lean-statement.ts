@@ -11,21 +11,24 @@ interface Field {
 /** What the rows of a statement look like. */
 interface Shape {
   readonly fields: readonly Field[]
-  /** A row of nulls, to be filled. A column may have any name, also one that an object has by itself. */
+  /** A row of nulls, to be filled in. A column may have any name, even one that every object already has. */
   readonly empty: Readonly<Record<string, null>>
 }
 
-/** Of the framework's own statements, by their texts: a text has the same columns each time. */
+/** The shapes of the framework's own statements, by text: a text has the same columns each time. */
 const ownShapes = new Map<string, Shape>()
 
-/** Of the application's, by the names that a connection has them prepared as: until it is anew, they cannot change. */
+/**
+ * The shapes of the application's statements, by the names that a connection has them prepared as: they cannot change until
+ * they are prepared again.
+ */
 const preparedShapes = new WeakMap<Connection['parsedStatements'], Map<string, Shape>>()
 
 type Parse = (value: string) => unknown
 
 /**
- * A statement in a batch whose values are plain, and whose columns need not be asked for each time. A query of `pg` can
- * do more, and costs several times as much. Null: this one needs such a query.
+ * A statement in a batch with plain values, whose columns need not be asked for each time. A query of `pg` can do more, and
+ * costs several times as much. Returns null if the statement needs such a query.
  */
 export function leanStatement(client: BatchingClient, statement: Sendable): BatchStatement | null {
   if (client.binary === true && statement.asText !== true) return null
@@ -86,7 +89,7 @@ class LeanStatement implements BatchStatement {
     else connection.repeat(repeated, () => this.#execute(connection))
   }
 
-  /** The columns, if they are known. */
+  /** Looks up the columns, if they are known. */
   #recall(parsedStatements: Connection['parsedStatements']): void {
     const { text, name, asText } = this.#statement
     if (asText !== true && name === undefined) return
@@ -123,7 +126,7 @@ class LeanStatement implements BatchStatement {
     }
   }
 
-  /** Asked for each time: an application may set others at any time. */
+  /** Looked up each time: an application may set others at any time. */
   #parsersFor(fields: readonly Field[]): Parse[] {
     const client = this.#client
     return fields.map(({ dataTypeID }) => client.getTypeParser(dataTypeID, 'text' as never) as Parse)

@@ -2,14 +2,14 @@ import type { Client, Pool, PoolClient } from 'pg'
 import { PawlError } from '../errors.js'
 import { Session, type SessionOptions } from './session.js'
 
-/** What a pool does with a new connection before it hands it out, beside emitting `connect`. */
+/** What a pool does with a new connection before handing it out, besides emitting `connect`. */
 interface PoolHooks {
   readonly onConnect?: (client: PoolClient) => unknown
   readonly verify?: (client: PoolClient, done: (error?: Error) => void) => void
 }
 
 /**
- * A session of its own beside the pool, with the pool's settings and hooks: a saturated pool cannot starve it. Its release
+ * Opens a session outside the pool, with the pool's settings and hooks: a saturated pool cannot starve it. Releasing it
  * ends the connection.
  */
 export async function openSession(pool: Pool, phase: string, options: SessionOptions): Promise<Session> {
@@ -27,7 +27,7 @@ export async function openSession(pool: Pool, phase: string, options: SessionOpt
     }, options.statementDeadlineMs)
   })
   try {
-    // A hook may wait for something else than the connection, and forever.
+    // A hook may wait for something other than the connection, and forever.
     await Promise.race([connectAsPool(pool, client), expired])
     return session
   } catch (error) {
@@ -38,7 +38,10 @@ export async function openSession(pool: Pool, phase: string, options: SessionOpt
   }
 }
 
-/** In the pool's own order, since applications set roles and search paths there: without them nothing could be renewed. */
+/**
+ * In the pool's own order, since applications set roles and search paths in these hooks: without them nothing could be
+ * renewed.
+ */
 async function connectAsPool(pool: Pool, client: Client & PoolClient): Promise<void> {
   const { onConnect, verify } = pool.options as unknown as PoolHooks
   await client.connect()

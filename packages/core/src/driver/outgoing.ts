@@ -3,10 +3,10 @@ import { type Sendable, TEXT_ONLY } from './pg-protocol.js'
 
 /** One of the framework's own statements. */
 export interface Statement {
-  /** As tests and traces name it; empty where it is but a part of the one before it. */
+  /** What tests and traces call it; empty if it is only a part of the statement before it. */
   readonly name: string
   readonly text: string
-  /** What the server may keep it prepared as: never the same for two texts. Without it, it is not kept. */
+  /** The name under which the server may keep it prepared: never the same for two texts. Without one, it is not kept. */
   readonly preparedAs?: string
 }
 
@@ -14,7 +14,7 @@ export interface Statement {
 export interface Bound {
   readonly statement: Statement
   readonly values?: readonly unknown[]
-  /** Where the values never change: how it goes out, by whether the server is to keep it prepared. */
+  /** If the values never change: what is sent, by whether the server keeps it prepared. */
   readonly ready?: Map<boolean, Outgoing>
 }
 
@@ -22,15 +22,15 @@ export interface Bound {
 export interface Begin {
   /** In one message, by itself. */
   readonly alone: Statement
-  /** The same as statements that can travel with another. */
+  /** The same, as statements that can travel with another one. */
   readonly together: readonly Bound[]
 }
 
 /** What goes over the wire. */
 export interface Outgoing {
-  /** As tests name it; null where none may stop. */
+  /** What tests call it; null if no test may stop there. */
   readonly step: string | null
-  /** Where tests may stop only before it, or only after it. */
+  /** Set if tests may stop only before it, or only after it. */
   readonly stopsOnly?: 'before' | 'after'
   readonly config: Sendable
   /** Whether it can travel with others. */
@@ -42,7 +42,7 @@ export function alwaysTheSame(statement: Statement, values: readonly unknown[] =
   return { statement, values, ready: new Map() }
 }
 
-/** A framework statement. `prepares`: the server is to keep it prepared. */
+/** Returns what is sent for a framework statement. `prepares`: the server keeps it prepared. */
 export function outgoing(bound: Bound, prepares: boolean): Outgoing {
   const { ready } = bound
   if (ready === undefined) return writeOutgoing(bound, prepares)
@@ -63,19 +63,22 @@ function writeOutgoing({ statement, values, ready }: Bound, prepares: boolean): 
   return { step: name === '' ? null : name, config, joinable: true }
 }
 
-/** One of the application's queries. `isFirst`: a transaction begins with it. `name`: what it is kept prepared as. */
+/**
+ * Returns what is sent for one of the application's queries. `isFirst`: a transaction begins with it. `name`: what it is
+ * kept prepared as.
+ */
 export function outgoingQuery(
   text: string,
   values: readonly unknown[],
   isFirst: boolean,
   name: string | null,
 ): Outgoing {
-  // Without values, it may be several statements in one text: a message of its own.
+  // Without values, a text may hold several statements, and needs a message of its own.
   const joinable = values.length > 0 && isFirst
   return { step: 'query', config: { text, values, name: name ?? undefined }, joinable }
 }
 
-/** As `pg` takes it by itself. */
+/** The form in which `pg` takes a single query. */
 export function queryOf({ text, values, name, asText }: Sendable): QueryConfig {
   return {
     text,

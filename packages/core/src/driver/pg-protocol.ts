@@ -1,15 +1,15 @@
 import type { QueryResult } from 'pg'
 import { sqlStateOf } from './postgres-error.js'
 
-/** A statement as `pg` takes it. */
+/** A statement in the form that `pg` takes. */
 export interface Sendable {
   readonly text: string
   readonly values?: readonly unknown[] | undefined
-  /** What the server keeps it prepared as. */
+  /** The name under which the server keeps it prepared. */
   readonly name?: string | undefined
   /** Values come back as text. */
   readonly asText?: boolean
-  /** For one whose values are always the same: what is sent once it is prepared. */
+  /** For a statement whose values are always the same: what is sent once it is prepared. */
   readonly repeated?: { bytes: Buffer | null } | undefined
 }
 
@@ -32,7 +32,7 @@ export interface ProtocolQuery {
 /** The parts of `pg`'s connection that are needed to send a statement. */
 export interface Connection {
   readonly stream: { readonly writable: boolean; write(bytes: Buffer): void }
-  /** What the server has prepared, and what it was asked to: names and texts. */
+  /** What the server has prepared, and what it was asked to prepare: names and texts. */
   readonly parsedStatements: Record<string, string | undefined>
   readonly submittedNamedStatements: Record<string, string | undefined>
   parse(statement: { text: string; name?: string | undefined }): void
@@ -57,8 +57,8 @@ export interface BatchingClient {
 }
 
 /**
- * Called once the server has answered and is ready for more: from then on, the client knows its transaction status. An error
- * of the connection is reported at once. `results` are those of the statements that were executed; without an error, of all.
+ * Called once the server has answered and is ready for more: from then on, the client knows its transaction status. A
+ * connection error is reported at once. `results` are those of the statements that were executed; without an error, of all.
  * `executed`: what a text of several statements had executed before its error.
  */
 export type OnAnswered = (
@@ -71,15 +71,16 @@ export type OnAnswered = (
 export type Executed = Pick<QueryResult, 'command'>
 
 /**
- * Waits for the end of an answer that holds an error: `pg` reports an error as soon as it arrives, when it is still unknown
- * whether the transaction failed, is over, or the whole session is. Errors that are not the server's have no such end.
+ * Waits for the end of an answer that contains an error: `pg` reports an error as soon as it arrives, when it is not yet
+ * known whether the transaction has failed, or is over, or the whole session is. Errors that are not the server's have no
+ * such end.
  */
 export function whenAnswered(error: unknown, connection: Connection, report: () => void): void {
   if (sqlStateOf(error) === null) report()
   else connection.once('readyForQuery', report)
 }
 
-/** The server has it prepared no longer. */
+/** Forgets a statement that the server no longer has prepared. */
 export function forgetPrepared(connection: Connection, name: string | undefined): void {
   if (name === undefined) return
   delete connection.submittedNamedStatements[name]

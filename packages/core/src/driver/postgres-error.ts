@@ -12,16 +12,16 @@ export function endsSession(sqlState: string): boolean {
 }
 
 /**
- * Whether a prepared statement of ours is gone (DISCARD, DEALLOCATE), or one is of no use any more (a column has changed its
- * type). Not by the SQLSTATE alone: statements of the application may fail with the same. Nor by more of the message than our
- * own name in it: servers translate the rest, quotation marks included.
+ * Whether a prepared statement of ours is gone (DISCARD, DEALLOCATE), or a prepared statement can no longer be used (a
+ * column has changed its type). The SQLSTATE alone is not enough: the application's statements may fail with the same one.
+ * In the message, only our own name counts: servers translate the rest, quotation marks included.
  */
 export function isPreparedInVain(error: unknown): boolean {
   const { message } = error as { readonly message: string }
   return (sqlStateOf(error) === '26000' && message.includes('pawl_')) || isOfChangedRows(error)
 }
 
-/** Whether a prepared statement is refused since its rows would not look as they did. */
+/** Whether a prepared statement was refused because its rows would no longer look the same. */
 export function isOfChangedRows(error: unknown): boolean {
   return (error as { readonly routine?: string } | undefined)?.routine === 'RevalidateCachedQuery'
 }

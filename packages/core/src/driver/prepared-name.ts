@@ -1,14 +1,17 @@
 import { PREPARE_AFTER_USES, PREPARED_QUERIES } from '../limits.js'
 import { sha256 } from '../sha256.js'
 
-/** What a statement is kept prepared as. Two schemas, or two versions of Pawl, may share a connection: by its text. */
+/**
+ * The name under which a statement is kept prepared. It depends on the text, because two schemas, or two versions of Pawl,
+ * may share a connection.
+ */
 export function preparedAs(name: string, text: string): string {
   return `pawl_${name}_${sha256(text, 'hex').slice(0, 16)}`
 }
 
 /**
- * Which of the application's queries are kept prepared. Each connection keeps all of them, and texts that are put together
- * anew each time would fill it: so they are few, and those that are used again and again.
+ * Decides which of the application's queries are kept prepared. Each connection keeps all of them, and texts that are put
+ * together differently each time would fill it: so only a few are kept, those that are used again and again.
  */
 export class PreparedQueries {
   readonly #afterUses: number
@@ -19,7 +22,7 @@ export class PreparedQueries {
     this.#afterUses = afterUses
   }
 
-  /** What a query is kept prepared as; null if it is not. */
+  /** Returns the name under which a query is kept prepared; null if it is not. */
   nameOf(text: string): string | null {
     const known = this.#names.get(text)
     if (known !== undefined) return known
@@ -37,8 +40,8 @@ export class PreparedQueries {
   }
 
   /**
-   * For one whose rows have changed: from now on it is not prepared. Each connection that has it prepared would refuse it,
-   * and there may be more of those than tries.
+   * For a query whose rows have changed: from now on it is not prepared. Each connection that has it prepared would refuse
+   * it, and there may be more such connections than tries.
    */
   forget(text: string): void {
     this.#names.set(text, null)

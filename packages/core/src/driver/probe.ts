@@ -1,6 +1,6 @@
 /**
- * A place in the protocol that a test can stop at: before or after one statement, or around `call`. Of
- * statements that travel together, there is a place before each, while nothing has been sent, and one after the last.
+ * A place in the protocol where a test can stop: before or after one statement, or around `call`. For statements that
+ * travel together, there is a place before each, while nothing has been sent, and one after the last.
  */
 export interface Position {
   /** The phase being run; `reserve` before the first, `renewal` for the lease keeper's connection. */

@@ -5,21 +5,21 @@ import type { Outgoing } from './outgoing.js'
 import type { Probe } from './probe.js'
 import type { Wire } from './wire.js'
 
-/** Whoever hands statements over: it decides at the last moment whether they may go out, and learns how they were answered. */
+/** Hands statements over, decides at the last moment whether they may go out, and is told how they were answered. */
 export interface Sender {
   /** How long one message may take before the connection is given up, counted from when it goes out. */
   readonly deadlineMs: number
   /** Whether its message under way commits. */
   readonly isCommitting: boolean
-  /** Asked when a message's turn has come: the error that keeps it from being sent, or null. */
+  /** Called when a message's turn has come. Returns the error that keeps it from being sent, or null. */
   refusal(message: readonly Outgoing[]): unknown
   /** Called when a message goes out. */
   sending(statements: readonly Outgoing[]): void
-  /** Called with the answer, or with the error that kept it from being sent. Returns the error to report; null for none. */
+  /** Called with the answer, or with the error that kept it from being sent. Returns the error to report, or null. */
   answered(error: unknown, results: readonly QueryResult[], executed: readonly Executed[]): unknown
 }
 
-/** Statements that belong together. Where they cannot share a message, they go out one after the other. */
+/** Statements that belong together. If they cannot share a message, they go out one after the other. */
 interface Exchange {
   readonly sender: Sender
   readonly statements: readonly Outgoing[]
@@ -54,7 +54,7 @@ export class SendQueue {
   #timer: NodeJS.Timeout | undefined
   #isPaused = false
   #isHandlingAnswer = false
-  /** The place that a probe is told. */
+  /** The place that a probe is told about. */
   place: string
 
   constructor(
@@ -95,7 +95,7 @@ export class SendQueue {
     })
   }
 
-  /** Refuses all that a sender has handed over and that has not gone out yet. */
+  /** Refuses everything that a sender has handed over and that has not gone out yet. */
   drop(sender: Sender, error: unknown): void {
     const dropped = this.#waiting.filter((exchange) => exchange.sender === sender)
     if (dropped.length === 0) return
@@ -103,7 +103,7 @@ export class SendQueue {
     for (const { reject } of dropped) reject(error)
   }
 
-  /** Fails what is under way and all that is to come: there is no connection any more. */
+  /** Fails what is under way and everything to come: the connection is gone. */
   close(error: unknown): void {
     if (this.#closed !== null) return
     this.#closed = { error }
@@ -149,7 +149,7 @@ export class SendQueue {
     const deadlineMs = sender.deadlineMs * Math.ceil(message.length / STATEMENTS_PER_DEADLINE)
     let answered = false
     const onDeadline = (): void => {
-      // An event loop that stood still has not read yet what may have arrived.
+      // If the event loop stood still, what may have arrived has not been read yet.
       setImmediate(() => {
         if (!answered && this.#current === exchange) this.#onSilence(deadlineMs)
       })
@@ -177,7 +177,7 @@ export class SendQueue {
   #keepResults(exchange: Exchange, message: readonly Outgoing[], results: readonly QueryResult[]): void {
     exchange.results = exchange.together ? results : [...exchange.results, ...results]
     if (this.#probe === null) this.#continue(exchange)
-    // Between the statements of one message nobody can pause.
+    // No test can pause between the statements of one message.
     else this.#pauseAt('after', message.slice(-1), exchange, () => this.#continue(exchange))
   }
 

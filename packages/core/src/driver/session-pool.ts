@@ -11,9 +11,9 @@ interface Waiting {
   readonly place: string
   readonly resolve: (session: Session) => void
   readonly reject: (error: PawlError) => void
-  /** It has been given up, and whoever asked has been told. */
+  /** The wait has been given up, and whoever asked has been told. */
   late: boolean
-  /** How many clients were of no use. */
+  /** How many clients were unusable. */
   discarded: number
 }
 
@@ -40,9 +40,9 @@ export class SessionPool {
   }
 
   #connect(waiting: Waiting, timer: NodeJS.Timeout): void {
-    // Called back, not awaited: there must be no moment between the pool's listening for errors and the session's.
+    // A callback instead of a promise: there must be no moment between the pool's listening for errors and the session's.
     this.#pool.connect((error, client) => {
-      // Handed straight back, or it is lost to the pool for ever.
+      // Released at once, or it would be lost to the pool forever.
       if (waiting.late) {
         client?.release()
         return
@@ -60,11 +60,11 @@ export class SessionPool {
     })
   }
 
-  /** Somebody has left a transaction open on it: whatever is done in there is undone when that ends. */
+  /** Somebody has left a transaction open on the client: whatever is done in it is undone when that transaction ends. */
   #discard(client: PoolClient, waiting: Waiting, timer: NodeJS.Timeout): void {
     client.release(new Error(LEFT_OPEN))
     waiting.discarded++
-    // All that were idle may be like that; a new one cannot, unless the pool's own hooks do it.
+    // All idle clients may be like that; a new one cannot be, unless the pool's own hooks do it.
     if (waiting.discarded <= this.#pool.options.max) {
       this.#connect(waiting, timer)
       return
@@ -73,7 +73,7 @@ export class SessionPool {
     waiting.reject(new PawlError('PAWL_NO_CONNECTION', LEFT_OPEN))
   }
 
-  /** Runs work on a session of its own and gives it back, whatever happens. */
+  /** Runs work on a session of its own and releases it, whatever happens. */
   async with<T>(place: string, work: (session: Session) => Promise<T>): Promise<T> {
     const session = await this.acquire(place)
     try {

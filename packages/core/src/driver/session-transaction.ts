@@ -9,16 +9,19 @@ import type { Sender, SendQueue } from './send-queue.js'
 
 export interface TransactionOptions {
   readonly begin: Begin
-  /** For each of its messages. */
+  /** How long each of its messages may take. */
   readonly deadlineMs: number
   /**
-   * Gives the connection up if nothing is sent for so long. The server has a time-out for a transaction that is idle, but it
-   * does not know of one whose BEGIN is still waiting.
+   * Gives the connection up if nothing is sent for this long. The server has a time-out for idle transactions, but it does
+   * not know of one whose BEGIN is still waiting.
    */
   readonly idleMs?: number
-  /** It is but the transaction of one statement, of this name: tests stop before that and after its COMMIT, and nowhere else. */
+  /**
+   * Set if it is only the transaction of one statement, with this name: tests stop before that statement and after its
+   * COMMIT, and nowhere else.
+   */
   readonly ofStatement?: string
-  /** The server is to keep framework statements prepared. */
+  /** Whether the server keeps framework statements prepared. */
   readonly prepares: boolean
   readonly preparedQueries: PreparedQueries | null
 }
@@ -29,9 +32,9 @@ type AnyResult = QueryResult<Record<string, unknown>>
 export type TextResult = QueryResult<Record<string, string | null>>
 
 /**
- * One transaction on a session: from its BEGIN, which waits for the first statement, to COMMIT or ROLLBACK. Nothing of it is
- * ever executed outside of it: a statement goes out only while the server says that the transaction is open, and none is
- * taken once COMMIT or ROLLBACK has been handed over.
+ * One transaction on a session: from its BEGIN, which waits for the first statement, to COMMIT or ROLLBACK. None of its
+ * statements is ever executed outside it: a statement goes out only while the server says that the transaction is open, and
+ * none is accepted once COMMIT or ROLLBACK has been handed over.
  */
 export class SessionTransaction implements Sender {
   readonly deadlineMs: number
@@ -64,7 +67,7 @@ export class SessionTransaction implements Sender {
       this.#idleTimer = setTimeout(() => client.giveUp(`Nothing was sent for ${idleMs} ms`), idleMs)
   }
 
-  /** The first error that a query met since all was well, which the application may have swallowed. */
+  /** The first error that a query met since all was well; the application may have swallowed it. */
   get firstError(): unknown {
     return this.#firstError
   }
@@ -74,7 +77,7 @@ export class SessionTransaction implements Sender {
     return this.#notBegun !== null || (this.#stage === 'open' && this.#client.transactionStatus === 'E')
   }
 
-  /** Whether it was ended by one of its own queries. What came before that may have been committed. */
+  /** Whether one of its own queries ended it. What came before that may have been committed. */
   get endedEarly(): boolean {
     return this.#endedEarly
   }
@@ -105,15 +108,15 @@ export class SessionTransaction implements Sender {
     }
   }
 
-  /** Runs a framework statement in it. */
+  /** Runs a framework statement in this transaction. */
   async run(bound: Bound): Promise<TextResult> {
     const [result] = await this.#send([outgoing(bound, this.#options.prepares)])
     return result as TextResult
   }
 
   /**
-   * Runs framework statements and commits, in one round trip where the client can: where one of them fails, COMMIT is not
-   * executed. The last result is that of COMMIT. From here on the transaction takes nothing else.
+   * Runs framework statements and commits, in one round trip if the client can: if one of them fails, COMMIT is not
+   * executed. The last result is that of COMMIT. From here on the transaction accepts nothing else.
    */
   commit(statements: readonly Bound[]): Promise<readonly TextResult[]> {
     const { prepares, ofStatement } = this.#options
@@ -126,8 +129,8 @@ export class SessionTransaction implements Sender {
   }
 
   /**
-   * Undoes it, if that is still possible; if not, the session's release destroys the connection, which does as well. What has
-   * not gone out yet never does.
+   * Undoes the transaction if that is still possible; if not, releasing the session destroys the connection, which also
+   * undoes it. What has not gone out yet never does.
    */
   async rollBack(): Promise<void> {
     clearTimeout(this.#idleTimer)
@@ -176,7 +179,7 @@ export class SessionTransaction implements Sender {
   answered(error: unknown, results: readonly QueryResult[], executed: readonly Executed[]): unknown {
     const told = error === null ? null : this.#client.explain(error)
     if (told !== null) this.#firstError ??= told
-    // Nothing of it goes out before the message that begins it: the first answer is that one's.
+    // None of its statements goes out before the message that begins it, so the first answer is the answer to that message.
     const opening = this.#begun ? 0 : this.#opening.length
     if (results.length < opening) {
       // If a part of it was executed, the server says that a transaction is open, and the client is destroyed.
@@ -186,7 +189,7 @@ export class SessionTransaction implements Sender {
     this.#begun = true
     if (this.#stage === 'beginning') this.#stage = 'open'
     const { transactionStatus: status } = this.#client
-    // In a failed transaction every statement fails: this one shows that a savepoint has undone the error.
+    // In a failed transaction every statement fails: the success of this one shows that a savepoint has undone the error.
     if (told === null && status === 'T') this.#firstError = null
     if (!this.#commitSent && (status === 'I' || this.#hasEnded([...results.slice(opening), ...executed])))
       this.#endedEarly = true
@@ -199,7 +202,7 @@ export class SessionTransaction implements Sender {
    */
   #hasEnded(executed: readonly Executed[]): boolean {
     return executed.flat().some(({ command }) => {
-      // ROLLBACK is also what going back to a savepoint answers.
+      // ROLLBACK is also the answer to going back to a savepoint.
       if (command === 'ROLLBACK') return CHAINS.test(this.#lastText.replaceAll(COMMENT_OR_LITERAL, ' '))
       return command === 'COMMIT' || command === 'BEGIN' || command === 'START'
     })
@@ -207,7 +210,7 @@ export class SessionTransaction implements Sender {
 
   #doubtPrepared(text: string, error: unknown): void {
     if (isOfChangedRows(error)) this.#options.preparedQueries?.forget(text)
-    // A value could not be sent: then `pg` has the statement closed, and goes on to believe that it is there.
+    // A value could not be sent: then `pg` closes the statement, and goes on believing that it is prepared.
     if (sqlStateOf(error) === null) this.#client.spoil()
   }
 }
@@ -216,11 +219,11 @@ const CHAINS = /\b(?:rollback|abort)(?:\s+(?:work|transaction))?\s+and\s+chain\b
 const COMMENT_OR_LITERAL = /\/\*[^]*?\*\/|--[^\n]*|'(?:[^']|'')*'|"(?:[^"]|"")*"/g
 
 const COMMIT = alwaysTheSame({ name: 'commit', text: 'COMMIT', preparedAs: preparedAs('commit', 'COMMIT') })
-/** In the other word that PostgreSQL has for it, so that whoever watches the wire can tell it from that of a phase. */
+/** Uses PostgreSQL's other word for COMMIT, so that whoever watches the wire can tell it from that of a phase. */
 const SILENT_COMMIT = alwaysTheSame({ name: '', text: 'END' })
 const ROLLBACK = outgoing({ statement: { name: 'rollback', text: 'ROLLBACK' } }, false)
 
-/** Sends ROLLBACK, where there is a transaction left to undo. */
+/** Sends ROLLBACK, if there is a transaction left to undo. */
 class Rollback implements Sender {
   readonly isCommitting = false
   readonly deadlineMs: number

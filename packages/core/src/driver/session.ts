@@ -14,17 +14,17 @@ export interface SessionOptions {
   readonly statementDeadlineMs: number
   /** How long a statement that stands alone may wait for a lock, including the lock on its table. */
   readonly lockTimeoutMs: number
-  /** Sends statements that belong together in one round trip, where the client can. */
+  /** Sends statements that belong together in one round trip, if the client can. */
   readonly pipelining: boolean
   /** Has the server keep framework statements prepared. */
   readonly preparedStatements: boolean
-  /** Which of the queries of phases are to be kept prepared; null for none. */
+  /** Which queries of phases are kept prepared; null for none. */
   readonly preparedQueries?: PreparedQueries | null
   readonly probe: Probe | null
 }
 
 /**
- * What one piece of work does on one connection: framework statements that stand alone, queries of the application, and
+ * What one piece of work does on one connection: framework statements that stand alone, the application's queries, and
  * transactions, all through one queue. Whether the connection still works is for its `BorrowedClient` to say.
  */
 export class Session {
@@ -58,7 +58,7 @@ export class Session {
     }
   }
 
-  /** Goes on with other work, as if it had been released and taken again. False: it cannot, and has to be released. */
+  /** Goes on with other work, as if released and acquired again. Returns false if it cannot, and has to be released. */
   enter(place: string): boolean {
     if (!this.#client.isClean) return false
     this.#queue.place = place
@@ -76,8 +76,8 @@ export class Session {
   }
 
   /**
-   * Runs a framework statement in a transaction of its own, which has committed when this returns. Values come back as text,
-   * rows by column name. Its isolation and its patience with locks are its own, whatever the defaults of the database are.
+   * Runs a framework statement in a transaction of its own, which has committed when this returns. Values come back as
+   * text, rows by column name. Its isolation level and lock time-out are its own, whatever the database's defaults are.
    */
   async run(statement: Statement, values?: readonly unknown[]): Promise<TextResult> {
     const { lockTimeoutMs, preparedStatements: prepares } = this.#options
@@ -97,7 +97,7 @@ export class Session {
     }
   }
 
-  /** Runs one of the application's queries outside of a phase. */
+  /** Runs one of the application's queries outside a phase. */
   async query(text: string, values: readonly unknown[]): Promise<QueryResult<Record<string, unknown>>> {
     const sender: Sender = {
       deadlineMs: this.#options.statementDeadlineMs,
@@ -110,7 +110,7 @@ export class Session {
     return result as QueryResult<Record<string, unknown>>
   }
 
-  /** Opens a transaction. BEGIN travels with its first statement, in one round trip where the client can. */
+  /** Opens a transaction. BEGIN travels with its first statement, in one round trip if the client can. */
   begin(begin: Begin, options: Partial<Omit<TransactionOptions, 'begin'>> = {}): SessionTransaction {
     const {
       statementDeadlineMs: deadlineMs,

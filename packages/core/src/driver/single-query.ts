@@ -10,12 +10,12 @@ import {
   whenAnswered,
 } from './pg-protocol.js'
 
-/** A message of one text, as `pg` takes it. Without values, the text may hold several statements. */
+/** A message of one text, in the form that `pg` takes. Without values, the text may hold several statements. */
 export type SingleQueryClass = new (statement: Sendable, onAnswered: OnAnswered) => object
 
 /**
- * `pg`'s own query, which reports an error only once the server is ready for more, and then tells what the text had executed
- * before it: a transaction may have been ended there.
+ * `pg`'s own query, except that it reports an error only once the server is ready for more, and then also what the text had
+ * executed before the error: that may have ended a transaction.
  */
 export function singleQueryClass(Query: QueryClass): SingleQueryClass {
   return class SingleQuery extends Query {
@@ -61,7 +61,7 @@ export function singleQueryClass(Query: QueryClass): SingleQueryClass {
         super.handleReadyForQuery(connection)
         return
       }
-      // `pg` has had the statement closed, and would go on to believe that it is there.
+      // `pg` has closed the statement, and would go on believing that it is prepared.
       forgetPrepared(connection, this.name)
       super.handleError(this.#notSent.error, connection)
     }

@@ -7,7 +7,7 @@ import { singleQueryClass } from './single-query.js'
 
 /** How messages are sent on a client, one at a time. */
 export interface Wire {
-  /** Several statements in one message; null where the client cannot. Those after a failed one are not executed. */
+  /** Sends several statements in one message; null if the client cannot. Those after a failed one are not executed. */
   readonly sendTogether:
     | ((client: PoolClient, statements: readonly Sendable[], onAnswered: OnAnswered) => void)
     | null
@@ -16,7 +16,7 @@ export interface Wire {
 
 const known = new WeakMap<object, Wire>()
 
-/** How to send on clients of this class. */
+/** Returns how to send on clients of this class. */
 export function wireOf(clientClass: object): Wire {
   let wire = known.get(clientClass)
   if (wire === undefined)
@@ -53,7 +53,10 @@ function wireWith(Query: QueryClass): Wire {
   }
 }
 
-/** A tracer may have made `query` return a promise, which tells of errors as well: nobody else would hear those. */
+/**
+ * A tracer may have made `query` return a promise, which rejects on errors as well: otherwise nobody would handle those
+ * rejections.
+ */
 function submit(client: PoolClient, query: object, onAnswered: OnAnswered): void {
   const returned: unknown = client.query(query as never)
   if (typeof (returned as Partial<Promise<unknown>> | undefined)?.then === 'function')
@@ -62,7 +65,7 @@ function submit(client: PoolClient, query: object, onAnswered: OnAnswered): void
     )
 }
 
-/** A client that takes a query and returns a promise, and of which nothing else is known. */
+/** For a client that takes a query and returns a promise, and of which nothing else is known. */
 const PLAIN: Wire = {
   sendTogether: null,
   sendAlone: (client, statement, onAnswered) => {
@@ -74,8 +77,9 @@ const PLAIN: Wire = {
 }
 
 /**
- * An error may be reported before the server is ready for more. The answer to an empty query comes after that. What a text of
- * several statements had executed before its error is not known: one that may have ended its transaction is taken to have.
+ * An error may be reported before the server is ready for more; the answer to an empty query comes after that. What a text
+ * of several statements had executed before its error is not known: one that may have ended its transaction is taken to
+ * have done so.
  */
 function afterAnswer(client: PoolClient, text: string, error: unknown, onAnswered: OnAnswered): void {
   const mayHaveEnded =

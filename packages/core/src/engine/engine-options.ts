@@ -9,7 +9,7 @@ import {
   type OptionOwner,
 } from '../check-option.js'
 import { PawlError } from '../errors.js'
-import type { Caps } from '../run/environment.js'
+import type { Caps } from '../run/caps.js'
 import {
   DEFAULT_ACQUIRE_TIMEOUT_MS,
   DEFAULT_MAX_INPUT_BYTES,
@@ -22,7 +22,7 @@ import {
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import { checkPipelineSettings, type PipelineSettings } from '../pipeline/settings.js'
 import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../storage/tables.js'
-import type { Stager } from '../run/engine-parts.js'
+import type { Stager } from '../run/stager.js'
 import type { StrictOptions } from '../run/strict-mode.js'
 
 /**
@@ -41,41 +41,41 @@ export interface EngineOptions<DB> {
   /** Part of every provider key: keeps two applications on one provider account apart. Never change it. Default `pawl`. */
   readonly namespace?: string
   /**
-   * A secret of your own, of 32 characters or more: what `keyHash` and `scopeHash` in messages and logs are made with, so that
-   * nobody finds out by trying whose they are. Give the same one to all processes whose logs you compare. Default: a random
-   * one for each process.
+   * A secret of your own, of 32 characters or more. `keyHash` and `scopeHash` in messages and logs are made with it, so
+   * that nobody can find out by trying whose they are. Give the same one to all processes whose logs you compare. Default:
+   * a random one for each process.
    */
   readonly hashSecret?: string
-  /** Settings for pipelines that do not say otherwise. */
+  /** Settings for pipelines that do not set their own. */
   readonly defaults?: PipelineSettings
   /** Kysely plugins for `tx` and `engine.db`. The framework's own statements never see them. */
   readonly plugins?: readonly KyselyPlugin[]
   /** Puts staged jobs straight into a queue in the same database. Default: rows in `staged_jobs`. */
   readonly stager?: Stager<DB>
   /**
-   * Fails a phase that sent a foreign request where none may be. It is a tool for development: the request is seen, not
+   * Fails a phase that sent a foreign request where none is allowed. It is a tool for development: the request is seen, not
    * stopped. Default: on unless NODE_ENV is `production`.
    */
   readonly strict?: boolean | StrictOptions
   /** Size caps in bytes. Defaults: input 256 KiB, state 64 KiB, response 2 MiB, its headers 8 KiB, result of a call 1 MiB. */
   readonly caps?: Partial<Caps>
-  /** How long to wait for a connection of the pool. Default 10 s. */
+  /** How long to wait for a connection from the pool. Default 10 s. */
   readonly acquireTimeoutMs?: number
   /**
-   * Sends BEGIN with a phase's first statement and COMMIT with its last: two round trips less in each phase. It needs
-   * the client of `pg`; on another one, phases run without. Default: on.
+   * Sends BEGIN with a phase's first statement and COMMIT with its last, which saves two round trips in each phase. It
+   * needs the client of `pg`; with another client, phases run without it. Default: on.
    */
   readonly pipelining?: boolean
   /**
-   * Has the server keep the framework's statements prepared, which saves it the work of reading and planning them each
-   * time. Not behind a pooler that hands connections out per transaction, unless it knows of prepared statements
-   * (PgBouncer since 1.21 does). Default: off.
+   * Has the server keep the framework's statements prepared, which saves it from reading and planning them each time. Do
+   * not use it behind a pooler that hands out connections per transaction, unless the pooler supports prepared statements
+   * (PgBouncer does since 1.21). Default: off.
    */
   readonly preparedStatements?: boolean
   /**
-   * The same for the queries of your phases that are used again and again. When a column changes its type, connections
-   * that have such a query prepared go on with the old one, and PostgreSQL does not say so: replace them all, as a restart
-   * does. Default: off.
+   * The same for queries of your phases that are used again and again. When a column changes its type, connections that
+   * have such a query prepared go on with the old one, and PostgreSQL does not say so: replace all connections, as a
+   * restart does. Default: off.
    */
   readonly preparedQueries?: boolean
 }
@@ -142,7 +142,7 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
 
 function checkHashSecret(secret: unknown): string | null {
   if (secret === undefined) return null
-  // Not shown, whatever it is.
+  // Never shown, whatever it is.
   if (typeof secret !== 'string' || secret.length < MIN_HASH_SECRET_LENGTH) {
     const got =
       typeof secret === 'string' ? `a string of ${secret.length} characters` : `of type ${typeof secret}`

@@ -2,7 +2,7 @@ import type { StoredResponse } from '../pipeline/directive.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { StateObject } from '../pipeline/phase.js'
-import type { Intent, KeyRow } from '../storage/key-row.js'
+import type { Intent, KeyRow } from '../storage/keys/key-row.js'
 
 /** A key as a person would look at it. */
 export interface KeyView {
@@ -14,17 +14,17 @@ export interface KeyView {
   readonly key: string
   /** Name of the pipeline that runs it. */
   readonly pipeline: string
+  /** `atomic`: it is of an atomic handler, and only a request of its client can run it. */
+  readonly kind: 'pipeline' | 'atomic'
   /** The version it is pinned to. */
   readonly version: number
-  /** `running` covers everything up to the response; `lease` tells whether somebody works on it. */
+  /** `running` covers everything up to the response; `lease` shows whether somebody is working on it. */
   readonly status: 'running' | 'finished' | 'stuck'
   /** Null unless stuck. */
   readonly stuckReason: StuckReason | null
   /** The last phase that committed, or was skipped. */
   readonly recoveryPoint: string
-  /**
-   * The same for people: the last phase that ran, and which were skipped since, as in `shipment_booked (refunded skipped)`.
-   */
+  /** The same for people: the last phase that ran and those skipped since, as in `shipment_booked (refunded skipped)`. */
   readonly point: string
   /** Grows by one with every grant of the key. */
   readonly fence: number
@@ -40,12 +40,12 @@ export interface KeyView {
   readonly call: {
     readonly phase: string
     readonly known: 'may_have_been_made' | 'returned' | 'not_made'
-    /** What it returned, or what a person said that it had; null where that is not known. */
+    /** What it returned, or what a person said it returned; null if that is not known. */
     readonly result: JsonValue
-    /** It returned after the key had been made stuck: resumed without a verdict, the key is settled with this result. */
+    /** It returned after the key had become stuck: if unstuck without a verdict, the key is settled with this result. */
     readonly late: boolean
   } | null
-  /** Since the last advance; redacted and shortened. */
+  /** The last error since the last advance; redacted and shortened. */
   readonly lastError: string | null
   /** The recovery points reached, in order. */
   readonly trail: readonly {
@@ -53,7 +53,7 @@ export interface KeyView {
     readonly at: Date
     readonly fence: number
     readonly skipped: boolean
-    /** Whether its call was executed was not known, and `whenUnknown` went on without it. */
+    /** It was not known whether its call was executed, and `whenUnknown` went on without that. */
     readonly outcomeUnknown: boolean
   }[]
   /** As phases see it. */
@@ -64,8 +64,8 @@ export interface KeyView {
   readonly response: StoredResponse | null
   /** When the key was reserved. */
   readonly createdAt: Date
-  /** When a person last pushed it on; null if nobody had to. */
-  readonly resumedAt: Date | null
+  /** When a person last unstuck it; null if nobody had to. */
+  readonly unstuckAt: Date | null
   /** When the row was last written, renewals of the lease aside. */
   readonly updatedAt: Date
   /** When a finished key may be deleted. Null unless finished. */
@@ -78,6 +78,7 @@ export function viewKey(row: KeyRow): KeyView {
     scope,
     key,
     pipeline,
+    kind,
     version,
     status,
     stuckReason,
@@ -93,6 +94,7 @@ export function viewKey(row: KeyRow): KeyView {
     scope,
     key,
     pipeline,
+    kind,
     version,
     status,
     stuckReason,
@@ -113,7 +115,7 @@ export function viewKey(row: KeyRow): KeyView {
     state: JSON.parse(row.stateJson) as StateObject,
     response,
     createdAt: new Date(row.createdMs),
-    resumedAt: dateOrNull(row.resumedMs),
+    unstuckAt: dateOrNull(row.unstuckMs),
     updatedAt: new Date(row.updatedMs),
     expiresAt: dateOrNull(row.expiresMs),
   }
@@ -134,7 +136,7 @@ const KNOWN = { calling: 'may_have_been_made', called: 'returned', not_made: 'no
 
 /** In SQL: `POINT_TEXT`. */
 function pointOf({ recoveryPoint, trail }: KeyRow): string {
-  // The trail of a key that was upgraded names points of the older version.
+  // The trail of an upgraded key names points of the older version.
   if (trail.at(-1)?.point !== recoveryPoint) return recoveryPoint
   const lastRun = trail.findLastIndex(({ skipped }) => !skipped)
   const skipped = trail.slice(lastRun + 1).map(({ point }) => point)

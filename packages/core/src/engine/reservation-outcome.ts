@@ -1,13 +1,10 @@
 import { announce, type KeyMessage } from '../announce/announce.js'
 import type { NameHasher } from '../announce/name-hasher.js'
-import type { Reservation } from '../request/reserve-key.js'
+import type { Decided, NotGranted } from '../request/reserve-key.js'
 import type { Outcome } from '../pipeline/outcome.js'
 import { inFlightOutcome, replayedOutcome, stuckOutcome } from '../run/row-outcome.js'
 
-/** All that is neither a key to run, nor one that was left, nor one that is gone. */
-type NotGranted = Exclude<Reservation, { type: 'granted' | 'gone' | 'left' }>
-
-/** What an execution that got no grant is told, and what is announced of it. */
+/** Returns what an execution that got no grant is told, and announces it. */
 export function reservationOutcome(reservation: NotGranted, asked: KeyMessage): Outcome {
   switch (reservation.type) {
     case 'unavailable': {
@@ -22,7 +19,7 @@ export function reservationOutcome(reservation: NotGranted, asked: KeyMessage): 
   }
 }
 
-function decidedOutcome(reservation: Extract<Reservation, { type: 'decided' }>, asked: KeyMessage): Outcome {
+function decidedOutcome(reservation: Decided, asked: KeyMessage): Outcome {
   const { row, decision } = reservation
   const message = () => ({ ...asked, pipeline: row.pipeline, version: row.version, keyId: row.id })
   switch (decision.type) {
@@ -40,7 +37,7 @@ function decidedOutcome(reservation: Extract<Reservation, { type: 'decided' }>, 
       const { reason } = decision
       const { recoveryPoint, lastError } = row
       // Once, when it happens: whoever listens may wake a person up.
-      if (reservation.gaveUp)
+      if (reservation.markedStuck)
         announce('pawl:stuck', () => ({ ...message(), recoveryPoint, reason, lastError }))
       return stuckOutcome(row, reason, lastError)
     }

@@ -1,4 +1,5 @@
 import { isUuid } from '../is-uuid.js'
+import { unstorableIn } from '../storable-text.js'
 import {
   checkKnownOptions,
   checkOneOf,
@@ -59,7 +60,7 @@ function checkText(where: string, option: string, value: unknown, maxLength: num
   if (typeof value !== 'string' || value.trim() === '')
     throw invalidOption(owner(where), option, value, takes)
   if (value.length > maxLength) throw invalidOption(owner(where), option, `${value.length} characters`, takes)
-  if (value.includes('\0') || /\p{Surrogate}/u.test(value))
+  if (unstorableIn(value) !== null)
     throw invalidOption(owner(where), option, value, `${takes}, without NUL and lone surrogates`)
 }
 
@@ -74,10 +75,10 @@ export function checkVersion(where: string, pipeline: string, version: number): 
   checkWholeNumber(owner(where), 'version', version, 1, MAX_INT32)
 }
 
-const STATUSES = ['unfinished', 'running', 'abandoned', 'stuck', 'finished'] as const
+const STATUSES = ['unfinished', 'running', 'unattended', 'stuck', 'finished'] as const
 const STUCK_REASONS: Readonly<Record<StuckReason, true>> = {
   attempts_exhausted: true,
-  abandoned: true,
+  too_old: true,
   unknown_outcome: true,
   window_passed: true,
   transaction_ended: true,

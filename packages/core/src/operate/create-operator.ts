@@ -3,16 +3,17 @@ import { readReaperOptions, reap, type ReaperCounts } from '../background/reaper
 import { DEFAULT_LIST_LIMIT, MAX_SHOWN_WITH_KEY } from '../limits.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import { type KeyView, viewKey } from '../engine/key-view.js'
-import { findEffectsOfKey } from '../storage/effect-statements.js'
-import { findDeadJobs, findJobsOfKey } from '../storage/job-statements.js'
-import { countUnfinished, groupUnfinished, hasKeysOf } from '../storage/report-statements.js'
-import {
-  abandonKey,
-  findInterventions,
-  noteReap,
-  resumeKey,
-  takeLeaseAway,
-} from '../storage/steer-statements.js'
+import { findEffectsOfKey } from '../storage/effects/find-effects-of-key.js'
+import { findDeadJobs } from '../storage/jobs/find-dead-jobs.js'
+import { findJobsOfKey } from '../storage/jobs/find-jobs-of-key.js'
+import { countUnfinished } from '../storage/keys/count-unfinished.js'
+import { groupUnfinished } from '../storage/keys/group-unfinished.js'
+import { hasKeysOf } from '../storage/keys/has-keys-of.js'
+import { answerKey } from '../storage/keys/answer-key.js'
+import { findInterventions } from '../storage/interventions/find-interventions.js'
+import { noteReap } from '../storage/interventions/note-reap.js'
+import { unstickKey } from '../storage/keys/unstick-key.js'
+import { revokeLease } from '../storage/keys/revoke-lease.js'
 import {
   checkBecause,
   checkDate,
@@ -27,7 +28,7 @@ import {
   checkVersion,
   checkWindow,
 } from './check-arguments.js'
-import { decideResume } from './decide-resume.js'
+import { decideUnstick } from './decide-unstick.js'
 import { digestOf } from './digest.js'
 import { examine } from './doctor.js'
 import { findNamed } from './find-named.js'
@@ -64,7 +65,7 @@ import { Workplace } from './workplace.js'
  * @example
  * const operator = createOperator({ pool })
  * const because = { actor: 'anna@ops-1', reason: 'Provider support: charge ch_7 exists. Ticket 4711.' }
- * await operator.resume({ scope, key }, because, { type: 'executed', result: { id: 'ch_7' } })
+ * await operator.unstick({ scope, key }, because, { type: 'executed', result: { id: 'ch_7' } })
  */
 export function createOperator(options: OperatorOptions): Operator {
   return new DatabaseOperator(new Workplace(options))
@@ -103,62 +104,62 @@ class DatabaseOperator implements Operator {
     })
   }
 
-  async resume(
+  async unstick(
     of: KeyReference,
     because: Because,
     verdict?: CallVerdict,
     options: SteerOptions = {},
   ): Promise<Intervention> {
-    checkSteerOptions('resume', options)
-    checkKeyReference('resume', of)
-    checkBecause('resume', because)
-    if (verdict !== undefined) checkVerdict('resume', verdict)
+    checkSteerOptions('unstick', options)
+    checkKeyReference('unstick', of)
+    checkBecause('unstick', because)
+    if (verdict !== undefined) checkVerdict('unstick', verdict)
     return steerKey(this.#place, { of, because, ...options }, (row) => {
-      const decision = decideResume(row, verdict ?? null)
+      const decision = decideUnstick(row, verdict ?? null)
       if (decision.type === 'refuse') return decision
       const { said } = decision
       return {
         type: 'write',
         given: { verdict: verdict === undefined ? null : noteOf(verdict) },
-        write: (store, steering) => resumeKey(store, steering, said),
+        write: (store, steering) => unstickKey(store, steering, said),
       }
     })
   }
 
-  async release(of: KeyReference, because: Because, options: SteerOptions = {}): Promise<Intervention> {
-    checkSteerOptions('release', options)
-    checkKeyReference('release', of)
-    checkBecause('release', because)
+  async revoke(of: KeyReference, because: Because, options: SteerOptions = {}): Promise<Intervention> {
+    checkSteerOptions('revoke', options)
+    checkKeyReference('revoke', of)
+    checkBecause('revoke', because)
     return steerKey(this.#place, { of, because, ...options }, (row) => {
       if (row.leaseUntilMs === null || row.leaseUntilMs <= row.nowMs) {
         const found = row.status === 'running' ? 'Its lease is over' : `It is ${row.status}`
-        return { type: 'refuse', detail: `${found}, and nobody holds it: there is nothing to release.` }
+        return { type: 'refuse', detail: `${found}, and nobody holds it: there is nothing to revoke.` }
       }
-      return { type: 'write', given: {}, write: takeLeaseAway }
+      return { type: 'write', given: {}, write: revokeLease }
     })
   }
 
-  async abandon(
+  async answer(
     of: KeyReference,
     because: Because,
     response: OperatorResponse,
     options: SteerOptions = {},
   ): Promise<Intervention> {
-    checkSteerOptions('abandon', options)
-    checkKeyReference('abandon', of)
-    checkBecause('abandon', because)
-    const checked = checkResponse('abandon', response)
+    checkSteerOptions('answer', options)
+    checkKeyReference('answer', of)
+    checkBecause('answer', because)
+    const checked = checkResponse('answer', response)
     return steerKey(this.#place, { of, because, ...options }, (row) => {
       if (row.status !== 'stuck') {
         return {
           type: 'refuse',
-          detail: `It is not stuck but ${row.status}: only a stuck key can be abandoned.`,
+          detail: `It is not stuck but ${row.status}: only a stuck key can be answered.`,
         }
       }
       return {
         type: 'write',
         given: { status: response.status, body: digestOf(response.body), retentionMs: checked.retentionMs },
-        write: (store, steering) => abandonKey(store, steering, checked.response, checked.retentionMs),
+        write: (store, steering) => answerKey(store, steering, checked.response, checked.retentionMs),
       }
     })
   }

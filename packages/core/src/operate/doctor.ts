@@ -2,18 +2,19 @@ import { checkKnownOptions, invalidOption, type OptionOwner } from '../check-opt
 import { OVERDUE_MS } from '../limits.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import { Registry } from '../pipeline/registry.js'
-import {
-  readIndexes,
-  readReferences,
-  readServer,
-  readTableCare,
-  readVersion,
-} from '../storage/doctor-statements.js'
-import { SCHEMA_VERSION } from '../storage/migrate.js'
-import { isNotMigrated } from '../storage/not-migrated.js'
-import { countRows, findOverdue, findVersions, groupStuck } from '../storage/report-statements.js'
-import { isFirstOnPath } from '../storage/search-path.js'
-import { readSession } from '../storage/session-statements.js'
+import { readIndexes } from '../storage/schema/read-indexes.js'
+import { readReferences } from '../storage/schema/read-references.js'
+import { readServer } from '../storage/schema/read-server.js'
+import { readTableCare } from '../storage/schema/read-table-care.js'
+import { readVersion } from '../storage/schema/read-version.js'
+import { SCHEMA_VERSION } from '../storage/schema/migrate.js'
+import { isNotMigrated } from '../storage/schema/not-migrated.js'
+import { countRows } from '../storage/keys/count-rows.js'
+import { findOverdue } from '../storage/keys/find-overdue.js'
+import { findVersions } from '../storage/keys/find-versions.js'
+import { groupStuck } from '../storage/keys/group-stuck.js'
+import { isFirstOnPath } from '../storage/schema/search-path.js'
+import { readSession } from '../storage/schema/read-session.js'
 import type { Store } from '../storage/statement.js'
 import {
   judgeClock,
@@ -24,7 +25,7 @@ import {
   judgeVersion,
 } from './judge-server.js'
 import { judgeBloat, judgeIndexes, judgeReferences, judgeSchema, judgeSearchPath } from './judge-schema.js'
-import { judgeAbandoned, judgeJobs, judgeStuck, judgeVersions } from './judge-work.js'
+import { judgeUnattended, judgeJobs, judgeStuck, judgeVersions } from './judge-work.js'
 import type { Finding } from './operator.js'
 import type { Workplace } from './workplace.js'
 
@@ -80,7 +81,7 @@ async function examineTables(
   return [
     ...judgeIndexes(await readIndexes(store), tables),
     ...judgeVersions(await findVersions(store), registry),
-    judgeAbandoned(await findOverdue(store, OVERDUE_MS)),
+    judgeUnattended(await findOverdue(store, OVERDUE_MS)),
     ...judgeJobs({ waiting, dead, oldestDueMs }),
     judgeStuck(await groupStuck(store)),
     ...judgeReferences(await readReferences(store)),

@@ -1,5 +1,6 @@
-import type { KeyRow } from '../storage/key-row.js'
-import { findKey, findKeyById } from '../storage/reserve-statements.js'
+import type { KeyRow } from '../storage/keys/key-row.js'
+import { findKey } from '../storage/keys/find-key.js'
+import { findKeyById } from '../storage/keys/find-key-by-id.js'
 import type { Store } from '../storage/statement.js'
 import type { KeyReference } from './operator.js'
 

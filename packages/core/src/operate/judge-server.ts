@@ -1,8 +1,8 @@
 import { CLOCK_DRIFT_MS, SHORT_SERVER_TIMEOUT_MS } from '../limits.js'
-import type { ServerFacts } from '../storage/doctor-statements.js'
+import type { ServerFacts } from '../storage/schema/read-server.js'
 import { failing, ok, orOk, roughly, warning } from './finding.js'
-import { isSupported, OLDEST_POSTGRES } from '../storage/supported-server.js'
-import type { SessionFacts } from '../storage/session-statements.js'
+import { isSupported, OLDEST_POSTGRES } from '../storage/schema/supported-server.js'
+import type { SessionFacts } from '../storage/schema/read-session.js'
 import type { Finding } from './operator.js'
 
 type Settings = ServerFacts['settings']

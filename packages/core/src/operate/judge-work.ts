@@ -1,7 +1,7 @@
 import { COUNT_LIMIT, OVERDUE_MS } from '../limits.js'
 import type { Registry } from '../pipeline/registry.js'
 import type { StuckReason } from '../pipeline/outcome.js'
-import type { VersionInFlight } from '../storage/report-statements.js'
+import type { VersionInFlight } from '../storage/keys/find-versions.js'
 import { counted, failing, ok, orOk, roughly, warning } from './finding.js'
 import type { Finding } from './operator.js'
 
@@ -23,17 +23,17 @@ export function judgeVersions(inFlight: readonly VersionInFlight[], registry: Re
   return orOk(wrong, ok('versions', 'All that is in flight can be run by the pipelines given.'))
 }
 
-export function judgeAbandoned(
+export function judgeUnattended(
   overdue: { readonly count: number; readonly sinceMs: number } | null,
 ): Finding {
-  if (overdue === null) return ok('abandoned', `No key has been due for ${roughly(OVERDUE_MS)}.`)
+  if (overdue === null) return ok('unattended', `No key has been due for ${roughly(OVERDUE_MS)}.`)
   const { count, sinceMs } = overdue
   const due =
     count === 1
       ? `1 key has been due for ${roughly(sinceMs)}`
       : `${many(count, 'key')} have been due for more than ${roughly(OVERDUE_MS)}, one of them for ${roughly(sinceMs)}`
   return warning(
-    'abandoned',
+    'unattended',
     `${due}: no completer seems to run.`,
     'Start createBackground({ engine }) in some process that registers their pipelines.',
   )
@@ -83,7 +83,7 @@ export function judgeStuck(
   return warning(
     'stuck',
     `Stuck: ${list}.`,
-    `Look at each (list({ status: 'stuck' })), and resume or abandon it.`,
+    `Look at each (list({ status: 'stuck' })), and unstick or answer it.`,
   )
 }
 

@@ -71,7 +71,7 @@ export interface UnfinishedGroup {
   /** They rest until a moment to come. */
   readonly backingOff: number
   /** Nobody runs them, and they are due: work for a completer. */
-  readonly abandoned: number
+  readonly unattended: number
   readonly stuck: number
   readonly oldestCreatedAt: Date
 }
@@ -91,7 +91,7 @@ export interface StatusReport {
    * The key that has been due longest with nobody to run it; null if there is none. Minutes of it mean that no completer
    * runs. Keys of atomic handlers do not count: they wait for their client.
    */
-  readonly oldestAbandoned: (KeyName & { readonly sinceMs: number }) | null
+  readonly oldestUnattended: (KeyName & { readonly sinceMs: number }) | null
   /**
    * Running keys that were tried more than once and are older than ten minutes: how many, and the oldest of them. Null if
    * there is none. Each retry may be in order, and still none may ever succeed: look at `lastError`.
@@ -107,8 +107,8 @@ export interface StatusReport {
 
 /** Which keys to list. All that is given has to hold. */
 export interface KeyFilter {
-  /** `unfinished` (the default): running and stuck. `abandoned`: running, due, and held by nobody. */
-  readonly status?: 'unfinished' | 'running' | 'abandoned' | 'stuck' | 'finished'
+  /** `unfinished` (the default): running and stuck. `unattended`: running, due, and held by nobody. */
+  readonly status?: 'unfinished' | 'running' | 'unattended' | 'stuck' | 'finished'
   readonly pipeline?: string
   readonly version?: number
   readonly recoveryPoint?: string
@@ -211,16 +211,16 @@ export interface Operator {
    * Stuck → running: the completer, or the client's next retry, goes on from the recovery point. Attempts and age start
    * anew. A call whose outcome is unknown makes it stuck again, unless `verdict` says what became of it.
    */
-  resume(
+  unstick(
     of: KeyReference,
     because: Because,
     verdict?: CallVerdict,
     options?: SteerOptions,
   ): Promise<Intervention>
   /** Takes the lease away from a holder that is known to be dead, instead of waiting for it to run out. */
-  release(of: KeyReference, because: Because, options?: SteerOptions): Promise<Intervention>
+  revoke(of: KeyReference, because: Because, options?: SteerOptions): Promise<Intervention>
   /** Stuck → finished, with a response of the operator's. No phase runs any more. */
-  abandon(
+  answer(
     of: KeyReference,
     because: Because,
     response: OperatorResponse,

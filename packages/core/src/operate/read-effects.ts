@@ -1,5 +1,5 @@
 import { EFFECTS_BATCH_SIZE } from '../limits.js'
-import { type EffectCursor, findEffects } from '../storage/effect-statements.js'
+import { type EffectCursor, findEffects } from '../storage/effects/find-effects.js'
 import type { EffectView } from './operator.js'
 import { viewEffect } from './views.js'
 import type { Workplace } from './workplace.js'

@@ -1,13 +1,11 @@
 import { COUNT_LIMIT, DEFAULT_LIST_LIMIT, RETRIED_FOR_LONG_MS } from '../limits.js'
 import { type KeyView, viewKey } from '../engine/key-view.js'
-import { type Listing, listKeys } from '../storage/list-statements.js'
-import {
-  countRows,
-  findOverdue,
-  findRetried,
-  groupStuck,
-  groupUnfinished,
-} from '../storage/report-statements.js'
+import { type Listing, listKeys } from '../storage/keys/list-keys.js'
+import { countRows } from '../storage/keys/count-rows.js'
+import { findOverdue } from '../storage/keys/find-overdue.js'
+import { findRetried } from '../storage/keys/find-retried.js'
+import { groupStuck } from '../storage/keys/group-stuck.js'
+import { groupUnfinished } from '../storage/keys/group-unfinished.js'
 import type { Store } from '../storage/statement.js'
 import type { KeyFilter, StatusReport } from './operator.js'
 import { bounded, viewGroup } from './views.js'
@@ -22,7 +20,7 @@ export async function reportStatus(store: Store): Promise<StatusReport> {
   let running = 0
   for (const { counts } of groups) {
     stuck += counts.stuck
-    running += counts.held + counts.backing_off + counts.abandoned
+    running += counts.held + counts.backing_off + counts.unattended
   }
   return {
     at: new Date(rows.nowMs),
@@ -31,7 +29,7 @@ export async function reportStatus(store: Store): Promise<StatusReport> {
     stuckBy: await groupStuck(store),
     finished: bounded(rows.finished),
     expired: bounded(rows.expired),
-    oldestAbandoned:
+    oldestUnattended:
       overdue === null ? null : { scope: overdue.scope, key: overdue.key, sinceMs: overdue.sinceMs },
     retriedForLong: retried,
     jobs: { waiting: bounded(rows.waiting), dead: bounded(rows.dead), oldestDueMs: rows.oldestDueMs },
@@ -48,12 +46,12 @@ export async function listFiltered(store: Store, filter: KeyFilter): Promise<Key
     scope: filter.scope ?? null,
     stuckReason: filter.stuckReason ?? null,
     olderThanMs: filter.olderThanMs ?? null,
-    abandonedOnly: status === 'abandoned',
+    unattendedOnly: status === 'unattended',
     limit,
   }
   switch (status) {
     case 'running':
-    case 'abandoned':
+    case 'unattended':
       return (await listKeys(store, 'running', listing)).map(viewKey)
     case 'stuck':
     case 'finished':

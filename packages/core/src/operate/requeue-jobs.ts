@@ -1,5 +1,7 @@
 import { REQUEUE_BATCH_SIZE } from '../limits.js'
-import { readClock, requeueDeadJobs, requeueTheseJobs } from '../storage/job-statements.js'
+import { readClock } from '../storage/schema/read-clock.js'
+import { requeueDeadJobs } from '../storage/jobs/requeue-dead-jobs.js'
+import { requeueTheseJobs } from '../storage/jobs/requeue-these-jobs.js'
 import type { Because, DeadJobs } from './operator.js'
 import type { Workplace } from './workplace.js'
 

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { PawlError } from '../errors.js'
+import { isConnectionLost, PawlError } from '../errors.js'
 import { sqlStateOf } from '../driver/postgres-error.js'
 import { STEER_LOCK_TIMEOUT_MS, STEER_ROUNDS } from '../limits.js'
 import { viewKey } from '../engine/key-view.js'
-import type { KeyRow } from '../storage/key-row.js'
+import type { KeyRow } from '../storage/keys/key-row.js'
 import type { Store } from '../storage/statement.js'
-import { isNoted, type Steering } from '../storage/steer-statements.js'
+import { isNoted } from '../storage/interventions/is-noted.js'
+import type { Steering } from '../storage/keys/steered.js'
 import { findNamed } from './find-named.js'
 import type { Because, Intervention, KeyReference, SteerOptions } from './operator.js'
 import type { Workplace } from './workplace.js'
@@ -114,5 +115,5 @@ function mayPass(error: unknown): boolean {
   const sqlState = sqlStateOf(error)
   if (sqlState !== null)
     return sqlState === LOCKED || sqlState === '23505' || sqlState === '40001' || sqlState === '40P01'
-  return error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST'
+  return isConnectionLost(error)
 }

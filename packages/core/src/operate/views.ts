@@ -1,9 +1,9 @@
 import { COUNT_LIMIT } from '../limits.js'
 import type { JsonValue } from '../pipeline/json-value.js'
-import type { EffectRow } from '../storage/effect-statements.js'
-import type { JobRow } from '../storage/job-statements.js'
-import type { GroupRow } from '../storage/report-statements.js'
-import type { InterventionRow } from '../storage/steer-statements.js'
+import type { EffectRow } from '../storage/effects/effect-row.js'
+import type { JobRow } from '../storage/jobs/job-row.js'
+import type { GroupRow } from '../storage/keys/group-unfinished.js'
+import type { InterventionRow } from '../storage/interventions/find-interventions.js'
 import type { BoundedCount, EffectView, InterventionView, JobView, UnfinishedGroup } from './operator.js'
 
 export function viewEffect(row: EffectRow): EffectView {

@@ -7,7 +7,7 @@ import {
   OPERATOR_STATEMENT_MS,
   STEER_LOCK_TIMEOUT_MS,
 } from '../limits.js'
-import { explaining } from '../storage/explaining.js'
+import { explaining } from '../storage/schema/explaining.js'
 import type { Store } from '../storage/statement.js'
 import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../storage/tables.js'
 import type { OperatorOptions } from './operator.js'

@@ -156,7 +156,7 @@ export type DefinePipeline<DB> = <Input = JsonValue, Schema extends MaybeSchema 
      */
     readonly input?: Schema & JsonOutput<Schema>
     /**
-     * Asked before the first phase of a request that was accepted a while ago: one that `enqueue` left for the completer,
+     * Asked before the first phase of a request that was accepted a while ago: one that was enqueued,
      * or whose process died before it had begun. Whoever sent it may have lost the right since. It returns `respond(403)` to
      * end the request with that, or nothing to let it run; if it throws, nothing runs. What has begun is not asked about: it
      * has to be finished.

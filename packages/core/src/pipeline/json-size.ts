@@ -1,3 +1,5 @@
+import { isPlainObject } from '../is-plain-object.js'
+
 /**
  * Whether the JSON of a value has more bytes than this. It counts no more than the text would have, and stops as soon as it
  * knows: what a client sent can be refused before anything else is done with it. Objects of a class are not looked into.
@@ -31,10 +33,4 @@ function ownBytes(value: unknown): number {
   if (Array.isArray(value)) return 2 + Math.max(0, value.length - 1)
   if (ArrayBuffer.isView(value)) return value.byteLength
   return typeof value === 'object' && value !== null ? 2 : 1
-}
-
-function isPlainObject(value: unknown): value is object {
-  if (typeof value !== 'object' || value === null) return false
-  const prototype: unknown = Object.getPrototypeOf(value)
-  return prototype === null || Object.getPrototypeOf(prototype) === null
 }

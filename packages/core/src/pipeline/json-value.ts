@@ -1,4 +1,5 @@
 import { PawlError } from '../errors.js'
+import { isPlainObject } from '../is-plain-object.js'
 import { MAX_JSON_DEPTH } from '../limits.js'
 import { disarmPromise } from '../disarm-promise.js'
 
@@ -134,8 +135,7 @@ function assertJsonContainer(value: object, what: string, path: string, depth: n
     }
     return
   }
-  const prototype: unknown = Object.getPrototypeOf(value)
-  if (prototype !== null && prototype !== Object.prototype && Object.getPrototypeOf(prototype) !== null) {
+  if (!isPlainObject(value)) {
     const { constructor } = value as { readonly constructor?: { readonly name?: unknown } }
     throw notJson(
       what,

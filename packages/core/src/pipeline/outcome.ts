@@ -4,8 +4,8 @@ import type { StoredResponse } from './directive.js'
 export type StuckReason =
   /** It crashed or met an unknown error too often at one point. */
   | 'attempts_exhausted'
-  /** It grew older than `abandonAfterMs`. */
-  | 'abandoned'
+  /** It grew older than `maxAgeMs`. */
+  | 'too_old'
   /** A call that must not be repeated was interrupted. */
   | 'unknown_outcome'
   /** The provider may have forgotten the key, and there is no `reconcile` to ask. */

@@ -1,6 +1,7 @@
 import { PawlError } from '../errors.js'
 import { LEASE_SLACK_MS, SHORT_RETENTION_MS } from '../limits.js'
 import { ownerOf } from './check-pipeline.js'
+import { phaseAfter } from './phase-order.js'
 import type { PipelineDefinition } from './pipeline.js'
 import {
   checkTimeoutsFitLease,
@@ -17,10 +18,17 @@ interface Entry {
 
 /** Every setting of every registered pipeline and phase, with defaults filled in and checked against each other. */
 export class SettingsBook {
+  readonly #defaults: PipelineSettings
   readonly #entries = new Map<PipelineDefinition, Entry>()
 
   constructor(defaults: PipelineSettings, definitions: readonly PipelineDefinition[]) {
-    for (const definition of definitions) this.#entries.set(definition, resolveEntry(defaults, definition))
+    this.#defaults = defaults
+    for (const definition of definitions) this.add(definition)
+  }
+
+  /** One more definition, that nobody knew of at first. */
+  add(definition: PipelineDefinition): void {
+    this.#entries.set(definition, resolveEntry(this.#defaults, definition))
   }
 
   pipeline(definition: PipelineDefinition): ResolvedPipelineSettings {
@@ -35,9 +43,7 @@ export class SettingsBook {
 
   /** The lease that a key at this recovery point is held under: that of the phase to come. */
   leaseMsAt(definition: PipelineDefinition, recoveryPoint: string): number {
-    const index = definition.phases.findIndex((phase) => phase.name === recoveryPoint)
-    const next = definition.phases[index + 1] ?? definition.finish
-    return this.phase(definition, next.name).leaseMs
+    return this.phase(definition, phaseAfter(definition, recoveryPoint).name).leaseMs
   }
 
   /**

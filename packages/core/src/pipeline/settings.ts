@@ -7,7 +7,7 @@ import {
   type OptionOwner,
 } from '../check-option.js'
 import {
-  DEFAULT_ABANDON_AFTER_MS,
+  DEFAULT_MAX_AGE_MS,
   DEFAULT_CALL_TIMEOUT_MS,
   DEFAULT_LEASE_MS,
   DEFAULT_MAX_ATTEMPTS,
@@ -55,7 +55,7 @@ export interface PipelineSettings extends PhaseSettings {
   /** How long a finished key replays, counted from its finish. Default 24 h. */
   readonly retentionMs?: number
   /** Age at which an unfinished key is stuck instead of tried again. Default 24 h. */
-  readonly abandonAfterMs?: number
+  readonly maxAgeMs?: number
 }
 
 export type ResolvedPhaseSettings = Required<PhaseSettings>
@@ -75,7 +75,7 @@ export const PIPELINE_SETTING_NAMES = [
   ...PHASE_SETTING_NAMES,
   'maxAttempts',
   'retentionMs',
-  'abandonAfterMs',
+  'maxAgeMs',
 ] as const satisfies readonly (keyof PipelineSettings)[]
 
 /** Checks each setting by itself; how they fit together is known only once defaults are filled in. */
@@ -88,7 +88,7 @@ export function checkSettings(owner: OptionOwner, settings: PipelineSettings): v
     checkTimerMs(owner, name, settings[name])
   }
   checkWholeNumber(owner, 'retentionMs', settings.retentionMs, 1, MAX_DURATION_MS)
-  checkWholeNumber(owner, 'abandonAfterMs', settings.abandonAfterMs, 1, MAX_DURATION_MS)
+  checkWholeNumber(owner, 'maxAgeMs', settings.maxAgeMs, 1, MAX_DURATION_MS)
 }
 
 /** Checks the names as well, for adapters that take settings in options of their own. */
@@ -110,7 +110,7 @@ export function resolveSettings(...layers: readonly PipelineSettings[]): Resolve
     callTimeoutMs: DEFAULT_CALL_TIMEOUT_MS,
     maxAttempts: DEFAULT_MAX_ATTEMPTS,
     retentionMs: DEFAULT_RETENTION_MS,
-    abandonAfterMs: DEFAULT_ABANDON_AFTER_MS,
+    maxAgeMs: DEFAULT_MAX_AGE_MS,
     ...given,
     leaseMs,
   }

@@ -1,5 +1,6 @@
 import { PawlError } from '../errors.js'
 import { MAX_KEY_LENGTH, MAX_SCOPE_LENGTH } from '../limits.js'
+import { unstorableIn } from '../storable-text.js'
 
 /** Refuses a scope or key that PostgreSQL could not hold, or that two clients could spell alike. */
 export function checkRequest(where: string, scope: unknown, key: unknown): void {
@@ -20,8 +21,7 @@ function checkName(where: string, what: 'scope' | 'key', value: unknown, maxLeng
       `${where}: ${what} has ${value.length} characters; it takes 1 to ${maxLength}.`,
     )
   }
-  if (value.includes('\0'))
-    throw new PawlError('PAWL_INVALID_REQUEST', `${where}: ${what} contains a NUL character.`)
-  if (/\p{Surrogate}/u.test(value))
-    throw new PawlError('PAWL_INVALID_REQUEST', `${where}: ${what} contains a lone surrogate.`)
+  const unstorable = unstorableIn(value)
+  if (unstorable !== null)
+    throw new PawlError('PAWL_INVALID_REQUEST', `${where}: ${what} contains ${unstorable}.`)
 }

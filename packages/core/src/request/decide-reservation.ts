@@ -2,21 +2,26 @@ import type { StoredResponse } from '../pipeline/directive.js'
 import { encodeJson } from '../pipeline/json-value.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { StateObject } from '../pipeline/phase.js'
+import { orderOf, phaseAfter } from '../pipeline/phase-order.js'
 import type { PipelineDefinition, UpgradeFrom } from '../pipeline/pipeline.js'
 import { type Registry, upgradePoint } from '../pipeline/registry.js'
 import type { SettingsBook } from '../pipeline/settings-book.js'
 import { CLOCK_WENT_BACK_MS } from '../limits.js'
-import { ageMs, type KeyRow } from '../storage/key-row.js'
+import { ageMs, type KeyKind, type KeyRow } from '../storage/keys/key-row.js'
 import { disarmPromise } from '../disarm-promise.js'
 import { FINGERPRINT_VERSION } from './fingerprint.js'
 
-/** Who asks for a key that somebody has reserved. */
+/** A caller that asks for a key that somebody has already reserved. */
 export interface Asking {
   /** Random identity of this attempt to get the key. */
   readonly holder: string
   /** What the request is; null when the key is asked for by its id, to recover it. */
-  readonly request: { readonly pipeline: string; readonly fingerprint: string } | null
-  /** Not before its back-off is over: for who has found it a while ago. */
+  readonly request: {
+    readonly pipeline: string
+    readonly kind: KeyKind
+    readonly fingerprint: string
+  } | null
+  /** Only once the key's back-off is over: for a caller that found it a while ago. */
   readonly onlyDue: boolean
 }
 
@@ -25,22 +30,22 @@ export type Decision =
   | { readonly type: 'replay'; readonly response: StoredResponse; readonly expiresMs: number }
   | { readonly type: 'stuck'; readonly reason: StuckReason }
   | { readonly type: 'refuse'; readonly detail: string }
-  /** It is held by us: a grant whose answer was lost on the way. */
+  /** We hold it already: the answer to our grant was lost on the way. */
   | { readonly type: 'ours'; readonly definition: PipelineDefinition }
   | { readonly type: 'in_flight'; readonly leaseLeftMs: number }
-  | { readonly type: 'give_up'; readonly definition: PipelineDefinition; readonly reason: StuckReason }
+  | { readonly type: 'mark_stuck'; readonly definition: PipelineDefinition; readonly reason: StuckReason }
   | { readonly type: 'take_over'; readonly definition: PipelineDefinition; readonly at: Continuation }
 
-/** Where and with what a row goes on: as it is, or as an upgrade maps it. */
+/** Where a row continues, and with what: as it stands, or as an upgrade maps it. */
 interface Continuation {
   readonly recoveryPoint: string
   readonly intent: KeyRow['intent']
   readonly effectEpoch: number
-  /** Null: unchanged. */
+  /** Null when it is unchanged. */
   readonly stateJson: string | null
 }
 
-/** What may be done with a reserved key. Pure: the row says all, its `nowMs` is the database's clock. */
+/** Decides what may be done with a reserved key. Pure: the row says everything, and its `nowMs` is the database's clock. */
 export function decideReservation(
   row: KeyRow,
   asking: Asking,
@@ -48,8 +53,10 @@ export function decideReservation(
   settings: SettingsBook,
 ): Decision {
   const { request } = asking
-  if (request !== null && row.pipeline !== request.pipeline) return { type: 'mismatch', differs: 'pipeline' }
-  // Where the two cannot be compared, nothing may be replayed: it could be the answer to another request.
+  if (request !== null && (row.pipeline !== request.pipeline || row.kind !== request.kind)) {
+    return { type: 'mismatch', differs: 'pipeline' }
+  }
+  // If the two cannot be compared, nothing may be replayed: the response could be the answer to another request.
   if (row.fingerprintVersion !== FINGERPRINT_VERSION) {
     return { type: 'refuse', detail: `fingerprint version ${row.fingerprintVersion} is not known here` }
   }
@@ -60,22 +67,26 @@ export function decideReservation(
     return { type: 'replay', response: row.response, expiresMs: row.expiresMs ?? row.nowMs }
   if (row.stuckReason !== null) return { type: 'stuck', reason: row.stuckReason }
 
+  if (request === null && row.kind === 'atomic') {
+    return { type: 'refuse', detail: 'only a request of its client can run an atomic handler' }
+  }
+
   const resolution = registry.resolve(row)
   if (resolution.type === 'unknown') return { type: 'refuse', detail: resolution.detail }
   if (row.holder === asking.holder) return { type: 'ours', definition: resolution.definition }
 
   const leaseLeftMs = (row.leaseUntilMs ?? row.nowMs) - row.nowMs
   const clockWentBack = row.updatedMs > row.nowMs + CLOCK_WENT_BACK_MS
-  // Longer than any that is granted here: another deployment may have granted it, unless the row is from the future.
+  // A lease longer than any we grant may come from another deployment, unless the row is from the future.
   const isPlausible = leaseLeftMs <= settings.leaseBoundMs(resolution.definition) || !clockWentBack
   if (leaseLeftMs > 0 && isPlausible) return { type: 'in_flight', leaseLeftMs }
   const restMs = (row.runAfterMs ?? row.nowMs) - row.nowMs
   if (asking.onlyDue && restMs > 0 && !clockWentBack) return { type: 'in_flight', leaseLeftMs: restMs }
 
   const { definition } = resolution
-  const { maxAttempts, abandonAfterMs } = settings.pipeline(definition)
-  if (row.attempts >= maxAttempts) return { type: 'give_up', definition, reason: 'attempts_exhausted' }
-  if (ageMs(row, row.nowMs) >= abandonAfterMs) return { type: 'give_up', definition, reason: 'abandoned' }
+  const { maxAttempts, maxAgeMs } = settings.pipeline(definition)
+  if (row.attempts >= maxAttempts) return { type: 'mark_stuck', definition, reason: 'attempts_exhausted' }
+  if (ageMs(row, row.nowMs) >= maxAgeMs) return { type: 'mark_stuck', definition, reason: 'too_old' }
 
   if (resolution.type === 'registered') {
     return { type: 'take_over', definition, at: asItStands(row, definition) }
@@ -84,14 +95,15 @@ export function decideReservation(
 }
 
 /**
- * A person said of a later call that it had not been made. Where another call comes before it, of which the row has to hold
- * what is known, that is forgotten: at its turn the call is made as one that nothing is known of. With it goes the epoch
- * that was raised for it, or the call before would be sent under another key than it was.
+ * A person has said that a later call was not made. If another call comes before it, the row has to hold what is known of
+ * that one, so the verdict is forgotten: when its turn comes, the later call is made as one that nothing is known of. The
+ * epoch that was raised for it goes too, or the earlier call would be sent under a different key than before.
  */
-function asItStands(row: KeyRow, { phases }: PipelineDefinition): Continuation {
+function asItStands(row: KeyRow, definition: PipelineDefinition): Continuation {
   const { recoveryPoint, intent, effectEpoch } = row
-  const next = phases.findIndex(({ name }) => name === recoveryPoint) + 1
-  const later = phases.findIndex(({ name }) => name === intent?.phase)
+  const { phases } = definition
+  const next = orderOf(definition, recoveryPoint) + 1
+  const later = intent === null ? -1 : orderOf(definition, intent.phase)
   const phase = phases[later]
   const isForgotten =
     intent?.kind === 'not_made' &&
@@ -113,10 +125,10 @@ function upgrade(row: KeyRow, definition: PipelineDefinition, from: UpgradeFrom)
       detail: `upgradesFrom version ${row.version} does not say where '${point}' is now`,
     }
   }
-  const next = definition.phases[definition.phases.findIndex((phase) => phase.name === recoveryPoint) + 1]
-  const callMoved = row.intent !== null && next?.name !== callPhase
-  if (callMoved || (row.effectEpoch > 0 && next?.kind !== 'foreign')) {
-    // To run another phase first would forget what is known of the call, and make it again.
+  const next = phaseAfter(definition, recoveryPoint)
+  const callMoved = row.intent !== null && next.name !== callPhase
+  if (callMoved || (row.effectEpoch > 0 && next.kind !== 'foreign')) {
+    // Running another phase first would forget what is known of the call, and the call would be made again.
     return {
       type: 'refuse',
       detail: `version ${definition.version} has a phase before a call that was under way`,

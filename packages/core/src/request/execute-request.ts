@@ -1,10 +1,10 @@
 import { checkKnownOptions } from '../check-option.js'
-import type { PawlError } from '../errors.js'
 import { checkRequest } from './check-request.js'
 import { FINGERPRINT_VERSION, fingerprintOf, fingerprintOfChecked } from './fingerprint.js'
-import type { Wanted } from './reserve-key.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
+import type { KeyKind } from '../storage/keys/key-row.js'
+import type { NewKey } from '../storage/keys/insert-key.js'
 import { encodeInput, type ValidatedInput, validateInput } from './validate-input.js'
 
 /** One request: who asks, under which key, for what. */
@@ -30,43 +30,45 @@ export function checkExecuteRequest(where: string, request: ExecuteRequest<unkno
   checkRequest(where, request.scope, request.key)
 }
 
-/** What to reserve. An input that no longer validates may still meet its own stored response. */
-export async function wantedKey(
+/** A well-formed request, with everything that reserving its key takes. */
+export interface CheckedRequest {
+  readonly definition: PipelineDefinition
+  readonly kind: KeyKind
+  readonly scope: string
+  readonly key: string
+  readonly fingerprint: Buffer
+  /** An input that no longer validates may still be answered with its own stored response. */
+  readonly input: ValidatedInput
+}
+
+/** Validates the input, and takes the fingerprint of the request. */
+export async function checkedRequest(
   definition: PipelineDefinition,
   request: ExecuteRequest<unknown>,
-  how: { readonly leave: boolean; readonly maxInputBytes: number },
-): Promise<{ readonly wanted: Wanted; readonly invalid: PawlError | null }> {
-  const { scope, key, input } = request
-  const { maxInputBytes } = how
-  // Where there is nothing to ask, there is nothing to wait for.
-  const validated =
+  kind: KeyKind,
+  maxInputBytes: number,
+): Promise<CheckedRequest> {
+  const { scope, key } = request
+  // Without a schema there is nothing to wait for.
+  const input =
     definition.schema === null
-      ? encodeInput(definition, input, maxInputBytes)
-      : await validateInput(definition, input, maxInputBytes)
-  const fingerprint = requestFingerprint(definition, request, validated)
-  if (validated.type === 'invalid') {
-    return {
-      wanted: { by: 'existing', definition, scope, key, fingerprint, leave: how.leave },
-      invalid: validated.error,
-    }
-  }
+      ? encodeInput(definition, request.input, maxInputBytes)
+      : await validateInput(definition, request.input, maxInputBytes)
+  const fingerprint = requestFingerprint(definition, request, input)
+  return { definition, kind, scope, key, fingerprint, input }
+}
+
+/** The row that stores such a request. */
+export function newKeyOf(request: CheckedRequest, inputJson: string): NewKey {
+  const { definition, kind, scope, key, fingerprint } = request
   const { name: pipeline, version, hash: definitionHash } = definition
-  const row = {
-    scope,
-    key,
-    pipeline,
-    version,
-    definitionHash,
-    fingerprint,
-    fingerprintVersion: FINGERPRINT_VERSION,
-    inputJson: validated.json,
-  }
-  return { wanted: { by: 'request', definition, key: row, leave: how.leave }, invalid: null }
+  const fingerprintVersion = FINGERPRINT_VERSION
+  return { scope, key, pipeline, kind, version, definitionHash, fingerprint, fingerprintVersion, inputJson }
 }
 
 /**
- * Taken from the input as it came: a default that the schema gains must not turn retries into mismatches. An invalid
- * input may be one that `fingerprint` cannot read.
+ * Computed from the input as it arrived: a default that is added to the schema must not turn retries into mismatches.
+ * `fingerprint` may be unable to read an invalid input.
  */
 function requestFingerprint(
   { fingerprint, schema }: PipelineDefinition,

@@ -7,10 +7,10 @@ import { sha256 } from '../sha256.js'
 /** Raised when the way a fingerprint is computed changes; rows remember theirs. */
 export const FINGERPRINT_VERSION = 1
 
-/** So many bytes of a fingerprint name where its request came in, where that is told. */
+/** How many bytes of a fingerprint name where its request came in, if it says so. */
 const ORIGIN_BYTES = 8
 
-/** A fingerprint that also tells where the request came in, so that its key can be asked for from there alone. */
+/** A fingerprint that also says where the request came in, so that its key can only be asked for from there. */
 export class OriginFingerprint {
   readonly origin: string
   readonly request: JsonValue
@@ -21,26 +21,26 @@ export class OriginFingerprint {
   }
 }
 
-/** What fingerprints of requests that came in there begin with. */
+/** The first bytes of the fingerprints of all requests that came in there. */
 export function originOf(origin: string): Buffer {
   return Buffer.from(sha256(`origin:${origin}`, 'hex'), 'hex').subarray(0, ORIGIN_BYTES)
 }
 
 /**
- * Names a request: equal exactly for equal canonical JSON (RFC 8785), so key order, white space and the spelling of
- * numbers do not matter. Bytes are taken as they are, and never equal a JSON value.
+ * Identifies a request. Fingerprints are equal exactly when the canonical JSON (RFC 8785) is equal, so key order, white
+ * space and the spelling of numbers do not matter. Bytes are taken as they are, and never equal a JSON value.
  */
 export function fingerprintOf(request: JsonValue | Uint8Array | OriginFingerprint): Buffer {
   if (request instanceof OriginFingerprint) {
     return Buffer.concat([originOf(request.origin), fingerprintOf(request.request).subarray(ORIGIN_BYTES)])
   }
   if (request instanceof Uint8Array) return createHash('sha256').update('bytes:').update(request).digest()
-  // A Map, a FormData or a promise would all be `{}`, and so one request.
+  // A Map, a FormData or a promise would all be `{}`, and so the same request.
   checkJson(request, 'the value to take the fingerprint of')
   return fingerprintOfChecked(request)
 }
 
-/** The same for what has been checked to be JSON already. */
+/** The same for a value that is already known to be JSON. */
 export function fingerprintOfChecked(request: JsonValue): Buffer {
   let canonical: string | undefined
   try {
@@ -55,7 +55,7 @@ export function fingerprintOfChecked(request: JsonValue): Buffer {
   return Buffer.from(sha256(`json:${canonical}`, 'hex'), 'hex')
 }
 
-/** Whether members are sorted as they are: then what JSON.stringify writes is canonical already, at a fifth of the cost. */
+/** Whether the members are already sorted: then what JSON.stringify writes is canonical, at a fifth of the cost. */
 function isInOrder(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return true
   if (Array.isArray(value)) return value.every(isInOrder)

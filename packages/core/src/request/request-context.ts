@@ -2,9 +2,9 @@ import type { SessionPool } from '../driver/session-pool.js'
 import type { Registry } from '../pipeline/registry.js'
 import type { SettingsBook } from '../pipeline/settings-book.js'
 import type { Tables } from '../storage/tables.js'
-import type { LookFirst } from './look-first.js'
+import type { ReplayLikelihood } from './replay-likelihood.js'
 
-/** What of an engine the way from a request to a grant needs. */
+/** The parts of an engine that are needed to get from a request to a grant. */
 export interface RequestContext {
   readonly sessions: SessionPool
   readonly tables: Tables
@@ -12,5 +12,5 @@ export interface RequestContext {
   readonly settings: SettingsBook
   /** For the statements of a reservation. */
   readonly lockTimeoutMs: number
-  readonly lookFirst: LookFirst
+  readonly replayLikelihood: ReplayLikelihood
 }

@@ -1,44 +1,19 @@
-import { randomUUID } from 'node:crypto'
-import { PawlError } from '../errors.js'
-import { sqlStateOf } from '../driver/postgres-error.js'
 import type { Session } from '../driver/session.js'
-import { RECONNECT_TRIES, RESERVE_ROUNDS } from '../limits.js'
+import type { PawlError } from '../errors.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
-import type { KeyRow } from '../storage/key-row.js'
-import { explained } from '../storage/explaining.js'
-import {
-  findKeyById,
-  findKeyToReplay,
-  giveUpKey,
-  insertKey,
-  type NewKey,
-  takeOverKey,
-  writeOut,
-} from '../storage/reserve-statements.js'
+import type { Registry } from '../pipeline/registry.js'
+import type { KeyRow } from '../storage/keys/key-row.js'
+import { findKeyById } from '../storage/keys/find-key-by-id.js'
+import { findKeyToReplay } from '../storage/keys/find-key.js'
+import { type FirstGrant, insertKey } from '../storage/keys/insert-key.js'
+import { markUnheldKeyStuck } from '../storage/keys/mark-unheld-key-stuck.js'
+import { takeOverKey } from '../storage/keys/take-over-key.js'
+import { writeOut } from '../storage/keys/write-out.js'
 import type { Store } from '../storage/statement.js'
+import { askForKey, type NoAnswer } from './ask-for-key.js'
 import { type Asking, type Decision, decideReservation } from './decide-reservation.js'
+import { type CheckedRequest, newKeyOf } from './execute-request.js'
 import type { RequestContext } from './request-context.js'
-
-/** A fresh request's reservation, or an existing key's. */
-export type Wanted =
-  | {
-      readonly by: 'request'
-      readonly definition: PipelineDefinition
-      readonly key: NewKey
-      /** Not to be run by who asks: it is left for the completer. */
-      readonly leave: boolean
-    }
-  /** A request whose input no longer validates: it may only meet what is there already. */
-  | {
-      readonly by: 'existing'
-      readonly definition: PipelineDefinition
-      readonly scope: string
-      readonly key: string
-      readonly fingerprint: Buffer
-      readonly leave: boolean
-    }
-  /** `onlyDue`: not before its back-off is over, which a person or a client need not wait for. */
-  | { readonly by: 'id'; readonly id: string; readonly onlyDue: boolean }
 
 /** A key that is ours to run. */
 export interface Granted {
@@ -46,196 +21,196 @@ export interface Granted {
   readonly how: 'reserved' | 'taken_over'
   readonly row: KeyRow
   readonly definition: PipelineDefinition
-  /** On this process's monotonic clock, before the grant was asked for: the lease ends no later than from here. */
+  /** On this process's monotonic clock, before asking for the grant: a lease counted from here never seems too long. */
   readonly askedAt: number
-  /** What it was asked for on: to go on with, or to be released. */
+  /** The session that the key was asked for on, to continue with or to release. */
   readonly session: Session
 }
 
-/** What came of asking for a key. */
-export type Reservation =
-  | Granted
-  /** It is there and runs, or will be run, without us. `fresh`: we put it there. */
-  | { readonly type: 'left'; readonly row: KeyRow; readonly fresh: boolean }
-  | { readonly type: 'gone' }
-  | { readonly type: 'locked' }
-  | { readonly type: 'unavailable'; readonly error: unknown }
-  /** `gaveUp`: it is stuck since just now, by us. */
-  | {
-      readonly type: 'decided'
-      readonly row: KeyRow
-      readonly decision: Settled
-      readonly gaveUp: boolean
-    }
+/** Why a key is not ours to run. */
+export type NotGranted = NoAnswer | Decided
 
-/** Decisions that end the matter. `give_up` is among them once it has been written. */
-type Settled = Exclude<Decision, { type: 'take_over' | 'ours' | 'give_up' }>
+export interface Decided {
+  readonly type: 'decided'
+  readonly row: KeyRow
+  /** `mark_stuck` becomes `stuck` once it has been written. */
+  readonly decision: Exclude<Decision, { type: 'take_over' | 'ours' | 'mark_stuck' }>
+  /** We have just marked it stuck. */
+  readonly markedStuck: boolean
+}
+
+/** The key is there, and runs or will be run without us. `fresh`: we inserted it. */
+export interface Enqueued {
+  readonly type: 'enqueued'
+  readonly row: KeyRow
+  readonly fresh: boolean
+}
 
 /**
- * Gets the key, or learns why not. No user code has run before, and none runs unless it is granted. A connection that
- * breaks on the way is replaced: the holder's name tells whether the grant had gone through.
+ * Gets a request's key to run it at once, or finds out why it cannot. No user code has run before, and none runs unless the
+ * key is granted. `among`: the definitions under which a row may run. If the input is invalid and there is no such key yet,
+ * throws what is wrong with it.
  */
-export async function reserveKey(env: RequestContext, wanted: Wanted): Promise<Reservation> {
-  const holder = randomUUID()
-  let lastError: unknown = null
-  for (let attempt = 0; attempt < RECONNECT_TRIES; attempt++) {
-    try {
-      return await askOnSession(env, wanted, holder)
-    } catch (error) {
-      lastError = error
-      const sqlState = sqlStateOf(error)
-      const wrongUse = await explained(env, error)
-      if (wrongUse !== error) throw wrongUse
-      if (sqlState === '55P03') return { type: 'locked' }
-      if (!(error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST')) break
-    }
-  }
-  return { type: 'unavailable', error: lastError }
+export async function reserveToRun(
+  engine: RequestContext,
+  request: CheckedRequest,
+  among: Registry,
+): Promise<Granted | NotGranted> {
+  const { definition } = request
+  const leaseMs = engine.settings.leaseMsAt(definition, 'started')
+  const durable = beginsWithCall(definition)
+  const reservation = await askForKey(engine, async (store, holder) => {
+    const askedAt = performance.now()
+    const met = await insertOrFind(engine, store, request, { holder, leaseMs, durable })
+    if (met.type === 'inserted') return grant('reserved', met.row, definition, askedAt, store)
+    if (met.type !== 'found') return met
+    return takeOver(engine, store, met.row, askingFor(request, holder), among, askedAt)
+  })
+  if (reservation.type === 'invalid') throw reservation.error
+  return reservation
 }
 
-/** The session goes along with the key, if that is granted: a transaction often follows at once. */
-async function askOnSession(env: RequestContext, wanted: Wanted, holder: string): Promise<Reservation> {
-  const session = await env.sessions.acquire('reserve')
-  let granted = false
-  try {
-    const reservation = await askForKey(env, { session, tables: env.tables }, wanted, holder)
-    granted = reservation.type === 'granted'
-    return reservation
-  } finally {
-    if (!granted) session.release()
-  }
-}
-
-async function askForKey(
-  env: RequestContext,
-  store: Store,
-  wanted: Wanted,
-  holder: string,
-): Promise<Reservation> {
-  for (let round = 0; round < RESERVE_ROUNDS; round++) {
-    try {
-      const reservation = await askOnce(env, store, wanted, holder)
-      if (reservation !== 'moved') return reservation
-    } catch (error) {
-      // Where the database's default is REPEATABLE READ, meeting a row that came a moment ago is a conflict.
-      const sqlState = sqlStateOf(error)
-      if (sqlState !== '40001' && sqlState !== '40P01') throw error
-    }
-  }
-  return { type: 'locked' }
-}
-
-async function askOnce(
-  env: RequestContext,
-  store: Store,
-  wanted: Wanted,
-  holder: string,
-): Promise<Reservation | 'moved'> {
-  const askedAt = performance.now()
-  const { lookFirst } = env
-  let row: KeyRow | null = null
-  if (wanted.by === 'request') {
-    if (lookFirst.pays) row = await read(store, wanted)
-    if (row !== null) lookFirst.learn(true)
-    else {
-      const leaseMs = wanted.leave ? null : env.settings.leaseMsAt(wanted.definition, 'started')
-      const durable = wanted.leave || beginsWithCall(wanted.definition)
-      const grant = { holder, leaseMs, durable }
-      const fresh = await insertKey(store, wanted.key, grant, env.lockTimeoutMs)
-      lookFirst.learn(fresh === null)
-      if (fresh !== null && wanted.leave) return { type: 'left', row: fresh, fresh: true }
-      if (fresh !== null)
-        return {
-          type: 'granted',
-          how: 'reserved',
-          row: fresh,
-          definition: wanted.definition,
-          askedAt,
-          session: store.session,
-        }
-    }
-  }
-  row ??= await read(store, wanted)
-  if (row === null) return wanted.by === 'request' ? 'moved' : { type: 'gone' }
-
-  const decision = decideReservation(row, asking(wanted, holder), env.registry, env.settings)
-  if (wanted.by !== 'id' && wanted.leave && isUnfinished(decision)) {
+/**
+ * Makes sure that the completer runs a request. If the input is invalid and there is no such key yet, throws what is wrong
+ * with it.
+ */
+export async function reserveToEnqueue(
+  engine: RequestContext,
+  request: CheckedRequest,
+): Promise<Enqueued | NotGranted> {
+  const { registry, settings } = engine
+  const reservation = await askForKey(engine, async (store, holder) => {
+    // Nobody holds it, and whoever enqueues it is promised that it will run.
+    const met = await insertOrFind(engine, store, request, { holder, leaseMs: null, durable: true })
+    if (met.type === 'inserted') return { type: 'enqueued', row: met.row, fresh: true } as const
+    if (met.type !== 'found') return met
+    const { row } = met
+    const decision = decideReservation(row, askingFor(request, holder), registry, settings)
+    if (!isUnfinished(decision)) return { type: 'decided', row, decision, markedStuck: false } as const
+    // The answer to our own insert may have been lost.
     const fresh = row.holder === holder
     if (!fresh && mayNotBeWrittenOut(row)) await writeOut(store)
-    // The answer to our own insert may have been lost.
-    return { type: 'left', row, fresh }
+    return { type: 'enqueued', row, fresh } as const
+  })
+  if (reservation.type === 'invalid') throw reservation.error
+  return reservation
+}
+
+/** Gets a key by its id. `onlyDue`: only once its back-off is over, which a person need not wait for. */
+export function reserveById(
+  engine: RequestContext,
+  id: string,
+  onlyDue: boolean,
+): Promise<Granted | NotGranted | { readonly type: 'gone' }> {
+  return askForKey(engine, async (store, holder) => {
+    const askedAt = performance.now()
+    const row = await findKeyById(store, id)
+    if (row === null) return { type: 'gone' } as const
+    return takeOver(engine, store, row, { holder, request: null, onlyDue }, engine.registry, askedAt)
+  })
+}
+
+/** What we met under a request's key. */
+type Met =
+  | { readonly type: 'inserted'; readonly row: KeyRow }
+  | { readonly type: 'found'; readonly row: KeyRow }
+  | { readonly type: 'moved' }
+  /** There is no such key, and none may be inserted. */
+  | { readonly type: 'invalid'; readonly error: PawlError }
+
+/** A request whose input no longer validates can only find a key that is already there. */
+async function insertOrFind(
+  { replayLikelihood, lockTimeoutMs }: RequestContext,
+  store: Store,
+  request: CheckedRequest,
+  first: FirstGrant,
+): Promise<Met> {
+  const { scope, key, input } = request
+  const isValid = input.type === 'valid'
+  let row = !isValid || replayLikelihood.isHigh ? await findKeyToReplay(store, scope, key) : null
+  if (!isValid) return row === null ? input : { type: 'found', row }
+  if (row !== null) replayLikelihood.learn(true)
+  else {
+    const inserted = await insertKey(store, newKeyOf(request, input.json), first, lockTimeoutMs)
+    replayLikelihood.learn(inserted === null)
+    if (inserted !== null) return { type: 'inserted', row: inserted }
+    row = await findKeyToReplay(store, scope, key)
   }
+  return row === null ? { type: 'moved' } : { type: 'found', row }
+}
+
+async function takeOver(
+  { settings }: RequestContext,
+  store: Store,
+  row: KeyRow,
+  asking: Asking,
+  among: Registry,
+  askedAt: number,
+): Promise<Granted | Decided | { readonly type: 'moved' }> {
+  const { holder } = asking
+  const decision = decideReservation(row, asking, among, settings)
   switch (decision.type) {
     case 'take_over': {
       const { definition, at } = decision
-      const leaseMs = env.settings.leaseMsAt(definition, at.recoveryPoint)
-      const leaseBoundMs = env.settings.leaseBoundMs(definition)
+      const leaseMs = settings.leaseMsAt(definition, at.recoveryPoint)
+      const leaseBoundMs = settings.leaseBoundMs(definition)
       const { version, hash: definitionHash } = definition
       const by = { ...at, holder, leaseMs, leaseBoundMs, version, definitionHash }
       const taken = await takeOverKey(store, row, by)
-      return taken === null
-        ? 'moved'
-        : { type: 'granted', how: 'taken_over', row: taken, definition, askedAt, session: store.session }
+      return taken === null ? { type: 'moved' } : grant('taken_over', taken, definition, askedAt, store)
     }
     case 'ours':
-      return {
-        type: 'granted',
-        how: row.fence === 1 ? 'reserved' : 'taken_over',
-        row,
-        definition: decision.definition,
-        askedAt,
-        session: store.session,
-      }
-    case 'give_up': {
+      return grant(row.fence === 1 ? 'reserved' : 'taken_over', row, decision.definition, askedAt, store)
+    case 'mark_stuck': {
       const { reason, definition } = decision
-      const leaseBoundMs = env.settings.leaseBoundMs(definition)
+      const leaseBoundMs = settings.leaseBoundMs(definition)
       const by = { holder, reason, leaseBoundMs, lastError: withoutAnError(row) }
-      const stuck = await giveUpKey(store, row, by)
+      const stuck = await markUnheldKeyStuck(store, row, by)
       return stuck === null
-        ? 'moved'
-        : { type: 'decided', row: stuck, decision: { type: 'stuck', reason }, gaveUp: true }
+        ? { type: 'moved' }
+        : { type: 'decided', row: stuck, decision: { type: 'stuck', reason }, markedStuck: true }
     }
     default:
-      return { type: 'decided', row, decision, gaveUp: false }
+      return { type: 'decided', row, decision, markedStuck: false }
   }
 }
 
-/** Then a charge would be made for a request that the database may not know of; and one that is left was promised. */
+function grant(
+  how: Granted['how'],
+  row: KeyRow,
+  definition: PipelineDefinition,
+  askedAt: number,
+  { session }: Store,
+): Granted {
+  return { type: 'granted', how, row, definition, askedAt, session }
+}
+
+function askingFor({ definition, kind, fingerprint }: CheckedRequest, holder: string): Asking {
+  const request = { pipeline: definition.name, kind, fingerprint: fingerprint.toString('hex') }
+  return { holder, request, onlyDue: false }
+}
+
+/** Such a pipeline would make a charge for a request that the database may not know about. */
 function beginsWithCall({ phases }: PipelineDefinition): boolean {
   return phases[0]?.kind === 'foreign'
 }
 
-/** Whether it is a reservation that its holder did not wait for. Who leaves it is promised that it will be run. */
+/** Whether the row is a reservation whose holder did not wait until it was written out. */
 function mayNotBeWrittenOut({ recoveryPoint, fence, attempts }: KeyRow): boolean {
   return recoveryPoint === 'started' && fence === 1 && attempts > 0
 }
 
-/** Whether somebody is at it, or the completer will be: to take it over, or to give it up, is then its business. */
-function isUnfinished({ type }: Decision): boolean {
-  return type === 'take_over' || type === 'ours' || type === 'in_flight' || type === 'give_up'
+/** Whether somebody works on the key or the completer will: taking it over or marking it stuck is left to the completer. */
+function isUnfinished(
+  decision: Decision,
+): decision is Extract<Decision, { type: 'take_over' | 'ours' | 'in_flight' | 'mark_stuck' }> {
+  const { type } = decision
+  return type === 'take_over' || type === 'ours' || type === 'in_flight' || type === 'mark_stuck'
 }
 
-/** What to tell a person of a key that has no error to show. */
+/** What to tell a person about a key that has no error to show. */
 function withoutAnError({ leaseUntilMs, recoveryPoint }: KeyRow): string {
   return leaseUntilMs === null
     ? `It was given back at '${recoveryPoint}' each time, without an error.`
     : `The last one who ran it, after '${recoveryPoint}', did not give it back: its process died, or froze.`
-}
-
-function read(store: Store, wanted: Wanted): Promise<KeyRow | null> {
-  switch (wanted.by) {
-    case 'request':
-      return findKeyToReplay(store, wanted.key.scope, wanted.key.key)
-    case 'existing':
-      return findKeyToReplay(store, wanted.scope, wanted.key)
-    case 'id':
-      return findKeyById(store, wanted.id)
-  }
-}
-
-function asking(wanted: Wanted, holder: string): Asking {
-  if (wanted.by === 'id') return { holder, request: null, onlyDue: wanted.onlyDue }
-  const fingerprint = wanted.by === 'request' ? wanted.key.fingerprint : wanted.fingerprint
-  const request = { pipeline: wanted.definition.name, fingerprint: fingerprint.toString('hex') }
-  return { holder, request, onlyDue: false }
 }

@@ -11,8 +11,8 @@ export type ValidatedInput =
   | { readonly type: 'invalid'; readonly error: InvalidInputError }
 
 /**
- * Runs the schema and encodes what it gives: that is what every phase sees, now and after a crash. What is too large is
- * refused before: a schema may find something wrong with each of a million items.
+ * Runs the schema and encodes what it returns, which is what every phase sees, now and after a crash. An input that is too
+ * large is refused first: a schema may find something wrong with each of a million items.
  */
 export async function validateInput(
   definition: PipelineDefinition,
@@ -23,8 +23,8 @@ export async function validateInput(
   const checked = await check(definition, input)
   if (checked.type === 'invalid') return checked
   const encoded = encodeInput(definition, checked.value, maxBytes)
-  // A resumed request is checked again, as it was stored. A schema that refuses its own output would refuse it then,
-  // after the charge; better to learn it now.
+  // A resumed request is checked again, as it was stored. A schema that refuses its own output would refuse it then, after
+  // the charge; better to find out now.
   const again = await check(definition, JSON.parse(encoded.json))
   if (again.type === 'invalid') {
     throw new PawlError(
@@ -36,7 +36,7 @@ export async function validateInput(
   return encoded
 }
 
-/** An input that has passed the schema, or needs not to. */
+/** Encodes an input that has passed the schema, or does not have to. */
 export function encodeInput(
   definition: PipelineDefinition,
   input: unknown,
@@ -80,7 +80,7 @@ async function check(
 }
 
 function readIssue(issue: StandardSchemaV1.Issue): InputIssue {
-  // A part has at least one character and a dot: more of them would be cut off.
+  // Each part takes at least one character and a dot, so further parts would be cut off anyway.
   const parts = (issue.path ?? []).slice(0, MAX_ISSUE_PATH_LENGTH)
   const path = parts.map((part) => String(typeof part === 'object' ? part.key : part)).join('.')
   // A schema in JavaScript may leave the message out.

@@ -1,10 +1,11 @@
+import { orderOf } from '../pipeline/phase-order.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
-import type { Intent, KeyRow } from '../storage/key-row.js'
+import type { Intent, KeyRow } from '../storage/keys/key-row.js'
 import type { Run } from './run.js'
 
 /**
- * Goes on from the row that raising the fence returned, and says where the key is, seen from where we believed it to be.
- * `back`: a failover has lost commits that we had an answer to.
+ * Continues from the row that raising the fence returned, and returns where the key is, compared with where we believed it
+ * to be. `back`: a failover has lost commits that we had an answer to.
  */
 export function applyRaised(run: Run, raised: KeyRow, sentAt: number): 'forward' | 'unmoved' | 'back' {
   const before = run.row
@@ -23,8 +24,9 @@ export function applyRaised(run: Run, raised: KeyRow, sentAt: number): 'forward'
 }
 
 /**
- * The first call that this grant knows to have been made, or to be under way, after the point that the row has gone back
- * to, and that must not be made again unasked. Null: there is none. What a provider deduplicates may be repeated.
+ * Looks past the point that the row has gone back to. Returns the first call that this grant knows was made, or is under
+ * way, and that must not be made again unasked; null if there is none. A call that its provider deduplicates may be
+ * repeated.
  */
 export function callKnownOf({ definition, row: before }: Run, wentBack: KeyRow): Intent | null {
   const from = orderOf(definition, wentBack.recoveryPoint)
@@ -35,7 +37,7 @@ export function callKnownOf({ definition, row: before }: Run, wentBack: KeyRow):
     .find(({ name }) => isUnrepeatable(definition, name) && !isSkippedIn(before, name))
   if (lost !== undefined) {
     const { intent } = wentBack
-    // The declaration may have survived the advance that settled it: that one knows the call's own deadline.
+    // The declaration may have survived although the advance that settled it is lost: it knows the call's own deadline.
     if (intent?.phase === lost.name && intent.kind !== 'not_made') return intent
     return {
       kind: 'calling',
@@ -57,11 +59,4 @@ function isUnrepeatable(definition: PipelineDefinition, name: string): boolean {
 
 function isSkippedIn({ trail }: KeyRow, name: string): boolean {
   return trail.some(({ point, skipped }) => point === name && skipped)
-}
-
-/** How far along the definition a recovery point is: -1 for `started`. */
-function orderOf({ phases }: PipelineDefinition, recoveryPoint: string): number {
-  return recoveryPoint === 'finished'
-    ? phases.length
-    : phases.findIndex((phase) => phase.name === recoveryPoint)
 }

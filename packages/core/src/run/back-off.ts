@@ -6,7 +6,7 @@ import {
   TRANSACTION_RETRY_MAX_MS,
 } from '../limits.js'
 
-/** Full jitter: anywhere between nothing and the doubled pause, so that those who collided do not meet again. */
+/** Full jitter: anywhere between nothing and the doubled pause, so that runs that collided do not meet again. */
 function jittered(baseMs: number, maxMs: number, failures: number): number {
   return Math.floor(Math.random() * Math.min(maxMs, baseMs * 2 ** Math.min(failures, 30)))
 }

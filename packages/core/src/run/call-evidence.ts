@@ -1,22 +1,22 @@
 import { isSocketError } from '../driver/postgres-error.js'
 
-/** What an error, and all that it was caused by, tells of the call that threw it. */
+/** What an error and its causes say about the call that threw it. */
 export interface CallEvidence {
-  /** The network failed, or nobody waited any longer: whatever the provider did, it could not say so. */
+  /** The network failed, or we stopped waiting: whatever the provider did, it could not say so. */
   readonly noAnswer: boolean
-  /** Every status of HTTP that an error on the way carries. */
+  /** Every HTTP status that an error in the chain carries. */
   readonly statuses: readonly number[]
-  /** The same, of errors that the application has made for its own clients: they are nobody's answer. */
+  /** The same, of errors that the application has made for its own clients: no provider has answered with those. */
   readonly ownStatuses: readonly number[]
   /** The same for gRPC. */
   readonly grpcCodes: readonly number[]
-  /** The provider knows the idempotency key, with another request: that one was executed. */
+  /** The provider knows the idempotency key from a different request, and that one was executed. */
   readonly keyReused: boolean
-  /** JavaScript's own: a bug, or an answer that could not be read, perhaps long after the request was sent. */
+  /** One of JavaScript's own errors: a bug, or an answer that could not be read, perhaps long after the request was sent. */
   readonly bug: boolean
 }
 
-/** More than anybody wraps errors in each other; causes can also go in a circle. */
+/** More than anybody nests errors; causes can also form a cycle. */
 const MAX_ERRORS = 32
 
 export function evidenceOf(error: unknown): CallEvidence {
@@ -41,7 +41,7 @@ export function evidenceOf(error: unknown): CallEvidence {
 
 type Link = Readonly<Record<string, unknown>>
 
-/** The error, its causes, what Stripe's SDK has as `detail`, and the members of an AggregateError. */
+/** The error, its causes, what Stripe's SDK keeps as `detail`, and the members of an AggregateError. */
 function chainOf(error: unknown): Set<Link> {
   const links = new Set<Link>()
   const waiting = [error]
@@ -57,7 +57,7 @@ function chainOf(error: unknown): Set<Link> {
   return links
 }
 
-/** Where the well-known HTTP clients keep the status of an answer that they throw: fetch wrappers, axios, got, AWS. */
+/** Looks where well-known HTTP clients keep the status of an answer that they throw: fetch wrappers, axios, got, AWS. */
 function statusesOf(link: Link): number[] {
   const { status, statusCode, response, $metadata } = link
   const { status: axios, statusCode: got } = (response ?? {}) as Link
@@ -65,7 +65,7 @@ function statusesOf(link: Link): number[] {
   return [status, statusCode, axios, got, aws].filter((value) => typeof value === 'number')
 }
 
-/** Errors of http-errors, which Koa and Express make as well: what is to be answered, not what was. */
+/** Errors of http-errors, which Koa and Express create too: they say what to answer, not what was answered. */
 function isForOwnClients({ expose }: Link): boolean {
   return typeof expose === 'boolean'
 }
@@ -93,10 +93,10 @@ const NO_ANSWER_CODES = new RegExp(
 const NO_ANSWER_NAMES =
   /^(?:AbortError|CancelError|CanceledError|FetchError|ReadError|\w*(?:Connection|Connect|Network|Socket|Timeout|TimedOut)(?:Error|Exception))$/
 
-/** fetch says this of all that kept it from an answer, or from the rest of one. */
+/** fetch says this of anything that kept it from an answer, or from the rest of one. */
 const FETCH_MESSAGES = new Set(['fetch failed', 'terminated', 'other side closed'])
 
-/** CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE: said by the client's library where the server did not answer. */
+/** CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE: what the client's library reports when the server did not answer. */
 const NO_ANSWER_GRPC_CODES = new Set([1, 4, 14])
 
 function sayNoAnswer(link: Link): boolean {
@@ -108,7 +108,7 @@ function sayNoAnswer(link: Link): boolean {
   return name === 'TypeError' && typeof message === 'string' && FETCH_MESSAGES.has(message)
 }
 
-/** As Stripe words it, and those who are like it. */
+/** As Stripe words it, and providers that follow it. */
 function isKeyReused({ type, rawType }: Link): boolean {
   return [type, rawType].some((each) => each === 'idempotency_error' || each === 'StripeIdempotencyError')
 }

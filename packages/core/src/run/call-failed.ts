@@ -5,20 +5,13 @@ import type { KeptLease } from './lease-keeper.js'
 import { isTransientStatus, Respond, RetryLater } from '../pipeline/directive.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
 import { readMember } from '../read-error.js'
-import type { Intent } from '../storage/key-row.js'
+import type { Intent } from '../storage/keys/key-row.js'
 import { isAmbiguous, isRefusal } from './is-ambiguous.js'
 import { runTransaction } from './phase-transaction.js'
 import type { Run } from './run.js'
-import {
-  type Failure,
-  failureAsked,
-  failureBy,
-  failureByCall,
-  type StepResult,
-  stuckByEnding,
-} from './step-result.js'
+import { type Failure, failureAsked, failureByCall, type StepResult } from './step-result.js'
 
-/** Decides what becomes of a call that threw: onError is asked, if the error is one that can be answered. */
+/** Decides what becomes of a call that threw. If the error is one that can be answered, onError is asked. */
 export async function callFailed(
   run: Run,
   phase: ForeignPhase,
@@ -26,11 +19,10 @@ export async function callFailed(
   lease: KeptLease,
 ): Promise<StepResult> {
   const plain = failureByCall(phase.name, error, { intent: run.row.intent })
-  // Errors of Pawl (a time-out, a lost lease, closing) say nothing of what happened there: not onError's to answer.
+  // Pawl's own errors (a time-out, a lost lease, closing) do not say what happened at the provider: onError is not asked.
   if (phase.onError === null || isPawlError(error)) {
-    return (await lease.stop()) === 'lost'
-      ? { type: 'fenced_off', phase: phase.name }
-      : afterUnknown(run, phase, plain)
+    await lease.end()
+    return afterUnknown(run, phase, plain)
   }
   const { onError } = phase
   const ambiguous = isAmbiguous(error, isDeclaredAnswer(phase, error))
@@ -40,33 +32,22 @@ export async function callFailed(
     body: async (context: object) =>
       refuseFinal(await onError(Object.assign(context, { error }) as never), phase, error, ambiguous),
     effect: null,
-    beforeBegin: () => lease.stop(),
+    beforeBegin: () => lease.end(),
   })
-  if (end.type !== 'finished') await lease.stop()
-  switch (end.type) {
-    case 'fenced_off':
-      return { type: 'fenced_off', phase: phase.name }
-    case 'ended_early':
-      return stuckByEnding(phase.name, end.error, run.row.intent)
-    case 'threw':
-      return afterUnknown(run, phase, failureBy(phase.name, end.error, { intent: run.row.intent }))
-    case 'rolled_back': {
-      if (end.directive === null) return afterUnknown(run, phase, plain)
-      const notExecuted = end.directive instanceof RetryLater && end.directive.notExecuted
-      const answered = failureAsked(phase.name, end.directive, {
-        intent: notExecuted ? null : run.row.intent,
-        raiseEpoch: notExecuted,
-        // The same request will be refused again, and somebody has to be told.
-        isAttempt: isRefusal(error),
-      })
-      return notExecuted ? answered : afterUnknown(run, phase, answered)
-    }
-    default:
-      return end
-  }
+  if (end.type === 'failed') return afterUnknown(run, phase, end)
+  if (end.type !== 'rolled_back') return end
+  if (end.directive === null) return afterUnknown(run, phase, plain)
+  const notExecuted = end.directive instanceof RetryLater && end.directive.notExecuted
+  const answered = failureAsked(phase.name, end.directive, {
+    intent: notExecuted ? null : run.row.intent,
+    raiseEpoch: notExecuted,
+    // The same request will be refused again, and somebody has to be told.
+    isAttempt: isRefusal(error),
+  })
+  return notExecuted ? answered : afterUnknown(run, phase, answered)
 }
 
-/** What the phase says of an error. Whatever is not a plain yes is none: a promise would pass for one. */
+/** What the phase declares about an error. Anything but a plain yes counts as no: a promise would pass for a yes. */
 function isDeclaredAnswer({ name, isAnswer }: ForeignPhase, error: unknown): boolean {
   if (isAnswer === null) return false
   try {
@@ -103,7 +84,9 @@ function nameOf(error: unknown): string {
   return typeof name === 'string' && /^\w{1,63}$/.test(name) ? `an error '${name}'` : 'an error'
 }
 
-/** After a call with an unknown outcome: `at_most_once` never calls again by itself. It is stuck, or goes on without. */
+/**
+ * After a call with an unknown outcome: `at_most_once` never calls again by itself. The key is stuck, or goes on without.
+ */
 export function afterUnknown(run: Run, phase: ForeignPhase, failed: Failure): StepResult {
   if (phase.guarantee !== 'at_most_once') return failed
   if (phase.whenUnknown !== null) {

@@ -1,37 +1,33 @@
 import { PawlError } from '../errors.js'
-import type { KeptLease } from './lease-keeper.js'
 import { ABORT_GRACE_MS } from '../limits.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
+import { FencedOff } from './fenced-off.js'
+import type { KeptLease } from './lease-keeper.js'
 import type { Run } from './run.js'
 
-/** How a call ended. The lease is kept until `lease.stop()`, except where it was lost. */
+/** How a call ended. */
 export type CallEnd =
-  | { readonly type: 'returned'; readonly value: unknown; readonly lease: KeptLease }
-  | { readonly type: 'threw'; readonly error: unknown; readonly lease: KeptLease }
+  | Settlement
   /** Still under way: it ignored its signal. Its lease must not be given back yet. */
-  | {
-      readonly type: 'unsettled'
-      readonly error: unknown
-      readonly pending: Promise<Settlement>
-      readonly lease: KeptLease
-    }
-  | { readonly type: 'fenced_off' }
+  | { readonly type: 'unsettled'; readonly error: unknown; readonly pending: Promise<Settlement> }
 
 export type Settlement =
   | { readonly type: 'returned'; readonly value: unknown }
   | { readonly type: 'threw'; readonly error: unknown }
 
 /**
- * Calls the provider with no transaction and no connection of the key, for at most its time-out, while the lease is
- * renewed. Losing the lease aborts the signal and drops the result.
+ * Calls the provider for at most its time-out, without a transaction or a connection of the key, while the lease is
+ * renewed. Losing the lease aborts the signal and drops the result. `then` decides what becomes of the key: the lease is
+ * renewed until `then` ends it, and no longer than `then` runs.
  */
-export async function callProvider(
+export async function callProvider<T>(
   run: Run,
   phase: ForeignPhase,
   step: 'call' | 'reconcile',
-): Promise<CallEnd> {
-  const { parts } = run
-  const { callTimeoutMs, leaseMs } = parts.env.settings.phase(run.definition, phase.name)
+  then: (end: CallEnd, lease: KeptLease) => Promise<T>,
+): Promise<T> {
+  const { engine } = run
+  const { callTimeoutMs, leaseMs } = engine.settings.phase(run.definition, phase.name)
   const call = new RunningCall()
   const onTimeout = () =>
     call.abort(
@@ -40,31 +36,34 @@ export async function callProvider(
         `${step} of phase '${phase.name}' did not answer within ${callTimeoutMs} ms.`,
       ),
     )
-  const timer = setTimeout(onTimeout, Math.min(callTimeoutMs, declaredLeftMs(run, phase, step)))
-  parts.calls.add(call)
-  let lost = false
-  const lease = parts.keeper.keep(run.hold, leaseMs, run.leasedAt, () => {
-    lost = true
+  const lease = engine.keeper.keep(run.hold, leaseMs, run.leasedAt, () =>
     call.abort(
       new PawlError('PAWL_LEASE_LOST', `Another holder took the key over during phase '${phase.name}'.`),
-    )
-  })
+    ),
+  )
+  const timer = setTimeout(onTimeout, Math.min(callTimeoutMs, declaredLeftMs(run, phase, step)))
+  engine.calls.add(call)
   try {
-    const pending = settle(send(run, phase, step, call.signal))
-    const first = await call.unlessAborted(pending)
-    // An aborted request needs a moment to say so; one that was answered in that moment is answered.
-    const settled = first ?? (await Promise.race([pending, grace()]))
-    if (lost) return { type: 'fenced_off' }
-    if (settled === null) return { type: 'unsettled', error: call.signal.reason, pending, lease }
-    if (settled.type === 'returned') return { type: 'returned', value: settled.value, lease }
-    return { type: 'threw', error: call.signal.aborted ? call.signal.reason : settled.error, lease }
-  } finally {
+    const end = await endOf(call, settle(send(run, phase, step, call.signal)))
     clearTimeout(timer)
-    parts.calls.delete(call)
+    engine.calls.delete(call)
+    if (lease.lost) throw new FencedOff()
+    return await then(end, lease)
+  } finally {
+    await lease.stop()
   }
 }
 
-/** A declared call ends when it was declared to: from then on, others may believe a provider that does not have it. */
+async function endOf(call: RunningCall, pending: Promise<Settlement>): Promise<CallEnd> {
+  const first = await call.unlessAborted(pending)
+  // An aborted request needs a moment to say so; one that is answered in that moment counts as answered.
+  const settled = first ?? (await Promise.race([pending, grace()]))
+  const { aborted, reason: error } = call.signal
+  if (settled === null) return { type: 'unsettled', error, pending }
+  return settled.type === 'threw' && aborted ? { type: 'threw', error } : settled
+}
+
+/** A call ends when its declaration said it would: from then on, others may believe a provider that does not have it. */
 function declaredLeftMs(run: Run, phase: ForeignPhase, step: 'call' | 'reconcile'): number {
   return step === 'call' && phase.guarantee !== 'keyed' ? run.callEndsAt - performance.now() : Infinity
 }
@@ -80,21 +79,21 @@ async function send(
   const context = { input, state, scope, keyId, idempotencyKey, signal }
   const ask = step === 'call' ? phase.call : phase.reconcile
   const before = passed(run, phase, step, 'before')
-  // Only who is told to stop waits: an engine that a test merely watches takes the same turns as any other.
+  // Await only when told to stop: an engine that a test merely watches takes the same turns as any other.
   if (before !== undefined) await before
-  const value = await run.parts.strict.inCall(phase.name, async () => ask?.(context as never))
+  const value = await run.engine.strict.inCall(phase.name, async () => ask?.(context as never))
   const after = passed(run, phase, step, 'after')
   if (after !== undefined) await after
   return value
 }
 
 function passed(
-  { parts }: Run,
+  { engine }: Run,
   { name: phase }: ForeignPhase,
   step: 'call' | 'reconcile',
   when: 'before' | 'after',
 ): void | Promise<void> {
-  return parts.env.probe?.({ phase, step, when })
+  return engine.probe?.({ phase, step, when })
 }
 
 function settle(promise: Promise<unknown>): Promise<Settlement> {
@@ -104,7 +103,7 @@ function settle(promise: Promise<unknown>): Promise<Settlement> {
   )
 }
 
-/** A call that can be aborted, by us alone: so that there is no need to listen to its signal. */
+/** A call that only we can abort, so there is no need to listen to its signal. */
 export class RunningCall {
   readonly #controller = new AbortController()
   #onAborted: (() => void) | null = null
@@ -118,7 +117,7 @@ export class RunningCall {
     this.#onAborted?.()
   }
 
-  /** Null: it was aborted first. */
+  /** Resolves with null if the call is aborted first. */
   unlessAborted<T>(pending: Promise<T>): Promise<T | null> {
     return new Promise((resolve, reject) => {
       this.#onAborted = () => resolve(null)

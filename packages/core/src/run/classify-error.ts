@@ -29,7 +29,7 @@ export function classifyError(error: unknown): ErrorClass {
   try {
     return classify(error)
   } catch {
-    // It throws when it is read: a proxy, a getter.
+    // Reading it throws: a proxy, or a getter.
     return 'unknown'
   }
 }
@@ -39,7 +39,7 @@ function classify(error: unknown): ErrorClass {
     if (CONFLICT_CODES.has(error.code)) return 'conflict'
     if (TRANSIENT_CODES.has(error.code)) return 'transient'
     if (error.cause == null) return 'unknown'
-    // A swallowed error is as harmless or harmful as the error it was; so is one that was answered in vain.
+    // A swallowed error is as harmless or harmful as the error itself; so is one that onError answered in vain.
     if (error.code === 'PAWL_TRANSACTION_ABORTED') return classifyError(error.cause)
     return error.code === 'PAWL_AMBIGUOUS_RESPONSE' ? classifyCallError(error.cause) : 'unknown'
   }
@@ -54,14 +54,14 @@ function classifySqlState(sqlState: string): ErrorClass {
   return TRANSIENT_STATES.has(sqlState) || sqlState.startsWith('53') ? 'transient' : 'unknown'
 }
 
-/** What it means for the attempts of a call: as `classifyError`, but a conflict at the provider passes, too. */
+/** What an error means for the attempts of a call: as `classifyError`, but a conflict at the provider passes, too. */
 export function classifyCallError(error: unknown): ErrorClass {
   const asUsual = classifyError(error)
   if (asUsual !== 'unknown' || isPawlError(error)) return asUsual
   return isTransient(error, HTTP_CONFLICT) ? 'transient' : 'unknown'
 }
 
-/** A request under the same idempotency key is being executed: when it is done, its answer can be had. */
+/** A request under the same idempotency key is being executed: when it is done, its answer is available. */
 const HTTP_CONFLICT = 409
 
 /** RESOURCE_EXHAUSTED, ABORTED. */

@@ -1,34 +1,28 @@
 import { announce } from '../announce/announce.js'
-import { PawlError } from '../errors.js'
+import { isConnectionLost, PawlError } from '../errors.js'
 import { Absent, type ForeignPhase, Found } from '../pipeline/phase.js'
-import { declareCall } from '../storage/hold-statements.js'
+import { declareCall } from '../storage/keys/declare-call.js'
 import { applyRaised } from './apply-raised.js'
 import { afterUnknown, callFailed } from './call-failed.js'
-import type { Intent } from '../storage/key-row.js'
+import type { Intent } from '../storage/keys/key-row.js'
 import { callProvider } from './call-provider.js'
-import { keepResult } from './kept-result.js'
-import { releaseWhenSettled } from './late-result.js'
+import { callResult } from './call-result.js'
+import { unlessFencedOff } from './fenced-off.js'
+import { giveBackAfterCall } from './give-back-after-call.js'
 import type { Step } from './next-step.js'
 import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
 import { settleResult } from './settle-result.js'
 import { runTransaction } from './phase-transaction.js'
-import {
-  failure,
-  failureAsked,
-  failureBy,
-  failureByCall,
-  type StepResult,
-  stuckByEnding,
-} from './step-result.js'
+import { failure, failureAsked, failureBy, failureByCall, type StepResult } from './step-result.js'
 
-type ForeignStep = Extract<Step, { do: 'call' | 'settle' | 'reconcile' | 'go_on' | 'stick' }>
+type ForeignStep = Extract<Step, { do: 'call' | 'settle' | 'reconcile' | 'go_on' | 'mark_stuck' }>
 
 /** One step of a foreign phase: call (or ask, or neither), then settle. */
 export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepResult> {
   const { phase } = step
   switch (step.do) {
-    case 'stick':
+    case 'mark_stuck':
       return {
         type: 'stuck',
         phase: phase.name,
@@ -37,8 +31,8 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
         error: null,
       }
     case 'settle':
-      // As it is stored: whether the provider gave it or a person said so stays known.
-      return settleResult(run, phase, { ...keepResult(phase, step.result), intent: run.row.intent }, null)
+      // The intent stays as it is stored: whether the provider returned the result or a person said so stays known.
+      return settleResult(run, phase, { ...callResult(phase, step.result), intent: run.row.intent }, null)
     case 'go_on':
       return goOn(run, phase, step.run)
     case 'reconcile':
@@ -49,8 +43,8 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
 }
 
 /**
- * Whether the call is what begins a request that `authorize` could still refuse: it is declared then, also where its
- * provider deduplicates, or nobody would know later that there may be a charge to settle.
+ * Whether the call begins a request that `authorize` could still refuse. It is declared then even if its provider
+ * deduplicates, or nobody would know later that there may be a charge to settle.
  */
 function isTheBegin({ definition, row }: Run): boolean {
   return definition.authorize !== null && row.recoveryPoint === 'started' && row.intent === null
@@ -58,10 +52,11 @@ function isTheBegin({ definition, row }: Run): boolean {
 
 async function declareAndCall(run: Run, phase: ForeignPhase): Promise<StepResult> {
   const { intent } = run.row
-  const declared = await declare(run, phase)
-  if (declared !== 'declared') return declared
+  const failed = await declare(run, phase)
+  if (failed !== null) return failed
   if (!isTooLate(run)) return call(run, phase)
-  // Frozen meanwhile: others may have acted on that declaration. Nothing was sent, so it is made anew, or refused.
+  // We were frozen in the meantime, and others may have acted on that declaration. Nothing was sent, so it is declared
+  // again, or refused.
   run.update({ ...run.row, nowMs: run.nowMs(), intent }, run.leasedAt)
   if (run.renewedAt !== run.row.recoveryPoint) {
     run.renewedAt = run.row.recoveryPoint
@@ -71,13 +66,12 @@ async function declareAndCall(run: Run, phase: ForeignPhase): Promise<StepResult
   return failure(phase.name, 'transient_error', slow, { intent })
 }
 
-/** Goes on from a call of which nobody knows whether it was executed, as the phase says, in one transaction. */
+/** Goes on without knowing whether the call was executed, as the phase says, in one transaction. */
 async function goOn(
   run: Run,
   phase: ForeignPhase,
   whenUnknown: NonNullable<ForeignPhase['whenUnknown']>,
 ): Promise<StepResult> {
-  const { intent } = run.row
   const end = await runTransaction(run, {
     phase,
     by: 'phase',
@@ -86,98 +80,82 @@ async function goOn(
     outcomeUnknown: true,
     beforeBegin: null,
   })
-  switch (end.type) {
-    case 'ended_early':
-      return stuckByEnding(phase.name, end.error, run.row.intent)
-    case 'threw':
-      return failureBy(phase.name, end.error, { intent })
-    case 'rolled_back':
-      return failureAsked(phase.name, end.directive, { intent })
-    case 'again':
-      return end
-    case 'fenced_off':
-      return { type: 'fenced_off', phase: phase.name }
-    default:
-      run.goneOnFrom.add(phase.name)
-      announce('pawl:outcome_unknown', () => ({ ...run.phaseMessage(phase.name), error: run.callError }))
-      return end
+  if (end.type === 'rolled_back') return failureAsked(phase.name, end.directive, { intent: run.row.intent })
+  if (end.type === 'advanced' || end.type === 'finished') {
+    run.goneOnFrom.add(phase.name)
+    announce('pawl:outcome_unknown', () => ({ ...run.phaseMessage(phase.name), error: run.callError }))
   }
+  return end
 }
 
-/** What a person has to find out: which call it was that may have been made. A keyed one was not declared. */
+/** What a person has to find out: which call may have been made. A keyed one was not declared. */
 function callInDoubt(run: Run, phase: ForeignPhase): Intent {
   const { intent } = run.row
   if (intent?.kind === 'calling' && intent.phase === phase.name) return intent
   return { kind: 'calling', phase: phase.name, deadlineMs: run.nowMs() }
 }
 
-/** Whether a declared call must not be sent any more: its deadline has passed, or its lease may be over. */
+/** Whether it is too late to send a declared call: its deadline has passed, or its lease may be over. */
 function isTooLate(run: Run): boolean {
   return run.leaseIsStale || run.leaseIsOver || run.callEndsAt <= performance.now()
 }
 
-/** Says durably that the call is about to be made. */
-async function declare(run: Run, phase: ForeignPhase): Promise<'declared' | StepResult> {
-  const { env } = run.parts
-  const { callTimeoutMs: timeoutMs, leaseMs } = env.settings.phase(run.definition, phase.name)
+/** Declares durably that the call is about to be made. Returns null once that is done. */
+async function declare(run: Run, phase: ForeignPhase): Promise<StepResult | null> {
+  const { engine } = run
+  const { callTimeoutMs: timeoutMs, leaseMs } = engine.settings.phase(run.definition, phase.name)
   const sentAt = performance.now()
-  let declared: Intent | null
+  let answer: Intent | null
   try {
-    declared = await env.sessions.with(phase.name, (session) =>
-      declareCall({ session, tables: env.tables }, run.hold, {
+    answer = await engine.sessions.with(phase.name, (session) =>
+      declareCall({ session, tables: engine.tables }, run.hold, {
         phase: phase.name,
         timeoutMs,
         leaseMs,
-        lockTimeoutMs: env.lockTimeoutMs,
+        lockTimeoutMs: engine.lockTimeoutMs,
       }),
     )
   } catch (error) {
     return declareAgain(run, phase, error)
   }
-  if (declared === null) return { type: 'fenced_off', phase: phase.name }
+  const declared = unlessFencedOff(answer)
   run.update({ ...run.row, nowMs: run.nowMs(), intent: declared }, sentAt)
-  // From before it was sent, so that the call ends no later than what is declared.
+  // Counted from before the declaration was sent, so that the call ends no later than declared.
   run.callEndsAt = sentAt + timeoutMs
   if (phase.guarantee === 'queryable' && declared.kind === 'calling') {
-    run.parts.quietCalls.watch(run.row.id, declared.deadlineMs, timeoutMs + phase.quietForMs)
+    run.engine.quietCalls.watch(run.row.id, declared.deadlineMs, timeoutMs + phase.quietForMs)
   }
-  return 'declared'
+  return null
 }
 
-/** The answer to the declaration was lost: learn the truth, and declare anew, since nothing was called yet. */
+/** The answer to the declaration was lost: find out what happened, and declare again, since nothing has been called yet. */
 async function declareAgain(run: Run, phase: ForeignPhase, error: unknown): Promise<StepResult> {
-  if (!(error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST')) {
+  if (!isConnectionLost(error)) {
     return failureBy(phase.name, error, { intent: run.row.intent })
   }
   const sentAt = performance.now()
   const raised = await raiseFenceOf(run, error)
-  if (raised === 'fenced_off') return { type: 'fenced_off', phase: phase.name }
   if (raised === 'unreachable')
     return failure(phase.name, 'transient_error', error, { intent: run.row.intent })
   applyRaised(run, raised, sentAt)
   return { type: 'again' }
 }
 
-async function call(run: Run, phase: ForeignPhase): Promise<StepResult> {
-  const end = await callProvider(run, phase, 'call')
-  switch (end.type) {
-    case 'fenced_off':
-      return { type: 'fenced_off', phase: phase.name }
-    case 'returned':
-      run.parts.quietCalls.forget(run.row.id)
-      return settleResult(run, phase, keepResult(phase, end.value), end.lease)
-    case 'threw':
-      return callFailed(run, phase, end.error, end.lease)
-    case 'unsettled': {
-      await end.lease.stop()
-      releaseWhenSettled(run, phase, end.pending)
-      return afterUnknown(
-        run,
-        phase,
-        failureBy(phase.name, end.error, { intent: run.row.intent, keepLease: true }),
-      )
+function call(run: Run, phase: ForeignPhase): Promise<StepResult> {
+  return callProvider(run, phase, 'call', async (end, lease) => {
+    switch (end.type) {
+      case 'returned':
+        run.engine.quietCalls.forget(run.row.id)
+        return settleResult(run, phase, callResult(phase, end.value), lease)
+      case 'threw':
+        return callFailed(run, phase, end.error, lease)
+      case 'unsettled': {
+        giveBackAfterCall(run, phase, end.pending)
+        const { intent } = run.row
+        return afterUnknown(run, phase, failureBy(phase.name, end.error, { intent, keepLease: true }))
+      }
     }
-  }
+  })
 }
 
 async function reconcile(
@@ -186,46 +164,46 @@ async function reconcile(
   absentCountsInMs: number | null,
 ): Promise<StepResult> {
   const { intent, leftMs } = timeLeft(run, phase, absentCountsInMs)
-  const end = await callProvider(run, phase, 'reconcile')
-  if (end.type === 'fenced_off') return { type: 'fenced_off', phase: phase.name }
-  if (end.type === 'returned' && end.value instanceof Found) {
-    run.parts.quietCalls.forget(run.row.id)
-    return settleResult(run, phase, keepResult(phase, end.value.result), end.lease)
-  }
-  if ((await end.lease.stop()) === 'lost') return { type: 'fenced_off', phase: phase.name }
-  if (end.type !== 'returned') return failureByCall(phase.name, end.error, { intent })
-  if (!(end.value instanceof Absent)) {
+  const found = await callProvider(run, phase, 'reconcile', async (end, lease) => {
+    if (end.type === 'returned' && end.value instanceof Found) {
+      run.engine.quietCalls.forget(run.row.id)
+      return settleResult(run, phase, callResult(phase, end.value.result), lease)
+    }
+    await lease.end()
+    if (end.type !== 'returned') return failureByCall(phase.name, end.error, { intent })
+    if (end.value instanceof Absent) return 'absent'
     const error = new PawlError(
       'PAWL_INVALID_RESULT',
       `reconcile of phase '${phase.name}' has to return found(result) or absent().`,
     )
     return failure(phase.name, 'unknown_error', error, { intent })
-  }
+  })
+  if (found !== 'absent') return found
   if (leftMs > 0) return failure(phase.name, 'outcome_pending', null, { intent, afterMs: leftMs })
   if (phase.guarantee === 'keyed') return isTheBegin(run) ? declareAndCall(run, phase) : call(run, phase)
-  run.parts.quietCalls.forget(run.row.id)
+  run.engine.quietCalls.forget(run.row.id)
   run.update({ ...run.row, nowMs: run.nowMs(), intent: null }, run.leasedAt)
   return { type: 'again' }
 }
 
 /**
- * How long "absent" does not count yet, and the declaration as it is to be kept. One that was made by another server's
- * clock is dated anew by this one's, as if the call were made now: the two clocks cannot be compared.
+ * Returns how long "absent" does not count yet, and the declaration to keep. A declaration made by another server's clock
+ * is dated again by this one's, as if the call were made now: the two clocks cannot be compared.
  */
 function timeLeft(
   run: Run,
   phase: ForeignPhase,
   absentCountsInMs: number | null,
 ): { readonly intent: Intent | null; readonly leftMs: number } {
-  const { row, parts } = run
+  const { row, engine } = run
   const { intent, id, server } = row
   if (intent?.kind !== 'calling') return { intent, leftMs: absentCountsInMs ?? 0 }
   if (absentCountsInMs !== null) {
-    return { intent, leftMs: parts.quietCalls.leftMs(id, intent.deadlineMs, absentCountsInMs) }
+    return { intent, leftMs: engine.quietCalls.leftMs(id, intent.deadlineMs, absentCountsInMs) }
   }
-  const { callTimeoutMs } = parts.env.settings.phase(run.definition, phase.name)
+  const { callTimeoutMs } = engine.settings.phase(run.definition, phase.name)
   const deadlineMs = Math.floor(run.nowMs()) + callTimeoutMs
   const leftMs = callTimeoutMs + phase.quietForMs
-  parts.quietCalls.watch(id, deadlineMs, leftMs)
+  engine.quietCalls.watch(id, deadlineMs, leftMs)
   return { intent: { ...intent, deadlineMs, server }, leftMs }
 }

@@ -1,25 +1,29 @@
 import { announce } from '../announce/announce.js'
 import { RETRIED_FOR_LONG_MS, SAVE_RESULT_MS } from '../limits.js'
 import type { Outcome, StuckReason } from '../pipeline/outcome.js'
-import { forgetKey, type Hold, markStuck, releaseKey } from '../storage/hold-statements.js'
-import { ageMs, type Intent, type KeyRow } from '../storage/key-row.js'
-import { findKeyById } from '../storage/reserve-statements.js'
+import { forgetKey } from '../storage/keys/forget-key.js'
+import type { Hold } from '../storage/keys/hold.js'
+import { markKeyStuck } from '../storage/keys/mark-key-stuck.js'
+import { giveBackKey } from '../storage/keys/give-back-key.js'
+import { ageMs, type Intent, type KeyRow } from '../storage/keys/key-row.js'
+import { findKeyById } from '../storage/keys/find-key-by-id.js'
 import type { Store } from '../storage/statement.js'
 import { callKnownOf } from './apply-raised.js'
 import { backOffMs, pauseBeforeRetry } from './back-off.js'
 import { classifyError } from './classify-error.js'
+import { FencedOff } from './fenced-off.js'
 import { keyWentBack } from './key-went-back.js'
 import { recordError } from './record-error.js'
 import { inFlightOutcome, replayedOutcome, stuckOutcome } from './row-outcome.js'
 import type { Run } from './run.js'
 import type { Failure } from './step-result.js'
 
-/** Ends a grant whose phase failed: the key is given back, or stuck at its caps. Never touches a new holder's row. */
+/** Ends a grant whose phase failed: gives the key back, or marks it stuck at its caps. Never touches a new holder's row. */
 export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   const stuckBy = capReached(run, failed)
   if (stuckBy !== null) {
     announceFailure(run, failed)
-    return giveToPerson(run, stuckBy, failed.intent, failed.error)
+    return markStuck(run, stuckBy, failed.intent, failed.error)
   }
 
   const { row } = run
@@ -27,13 +31,14 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   const closing = failed.reason === 'closing'
   const failures = isAttempt ? row.attempts : row.retries
   const runAfterMs = closing ? 0 : (failed.afterMs ?? backOffMs(failures))
-  const { lockTimeoutMs } = run.parts.env
-  const released = await write(
+  const { lockTimeoutMs } = run.engine
+  const isBack = await write(
     run,
     (store) =>
-      run.parts.unlisted
+      // Known to its own requests alone, and nothing of it has committed.
+      row.kind === 'atomic'
         ? forgetKey(store, run.hold, lockTimeoutMs)
-        : releaseKey(store, run.hold, {
+        : giveBackKey(store, run.hold, {
             keepLease: failed.keepLease,
             runAfterMs,
             countsAs: isAttempt ? 'attempt' : closing ? 'nothing' : 'retry',
@@ -46,14 +51,14 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   )
   // Not earlier: whoever hears it may ask for the key at once.
   announceFailure(run, failed)
-  if (released === false) return fencedOff(run, failed.phase, true)
-  if (released === true && !closing) announceIfLong(run, failed)
+  if (isBack === false) throw new FencedOff('give_back')
+  if (isBack === true && !closing) announceIfLong(run, failed)
   return {
     type: 'retry_later',
     keyId: row.id,
     reason: failed.reason,
-    // Where the lease could not be given back, nobody gets the key before it ends.
-    retryAfterMs: failed.keepLease || released === null ? Math.max(runAfterMs, run.leaseMs) : runAfterMs,
+    // If the lease could not be given back, nobody gets the key before it ends.
+    retryAfterMs: failed.keepLease || isBack === null ? Math.max(runAfterMs, run.leaseMs) : runAfterMs,
     recoveryPoint: row.recoveryPoint,
     error: failed.error,
     response: failed.response,
@@ -64,11 +69,11 @@ export function announceFailure(run: Run, { phase, error, reason }: Failure): vo
   announce('pawl:phase_failed', () => ({ ...run.phaseMessage(phase), error, reason }))
 }
 
-/** Retries that are in order, each by itself, may hide that none of them can ever succeed. */
+/** Retries that are fine one by one may hide that none of them can ever succeed. */
 function announceIfLong(run: Run, { phase, error, reason }: Failure): void {
   const sinceMs = Math.round(ageMs(run.row, run.nowMs()))
   if (sinceMs < RETRIED_FOR_LONG_MS) return
-  const stuckInMs = run.parts.env.settings.pipeline(run.definition).abandonAfterMs - sinceMs
+  const stuckInMs = run.engine.settings.pipeline(run.definition).maxAgeMs - sinceMs
   announce('pawl:retried_for_long', () => ({
     ...run.phaseMessage(phase),
     error,
@@ -78,8 +83,8 @@ function announceIfLong(run: Run, { phase, error, reason }: Failure): void {
   }))
 }
 
-/** Ends a grant that no automatic step may follow. */
-export async function giveToPerson(
+/** Ends a grant that no automatic step may follow: a person has to look at the key. */
+export async function markStuck(
   run: Run,
   reason: StuckReason,
   intent: Intent | null,
@@ -87,16 +92,17 @@ export async function giveToPerson(
 ): Promise<Outcome> {
   const { row } = run
   const lastError = error == null ? row.lastError : recordError(error)
-  const { lockTimeoutMs } = run.parts.env
+  const { lockTimeoutMs } = run.engine
   const marked = await write(
     run,
     async (store) =>
-      (await markStuck(store, run.hold, { reason, intent, lastError, lockTimeoutMs })) || isOurs(run, store),
+      (await markKeyStuck(store, run.hold, { reason, intent, lastError, lockTimeoutMs })) ||
+      isOurs(run, store),
     SAVE_RESULT_MS,
   )
-  if (marked === false) return fencedOff(run, row.recoveryPoint)
+  if (marked === false) throw new FencedOff()
   if (marked === null) {
-    // The store is away: the next attempt finds the same reason and marks it then.
+    // The store is unreachable: the next attempt finds the same reason and marks the key then.
     const { id: keyId, recoveryPoint } = row
     return {
       type: 'retry_later',
@@ -112,57 +118,61 @@ export async function giveToPerson(
   return stuckOutcome(row, reason, lastError)
 }
 
-/** Whether it is stuck by us: the answer to an earlier try of ours may have been lost. */
+/** Whether we made it stuck: the answer to an earlier try of ours may have been lost. */
 async function isOurs({ hold }: Run, store: Store): Promise<boolean> {
   const row = await findKeyById(store, hold.id)
   return row?.status === 'stuck' && row.fence === hold.fence && row.holder === hold.holder
 }
 
 /**
- * Ends an execution that another holder took over from: it writes nothing more, and tells what it sees. One exception:
+ * Ends an execution whose key another holder took over: it writes nothing more, and returns what it sees. One exception:
  * the key is still ours and has gone back behind a call that must not be repeated. Nobody else knows of that call.
  */
-export async function fencedOff(run: Run, phase: string, mayBeOurs = false): Promise<Outcome> {
+export async function whatOthersMadeOfIt(run: Run, { during }: FencedOff): Promise<Outcome> {
   const row = await write(run, (store) => findKeyById(store, run.row.id))
-  // A COMMIT of ours that nobody could learn about may have landed: then the key moved on, and nobody took it over.
-  const isStillOurs = mayBeOurs && row !== null && isHeldBy(run.hold, row)
-  if (!isStillOurs) announce('pawl:fenced_off', () => run.phaseMessage(phase))
+  // A COMMIT of ours with an unknown outcome may have landed: then the key moved on, and nobody took it over.
+  const isStillOurs = during === 'give_back' && row !== null && isHeldBy(run.hold, row)
+  if (!isStillOurs) announce('pawl:fenced_off', () => run.phaseMessage(run.phase))
   const call = row !== null && isHeldBy(run.hold, row) ? callKnownOf(run, row) : null
-  if (row === null || call === null) return whatOthersMadeOfIt(row, !isStillOurs)
+  if (row === null || call === null) return outcomeOf(row, !isStillOurs)
   run.update(row, run.leasedAt)
-  return giveToPerson(run, 'unknown_outcome', call, keyWentBack(row.recoveryPoint, call))
+  return markStuck(run, 'unknown_outcome', call, keyWentBack(row.recoveryPoint, call))
 }
 
 function isHeldBy(hold: Hold, { fence, holder, status }: KeyRow): boolean {
   return fence === hold.fence && holder === hold.holder && status === 'running'
 }
 
-function whatOthersMadeOfIt(row: KeyRow | null, isFencedOff: boolean): Outcome {
+function outcomeOf(row: KeyRow | null, isFencedOff: boolean): Outcome {
   if (row?.response != null) return replayedOutcome(row, row.response)
   if (row?.stuckReason != null) return stuckOutcome(row, row.stuckReason, row.lastError)
   return inFlightOutcome(row?.leaseUntilMs == null ? null : row.leaseUntilMs - row.nowMs, isFencedOff)
 }
 
-/** Crashes, unknown errors and refusals of the provider are capped by attempts, all the rest by age. */
+/** Crashes, unknown errors and refusals of the provider are capped by attempts, everything else by age. */
 function capReached(run: Run, failed: Failure): StuckReason | null {
-  const { maxAttempts, abandonAfterMs } = run.parts.env.settings.pipeline(run.definition)
-  if (failed.reason === 'closing' || run.parts.unlisted) return null
+  const { maxAttempts, maxAgeMs } = run.engine.settings.pipeline(run.definition)
+  if (failed.reason === 'closing' || run.row.kind === 'atomic') return null
   if (failed.isAttempt && run.row.attempts >= maxAttempts) return 'attempts_exhausted'
-  return ageMs(run.row, run.nowMs()) >= abandonAfterMs ? 'abandoned' : null
+  return ageMs(run.row, run.nowMs()) >= maxAgeMs ? 'too_old' : null
 }
 
 /**
- * Null: the store did not answer. Then the lease runs out by itself, and nothing is lost but time; `forMs` tells how
- * long to insist where more than time would be lost.
+ * Returns null if the store did not answer. Then the lease runs out by itself, and nothing is lost but time. `forMs`: how
+ * long to insist when more than time would be lost.
  */
 async function write<T>(run: Run, statement: (store: Store) => Promise<T>, forMs = 0): Promise<T | null> {
-  const { sessions, tables } = run.parts.env
+  const { sessions, tables } = run.engine
   const giveUpAt = performance.now() + forMs
   for (let attempt = 0; ; attempt++) {
     try {
       return await sessions.with('give_back', (session) => statement({ session, tables }))
     } catch (error) {
-      if (performance.now() < giveUpAt && classifyError(error) !== 'unknown' && !run.parts.stopping.aborted) {
+      if (
+        performance.now() < giveUpAt &&
+        classifyError(error) !== 'unknown' &&
+        !run.engine.stopping.aborted
+      ) {
         await pauseBeforeRetry(attempt)
         continue
       }

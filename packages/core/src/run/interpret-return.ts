@@ -1,5 +1,6 @@
 import { PawlError } from '../errors.js'
-import type { Caps } from './environment.js'
+import { isPlainObject } from '../is-plain-object.js'
+import type { Caps } from './caps.js'
 import {
   headerBytes,
   isTransientStatus,
@@ -19,7 +20,7 @@ export type Returned =
   /** onError or authorize had nothing to say. */
   | { readonly type: 'nothing' }
 
-/** Which function of a phase returned: each may return something else. */
+/** Which function of a phase returned: what they may return differs. */
 export type ReturnedBy = 'phase' | 'finish' | 'onError' | 'authorize'
 
 export function interpretReturn(
@@ -36,6 +37,7 @@ export function interpretReturn(
   const nothing = value === undefined || value === null
   if (nothing && (by === 'onError' || by === 'authorize')) return { type: 'nothing' }
   if (nothing && by === 'phase') return { type: 'advance', stateJson: at.stateJson }
+  // A retryLater() from another copy of this package must not pass for state.
   if (by !== 'phase' || !isPlainObject(value)) throw invalidReturn(by, at)
 
   const what = `the state after phase '${at.phase}' of pipeline '${at.pipeline}'`
@@ -46,13 +48,6 @@ export function interpretReturn(
 /** Two spreads are slow: V8 makes a new hidden class each time. But assigning to `__proto__` would not set a member. */
 function mergeState(state: StateObject, patch: StateObject): StateObject {
   return Object.hasOwn(patch, '__proto__') ? { ...state, ...patch } : Object.assign(state, patch)
-}
-
-/** Not an instance of a class: a retryLater() of another copy of this package must not pass for state. */
-function isPlainObject(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  const prototype: unknown = Object.getPrototypeOf(value)
-  return prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
 function checkResponseSize(

@@ -1,13 +1,13 @@
 import { evidenceOf } from './call-evidence.js'
 
 /**
- * Whether an error of a call leaves open if the call was executed. It does unless the provider itself said otherwise, or
- * the phase declares the error to be an answer: a list of ambiguous errors would never be complete.
+ * Whether an error of a call leaves open whether the call was executed. It does unless the provider itself said otherwise,
+ * or the phase declares the error to be an answer: a list of ambiguous errors would never be complete.
  */
 export function isAmbiguous(error: unknown, declaredAnswer: boolean): boolean {
   const evidence = readEvidence(error)
   if (evidence === null) return !declaredAnswer
-  // A class of errors that is declared as a whole, such as StripeError, has members that are no answer.
+  // A class of errors that is declared as a whole, such as StripeError, has members that are not answers.
   if (evidence.noAnswer) return true
   if (declaredAnswer) return false
   const { statuses, grpcCodes, keyReused, bug } = evidence
@@ -25,7 +25,7 @@ export function isRefusal(error: unknown): boolean {
 }
 
 /**
- * 4xx, but for time-out (408), conflict (409: a request under this key is being executed, or was), too early (425) and too
+ * 4xx, except time-out (408), conflict (409: a request under this key is being executed, or was), too early (425) and too
  * many (429).
  */
 function isFinalStatus(status: number): boolean {
@@ -40,7 +40,7 @@ const NOT_FINAL = new Set([408, 409, 425, 429])
  */
 const FINAL_GRPC_CODES = new Set([3, 5, 7, 9, 11, 12, 16])
 
-/** Null: it cannot be read, such as a proxy that throws. */
+/** Returns null if the error cannot be read, such as a proxy that throws. */
 function readEvidence(error: unknown): ReturnType<typeof evidenceOf> | null {
   try {
     return evidenceOf(error)

@@ -1,7 +1,7 @@
 import { PawlError } from '../errors.js'
-import type { Intent } from '../storage/key-row.js'
+import type { Intent } from '../storage/keys/key-row.js'
 
-/** For a person: why a key cannot go on from where it is stored. */
+/** Tells a person why a key cannot go on from where it is stored. */
 export function keyWentBack(recoveryPoint: string, call: Intent): PawlError {
   return new PawlError(
     'PAWL_KEY_WENT_BACK',
@@ -14,17 +14,17 @@ function advice(call: Intent): string {
   const isSaid = call.kind === 'not_made' || (call.kind === 'called' && call.said === true)
   return isSaid
     ? 'What was said of it cannot be kept until its turn, because it has passed or another call comes before. Put right ' +
-        'what the lost phases left behind: unless what was said is wrong, abandon is what is left.'
-    : 'Find out at the provider what came of that call, and what the lost phases left behind; then resume or abandon the key.'
+        'what the lost phases left behind: unless what was said is wrong, answer is what is left.'
+    : 'Find out at the provider what came of that call, and what the lost phases left behind; then unstick or answer the key.'
 }
 
-/** For a person: a response that would have ended a request whose call was executed, and of which nobody would be told. */
+/** Tells a person about a response that would have ended a request whose call was executed, without anyone being told. */
 export function responseBuries(call: Intent, phase: string, status: number): PawlError {
   return new PawlError(
     'PAWL_KEY_WENT_BACK',
     `Phase '${phase}' gave the final response ${status}, and the call of the later phase '${call.phase}' was executed before ` +
-      'the database lost commits. The response was not stored. Undo the call at the provider and abandon the key with that ' +
-      'response, or resume it once the phase lets it through.',
+      'the database lost commits. The response was not stored. Undo the call at the provider and answer the key with that ' +
+      'response, or unstick it once the phase lets it through.',
   )
 }
 

@@ -3,9 +3,11 @@ import { announce } from '../announce/announce.js'
 import { openSession } from '../driver/open-session.js'
 import type { Session, SessionOptions } from '../driver/session.js'
 import { MIN_RENEWAL_DEADLINE_MS, RENEWAL_WAIT_MS, RENEWALS_PER_LEASE } from '../limits.js'
-import { type Hold, renewLeases } from '../storage/hold-statements.js'
+import type { Hold } from '../storage/keys/hold.js'
+import { renewLeases } from '../storage/keys/renew-leases.js'
 import type { Tables } from '../storage/tables.js'
 import { within } from '../within.js'
+import { FencedOff } from './fenced-off.js'
 
 const NONE: ReadonlySet<KeptLease> = new Set()
 
@@ -26,10 +28,15 @@ export class KeptLease {
     this.onLost = onLost
   }
 
-  /** Ends the renewals, after one that is under way: a late renewal would disturb the transaction to come. */
-  async stop(): Promise<'kept' | 'lost'> {
+  /** Ends the renewals, after waiting for one that is under way: a late renewal would disturb the transaction to come. */
+  async stop(): Promise<void> {
     await this.#keeper.stopKeeping(this)
-    return this.lost ? 'lost' : 'kept'
+  }
+
+  /** The same for a holder that goes on: throws if it is no longer the holder. */
+  async end(): Promise<void> {
+    await this.stop()
+    if (this.lost) throw new FencedOff()
   }
 }
 
@@ -43,10 +50,10 @@ export class LeaseKeeper {
   readonly #options: SessionOptions
   readonly #entries = new Set<KeptLease>()
   #timer: NodeJS.Timeout | null = null
-  /** When the timer fires, on the monotonic clock; never, while there is none. */
+  /** When the timer fires, on the monotonic clock; Infinity while there is none. */
   #wakesAt = Infinity
   #round: Promise<void> | null = null
-  /** Those whose renewal has been sent, and not answered yet. */
+  /** The leases whose renewal has been sent and not answered yet. */
   #underWay: ReadonlySet<KeptLease> = NONE
   #session: Session | null = null
   #halted = false
@@ -57,7 +64,7 @@ export class LeaseKeeper {
     this.#options = options
   }
 
-  /** `leasedAt`: since when the lease runs, on the monotonic clock. Renewals are due by its age, not the call's. */
+  /** `leasedAt`: when the lease began, on the monotonic clock. Renewals are due by its age, not the call's. */
   keep(hold: Hold, leaseMs: number, leasedAt: number, onLost: () => void): KeptLease {
     const lease = new KeptLease(this, hold, leaseMs, leasedAt, onLost)
     this.#entries.add(lease)
@@ -65,18 +72,18 @@ export class LeaseKeeper {
     return lease
   }
 
-  /** Comes back once no renewal of it is under way: one that hangs is given up. */
+  /** Resolves once no renewal of this lease is under way; a renewal that hangs is given up. */
   async stopKeeping(lease: KeptLease): Promise<void> {
     this.#entries.delete(lease)
     if (this.#underWay.has(lease)) await this.#awaitRenewal()
-    // Otherwise the timer is early at most: it is not worth looking at all entries each time that a call ends.
+    // Otherwise the timer is early at most, and looking at all entries whenever a call ends is not worth it.
     if (this.#entries.size === 0) this.#schedule()
   }
 
   async #awaitRenewal(): Promise<void> {
     const session = this.#session
     if (this.#round === null || (await within(RENEWAL_WAIT_MS, new Set([this.#round])))) return
-    // Others may have given it up meanwhile, and it may have been renewed on another.
+    // Others may have given the session up in the meantime, and the lease may have been renewed on another.
     if (session === null || this.#session !== session) return
     this.#session = null
     this.#underWay = NONE
@@ -98,7 +105,7 @@ export class LeaseKeeper {
     this.#timer = null
     this.#wakesAt = Infinity
     if (this.#round !== null) return
-    // After a halt as well: a connection may have come in the meantime, and would be left behind.
+    // After a halt as well: a connection may have been opened in the meantime, and would be left behind.
     if (this.#entries.size === 0 || this.#halted) {
       this.#session?.release()
       this.#session = null
@@ -115,7 +122,7 @@ export class LeaseKeeper {
   }
 
   #onTimer(): void {
-    // What it was set for may have ended meanwhile. Timers fire up to a millisecond early.
+    // The lease that it was set for may have ended in the meantime. Timers fire up to a millisecond early.
     if (this.#earliest() > this.#wakesAt) this.#schedule()
     else this.#startRound()
   }
@@ -129,7 +136,7 @@ export class LeaseKeeper {
 
   async #renewDue(): Promise<void> {
     const now = performance.now()
-    // What would be due within half a period goes along: fewer, fuller statements.
+    // Leases that would be due within half a period go along: fewer, fuller statements.
     const due = [...this.#entries].filter(
       (entry) => entry.dueAt <= now + entry.leaseMs / RENEWALS_PER_LEASE / 2,
     )
@@ -137,7 +144,7 @@ export class LeaseKeeper {
     let session: Session | null = null
     try {
       session = this.#session ??= await openSession(this.#pool, 'renewal', this.#options)
-      // Some calls have ended while it was opened.
+      // Some calls may have ended while it was being opened.
       await this.#renew(
         session,
         due.filter((entry) => this.#entries.has(entry)),
@@ -158,7 +165,7 @@ export class LeaseKeeper {
   async #renew(session: Session, due: readonly KeptLease[]): Promise<void> {
     if (due.length === 0) return
     const untilNextMs = Math.min(...due.map(({ leaseMs }) => leaseMs)) / RENEWALS_PER_LEASE
-    // Given up in time for another try, which a lease has room for.
+    // Give up in time for another try, which a lease has room for.
     const deadlineMs = Math.max(untilNextMs, MIN_RENEWAL_DEADLINE_MS)
     session.setDeadline(Math.min(deadlineMs, this.#options.statementDeadlineMs))
     this.#underWay = new Set(due)

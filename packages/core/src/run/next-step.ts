@@ -1,34 +1,33 @@
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { AnyPhase, FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js'
+import { orderOf, phaseAfter } from '../pipeline/phase-order.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { JsonValue } from '../pipeline/json-value.js'
-import { type Intent, type KeyRow, previousCommitMs } from '../storage/key-row.js'
+import { type Intent, type KeyRow, previousCommitMs } from '../storage/keys/key-row.js'
 
 /** What to do next with a key. */
 export type Step =
   | { readonly do: 'run_local'; readonly phase: LocalPhase }
   | { readonly do: 'finish'; readonly phase: FinishPhase }
-  /** `declareFirst`: say durably that the call is about to be made, because it must not be made twice unasked. */
+  /** `declareFirst`: declare durably that the call is about to be made, because it must not be made twice unasked. */
   | { readonly do: 'call'; readonly phase: ForeignPhase; readonly declareFirst: boolean }
   | { readonly do: 'settle'; readonly phase: ForeignPhase; readonly result: JsonValue }
   /**
-   * Ask the provider. `absentCountsInMs`: from when on "absent" may be believed; 0 means now, null that the call was
-   * declared by another server's clock, and that its time has to pass here first.
+   * Ask the provider. `absentCountsInMs`: how long until "absent" may be believed. 0 means now; null means that the call
+   * was declared by another server's clock, so its time has to pass here first.
    */
   | { readonly do: 'reconcile'; readonly phase: ForeignPhase; readonly absentCountsInMs: number | null }
-  /** The outcome of its call is not known, and the phase says how to go on without. */
+  /** The outcome of its call is not known, and the phase says how to go on without it. */
   | {
       readonly do: 'go_on'
       readonly phase: ForeignPhase
       readonly run: NonNullable<ForeignPhase['whenUnknown']>
     }
-  | { readonly do: 'stick'; readonly phase: ForeignPhase; readonly reason: StuckReason }
-  /** A call is known of that belongs to another phase than the next one: whatever is run now would run past it. */
+  | { readonly do: 'mark_stuck'; readonly phase: ForeignPhase; readonly reason: StuckReason }
+  /** Something is known of a call that belongs to a phase other than the next one: whatever ran now would run past it. */
   | { readonly do: 'stop_at_call'; readonly phase: AnyPhase; readonly call: Intent }
 
-/**
- * Decides from what is stored and the database's clock alone, so that a resumed run and an unbroken one cannot differ.
- */
+/** Decides only from what is stored and the database's clock, so that a resumed run and an unbroken one cannot differ. */
 export function nextStep(
   definition: PipelineDefinition,
   row: Pick<KeyRow, 'recoveryPoint' | 'intent' | 'trail' | 'createdMs' | 'server'>,
@@ -50,21 +49,19 @@ export function nextStep(
 }
 
 /**
- * Once a person has said what came of a call, the local phases before it run again with that in hand. Not a foreign one:
- * a row holds what is known of one call.
+ * Once a person has said what came of a call, the local phases before it run again, carrying the verdict along. A foreign
+ * phase does not: a row holds what is known of one call only.
  */
-function isToBeCarried({ phases }: PipelineDefinition, next: AnyPhase, intent: Intent): boolean {
+function isToBeCarried(definition: PipelineDefinition, next: AnyPhase, intent: Intent): boolean {
   const isSaid = intent.kind === 'not_made' || (intent.kind === 'called' && intent.said === true)
-  const at = phases.findIndex(({ name }) => name === next.name)
-  return isSaid && next.kind === 'local' && phases.slice(at + 1).some(({ name }) => name === intent.phase)
+  return isSaid && next.kind === 'local' && orderOf(definition, intent.phase) > orderOf(definition, next.name)
 }
 
 function nextPhase(definition: PipelineDefinition, recoveryPoint: string): AnyPhase {
-  if (recoveryPoint === 'started') return definition.phases[0] ?? definition.finish
-  const index = definition.phases.findIndex((phase) => phase.name === recoveryPoint)
-  if (index === -1)
+  const isKnown = recoveryPoint === 'started' || definition.phases.some(({ name }) => name === recoveryPoint)
+  if (!isKnown)
     throw new TypeError(`'${recoveryPoint}' is not a recovery point of pipeline '${definition.name}'`)
-  return definition.phases[index + 1] ?? definition.finish
+  return phaseAfter(definition, recoveryPoint)
 }
 
 function nextForeignStep(
@@ -79,9 +76,9 @@ function nextForeignStep(
     case 'keyed': {
       const mayHaveBeenMadeFrom = intent?.kind === 'not_made' ? intent.atMs : previousCommitMs(row)
       if (nowMs - mayHaveBeenMadeFrom <= phase.windowMs) return { do: 'call', phase, declareFirst: false }
-      // The provider may have forgotten the key by now: sent again, it would execute again.
+      // The provider may have forgotten the key by now: if the call were sent again, it would be executed again.
       if (phase.reconcile !== null) return { do: 'reconcile', phase, absentCountsInMs: 0 }
-      return { do: 'stick', phase, reason: 'window_passed' }
+      return { do: 'mark_stuck', phase, reason: 'window_passed' }
     }
     case 'queryable': {
       if (intent?.kind !== 'calling') return { do: 'call', phase, declareFirst: true }
@@ -95,7 +92,7 @@ function nextForeignStep(
     case 'at_most_once': {
       if (intent?.kind !== 'calling') return { do: 'call', phase, declareFirst: true }
       if (phase.whenUnknown !== null) return { do: 'go_on', phase, run: phase.whenUnknown }
-      return { do: 'stick', phase, reason: 'unknown_outcome' }
+      return { do: 'mark_stuck', phase, reason: 'unknown_outcome' }
     }
   }
 }

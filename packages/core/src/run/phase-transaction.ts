@@ -3,30 +3,29 @@ import { abortedTransaction, endedByUser } from '../driver/kysely-driver.js'
 import type { Bound } from '../driver/outgoing.js'
 import type { Session } from '../driver/session.js'
 import type { SessionTransaction } from '../driver/session-transaction.js'
-import { PawlError } from '../errors.js'
+import { isConnectionLost, PawlError } from '../errors.js'
 import { ABORT_GRACE_MS, CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
-import type { Respond, RetryLater, StoredResponse } from '../pipeline/directive.js'
+import type { Respond, RetryLater } from '../pipeline/directive.js'
+import type { StuckReason } from '../pipeline/outcome.js'
 import type { AnyPhase } from '../pipeline/phase.js'
 import type { ResolvedPhaseSettings } from '../pipeline/settings.js'
-import {
-  advanceKey,
-  type Effect,
-  finishKey,
-  isFencedOff,
-  isInAnotherTransaction,
-  readAdvanced,
-} from '../storage/advance-statements.js'
-import { isMissingRight, missingRight } from '../storage/missing-right.js'
+import { advanceKey } from '../storage/keys/advance-key.js'
+import { type Effect, readAdvanced } from '../storage/keys/advanced.js'
+import { finishKey } from '../storage/keys/finish-key.js'
+import { isFencedOff, isInAnotherTransaction } from '../storage/keys/held-or-fail.js'
+import { isMissingRight, missingRight } from '../storage/schema/missing-right.js'
 import type { Tables } from '../storage/tables.js'
 import { applyRaised } from './apply-raised.js'
 import { pauseBeforeRetry } from './back-off.js'
-import { beginBy, rememberRole, remembersRole, TAKE_ROLE_AGAIN } from './begin-by.js'
+import { beginStatement, rememberRole, remembersRole, TAKE_ROLE_AGAIN } from './begin-statement.js'
 import { classifyError } from './classify-error.js'
+import { FencedOff } from './fenced-off.js'
 import { interpretReturn, type Returned, type ReturnedBy } from './interpret-return.js'
-import { responseBuries } from './key-went-back.js'
+import { isKeyWentBack, responseBuries } from './key-went-back.js'
 import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
 import { stageIn } from './stage-job.js'
+import { failureBy, type StepResult } from './step-result.js'
 
 /** The user's part of a transaction, and what goes with it. */
 export interface Work {
@@ -36,47 +35,46 @@ export interface Work {
   readonly body: (context: never) => unknown
   /** Recorded with the advance, in the same statement. */
   readonly effect: Effect | null
-  /** It goes on from a call of which nobody knows whether it was executed: the trail says so. */
+  /** The work goes on from a call that may or may not have been executed: the trail says so. */
   readonly outcomeUnknown?: true
-  /** Awaited once the connection is there and before BEGIN. 'lost': another holder has the key. */
-  readonly beforeBegin: (() => Promise<'kept' | 'lost'>) | null
+  /** Awaited once there is a connection, before BEGIN. */
+  readonly beforeBegin: (() => Promise<void>) | null
 }
 
-/** How a phase's transaction ended. Only `advanced` and `finished` left anything behind, unless it says so. */
+/** How a phase's transaction ended: like a step, or rolled back because the user's part asked for it. */
 export type TransactionEnd =
-  | { readonly type: 'advanced' }
-  | { readonly type: 'finished'; readonly response: StoredResponse; readonly expiresMs: number }
-  /** The key is at an earlier point than the one that this phase comes from: decide again from what is stored. */
-  | { readonly type: 'again' }
+  | StepResult
   | { readonly type: 'rolled_back'; readonly directive: Respond | RetryLater | null }
-  | { readonly type: 'threw'; readonly error: unknown }
-  /** The body ended the transaction itself. What it had written by then may have been committed. */
-  | { readonly type: 'ended_early'; readonly error: PawlError }
-  | { readonly type: 'fenced_off' }
 
 type TryEnd =
   | TransactionEnd
-  /** It did not commit; another try may. */
-  | { readonly type: 'conflict'; readonly error: unknown }
-  /** The advance was refused for want of a right. Which one has to be asked for, once the session is free. */
+  | Conflict
+  /** The advance was refused because a right is missing. Which one has to be asked, once the session is free. */
   | { readonly type: 'lacks_right'; readonly error: unknown }
   /** COMMIT was sent and not answered. */
   | { readonly type: 'commit_unknown'; readonly error: unknown }
 
+/** It did not commit; another try may. */
+interface Conflict {
+  readonly type: 'conflict'
+  readonly error: unknown
+}
+
 /**
- * Runs the user's part and the fenced advance in one transaction, and tries again where that is safe: nothing but the
- * transaction is repeated, never a call.
+ * Runs the user's part and the fenced advance in one transaction, and tries again where that is safe: only the transaction
+ * is repeated, never a call.
  */
 export async function runTransaction(run: Run, work: Work): Promise<TransactionEnd> {
-  const settings = run.parts.env.settings.phase(run.definition, work.phase.name)
+  const settings = run.engine.settings.phase(run.definition, work.phase.name)
   for (let attempt = 0; ; attempt++) {
     const tried = await tryTransaction(run, work, settings)
     if (tried.type === 'lacks_right')
-      return { type: 'threw', error: await missingRight(run.parts.env, tried.error, 'application') }
+      return failedBy(run, work, await missingRight(run.engine, tried.error, 'application'))
     const end = tried.type === 'commit_unknown' ? await settleCommit(run, work, tried.error) : tried
     if (end.type !== 'conflict') return end
     const { error } = end
-    if (attempt >= settings.transactionRetries || run.parts.stopping.aborted) return { type: 'threw', error }
+    if (attempt >= settings.transactionRetries || run.engine.stopping.aborted)
+      return failedBy(run, work, error)
     announce('pawl:phase_retried', () => ({
       ...run.phaseMessage(work.phase.name),
       error,
@@ -91,13 +89,13 @@ async function tryTransaction(run: Run, work: Work, settings: ResolvedPhaseSetti
   try {
     session = await run.session(work.phase.name)
   } catch (error) {
-    // A server that is coming back may take the next connection; an exhausted pool has been waited for long enough.
+    // A server that is coming back may accept the next connection; for an exhausted pool we have waited long enough.
     const refused = error instanceof PawlError && error.cause !== undefined
-    return refused ? { type: 'conflict', error } : { type: 'threw', error }
+    return refused ? { type: 'conflict', error } : failedBy(run, work, error)
   }
   let kept = false
   try {
-    if (work.beforeBegin !== null && (await work.beforeBegin()) === 'lost') return { type: 'fenced_off' }
+    if (work.beforeBegin !== null) await work.beforeBegin()
     const end = await inTransaction(run, work, settings, session)
     kept = end.type === 'advanced'
     return end
@@ -113,9 +111,9 @@ async function inTransaction(
   settings: ResolvedPhaseSettings,
   session: Session,
 ): Promise<TryEnd> {
-  // Asked once: another request may learn meanwhile that it has to be.
+  // Asked once: meanwhile another request may learn that the role has to be remembered.
   const remembers = remembersRole(settings)
-  const transaction = session.begin(beginBy(settings), {
+  const transaction = session.begin(beginStatement(settings), {
     deadlineMs: settings.statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS,
     idleMs: settings.idleTimeoutMs,
   })
@@ -127,16 +125,18 @@ async function inTransaction(
       await transaction.rollBack()
       return { type: 'rolled_back', directive: returned.type === 'nothing' ? null : returned.directive }
     }
-    const advance = advanceBy(run, work, run.parts.env.tables, returned)
+    const advance = advanceBy(run, work, run.engine.tables, returned)
     const last = settings.isolation === 'serializable' ? byIndexOnly(advance) : [advance]
     const first = remembers ? [TAKE_ROLE_AGAIN] : []
     advancing = true
     return await commit(run, work, transaction, returned, [...first, ...staged, ...last])
   } catch (error) {
     await transaction.rollBack()
+    // The phase may have left rows behind, and must not run again by itself.
     if (transaction.endedEarly || (advancing && isInAnotherTransaction(error)))
-      return { type: 'ended_early', error: endedByUser(work.phase.name) }
-    if (advancing && isFencedOff(error)) return { type: 'fenced_off' }
+      return stuckBy(run, work, 'transaction_ended', endedByUser(work.phase.name))
+    // By then the user's part has returned, so none of their functions sees this.
+    if (advancing && isFencedOff(error)) throw new FencedOff()
     const lacksRight = advancing && isMissingRight(error)
     if (lacksRight && !remembers) {
       rememberRole(settings)
@@ -145,8 +145,18 @@ async function inTransaction(
     // A body may have hidden the error that doomed its transaction behind one of its own.
     const met = classifyError(transaction.firstError) === 'conflict' ? transaction.firstError : error
     if (classifyError(met) === 'conflict') return { type: 'conflict', error: met }
-    return lacksRight ? { type: 'lacks_right', error } : { type: 'threw', error }
+    return lacksRight ? { type: 'lacks_right', error } : failedBy(run, work, error)
   }
+}
+
+/** What is known of a call stays known, whatever made its transaction, or one before it, fail. */
+function failedBy(run: Run, work: Work, error: unknown): StepResult {
+  if (isKeyWentBack(error)) return stuckBy(run, work, 'unknown_outcome', error)
+  return failureBy(work.phase.name, error, { intent: run.row.intent })
+}
+
+function stuckBy({ row }: Run, { phase }: Work, reason: StuckReason, error: unknown): StepResult {
+  return { type: 'stuck', phase: phase.name, reason, intent: row.intent, error }
 }
 
 async function runBody(
@@ -156,24 +166,24 @@ async function runBody(
   transaction: SessionTransaction,
   staged: Bound[],
 ): Promise<Returned> {
-  const { parts, row, definition } = run
+  const { engine, row, definition } = run
   const phase = work.phase.name
-  const ofPhase = parts.kysely.onTransaction(session, transaction, phase)
+  const ofPhase = engine.kysely.onTransaction(session, transaction, phase)
   const { connection } = ofPhase
   const stage = stageIn(run, staged, ofPhase, phase)
   const { input, state, scope, keyId } = run.phaseContext()
   const context = { input, state, scope, keyId, tx: ofPhase.tx, stage }
   let value: unknown
   try {
-    const body = parts.strict.inTransaction(phase, async () => work.body(context as never))
-    value = await unlessAbandoned(body, session, phase)
+    const body = engine.strict.inTransaction(phase, async () => work.body(context as never))
+    value = await unlessCutOff(body, session, phase)
   } finally {
     connection.close()
   }
   connection.assertNotEnded()
-  // Asked before the advance, which would otherwise fail with an error that tells the user nothing.
+  // Checked before the advance, which would otherwise fail with an error that tells the user nothing.
   if (transaction.isDoomed) throw abortedTransaction(transaction, `phase '${phase}'`)
-  const at = { pipeline: definition.name, phase, stateJson: row.stateJson, caps: parts.env.caps }
+  const at = { pipeline: definition.name, phase, stateJson: row.stateJson, caps: engine.caps }
   const returned = interpretReturn(value, work.by, at)
   const { intent } = row
   if (returned.type === 'finish' && intent?.kind === 'called' && intent.phase !== phase)
@@ -182,17 +192,17 @@ async function runBody(
 }
 
 /**
- * Rejects if the body goes on although its connection is gone: it waits for something that may never come, and would
- * keep a place of the pool for as long. A body that merely has to notice gets the time to.
+ * Rejects if the body goes on although its connection is gone: it waits for something that may never come, and would occupy
+ * a place in the pool for as long. A body that only has to notice gets the time to do so.
  */
-function unlessAbandoned(body: Promise<unknown>, session: Session, phase: string): Promise<unknown> {
+function unlessCutOff(body: Promise<unknown>, session: Session, phase: string): Promise<unknown> {
   return new Promise((resolve, reject) => {
     body.then(resolve, reject)
-    session.onceLost(() => setTimeout(() => reject(abandoned(phase)), ABORT_GRACE_MS))
+    session.onceLost(() => setTimeout(() => reject(cutOff(phase)), ABORT_GRACE_MS))
   })
 }
 
-const abandoned = (phase: string): PawlError =>
+const cutOff = (phase: string): PawlError =>
   new PawlError(
     'PAWL_PHASE_TIMEOUT',
     `Phase '${phase}' did not return before its transaction was ended. Do nothing in a phase but queries through tx.`,
@@ -200,7 +210,7 @@ const abandoned = (phase: string): PawlError =>
 
 type Onward = Extract<Returned, { type: 'advance' | 'finish' }>
 
-/** Writes the advance and commits it, in one round trip: where the advance fails, COMMIT is not executed. */
+/** Writes the advance and commits it, in one round trip: if the advance fails, COMMIT is not executed. */
 async function commit(
   run: Run,
   work: Work,
@@ -222,14 +232,13 @@ async function commit(
     })
     return { type: 'advanced' }
   } catch (error) {
-    const lost = error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST'
-    if (lost && transaction.commitSent) return { type: 'commit_unknown', error }
+    if (isConnectionLost(error) && transaction.commitSent) return { type: 'commit_unknown', error }
     throw error
   }
 }
 
 function advanceBy(run: Run, work: Work, tables: Tables, returned: Onward): Bound {
-  const { settings } = run.parts.env
+  const { settings } = run.engine
   const { definition, hold } = run
   const phase = work.phase.name
   const carriedCallOf = run.carriedCallOf(phase)
@@ -247,16 +256,11 @@ function recordOf({ effect, outcomeUnknown }: Work): Effect | 'outcome_unknown' 
   return outcomeUnknown === true ? 'outcome_unknown' : effect
 }
 
-/** Learns what became of a COMMIT that got no answer, by raising the fence: after that, it can no longer land. */
-async function settleCommit(
-  run: Run,
-  work: Work,
-  error: unknown,
-): Promise<Exclude<TryEnd, { type: 'commit_unknown' | 'lacks_right' }>> {
+/** Finds out what became of a COMMIT that got no answer, by raising the fence: after that, it can no longer land. */
+async function settleCommit(run: Run, work: Work, error: unknown): Promise<StepResult | Conflict> {
   const sentAt = performance.now()
   const raised = await raiseFenceOf(run, error)
-  if (raised === 'fenced_off') return { type: 'fenced_off' }
-  if (raised === 'unreachable') return { type: 'threw', error }
+  if (raised === 'unreachable') return failedBy(run, work, error)
   const moved = applyRaised(run, raised, sentAt)
   announce('pawl:commit_settled', () => ({
     ...run.phaseMessage(work.phase.name),
@@ -270,8 +274,8 @@ async function settleCommit(
 }
 
 /**
- * Under SERIALIZABLE, a sequential scan of a small key table makes phases of unrelated keys abort each other. This
- * comes after the user's statements, whose plans it must not change; and a plan made before it must not be used.
+ * Under SERIALIZABLE, a sequential scan of a small key table makes phases of unrelated keys abort each other. This comes
+ * after the user's statements, whose plans it must not change; and a plan made before it must not be used.
  */
 function byIndexOnly({ statement, values }: Bound): Bound[] {
   const { name, text } = statement

@@ -1,10 +1,10 @@
 import { sha256 } from '../sha256.js'
-import type { KeyRow } from '../storage/key-row.js'
+import type { KeyRow } from '../storage/keys/key-row.js'
 
 /**
- * The idempotency key sent to a provider: the same on every attempt, after every crash, rename and deploy; distinct
- * per (scope, key, effect). Never the row's id, which a lost commit hands out twice. Parts are prefixed with their
- * length, so that no two lists of parts are the same bytes.
+ * The idempotency key sent to a provider: the same on every attempt, after every crash, rename and deploy; distinct per
+ * (scope, key, effect). It never contains the row's id, which can be assigned twice after a lost commit. Each part is
+ * prefixed with its length, so that no two lists of parts yield the same bytes.
  */
 export function providerKeyOf(
   namespace: string,

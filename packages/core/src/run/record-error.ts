@@ -1,23 +1,19 @@
 import { MAX_ERROR_LENGTH } from '../limits.js'
 import { isError, messageOf, nameOf, readMember, UNREADABLE } from '../read-error.js'
 import { redact } from '../redact.js'
+import { storableText } from '../storable-text.js'
 
 /**
- * What of an error is stored: its name, code and message, without secrets and without what `text` cannot hold. It never
- * throws, whatever was thrown: its key has to be given back all the same.
+ * Returns the parts of an error that are stored: its name, code and message, without secrets and without what `text` cannot
+ * hold. It never throws, whatever was thrown: the key has to be given back all the same.
  */
 export function recordError(error: unknown): string {
   try {
-    // Redacted last: what is taken out before must not bring the halves of a secret together.
+    // Redacted last: removing other text afterwards could bring the halves of a secret together.
     return redact(describe(error), MAX_ERROR_LENGTH, storableText)
   } catch {
     return UNREADABLE
   }
-}
-
-/** PostgreSQL's `text` takes neither NUL nor lone surrogates; a provider may send both, after the charge. */
-export function storableText(text: string): string {
-  return text.replaceAll('\0', '').replace(/\p{Surrogate}/gu, '')
 }
 
 function describe(error: unknown): string {

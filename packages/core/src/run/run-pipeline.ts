@@ -1,28 +1,48 @@
 import { announce } from '../announce/announce.js'
-import { PawlError } from '../errors.js'
+import { isConnectionLost, PawlError } from '../errors.js'
 import { MAX_REDECISIONS } from '../limits.js'
 import type { Outcome } from '../pipeline/outcome.js'
 import type { AnyPhase, FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js'
-import { skipPhase } from '../storage/advance-statements.js'
-import { renewLeases } from '../storage/hold-statements.js'
+import { skipPhase } from '../storage/keys/skip-phase.js'
+import { renewLeases } from '../storage/keys/renew-leases.js'
 import { disarmPromise } from '../disarm-promise.js'
 import { runForeignStep } from './foreign-phase.js'
 import { applyRaised } from './apply-raised.js'
-import { announceFailure, fencedOff, giveBack, giveToPerson } from './give-back.js'
-import { isKeyWentBack, keyWentBack } from './key-went-back.js'
+import { FencedOff, unlessFencedOff } from './fenced-off.js'
+import { announceFailure, giveBack, markStuck, whatOthersMadeOfIt } from './give-back.js'
+import { keyWentBack } from './key-went-back.js'
 import { nextStep, type Step } from './next-step.js'
 import { runTransaction } from './phase-transaction.js'
 import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
-import { failure, failureAsked, failureBy, type StepResult, stuckByEnding } from './step-result.js'
+import { type Failure, failure, failureAsked, failureBy, type StepResult } from './step-result.js'
 
 /** The loop: look at the row, do the next step, until there is a response or the key is given back. */
-export async function runPipeline(run: Run): Promise<Outcome> {
+export function runPipeline(run: Run): Promise<Outcome> {
+  return toTheEnd(run, () => runSteps(run))
+}
+
+/** For a grant under which no phase may run. */
+export function failRun(run: Run, failed: Failure): Promise<Outcome> {
+  return toTheEnd(run, () => giveBack(run, failed))
+}
+
+async function toTheEnd(run: Run, work: () => Promise<Outcome>): Promise<Outcome> {
   try {
-    return await runSteps(run)
+    return await unlessOvertaken(run, work)
   } finally {
     run.releaseSession()
     run.end()
+  }
+}
+
+/** The one place where a run learns that it was fenced off, wherever that was noticed. */
+async function unlessOvertaken(run: Run, work: () => Promise<Outcome>): Promise<Outcome> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof FencedOff)) throw error
+    return unlessOvertaken(run, () => whatOthersMadeOfIt(run, error))
   }
 }
 
@@ -31,14 +51,15 @@ async function runSteps(run: Run): Promise<Outcome> {
   for (;;) {
     const step = nextStep(run.definition, run.row, run.nowMs())
     const { name } = step.phase
-    // While a provider answers, or another session is asked for, none may be held.
-    if (run.parts.stopping.aborted || !isTransactionAlone(step)) run.releaseSession()
-    const result = run.parts.stopping.aborted
+    run.phase = name
+    // No session may be held while a provider answers, or while another session is asked for.
+    if (run.engine.stopping.aborted || !isTransactionAlone(step)) run.releaseSession()
+    const result = run.engine.stopping.aborted
       ? failure(name, 'closing', new PawlError('PAWL_CLOSING', 'The engine is closing.'), {
           intent: run.row.intent,
         })
       : await runStep(run, step)
-    if (run.hasStaged && (result.type === 'advanced' || result.type === 'finished')) run.parts.staged.ring()
+    if (run.hasStaged && (result.type === 'advanced' || result.type === 'finished')) run.engine.staged.ring()
     run.hasStaged = false
     switch (result.type) {
       case 'advanced':
@@ -69,9 +90,7 @@ async function runSteps(run: Run): Promise<Outcome> {
         return giveBack(run, result)
       case 'stuck':
         if (result.error !== null) announceFailure(run, failureBy(name, result.error))
-        return giveToPerson(run, result.reason, result.intent, result.error)
-      case 'fenced_off':
-        return fencedOff(run, result.phase)
+        return markStuck(run, result.reason, result.intent, result.error)
     }
   }
 }
@@ -99,30 +118,21 @@ async function runStep(run: Run, step: Step): Promise<StepResult> {
         return await runForeignStep(run, step)
     }
   } catch (error) {
+    if (error instanceof FencedOff) throw error
     return failureBy(phase.name, error, { intent: run.row.intent })
   }
 }
 
-/** Before the first phase: whether a request that was accepted a while ago may still begin. Null: it may. */
+/** Asks, before the first phase, whether a request that was accepted a while ago may still begin. Returns null if it may. */
 async function askWhetherItMay(run: Run, phase: AnyPhase): Promise<StepResult | null> {
   const { authorize } = run.definition
   if (!run.awaitsAuthorization || authorize === null) return null
   const work = { phase, by: 'authorize', body: authorize, effect: null, beforeBegin: null } as const
   const end = await runTransaction(run, work)
-  switch (end.type) {
-    case 'threw':
-      return failureBy(phase.name, end.error)
-    case 'rolled_back':
-      if (end.directive !== null) return failureAsked(phase.name, end.directive)
-      run.awaitsAuthorization = false
-      return null
-    case 'ended_early':
-      return stuckByEnding(phase.name, end.error, run.row.intent)
-    case 'fenced_off':
-      return { type: 'fenced_off', phase: phase.name }
-    default:
-      return end
-  }
+  if (end.type !== 'rolled_back') return end
+  if (end.directive !== null) return failureAsked(phase.name, end.directive)
+  run.awaitsAuthorization = false
+  return null
 }
 
 function isTransactionAlone(step: Step): boolean {
@@ -130,7 +140,7 @@ function isTransactionAlone(step: Step): boolean {
 }
 
 function isSkipped(run: Run, phase: LocalPhase | ForeignPhase): boolean {
-  // Once a call is known of, the question is answered.
+  // Once something is known of its call, the question is answered.
   if (phase.when === null || run.row.intent?.phase === phase.name) return false
   const wanted: unknown = phase.when(run.phaseContext() as never)
   if (typeof wanted === 'boolean') return !wanted
@@ -144,43 +154,29 @@ function isSkipped(run: Run, phase: LocalPhase | ForeignPhase): boolean {
 async function runLocal(run: Run, phase: LocalPhase | FinishPhase): Promise<StepResult> {
   const by = phase.kind === 'finish' ? 'finish' : 'phase'
   const end = await runTransaction(run, { phase, by, body: phase.run, effect: null, beforeBegin: null })
-  switch (end.type) {
-    case 'threw': {
-      const { intent } = run.row
-      if (!isKeyWentBack(end.error)) return failureBy(phase.name, end.error, { intent })
-      return { type: 'stuck', phase: phase.name, reason: 'unknown_outcome', intent, error: end.error }
-    }
-    case 'rolled_back':
-      return failureAsked(phase.name, end.directive, { intent: run.row.intent })
-    case 'ended_early':
-      return stuckByEnding(phase.name, end.error, run.row.intent)
-    case 'fenced_off':
-      return { type: 'fenced_off', phase: phase.name }
-    default:
-      return end
-  }
+  const { intent } = run.row
+  return end.type === 'rolled_back' ? failureAsked(phase.name, end.directive, { intent }) : end
 }
 
 async function skip(run: Run, phase: LocalPhase | ForeignPhase): Promise<StepResult> {
-  const { env } = run.parts
+  const { engine } = run
   const to = {
     point: phase.name,
-    leaseMs: env.settings.leaseMsAt(run.definition, phase.name),
-    lockTimeoutMs: env.lockTimeoutMs,
+    leaseMs: engine.settings.leaseMsAt(run.definition, phase.name),
+    lockTimeoutMs: engine.lockTimeoutMs,
     carriedCallOf: run.carriedCallOf(phase.name),
   }
   const sentAt = performance.now()
   try {
-    const skipped = await env.sessions.with(phase.name, (session) =>
-      skipPhase({ session, tables: env.tables }, run.hold, to),
+    const skipped = await engine.sessions.with(phase.name, (session) =>
+      skipPhase({ session, tables: engine.tables }, run.hold, to),
     )
-    if (skipped === null) return { type: 'fenced_off', phase: phase.name }
-    run.advanced(phase.name, run.row.stateJson, skipped.nowMs, sentAt, { skipped: true })
+    const { nowMs } = unlessFencedOff(skipped)
+    run.advanced(phase.name, run.row.stateJson, nowMs, sentAt, { skipped: true })
     return { type: 'advanced' }
   } catch (error) {
-    if (!(error instanceof PawlError && error.code === 'PAWL_CONNECTION_LOST')) throw error
+    if (!isConnectionLost(error)) throw error
     const raised = await raiseFenceOf(run, error)
-    if (raised === 'fenced_off') return { type: 'fenced_off', phase: phase.name }
     if (raised === 'unreachable') throw error
     return { type: applyRaised(run, raised, sentAt) === 'forward' ? 'advanced' : 'again' }
   }
@@ -188,21 +184,22 @@ async function skip(run: Run, phase: LocalPhase | ForeignPhase): Promise<StepRes
 
 /** A frozen process asks whether the key is still its own before it sends anything. */
 async function renew(run: Run, phase: ForeignPhase): Promise<StepResult> {
-  const { env } = run.parts
+  const { engine } = run
   const sentAt = performance.now()
   const { leaseMs } = run
-  const [renewal] = await env.sessions.with(phase.name, (session) =>
-    renewLeases({ session, tables: env.tables }, [{ ...run.hold, leaseMs }]),
+  const [renewal] = await engine.sessions.with(phase.name, (session) =>
+    renewLeases({ session, tables: engine.tables }, [{ ...run.hold, leaseMs }]),
   )
-  if (renewal === undefined || renewal.result === 'lost') return { type: 'fenced_off', phase: phase.name }
-  if (renewal.result === 'locked') {
+  const { result, nowMs } = unlessFencedOff(renewal)
+  if (result === 'lost') throw new FencedOff()
+  if (result === 'locked') {
     const error = new PawlError(
       'PAWL_LEASE_LOST',
       `The key was locked when phase '${phase.name}' was about to call.`,
     )
     return failure(phase.name, 'transient_error', error, { intent: run.row.intent })
   }
-  run.update({ ...run.row, nowMs: renewal.nowMs }, sentAt)
+  run.update({ ...run.row, nowMs }, sentAt)
   run.renewedAt = run.row.recoveryPoint
   return { type: 'again' }
 }

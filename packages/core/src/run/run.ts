@@ -3,62 +3,65 @@ import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { GrantMessage, PhaseMessage } from '../announce/announce.js'
 import { providerKeyOf } from './provider-key.js'
 import type { Session } from '../driver/session.js'
-import type { Hold } from '../storage/hold-statements.js'
-import type { KeyRow } from '../storage/key-row.js'
-import type { EngineParts } from './engine-parts.js'
-import { OwnCopies } from './own-copies.js'
+import type { Hold } from '../storage/keys/hold.js'
+import type { KeyRow } from '../storage/keys/key-row.js'
+import type { RunContext } from './run-context.js'
+import { JsonCopies } from './json-copies.js'
 
 /** A key that is ours to run. */
 export interface Grant {
   readonly how: 'reserved' | 'taken_over'
   readonly row: KeyRow
   readonly definition: PipelineDefinition
-  /** On this process's monotonic clock, before the grant was asked for: the lease ends no later than from here. */
+  /** On this process's monotonic clock, before asking for the grant: a lease counted from here never seems too long. */
   readonly askedAt: number
-  /** What it was asked for on: to go on with, or to be released. */
+  /** The session that the key was asked for on, to continue with or to release. */
   readonly session: Session
 }
 
-/** One grant of a key, from reservation to response, release or loss. `row` mirrors what is stored. */
+/** One grant of a key, until there is a response, the key is given back, or it is lost. `row` mirrors what is stored. */
 export class Run {
-  readonly parts: EngineParts
+  readonly engine: RunContext
   readonly definition: PipelineDefinition
   row: KeyRow
-  /** On the monotonic clock: before the statement was sent that last set the lease. */
+  /** On the monotonic clock: before the statement that last set the lease was sent. */
   leasedAt: number
+  /** The phase that the run has come to, for messages. */
+  phase: string
   /** The recovery point at which a stale lease was renewed, if it was. */
   renewedAt: string | null = null
   /** On the monotonic clock: when the call that this grant has declared must have ended. */
   callEndsAt = Infinity
-  /** Jobs were written to `staged_jobs` since the relay was last told. */
+  /** Whether jobs have been written to `staged_jobs` since the relay was last told. */
   hasStaged = false
-  /** Whether it was accepted a while ago, has not begun, and nobody has asked yet whether it still may. */
+  /** Whether the request was accepted a while ago and has not begun, and nobody has asked yet whether it still may. */
   awaitsAuthorization: boolean
   #session: Session | null
-  /** What the last call threw, whose outcome is not known; null where it was a crash that left it open. */
+  /** What the last call with an unknown outcome threw; null if a crash left the outcome open. */
   callError: unknown = null
-  /** The phases whose call has an unknown outcome, and that this run has gone on from. */
+  /** The phases whose call has an unknown outcome, and which this run has gone on from. */
   readonly goneOnFrom = new Set<string>()
   #hasEnded = false
   readonly #onEnd: (() => void)[] = []
-  readonly #inputs = new OwnCopies()
-  readonly #states = new OwnCopies()
+  readonly #inputs = new JsonCopies()
+  readonly #states = new JsonCopies()
   #readAt: number
   #providerKey: { readonly of: string; readonly epoch: number; readonly key: string } | null = null
 
-  constructor(parts: EngineParts, grant: Grant) {
-    this.parts = parts
+  constructor(engine: RunContext, grant: Grant) {
+    this.engine = engine
     this.definition = grant.definition
     this.row = grant.row
     this.leasedAt = grant.askedAt
     const { recoveryPoint, intent } = grant.row
     const hasBegun = recoveryPoint !== 'started' || intent !== null
     this.awaitsAuthorization = grant.definition.authorize !== null && grant.how !== 'reserved' && !hasBegun
+    this.phase = recoveryPoint
     this.#session = grant.session
     this.#readAt = performance.now()
   }
 
-  /** Resolves when this run has written its last. */
+  /** Resolves when this run has done its last write. */
   get ended(): Promise<void> {
     return this.#hasEnded ? Promise.resolve() : new Promise((resolve) => this.#onEnd.push(resolve))
   }
@@ -68,16 +71,16 @@ export class Run {
     for (const tell of this.#onEnd) tell()
   }
 
-  /** A session for a phase: the one that was kept, where one was. */
+  /** Returns a session for a phase: the one that was kept, if any. */
   async session(phase: string): Promise<Session> {
     const kept = this.#session
     this.#session = null
     if (kept?.enter(phase) === true) return kept
     kept?.release()
-    return this.parts.env.sessions.acquire(phase)
+    return this.engine.sessions.acquire(phase)
   }
 
-  /** For the transaction that follows, where one follows at once; if not, it is given back. */
+  /** Keeps the session for a transaction that follows at once; if none does, it is released. */
   keepSession(session: Session): void {
     this.#session = session
   }
@@ -93,12 +96,13 @@ export class Run {
 
   /** The lease that the coming phase runs under. */
   get leaseMs(): number {
-    return this.parts.env.settings.leaseMsAt(this.definition, this.row.recoveryPoint)
+    return this.engine.settings.leaseMsAt(this.definition, this.row.recoveryPoint)
   }
 
   /**
-   * Whether so much of the lease has passed that it may be over: the process was frozen, or waited long. True at most
-   * until it is renewed once in a phase, or a database that answers slower than that would be asked for ever.
+   * Whether so much of the lease has passed that it may be over: the process was frozen, or waited long. In each phase it
+   * is true only until the lease has been renewed once, or a database that answers more slowly than that would be asked
+   * forever.
    */
   get leaseIsStale(): boolean {
     return this.renewedAt !== this.row.recoveryPoint && performance.now() - this.leasedAt > this.leaseMs / 2
@@ -108,19 +112,19 @@ export class Run {
     return performance.now() - this.leasedAt >= this.leaseMs
   }
 
-  /** The database's clock: what it said last, and the time since on a clock that nobody sets. */
+  /** The time by the database's clock: what it last said, plus the time since on a clock that nobody sets. */
   nowMs(): number {
     return this.row.nowMs + (performance.now() - this.#readAt)
   }
 
-  /** Takes in what a statement said of the row. `leasedAt`: when it was sent, if it set the lease. */
+  /** Applies what a statement returned to the row we keep in memory. `leasedAt`: when it was sent, if it set the lease. */
   update(row: KeyRow, leasedAt: number): void {
     this.row = row
     this.leasedAt = leasedAt
     this.#readAt = performance.now()
   }
 
-  /** The phase of a call that is known of, where it is another than this one: no advance of this one may clear it. */
+  /** Returns the phase of the call that is known of, unless it is this one: no advance of this phase may clear it. */
   carriedCallOf(phase: string): string | null {
     const { intent } = this.row
     return intent === null || intent.phase === phase ? null : intent.phase
@@ -153,7 +157,7 @@ export class Run {
     )
   }
 
-  /** What every function of a phase sees. One that changes it changes its own copy. */
+  /** What every function of a phase sees. A function that changes it changes only its own copy. */
   phaseContext(): PhaseContext<unknown, StateObject> {
     const { inputJson, stateJson, scope, id } = this.row
     return {
@@ -164,19 +168,19 @@ export class Run {
     }
   }
 
-  /** The key that the provider is sent for an effect: asked for by the call, and by its settlement. */
+  /** The key sent to the provider for an effect. Both the call and its settlement ask for it. */
   providerKey(effectName: string): string {
     const { effectEpoch: epoch } = this.row
     const known = this.#providerKey
     if (known?.of === effectName && known.epoch === epoch) return known.key
-    const key = providerKeyOf(this.parts.env.namespace, this.row, effectName)
+    const key = providerKeyOf(this.engine.namespace, this.row, effectName)
     this.#providerKey = { of: effectName, epoch, key }
     return key
   }
 
   grantMessage(): GrantMessage {
     const { id, scope, key, pipeline, version, fence, recoveryPoint } = this.row
-    const { names } = this.parts.env
+    const { names } = this.engine
     return {
       keyId: id,
       keyHash: names.hash(scope, key),

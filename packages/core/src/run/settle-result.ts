@@ -1,55 +1,39 @@
 import { announce } from '../announce/announce.js'
 import type { KeptLease } from './lease-keeper.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
-import type { Effect } from '../storage/advance-statements.js'
+import type { Effect } from '../storage/keys/advanced.js'
 import { disarmPromise } from '../disarm-promise.js'
-import { type KeptResult, tooLargeResult } from './kept-result.js'
+import { storableText } from '../storable-text.js'
+import { type CallResult, tooLargeResult } from './call-result.js'
 import { runTransaction } from './phase-transaction.js'
-import { storableText } from './record-error.js'
 import type { Run } from './run.js'
-import { failureAsked, failureBy, type StepResult, stuckByEnding } from './step-result.js'
+import { failureAsked, failureBy, type StepResult } from './step-result.js'
 
-/** Records a result that is known, with its effect, in one transaction. A failure from here on keeps the result. */
+/** Records a known result, with its effect, in one transaction. A failure from here on keeps the result. */
 export async function settleResult(
   run: Run,
   phase: ForeignPhase,
-  result: KeptResult,
+  result: CallResult,
   lease: KeptLease | null,
 ): Promise<StepResult> {
-  // Also in memory: whatever happens to the connection, the call is not repeated.
-  const { intent } = run.row
-  run.update({ ...run.row, nowMs: run.nowMs(), intent: result.intent ?? intent }, run.leasedAt)
-  // A result that cannot be saved leaves what was declared: that the call may have been made.
-  const saved = result.intent ?? intent
-  const tooLarge = tooLargeResult(phase, result, run.parts.env.caps.resultBytes)
+  // Kept in memory: whatever happens to the connection, the call is not repeated. If the result cannot be saved, what was
+  // declared remains: that the call may have been made.
+  const intent = result.intent ?? run.row.intent
+  run.update({ ...run.row, nowMs: run.nowMs(), intent }, run.leasedAt)
+  const tooLarge = tooLargeResult(phase, result, run.engine.caps.resultBytes)
   if (tooLarge !== null) {
     announce('pawl:warning', () => ({ message: tooLarge.message, error: tooLarge }))
-    // In development it has to be noticed. Elsewhere the call was made, and settling it now is the safest there is.
-    if (run.parts.strict.isOn) {
-      await lease?.stop()
-      return failureBy(phase.name, tooLarge, { intent: saved })
-    }
+    // In development it has to be noticed. Elsewhere the call has been made, and settling it now is the safest thing to do.
+    if (run.engine.strict.isOn) return failureBy(phase.name, tooLarge, { intent })
   }
   const end = await runTransaction(run, {
     phase,
     by: 'phase',
     body: (context: object) => phase.settle?.(Object.assign(context, { result: result.read() }) as never),
     effect: effectOf(run, phase, result.read()),
-    beforeBegin: lease === null ? null : () => lease.stop(),
+    beforeBegin: lease === null ? null : () => lease.end(),
   })
-  if (end.type !== 'advanced' && end.type !== 'finished') await lease?.stop()
-  switch (end.type) {
-    case 'ended_early':
-      return stuckByEnding(phase.name, end.error, saved)
-    case 'threw':
-      return failureBy(phase.name, end.error, { intent: saved })
-    case 'rolled_back':
-      return failureAsked(phase.name, end.directive, { intent: saved, raiseEpoch: false })
-    case 'fenced_off':
-      return { type: 'fenced_off', phase: phase.name }
-    default:
-      return end
-  }
+  return end.type === 'rolled_back' ? failureAsked(phase.name, end.directive, { intent }) : end
 }
 
 export function effectOf(run: Run, phase: ForeignPhase, result: unknown): Effect {
@@ -61,7 +45,7 @@ export function effectOf(run: Run, phase: ForeignPhase, result: unknown): Effect
   }
 }
 
-/** Wanted, not needed: it must not fail a phase whose effect has happened. */
+/** Useful but not required: it must not fail a phase whose effect has happened. */
 function referenceOf(phase: ForeignPhase, result: unknown): string | null {
   try {
     const reference = phase.reference?.(result as never)

@@ -5,15 +5,16 @@ import type { Bound } from '../driver/outgoing.js'
 import { MAX_DURATION_MS, MAX_JOB_NAME_LENGTH } from '../limits.js'
 import { encodeJson, type JsonValue } from '../pipeline/json-value.js'
 import type { Stage } from '../pipeline/phase.js'
-import { insertStagedJob } from '../storage/stage-statements.js'
+import { unstorableIn } from '../storable-text.js'
+import { insertStagedJob } from '../storage/jobs/insert-staged-job.js'
 import type { Run } from './run.js'
 
 /**
- * `stage` as one phase sees it: bound to its transaction. Rows go to `staged`, to be written along with the advance: all
- * that could be wrong with them has been checked by then.
+ * `stage` as one phase sees it: bound to its transaction. Rows go to `staged`, to be written along with the advance:
+ * everything that could be wrong with them has been checked by then.
  */
 export function stageIn(run: Run, staged: Bound[], transaction: PhaseTransaction, phase: string): Stage {
-  const { stager, env } = run.parts
+  const { stager, tables, caps } = run.engine
   return async (name, payload, options = {}) => {
     transaction.connection.assertOpen()
     checkStaged(phase, name, options)
@@ -21,9 +22,9 @@ export function stageIn(run: Run, staged: Bound[], transaction: PhaseTransaction
     const keyId = run.row.id
     const runAfterMs = options.runAfterMs ?? 0
     const what = `the payload of job '${name}' staged by phase '${phase}'`
-    const payloadJson = encodeJson(payload, { what, maxBytes: env.caps.stateBytes })
+    const payloadJson = encodeJson(payload, { what, maxBytes: caps.stateBytes })
     if (stager === null) {
-      staged.push(insertStagedJob(env.tables, { id, name, payloadJson, keyId, runAfterMs }))
+      staged.push(insertStagedJob(tables, { id, name, payloadJson, keyId, runAfterMs }))
       run.hasStaged = true
     } else {
       await stager.stage({
@@ -40,21 +41,17 @@ export function stageIn(run: Run, staged: Bound[], transaction: PhaseTransaction
 }
 
 /**
- * Before it is written: what PostgreSQL refuses would fail the whole phase, with an error that names no job; and the
- * table takes a name of any length.
+ * Checks a job before it is written: what PostgreSQL refuses would fail the whole phase with an error that names no job,
+ * and the table takes a name of any length.
  */
 function checkStaged(phase: string, name: unknown, options: { readonly runAfterMs?: number }): void {
   const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: `phase '${phase}', stage` }
-  if (typeof name !== 'string' || name === '' || name.length > MAX_JOB_NAME_LENGTH || !isStorable(name))
+  const isText = typeof name === 'string' && name !== '' && name.length <= MAX_JOB_NAME_LENGTH
+  if (!isText || unstorableIn(name) !== null)
     throw invalidOption(owner, 'the name', name, `a text of 1 to ${MAX_JOB_NAME_LENGTH} characters`)
   const ofJob = { ...owner, where: `phase '${phase}', job '${name}'` }
   checkKnownOptions(ofJob, options, ['runAfterMs'])
   const { runAfterMs = 0 } = options
   if (!(Number.isFinite(runAfterMs) && runAfterMs <= MAX_DURATION_MS))
     throw invalidOption(ofJob, 'runAfterMs', runAfterMs, `a number of up to ${MAX_DURATION_MS}`)
-}
-
-/** PostgreSQL's `text` takes neither NUL nor lone surrogates. */
-function isStorable(text: string): boolean {
-  return !/[\0\p{Surrogate}]/u.test(text)
 }

@@ -1,25 +1,25 @@
-import { isPawlError, type PawlError } from '../errors.js'
+import { isPawlError } from '../errors.js'
 import { Respond, type RetryLater, type StoredResponse } from '../pipeline/directive.js'
 import type { RetryReason, StuckReason } from '../pipeline/outcome.js'
-import type { Intent } from '../storage/key-row.js'
+import type { Intent } from '../storage/keys/key-row.js'
 import { classifyCallError, classifyError, type ErrorClass } from './classify-error.js'
 
-/** Why a phase did not commit, and how its key is to be given back. */
+/** Why a phase did not commit, and how its key is given back. */
 export interface Failure {
   readonly type: 'failed'
   readonly phase: string
   readonly reason: RetryReason
   readonly error: unknown
-  /** Counts towards the cap on attempts. All else is capped by the key's age. */
+  /** Whether it counts towards the cap on attempts. Everything else is capped by the key's age. */
   readonly isAttempt: boolean
   /** To be sent, not stored. */
   readonly response: StoredResponse | null
   /** What stays known of the phase's call. */
   readonly intent: Intent | null
   readonly raiseEpoch: boolean
-  /** A call is still under way: the lease runs out instead. */
+  /** A call is still under way: the lease is left to run out. */
   readonly keepLease: boolean
-  /** Null: the back-off grows by itself. */
+  /** Null if the back-off grows by itself. */
   readonly afterMs: number | null
 }
 
@@ -37,12 +37,6 @@ export type StepResult =
       readonly intent: Intent | null
       readonly error: unknown
     }
-  | { readonly type: 'fenced_off'; readonly phase: string }
-
-/** A phase that ended its own transaction: it may have left rows behind, and must not run again by itself. */
-export function stuckByEnding(phase: string, error: PawlError, intent: Intent | null): StepResult {
-  return { type: 'stuck', phase, reason: 'transaction_ended', intent, error }
-}
 
 /** A failure with nothing special about it. */
 export function failure(
@@ -78,12 +72,12 @@ export function failureAsked(
   return failure(phase, 'asked_by_phase', directive?.error, { ...more, afterMs: directive?.afterMs ?? null })
 }
 
-/** A failure by an error, with the reason that follows from it. */
+/** A failure caused by an error, with the reason that follows from it. */
 export function failureBy(phase: string, error: unknown, more: Partial<Failure> = {}): Failure {
   return failure(phase, reasonOf(error, classifyError), error, more)
 }
 
-/** The same, by an error that a provider was asked in vain with. */
+/** The same, caused by an error from asking a provider in vain. */
 export function failureByCall(phase: string, error: unknown, more: Partial<Failure> = {}): Failure {
   return failure(phase, reasonOf(error, classifyCallError), error, more)
 }

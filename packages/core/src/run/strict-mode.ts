@@ -20,26 +20,26 @@ export interface ForeignRequest {
  * createEngine({ pool, pipelines, strict: { allow: ({ host }) => host.includes('metrics.internal') } })
  */
 export interface StrictOptions {
-  /** Exempts a request that is no foreign side effect, such as one to a metrics agent. */
+  /** Exempts a request that is not a foreign side effect, such as one to a metrics agent. */
   readonly allow?: (request: ForeignRequest) => boolean
 }
 
 interface Watched {
   readonly by: StrictMode
-  /** The phase of another engine, in which this one's runs. */
+  /** The phase of another engine inside which this engine's phase runs. */
   readonly outer: Watched | undefined
   readonly phase: string
   readonly kind: 'transaction' | 'call'
   readonly requests: ForeignRequest[]
 }
 
-/** One for all engines: Node carries each of them along with every promise, for as long as the process lives. */
+/** One for all engines: Node carries each storage along with every promise, for as long as the process lives. */
 const watchedPhase = new AsyncLocalStorage<Watched>()
 
 const STATE_CHANGING = new Set(['POST', 'PUT', 'PATCH', 'DELETE'])
 
 /**
- * Watches phases for foreign requests where none may be. The subscribers only record: throwing there would end the
+ * Watches phases for foreign requests where none are allowed. The subscribers only record: throwing there would end the
  * process, and the request would go out all the same. The phase fails when it returns.
  */
 export class StrictMode {
@@ -48,7 +48,7 @@ export class StrictMode {
   readonly #onHttp = (message: unknown): void => this.#record(() => fromHttp(message))
   readonly #onUndici = (message: unknown): void => this.#record(() => fromUndici(message))
 
-  /** Off costs nothing: no subscription, and no context to carry along. */
+  /** Turned off, it costs nothing: no subscription, and no context to carry along. */
   constructor(options: StrictOptions | null) {
     this.#allow = options?.allow ?? (() => false)
     this.#isOn = options !== null
@@ -74,7 +74,7 @@ export class StrictMode {
     return this.#isOn ? this.#watch(phase, 'call', work) : work()
   }
 
-  /** A second connection, asked for while the phase holds one, waits for ever once the pool is exhausted. */
+  /** A second connection, asked for while the phase holds one, would be waited for forever once the pool is exhausted. */
   readonly refuseNestedCheckout = (): void => {
     const watched = this.#innermost()
     if (watched?.kind !== 'transaction') return
@@ -117,7 +117,7 @@ export class StrictMode {
     }
   }
 
-  /** The phase of this engine that the caller runs in, if it does. */
+  /** The phase of this engine that the caller runs in, if any. */
   #innermost(): Watched | undefined {
     let watched = watchedPhase.getStore()
     while (watched !== undefined && watched.by !== this) watched = watched.outer

@@ -29,7 +29,7 @@ const movedTrail = (ms: string): string => `
   (SELECT coalesce(jsonb_agg(${movedMoment('e.entry', 't', ms)} ORDER BY e.nth), '[]')
      FROM jsonb_array_elements(k.trail) WITH ORDINALITY AS e (entry, nth))`
 
-const MOMENTS = ['created_at', 'updated_at', 'lease_until', 'run_after', 'resumed_at', 'expires_at']
+const MOMENTS = ['created_at', 'updated_at', 'lease_until', 'run_after', 'unstuck_at', 'expires_at']
 
 /**
  * Says of which kind an intent is. Only one that holds a provider's result can hold what `->>` refuses: NUL, or half of

@@ -8,9 +8,9 @@ const COMMITTING: ReadonlySet<string> = new Set([
   'raise_fence',
   'declare_call',
   'skip_phase',
-  'release_key',
+  'give_back_key',
   'mark_stuck',
-  'give_up_key',
+  'mark_unheld_stuck',
 ])
 
 export function isCommitting({ step }: NamedPosition): boolean {

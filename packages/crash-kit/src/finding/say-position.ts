@@ -27,10 +27,10 @@ export function sayPosition({ phase, step, when }: NamedPosition): string | null
       return `committed ${phase}`
     case 'rollback':
       return `rolled ${phase} back`
-    case 'release_key':
+    case 'give_back_key':
       return 'gave the key back'
     case 'mark_stuck':
-    case 'give_up_key':
+    case 'mark_unheld_stuck':
       return 'handed the key to a person'
     case 'renew_leases':
       return 'renewed its lease'

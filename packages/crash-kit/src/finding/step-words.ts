@@ -66,12 +66,12 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     find_key_by_id: 'the key was looked up by its id',
     find_own_key: 'the key was looked up for its owner',
     take_over_key: 'the key was taken over',
-    give_up_key: 'the key was given up',
+    mark_unheld_stuck: 'the key, which nobody held, was marked as stuck',
   }),
   ...at('renewal', { renew_leases: 'the lease was renewed' }),
   ...at('raise', { raise_fence: 'the fence was raised' }),
   ...at('give_back', {
-    release_key: 'the key was given back',
+    give_back_key: 'the key was given back',
     forget_key: 'the key was forgotten',
     mark_stuck: 'the key was marked as stuck',
     keep_late_end: 'what a call came to late was kept',
@@ -79,8 +79,8 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
   }),
   // Beside requests.
   ...at('completer', {
-    find_abandoned_keys: 'the completer looked for abandoned keys',
-    forget_abandoned_keys: 'the completer deleted abandoned keys',
+    find_unattended_keys: 'the completer looked for unattended keys',
+    forget_atomic_keys: 'the completer deleted unattended keys of atomic handlers',
   }),
   ...at('relay', {
     claim_jobs: 'the relay claimed its jobs',
@@ -96,9 +96,9 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
   }),
   // People's work.
   ...at('operator', {
-    resume_key: 'an operator resumed the key',
-    take_lease_away: 'an operator took the lease away',
-    abandon_key: 'an operator abandoned the key',
+    unstick_key: 'an operator unstuck the key',
+    revoke_lease: 'an operator revoked the lease',
+    answer_key: 'an operator answered the key',
     is_noted: 'a note was looked for',
     note_reap: 'the reaping was noted',
     find_interventions: 'interventions were read',

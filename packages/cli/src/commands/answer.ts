@@ -1,0 +1,77 @@
+import type { JsonValue, OperatorResponse } from '@pawl/core'
+import { becauseOf, becauseOptions } from '../because.js'
+import { defineCommand, required, value, values } from '../command.js'
+import { EXIT } from '../exit-code.js'
+import { reportIntervention } from '../intervene.js'
+import { keyOptions, keyOrAllArguments, keyReferenceOf } from '../key-arguments.js'
+import { parseDuration } from '../parse/duration.js'
+import { parseHeader, parseJson, parseWholeNumber } from '../parse/value.js'
+import { allOptions, refuseFilters, steerKeys } from '../steer-keys.js'
+
+/** What can be stored as the last word. */
+const MIN_STATUS = 200
+const MAX_STATUS = 499
+
+export const answerCommand = defineCommand({
+  name: 'answer',
+  summary: 'stuck → finished, with a response of yours; no phase runs any more',
+  args: keyOrAllArguments,
+  options: {
+    ...keyOptions,
+    ...becauseOptions,
+    status: required(
+      'N',
+      parseWholeNumber(MIN_STATUS, MAX_STATUS),
+      `the response’s status, ${MIN_STATUS} to ${MAX_STATUS}`,
+    ),
+    body: value('JSON', parseJson, 'the response’s body; default: none'),
+    header: values("'NAME: VALUE'", parseHeader, 'a header of the response; may be repeated'),
+    retention: value('DURATION', parseDuration, 'how long it is replayed; default: 24h'),
+    ...allOptions,
+  },
+  details: [
+    'For a stuck key that nobody will finish, whatever made it stuck.',
+    'Every later retry of the client gets this response. What phases wrote and what providers did stays as it is: undo it first if it has to be undone.',
+    'With --all, every stuck key that fits the filters of pawl list gets this response, each with a note of its own. Look first: --dry-run.',
+  ],
+  exits: {
+    [EXIT.failed]: 'there is no such key, or it is not stuck, or the response cannot be stored',
+    [EXIT.findings]: 'with --all: some keys were left as they are',
+  },
+  async run({ args, options }, context) {
+    const because = becauseOf(options, context)
+    const response = responseOf(options)
+    const how = { dryRun: options['dry-run'] }
+    if (options.all) {
+      return steerKeys(options, context, {
+        verb: 'answered',
+        take: (operator, key) => operator.answer(key, because, response, how),
+      })
+    }
+    refuseFilters(options)
+    const of = keyReferenceOf(args, options)
+    const intervention = await context.withDatabase(({ operator }) =>
+      operator.answer(of, because, response, how),
+    )
+    return reportIntervention(
+      intervention,
+      of,
+      `Answered. Retries of its client get ${response.status} from now on.`,
+    )
+  },
+})
+
+function responseOf(options: {
+  readonly status: number
+  readonly body: JsonValue | undefined
+  readonly header: readonly (readonly [string, string])[]
+  readonly retention: number | undefined
+}): OperatorResponse {
+  const { status, body, header, retention } = options
+  return {
+    status,
+    ...(header.length > 0 && { headers: Object.fromEntries(header) }),
+    ...(body !== undefined && { body }),
+    ...(retention !== undefined && { retentionMs: retention }),
+  }
+}

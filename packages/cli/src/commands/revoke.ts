@@ -1,0 +1,29 @@
+import { becauseOf, becauseOptions } from '../because.js'
+import { defineCommand } from '../command.js'
+import { EXIT } from '../exit-code.js'
+import { reportIntervention } from '../intervene.js'
+import { dryRunOption } from '../steer-keys.js'
+import { keyArguments, keyOptions, keyReferenceOf } from '../key-arguments.js'
+
+export const revokeCommand = defineCommand({
+  name: 'revoke',
+  summary: 'take the lease from a holder that is known to be dead',
+  args: keyArguments,
+  options: { ...keyOptions, ...becauseOptions, ...dryRunOption },
+  details: [
+    'A lease runs out by itself. This is for who knows that its holder is gone and does not want to wait.',
+    'A holder that lives after all is fenced off: it cannot write any more, but a call that it has made is made.',
+  ],
+  exits: { [EXIT.failed]: 'there is no such key, or nobody holds it' },
+  async run({ args, options }, context) {
+    const of = keyReferenceOf(args, options)
+    const intervention = await context.withDatabase(({ operator }) =>
+      operator.revoke(of, becauseOf(options, context), { dryRun: options['dry-run'] }),
+    )
+    return reportIntervention(
+      intervention,
+      of,
+      'Revoked. A completer, or the client’s next retry, goes on with it.',
+    )
+  },
+})

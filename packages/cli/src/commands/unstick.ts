@@ -1,0 +1,94 @@
+import type { CallVerdict, Intervention, JsonValue } from '@pawl/core'
+import { becauseOf, becauseOptions } from '../because.js'
+import { CliError, usageError } from '../cli-error.js'
+import { defineCommand, flag, value } from '../command.js'
+import { EXIT } from '../exit-code.js'
+import { reportIntervention } from '../intervene.js'
+import { keyOptions, keyOrAllArguments, keyReferenceOf } from '../key-arguments.js'
+import { parseJson, parseText } from '../parse/value.js'
+import { allOptions, refuseFilters, steerKeys } from '../steer-keys.js'
+
+export const unstickCommand = defineCommand({
+  name: 'unstick',
+  summary: 'stuck → running: go on from the last recovery point',
+  args: keyOrAllArguments,
+  options: {
+    ...keyOptions,
+    ...becauseOptions,
+    'not-executed': flag('the call in doubt did not happen: make it again, under a new provider key'),
+    result: value('JSON', parseJson, 'the call in doubt did happen, and would have returned this'),
+    phase: value('NAME', parseText, 'the phase of that call, to be sure that it is the one you mean'),
+    ...allOptions,
+  },
+  details: [
+    'Attempts and age start anew. The application’s engines run it, not this tool.',
+    'A call whose outcome is unknown is never repeated by itself: find out at the provider what became of it, and say so with --not-executed or --result.',
+    'With --all, every stuck key that fits the filters of pawl list is unstuck, each with a note of its own; those with a call in doubt are left. Look first: --dry-run.',
+  ],
+  exits: {
+    [EXIT.findings]: 'with --all: some keys were left as they are',
+    [EXIT.failed]: 'there is no such key, it is not stuck, or what became of its call has to be said',
+  },
+  async run({ args, options }, context) {
+    const verdict = verdictOf(options)
+    const because = becauseOf(options, context)
+    const how = { dryRun: options['dry-run'] }
+    if (options.all) {
+      refuseOneVerdictForAll(verdict)
+      return steerKeys(options, context, {
+        verb: 'unstuck',
+        take: (operator, key) => operator.unstick(key, because, verdict, how),
+      })
+    }
+    refuseFilters(options)
+    const of = keyReferenceOf(args, options)
+    const intervention = await context.withDatabase(({ operator }) =>
+      operator.unstick(of, because, verdict, how),
+    )
+    explainRefusal(intervention, verdict)
+    return reportIntervention(
+      intervention,
+      of,
+      'Unstuck. A completer, or the client’s next retry, goes on with it.',
+    )
+  },
+})
+
+function verdictOf(options: {
+  readonly 'not-executed': boolean
+  readonly result: JsonValue | undefined
+  readonly phase: string | undefined
+}): CallVerdict | undefined {
+  const { result, phase } = options
+  const of = phase === undefined ? {} : { phase }
+  if (options['not-executed'] && result !== undefined) {
+    throw usageError('--not-executed and --result exclude each other: the call happened, or it did not.')
+  }
+  if (options['not-executed']) return { type: 'not_executed', ...of }
+  if (result !== undefined) return { type: 'executed', result, ...of }
+  if (phase === undefined) return undefined
+  throw usageError('--phase is for --not-executed and --result: say what became of its call.')
+}
+
+/** What one call returned is not what another did; and that none was made can be known of one phase's provider. */
+function refuseOneVerdictForAll(verdict: CallVerdict | undefined): void {
+  if (verdict?.type === 'executed') throw usageError('--result is of one call: it cannot be given for --all.')
+  if (verdict !== undefined && verdict.phase === undefined)
+    throw usageError('--not-executed for --all wants --phase: say which call was not made.')
+}
+
+/** The same as the operator's detail, in the words of the command line. */
+function explainRefusal(intervention: Intervention, verdict: CallVerdict | undefined): void {
+  if (intervention.type !== 'refused' || intervention.key.status !== 'stuck') return
+  const { call } = intervention.key
+  if (verdict !== undefined && call === null) {
+    const detail =
+      'no call of it is in doubt. Unstick it without --not-executed and --result: if a call may have been made, the key ' +
+      'is stuck again, and says which.'
+    throw new CliError('refused', `Nothing was changed: ${detail}`)
+  }
+  if (verdict === undefined && call?.known !== 'returned') {
+    const detail = `whether the call${call === null ? '' : ` of ${call.phase}`} was executed is not known. Find out at the provider, then add --not-executed or --result JSON.`
+    throw new CliError('refused', `Nothing was changed: ${detail}`)
+  }
+}

@@ -1,0 +1,97 @@
+import { NameHasher } from '../announce/name-hasher.js'
+import { Bell } from '../bell.js'
+import { invalidOption } from '../check-option.js'
+import { KyselyFactory } from '../driver/kysely-driver.js'
+import { PreparedQueries } from '../driver/prepared-name.js'
+import type { Probe } from '../driver/probe.js'
+import { SessionPool } from '../driver/session-pool.js'
+import { CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
+import type { PipelineDefinition } from '../pipeline/pipeline.js'
+import { Registry } from '../pipeline/registry.js'
+import { resolveSettings } from '../pipeline/settings.js'
+import { SettingsBook } from '../pipeline/settings-book.js'
+import { ReplayLikelihood } from '../request/replay-likelihood.js'
+import type { RequestContext } from '../request/request-context.js'
+import { LeaseKeeper } from '../run/lease-keeper.js'
+import { QuietCalls } from '../run/quiet-calls.js'
+import type { RunContext } from '../run/run-context.js'
+import { StrictMode } from '../run/strict-mode.js'
+import { checkEngineOptions, type EngineOptions } from './engine-options.js'
+
+/** A pipeline of one phase that is not among those given to createEngine: only its own requests know it. */
+export interface AtomicPipeline {
+  readonly definition: PipelineDefinition
+  /** Holds this pipeline and nothing else. */
+  readonly registry: Registry
+  /** After this long, the completer forgets keys of it that nobody came back for. */
+  readonly forgetAfterMs: number
+  readonly leaseBoundMs: number
+}
+
+/** What an engine is made of: one for each engine, shared by everything it does and by the services beside it. */
+export interface EngineContext extends RequestContext, RunContext {
+  readonly atomicPipelines: Map<PipelineDefinition, AtomicPipeline>
+  /** Rung when a key has been enqueued for the completer. */
+  readonly enqueued: Bell
+}
+
+/**
+ * `prepareAfterUses`: after how many uses a phase's query is prepared, if queries are kept prepared. Default: enough to
+ * show that it pays.
+ */
+export function createContext(
+  options: EngineOptions<never>,
+  {
+    probe,
+    prepareAfterUses,
+  }: { readonly probe: Probe | null; readonly prepareAfterUses: number | undefined },
+  stopping: AbortSignal,
+): EngineContext {
+  const checked = checkEngineOptions(options)
+  const { pool, pipelines, plugins = [], stager = null } = options
+  const { tables, caps, namespace, acquireTimeoutMs, pipelining, preparedStatements } = checked
+  const preparedQueries = checked.preparedQueries ? new PreparedQueries(prepareAfterUses) : null
+  const registry = new Registry(pipelines)
+  const settings = new SettingsBook(checked.defaults, registry.definitions)
+  const { lockTimeoutMs, statementTimeoutMs } = resolveSettings(checked.defaults)
+  const statementDeadlineMs = statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS
+  const ofSessions = { statementDeadlineMs, lockTimeoutMs, pipelining, preparedStatements, probe }
+  const sessions = new SessionPool(pool, { ...ofSessions, preparedQueries, acquireTimeoutMs })
+  const strict = new StrictMode(checked.strict)
+  return {
+    sessions,
+    tables,
+    registry,
+    settings,
+    caps,
+    namespace,
+    names: new NameHasher(checked.hashSecret),
+    lockTimeoutMs,
+    probe,
+    replayLikelihood: new ReplayLikelihood(),
+    kysely: new KyselyFactory(sessions, plugins, strict.refuseNestedCheckout),
+    keeper: new LeaseKeeper(pool, tables, ofSessions),
+    strict,
+    quietCalls: new QuietCalls(),
+    stager,
+    atomicPipelines: new Map(),
+    enqueued: new Bell(),
+    staged: new Bell(),
+    stopping,
+    calls: new Set(),
+    afterwards: new Set(),
+  }
+}
+
+const contexts = new WeakMap<object, EngineContext>()
+
+export function rememberContext(engine: object, context: EngineContext): void {
+  contexts.set(engine, context)
+}
+
+/** Returns what an engine is made of, for the services that work beside it. */
+export function contextOf(engine: object, where: string): EngineContext {
+  const context = contexts.get(engine)
+  if (context !== undefined) return context
+  throw invalidOption({ code: 'PAWL_INVALID_OPTION', where }, 'engine', engine, 'what createEngine gives')
+}

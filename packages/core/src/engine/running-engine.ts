@@ -1,0 +1,267 @@
+import type { Kysely } from 'kysely'
+import type { Pool } from 'pg'
+import { announce, type KeyMessage } from '../announce/announce.js'
+import { checkKnownOptions, checkTimerMs, type OptionOwner } from '../check-option.js'
+import type { Probe } from '../driver/probe.js'
+import { PawlError } from '../errors.js'
+import { isUuid } from '../is-uuid.js'
+import { CLOSE_ABORT_GRACE_MS, DEFAULT_MAX_AGE_MS, DEFAULT_CLOSE_TIMEOUT_MS } from '../limits.js'
+import type { EnqueueOutcome, Outcome, ResumeOutcome } from '../pipeline/outcome.js'
+import { definitionOf, type Pipeline, type PipelineDefinition } from '../pipeline/pipeline.js'
+import { Registry } from '../pipeline/registry.js'
+import { checkRequest } from '../request/check-request.js'
+import { checkedRequest, checkExecuteRequest, type ExecuteRequest } from '../request/execute-request.js'
+import { originOf } from '../request/fingerprint.js'
+import { type Granted, reserveById, reserveToEnqueue, reserveToRun } from '../request/reserve-key.js'
+import { recheckInput } from '../request/validate-input.js'
+import { Run } from '../run/run.js'
+import { failRun, runPipeline } from '../run/run-pipeline.js'
+import { failure } from '../run/step-result.js'
+import { explaining } from '../storage/schema/explaining.js'
+import type { KeyKind, KeyRow } from '../storage/keys/key-row.js'
+import { findKey } from '../storage/keys/find-key.js'
+import { findOwnKey } from '../storage/keys/find-own-key.js'
+import type { Store } from '../storage/statement.js'
+import { within } from '../within.js'
+import type { Engine, OwnKey } from './engine.js'
+import { type AtomicPipeline, createContext, type EngineContext, rememberContext } from './engine-context.js'
+import type { EngineOptions } from './engine-options.js'
+import { type KeyView, viewKey } from './key-view.js'
+import { askedMessage, reservationOutcome } from './reservation-outcome.js'
+
+export class RunningEngine<DB> implements Engine<DB> {
+  readonly db: Kysely<DB>
+  readonly #pool: Pool
+  readonly #context: EngineContext
+  readonly #stopping = new AbortController()
+  readonly #running = new Set<Promise<unknown>>()
+  readonly #onPoolError = (error: Error): void =>
+    announce('pawl:warning', () => ({ message: 'an idle connection broke', error }))
+  #closing: Promise<void> | null = null
+
+  /**
+   * `prepareAfterUses`: after how many uses a phase's query is prepared, if queries are kept prepared. Default: enough to
+   * show that it pays.
+   */
+  constructor(options: EngineOptions<DB>, probe: Probe | null, prepareAfterUses?: number) {
+    const internal = options as unknown as EngineOptions<never>
+    this.#context = createContext(internal, { probe, prepareAfterUses }, this.#stopping.signal)
+    this.#pool = options.pool
+    rememberContext(this, this.#context)
+    this.db = this.#context.kysely.onPool<DB>()
+    // A pool without a listener ends the process when an idle connection breaks.
+    this.#pool.on('error', this.#onPoolError)
+  }
+
+  async execute<Input>(
+    pipeline: Pipeline<DB, Input>,
+    request: ExecuteRequest<NoInfer<Input>>,
+  ): Promise<Outcome> {
+    const definition = this.#registered(pipeline)
+    return this.#execute(definition, request, this.#context.registry, 'pipeline')
+  }
+
+  async enqueue<Input>(
+    pipeline: Pipeline<DB, Input>,
+    request: ExecuteRequest<NoInfer<Input>>,
+  ): Promise<EnqueueOutcome> {
+    const definition = this.#registered(pipeline)
+    checkExecuteRequest('enqueue', request)
+    return this.#track(async () => {
+      const checked = await checkedRequest(definition, request, 'pipeline', this.#context.caps.inputBytes)
+      const reservation = await reserveToEnqueue(this.#context, checked)
+      if (reservation.type !== 'enqueued') {
+        return reservationOutcome(reservation, this.#askedBy(definition, request)) as EnqueueOutcome
+      }
+      const { row, fresh } = reservation
+      if (fresh) {
+        announce('pawl:enqueued', () => ({ ...this.#askedBy(definition, request), keyId: row.id }))
+        this.#context.enqueued.ring()
+      }
+      return { type: 'enqueued', keyId: row.id, fresh }
+    })
+  }
+
+  /**
+   * Runs a pipeline of one phase that is not among those given to createEngine, such as one made from a request's own
+   * handler. Only another such request can take its key over: `resume` refuses it. So its key is forgotten when the phase
+   * fails: nothing happened, and nobody else could go on with it.
+   */
+  async executeAtomic<Input>(
+    pipeline: Pipeline<DB, Input>,
+    request: ExecuteRequest<NoInfer<Input>>,
+  ): Promise<Outcome> {
+    const { definition, registry } = this.prepareAtomic(pipeline)
+    return this.#execute(definition, request, registry, 'atomic')
+  }
+
+  /** Checks such a pipeline before its first request. */
+  prepareAtomic<Input>(pipeline: Pipeline<DB, Input>): AtomicPipeline {
+    const { atomicPipelines, settings } = this.#context
+    const definition = this.#definitionOf(pipeline)
+    const known = atomicPipelines.get(definition)
+    if (known !== undefined) return known
+    const registry = new Registry([pipeline])
+    settings.add(definition)
+    const { maxAgeMs } = settings.pipeline(definition)
+    // A retry may come at any time, and is then as good as the first; but nobody counts on one for longer than this.
+    const forgetAfterMs = Math.min(maxAgeMs, DEFAULT_MAX_AGE_MS)
+    const leaseBoundMs = settings.leaseBoundMs(definition)
+    const atomic = { definition, registry, forgetAfterMs, leaseBoundMs }
+    atomicPipelines.set(definition, atomic)
+    return atomic
+  }
+
+  #execute(
+    definition: PipelineDefinition,
+    request: ExecuteRequest<unknown>,
+    among: Registry,
+    kind: KeyKind,
+  ): Promise<Outcome> {
+    checkExecuteRequest('execute', request)
+    return this.#track(async () => {
+      const checked = await checkedRequest(definition, request, kind, this.#context.caps.inputBytes)
+      const reservation = await reserveToRun(this.#context, checked, among)
+      if (reservation.type === 'granted') return this.#run(reservation)
+      return reservationOutcome(reservation, this.#askedBy(definition, request))
+    })
+  }
+
+  async resume(keyId: string): Promise<ResumeOutcome> {
+    checkKeyId('resume', keyId)
+    return this.#resume(keyId, false)
+  }
+
+  /** As `resume`, but only once the key's back-off is over: for the completer, which may have found it a while ago. */
+  async resumeDue(keyId: string): Promise<ResumeOutcome> {
+    return this.#resume(keyId, true)
+  }
+
+  async #resume(keyId: string, onlyDue: boolean): Promise<ResumeOutcome> {
+    return this.#track(async () => {
+      const reservation = await reserveById(this.#context, keyId, onlyDue)
+      if (reservation.type === 'gone') return reservation
+      if (reservation.type === 'granted') return this.#run(reservation) as Promise<ResumeOutcome>
+      const row =
+        reservation.type === 'decided' ? reservation.row : { scope: '', key: keyId, pipeline: '', version: 0 }
+      const asked = askedMessage(this.#context.names, row, row)
+      return reservationOutcome(reservation, asked) as ResumeOutcome
+    })
+  }
+
+  async inspect(scope: string, key: string): Promise<KeyView | null> {
+    checkRequest('inspect', scope, key)
+    return this.#look((store) => findKey(store, scope, key))
+  }
+
+  /** What messages call a key. */
+  hashKeyName(scope: string, key: string): string {
+    return this.#context.names.hash(scope, key)
+  }
+
+  /** As `inspect`, for an owner who knows a key by its id. */
+  async inspectOwn(of: OwnKey): Promise<KeyView | null> {
+    const { keyId: id, scope, origin } = of
+    checkKeyId('inspectOwn', id)
+    return this.#look((store) => findOwnKey(store, { id, scope, fingerprintStart: originOf(origin) }))
+  }
+
+  async #look(find: (store: Store) => Promise<KeyRow | null>): Promise<KeyView | null> {
+    const { sessions, tables } = this.#context
+    const row = await explaining(this.#context, () =>
+      sessions.with('inspect', (session) => find({ session, tables })),
+    )
+    return row === null ? null : viewKey(row)
+  }
+
+  async close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
+    const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'close' }
+    checkKnownOptions(owner, options, ['timeoutMs'])
+    checkTimerMs(owner, 'timeoutMs', options.timeoutMs, 0)
+    this.#closing ??= this.#drain(options.timeoutMs ?? DEFAULT_CLOSE_TIMEOUT_MS)
+    return this.#closing
+  }
+
+  /** Stops everything that goes on by itself, as the end of the process would. For tests that crash an engine. */
+  halt(): void {
+    this.#context.keeper.halt()
+    this.#context.strict.close()
+  }
+
+  async #drain(timeoutMs: number): Promise<void> {
+    await within(timeoutMs, this.#running)
+    this.#stopping.abort()
+    for (const call of this.#context.calls)
+      call.abort(new PawlError('PAWL_CLOSING', 'The engine is closing.'))
+    const graceEndsAt = performance.now() + CLOSE_ABORT_GRACE_MS
+    await within(CLOSE_ABORT_GRACE_MS, this.#running)
+    // One after the other: only when its request has ended does it turn out that a call ignores its signal and goes on.
+    await within(Math.max(0, graceEndsAt - performance.now()), this.#context.afterwards)
+    this.#context.keeper.halt()
+    this.#context.strict.close()
+    this.#pool.off('error', this.#onPoolError)
+  }
+
+  async #track<T>(work: () => Promise<T>): Promise<T | Extract<Outcome, { type: 'unavailable' }>> {
+    if (this.#closing !== null) {
+      return {
+        type: 'unavailable',
+        error: new PawlError('PAWL_CLOSING', 'The engine is closing and takes no new work.'),
+      }
+    }
+    const running = work()
+    this.#running.add(running)
+    try {
+      return await running
+    } finally {
+      this.#running.delete(running)
+    }
+  }
+
+  #registered<Input>(pipeline: Pipeline<DB, Input>): PipelineDefinition {
+    const definition = this.#definitionOf(pipeline)
+    if (this.#context.registry.has(definition)) return definition
+    throw new PawlError(
+      'PAWL_NOT_REGISTERED',
+      `Pipeline '${definition.name}' version ${definition.version} is not among the pipelines given to createEngine.`,
+    )
+  }
+
+  #definitionOf<Input>(pipeline: Pipeline<DB, Input>): PipelineDefinition {
+    const definition = (pipeline as Partial<Pipeline<DB, Input>> | undefined)?.[definitionOf]
+    if (definition === undefined) {
+      throw new PawlError(
+        'PAWL_NOT_REGISTERED',
+        'What was given is not a pipeline. A builder becomes one by its finish().',
+      )
+    }
+    return definition
+  }
+
+  async #run(grant: Granted): Promise<Outcome> {
+    const { how, row, definition } = grant
+    const run = new Run(this.#context, grant)
+    if (how === 'reserved') {
+      announce('pawl:reserved', () => run.grantMessage())
+      return runPipeline(run)
+    }
+    // A schema may take its time.
+    run.releaseSession()
+    announce('pawl:taken_over', () => ({ ...run.grantMessage(), attempts: row.attempts }))
+    const rejected = await recheckInput(definition, row.inputJson)
+    if (rejected === null) return runPipeline(run)
+    return failRun(run, failure(row.recoveryPoint, 'unknown_error', rejected, { intent: row.intent }))
+  }
+
+  #askedBy({ name: pipeline, version }: PipelineDefinition, request: ExecuteRequest<unknown>): KeyMessage {
+    return askedMessage(this.#context.names, request, { pipeline, version })
+  }
+}
+
+function checkKeyId(where: string, keyId: unknown): void {
+  if (isUuid(keyId)) return
+  throw new PawlError(
+    'PAWL_INVALID_REQUEST',
+    `${where}: keyId is '${String(keyId)}'; it has to be the id of a key.`,
+  )
+}

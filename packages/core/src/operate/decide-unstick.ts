@@ -1,0 +1,89 @@
+import { MAX_TIMER_MS } from '../limits.js'
+import type { Intent, KeyRow } from '../storage/keys/key-row.js'
+import type { SaidOfCall } from '../storage/keys/unstick-key.js'
+import type { CallVerdict } from './operator.js'
+
+/** What to write, or why nothing is written. */
+export type UnstickDecision =
+  | { readonly type: 'unstick'; readonly said: SaidOfCall }
+  | { readonly type: 'refuse'; readonly detail: string }
+
+const VERDICTS =
+  `Find out at the provider, and give a verdict: { type: 'executed', result } with what the call would have returned, ` +
+  `or { type: 'not_executed' } to have it made again.`
+
+/** Whether and how a key may be unstuck. Pure: the row says all. */
+export function decideUnstick(row: KeyRow, verdict: CallVerdict | null): UnstickDecision {
+  if (row.status !== 'stuck') return refuse(`It is not stuck but ${row.status}.`)
+  const { intent, stuckReason } = row
+  const isInDoubt = stuckReason === 'unknown_outcome' || stuckReason === 'window_passed'
+  if (intent?.kind === 'called' && intent.said !== true) {
+    if (verdict === null) {
+      if (!isInDoubt) return { type: 'unstick', said: { kind: 'nothing' } }
+      // It may be of a later phase than the one that comes next. With a person's word, it is kept until that phase's turn.
+      const { phase } = intent
+      const kept: Intent = { ...intent, said: true }
+      return { type: 'unstick', said: { kind: 'called', phase, intentJson: JSON.stringify(kept) } }
+    }
+    return refuse(`What the call of phase '${intent.phase}' returned is known. Unstick it without a verdict.`)
+  }
+  if (verdict === null) {
+    if (isInDoubt && !isSaid(intent)) {
+      return refuse(
+        `It would be stuck again at once: whether its call was executed is not known. ${VERDICTS}`,
+      )
+    }
+    return { type: 'unstick', said: { kind: 'nothing' } }
+  }
+  return applyVerdict(row, verdict)
+}
+
+/**
+ * Only of a call that the key itself holds to be in doubt: said of another phase, a verdict would have the wrong call
+ * made again, or skipped.
+ */
+function applyVerdict(row: KeyRow, verdict: CallVerdict): UnstickDecision {
+  const { intent, nowMs } = row
+  if (intent === null || !(intent.kind === 'calling' || isSaid(intent))) {
+    return refuse(
+      'No call of it is in doubt. Unstick it without a verdict: a call that may have been made is repeated under its own ' +
+        'key, or the key is stuck again and says which call it is about.',
+    )
+  }
+  const { phase } = intent
+  if (verdict.phase !== undefined && verdict.phase !== phase) {
+    return refuse(`The call in doubt is that of phase '${phase}', not of '${verdict.phase}'.`)
+  }
+  if (verdict.type === 'not_executed') {
+    // It says so already, and under which provider key the call is to be made.
+    if (intent.kind === 'not_made') return { type: 'unstick', said: { kind: 'nothing' } }
+    const endsMs = intent.kind === 'calling' ? endOf(intent, row) : nowMs
+    if (endsMs > nowMs) {
+      const until = new Date(endsMs).toISOString()
+      return refuse(
+        `The call of phase '${phase}' may be under way until ${until}. Ask the provider once more after that.`,
+      )
+    }
+    return { type: 'unstick', said: { kind: 'not_made', phase } }
+  }
+  const called: Intent = { kind: 'called', phase, result: verdict.result, said: true }
+  return { type: 'unstick', said: { kind: 'called', phase, intentJson: JSON.stringify(called) } }
+}
+
+/** Whether a person has given a verdict. Another one may be given as long as the call's turn has not come. */
+function isSaid(intent: Intent | null): boolean {
+  return intent?.kind === 'not_made' || (intent?.kind === 'called' && intent.said === true)
+}
+
+/**
+ * Until when the call may be under way. The deadline of another server's clock says nothing here: as if the call had been
+ * made when the row was last written, for as long as it may take, or as any may where that is not known.
+ */
+function endOf(call: Extract<Intent, { kind: 'calling' }>, { server, updatedMs }: KeyRow): number {
+  if (call.server === undefined || call.server === server) return call.deadlineMs
+  return updatedMs + (call.timeoutMs ?? MAX_TIMER_MS)
+}
+
+function refuse(detail: string): UnstickDecision {
+  return { type: 'refuse', detail }
+}

@@ -1,0 +1,41 @@
+import type { NameHasher } from '../announce/name-hasher.js'
+import type { Bell } from '../bell.js'
+import type { KyselyFactory } from '../driver/kysely-driver.js'
+import type { Probe } from '../driver/probe.js'
+import type { SessionPool } from '../driver/session-pool.js'
+import type { SettingsBook } from '../pipeline/settings-book.js'
+import type { Tables } from '../storage/tables.js'
+import type { RunningCall } from './call-provider.js'
+import type { Caps } from './caps.js'
+import type { LeaseKeeper } from './lease-keeper.js'
+import type { QuietCalls } from './quiet-calls.js'
+import type { Stager } from './stager.js'
+import type { StrictMode } from './strict-mode.js'
+
+/** The parts of an engine that are needed to get from a grant to a response. */
+export interface RunContext {
+  readonly sessions: SessionPool
+  readonly tables: Tables
+  readonly settings: SettingsBook
+  readonly caps: Caps
+  /** Keeps the provider keys of two applications on one provider account apart. */
+  readonly namespace: string
+  /** Names keys and scopes in messages. */
+  readonly names: NameHasher
+  /** For the framework's statements that run outside a phase's transaction. */
+  readonly lockTimeoutMs: number
+  readonly probe: Probe | null
+  readonly kysely: KyselyFactory
+  readonly keeper: LeaseKeeper
+  readonly strict: StrictMode
+  readonly quietCalls: QuietCalls
+  readonly stager: Stager<never> | null
+  /** Rung when jobs have been committed to `staged_jobs`. */
+  readonly staged: Bell
+  /** Aborted when close() has waited long enough. */
+  readonly stopping: AbortSignal
+  /** The running calls, to be aborted along with it. They do not listen to it: adding a listener looks at all the others. */
+  readonly calls: Set<RunningCall>
+  /** Work that goes on after its execution has answered, such as a call that ignores its signal. */
+  readonly afterwards: Set<Promise<void>>
+}

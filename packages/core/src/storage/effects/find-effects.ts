@@ -1,0 +1,30 @@
+import { EFFECT_COLUMNS, type EffectRow, readEffectRow } from './effect-row.js'
+import { defineStatement, type Store } from '../statement.js'
+
+const microseconds = (parameter: string): string =>
+  `('epoch'::timestamptz + (${parameter}::double precision * interval '1 microsecond'))`
+
+const findEffectsStatement = defineStatement(
+  'find_effects',
+  ({ effects }) => `
+  SELECT ${EFFECT_COLUMNS} FROM ${effects} AS e
+   WHERE (e.created_at, e.id) > (${microseconds('$1')}, $2::uuid) AND e.created_at < ${microseconds('$3')}
+   ORDER BY e.created_at, e.id LIMIT $4::integer`,
+)
+
+/** Where a reading of effects stands: behind this row. */
+export interface EffectCursor {
+  readonly createdUs: string
+  readonly id: string
+}
+
+/** The effects behind a cursor and before a moment, oldest first. */
+export async function findEffects(
+  store: Store,
+  after: EffectCursor,
+  beforeUs: string,
+  limit: number,
+): Promise<EffectRow[]> {
+  const { rows } = await findEffectsStatement(store, [after.createdUs, after.id, beforeUs, limit])
+  return rows.map(readEffectRow)
+}

@@ -1,0 +1,33 @@
+import { defineStatement, epochMs, type Store } from '../statement.js'
+
+/** An intervention's row. */
+export interface InterventionRow {
+  readonly action: string
+  readonly actor: string
+  readonly reason: string | null
+  readonly detailJson: string
+  readonly createdMs: number
+}
+
+const findInterventionsStatement = defineStatement(
+  'find_interventions',
+  ({ interventions }) => `
+  SELECT i.action, i.actor, i.reason, i.detail, ${epochMs('i.created_at')} AS created_ms
+    FROM ${interventions} AS i WHERE i.key_id = $1::uuid ORDER BY i.created_at LIMIT $2::integer`,
+)
+
+/** What people did to a key, oldest first. */
+export async function findInterventions(
+  store: Store,
+  keyId: string,
+  limit: number,
+): Promise<InterventionRow[]> {
+  const { rows } = await findInterventionsStatement(store, [keyId, limit])
+  return rows.map((row) => ({
+    action: row['action'] ?? '',
+    actor: row['actor'] ?? '',
+    reason: row['reason'] ?? null,
+    detailJson: row['detail'] ?? 'null',
+    createdMs: Number(row['created_ms']),
+  }))
+}

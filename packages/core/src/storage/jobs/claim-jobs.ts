@@ -1,0 +1,76 @@
+import { defineStatement, epochMs, msInterval, type Store } from '../statement.js'
+
+/** A job that was claimed for delivery. */
+export interface ClaimedJob {
+  readonly id: string
+  readonly name: string
+  readonly payloadJson: string
+  readonly keyId: string
+  /** Deliveries that were begun, this one among them. */
+  readonly attempts: number
+  readonly createdMs: number
+}
+
+/**
+ * Rows only, and a subselect for the clock, so that the index can be asked. A job waits for earlier jobs of its key, but
+ * not for one that was put off on purpose and has never been due. `attempts` is raised by the claim: a job that kills
+ * whoever delivers it is given up as well.
+ *
+ * A job whose delivery did not end several times may be such a one, or was in its company. It is claimed alone, so that
+ * from then on it wears out nobody else.
+ *
+ * What this claim has already is claimed again: a repeat whose first answer got lost finds its jobs.
+ */
+const claimJobsStatement = defineStatement(
+  'claim_jobs',
+  ({ stagedJobs }) => `
+  WITH due AS (
+    SELECT j.id, j.run_after,
+           j.attempts >= $5::integer AND j.claim_until IS NOT NULL AND j.claim <> $1::uuid AS is_suspect
+      FROM ${stagedJobs} AS j
+     WHERE j.dead_at IS NULL AND j.run_after <= (SELECT clock_timestamp())
+       AND (j.claim_until IS NULL OR j.claim_until <= clock_timestamp() OR j.claim = $1::uuid)
+       AND ($3::text[] IS NULL OR j.name = ANY ($3::text[]))
+       AND NOT EXISTS (
+         SELECT FROM ${stagedJobs} AS earlier
+          WHERE earlier.key_id = j.key_id AND earlier.seq < j.seq AND earlier.dead_at IS NULL
+            AND (earlier.attempts > 0 OR earlier.run_after <= clock_timestamp())
+            AND ($3::text[] IS NULL OR earlier.name = ANY ($3::text[])))
+     ORDER BY j.run_after LIMIT $4::integer FOR UPDATE OF j SKIP LOCKED
+  ), ranked AS (
+    SELECT id, is_suspect, row_number() OVER oldest AS nth, first_value(is_suspect) OVER oldest AS is_alone
+      FROM due WINDOW oldest AS (ORDER BY run_after, id)
+  )
+  UPDATE ${stagedJobs} AS j
+     SET claim = $1::uuid, claim_until = clock_timestamp() + ${msInterval('$2')},
+         attempts = j.attempts + CASE WHEN j.claim = $1::uuid THEN 0 ELSE 1 END
+   WHERE j.id = ANY (ARRAY(SELECT id FROM ranked WHERE CASE WHEN is_alone THEN nth = 1 ELSE NOT is_suspect END))
+  RETURNING j.id, j.name, j.payload, j.key_id, j.attempts, j.seq, ${epochMs('j.created_at')} AS created_ms`,
+)
+
+/** Claims jobs that are due, at most one of each key, for a limited time. Other claims do not wait for this one. */
+export async function claimJobs(
+  store: Store,
+  claim: {
+    readonly id: string
+    readonly forMs: number
+    /** Null: of any name. */
+    readonly names: readonly string[] | null
+    readonly limit: number
+    /** Where so many deliveries were begun and the last did not end, the job is claimed alone. */
+    readonly aloneAfter: number
+  },
+): Promise<ClaimedJob[]> {
+  const { id, forMs, names, limit, aloneAfter } = claim
+  const { rows } = await claimJobsStatement(store, [id, forMs, names, limit, aloneAfter])
+  // An UPDATE gives its rows in no order.
+  const inOrder = rows.toSorted((a, b) => Number(a['seq']) - Number(b['seq']))
+  return inOrder.map((row) => ({
+    id: row['id'] ?? '',
+    name: row['name'] ?? '',
+    payloadJson: row['payload'] ?? '',
+    keyId: row['key_id'] ?? '',
+    attempts: Number(row['attempts']),
+    createdMs: Number(row['created_ms']),
+  }))
+}

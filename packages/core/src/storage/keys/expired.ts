@@ -1,0 +1,43 @@
+import { boundedBy, epochMs } from '../statement.js'
+
+/** A key that was found finished and expired. */
+export interface ExpiredKey {
+  readonly id: string
+  readonly expiresMs: number
+}
+
+/** With what became of it. Not deleted: something of the application's keeps it, without an error. */
+export interface ReapedKey extends ExpiredKey {
+  readonly deleted: boolean
+}
+
+/**
+ * From where the last batch of this round ended. The dead entries of the rows that were deleted before stay in the index
+ * for as long as any transaction is older, such as a backup: without this, every batch would read all of them again.
+ */
+export const from = (column: string, parameter: string): string =>
+  `${column} >= coalesce(to_timestamp(${parameter}::double precision / 1000), '-infinity')`
+
+/** Finished keys past their expiry, through the index that holds only finished ones. */
+export const expired = (keys: string): string => `
+    SELECT id, expires_at FROM ${keys}
+     WHERE status = 'finished' AND expires_at <= (SELECT clock_timestamp()) AND ${from('expires_at', '$2')}
+     ORDER BY expires_at LIMIT $1::integer
+       FOR UPDATE SKIP LOCKED`
+
+/** An array, not a join: however small the table and large the batch, the rows are fetched by the primary key. */
+export const oneOf = (found: string): string => `= ANY (ARRAY(SELECT id FROM ${found}))`
+
+/** Says once more what must hold of a row that is deleted. */
+export const deleteExpired = (keys: string, lockTimeout: string): string => `
+    DELETE FROM ${keys} AS k USING ${boundedBy(lockTimeout)}
+     WHERE k.id ${oneOf('expired')} AND k.status = 'finished'
+    RETURNING k.id`
+
+export const REAPED = `
+  SELECT expired.id, ${epochMs('expired.expires_at')} AS expires_ms, gone.id IS NOT NULL AS deleted
+    FROM expired LEFT JOIN gone ON gone.id = expired.id ORDER BY expired.expires_at`
+
+export function readReapedKey(row: Readonly<Record<string, string | null>>): ReapedKey {
+  return { id: row['id'] ?? '', expiresMs: Number(row['expires_ms']), deleted: row['deleted'] === 't' }
+}

@@ -1,0 +1,18 @@
+import { expired, type ExpiredKey } from './expired.js'
+import { defineStatement, epochMs, type Store } from '../statement.js'
+
+const findExpiredKeysStatement = defineStatement(
+  'find_expired_keys',
+  ({ keys }) => `WITH expired AS (${expired(keys)})
+  SELECT id, ${epochMs('expires_at')} AS expires_ms FROM expired ORDER BY expires_at`,
+)
+
+/** What the same batch would be about. */
+export async function findExpiredKeys(
+  store: Store,
+  limit: number,
+  fromMs: number | null,
+): Promise<ExpiredKey[]> {
+  const { rows } = await findExpiredKeysStatement(store, [limit, fromMs])
+  return rows.map((row) => ({ id: row['id'] ?? '', expiresMs: Number(row['expires_ms']) }))
+}

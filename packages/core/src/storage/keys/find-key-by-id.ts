@@ -1,0 +1,12 @@
+import { KEY_COLUMNS, type KeyRow, readKeyRow } from './key-row.js'
+import { defineStatement, type Store } from '../statement.js'
+
+const findKeyByIdStatement = defineStatement(
+  'find_key_by_id',
+  ({ keys }) => `SELECT ${KEY_COLUMNS} FROM ${keys} AS k WHERE k.id = $1::uuid`,
+)
+
+export async function findKeyById(store: Store, id: string): Promise<KeyRow | null> {
+  const { rows } = await findKeyByIdStatement(store, [id])
+  return rows[0] === undefined ? null : readKeyRow(rows[0])
+}

@@ -1,0 +1,20 @@
+import { KEY_COLUMNS, KEY_COLUMNS_TO_REPLAY, type KeyRow, readKeyRow } from './key-row.js'
+import { defineStatement, type Store } from '../statement.js'
+
+type FindKey = (store: Store, scope: string, key: string) => Promise<KeyRow | null>
+
+function findKeyWith(columns: string): FindKey {
+  const statement = defineStatement(
+    'find_key',
+    ({ keys }) => `SELECT ${columns} FROM ${keys} AS k WHERE k.scope = $1 AND k.key = $2`,
+  )
+  return async (store, scope, key) => {
+    const { rows } = await statement(store, [scope, key])
+    return rows[0] === undefined ? null : readKeyRow(rows[0])
+  }
+}
+
+export const findKey = findKeyWith(KEY_COLUMNS)
+
+/** As `findKey`, but of a finished key, it is only told what it was answered. */
+export const findKeyToReplay = findKeyWith(KEY_COLUMNS_TO_REPLAY)

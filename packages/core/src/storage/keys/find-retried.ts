@@ -1,0 +1,36 @@
+import { FOR_A_COMPLETER, NOW, unfinished } from './unfinished.js'
+import { defineStatement, msInterval, type Store } from '../statement.js'
+
+/** How long a key has been tried for: a person who pushes it on gives it its time anew. */
+const TRIED_SINCE = 'coalesce(k.unstuck_at, k.created_at)'
+
+const findRetriedStatement = defineStatement(
+  'find_retried',
+  (tables) => `
+  SELECT k.scope, k.key, count(*) OVER () AS count,
+         extract(epoch FROM clock_timestamp() - ${TRIED_SINCE}) * 1000 AS since_ms
+    FROM ${unfinished(tables, 'running', FOR_A_COMPLETER)} AS k
+   WHERE (k.retries > 0 OR k.attempts > 1) AND ${TRIED_SINCE} <= (${NOW} - ${msInterval('$1')})
+   ORDER BY ${TRIED_SINCE} LIMIT 1`,
+)
+
+/** Of the running keys that have been tried more than once, for so long: the one for longest, and how many they are. */
+export async function findRetried(
+  store: Store,
+  forMs: number,
+): Promise<{
+  readonly scope: string
+  readonly key: string
+  readonly sinceMs: number
+  readonly count: number
+} | null> {
+  const { rows } = await findRetriedStatement(store, [forMs])
+  const row = rows[0]
+  if (row === undefined) return null
+  return {
+    scope: row['scope'] ?? '',
+    key: row['key'] ?? '',
+    sinceMs: Math.round(Number(row['since_ms'])),
+    count: Number(row['count']),
+  }
+}

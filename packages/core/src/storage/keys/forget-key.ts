@@ -1,0 +1,17 @@
+import { HELD, type Hold } from './hold.js'
+import { boundedBy, defineStatement, statusIs, type Store } from '../statement.js'
+
+const forgetKeyStatement = defineStatement(
+  'forget_key',
+  ({ keys }) => `
+  DELETE FROM ${keys} AS k
+   USING ${boundedBy('$4')}
+   WHERE ${HELD} AND ${statusIs('running')} AND k.recovery_point = 'started'
+  RETURNING k.id`,
+)
+
+/** Deletes a key whose first phase has not committed, as if it had never been sent. False: fenced off. */
+export async function forgetKey(store: Store, hold: Hold, lockTimeoutMs: number): Promise<boolean> {
+  const { rows } = await forgetKeyStatement(store, [hold.id, hold.fence, hold.holder, String(lockTimeoutMs)])
+  return rows.length === 1
+}

@@ -1,0 +1,50 @@
+import { HELD, type Hold } from './hold.js'
+import type { Intent } from './key-row.js'
+import { boundedBy, defineStatement, msInterval, statusIs, type Store } from '../statement.js'
+
+/** How a key is given back. */
+export interface GiveBack {
+  /** Leaves lease and intent as they are, because a call of ours is still under way and will say what it came to. */
+  readonly keepLease: boolean
+  readonly runAfterMs: number
+  /** An attempt counts towards the cap; a retry lengthens the back-off; nothing is as if it had not been granted. */
+  readonly countsAs: 'attempt' | 'retry' | 'nothing'
+  readonly raiseEpoch: boolean
+  readonly intent: Intent | null
+  readonly lastError: string | null
+  readonly lockTimeoutMs: number
+}
+
+const giveBackKeyStatement = defineStatement(
+  'give_back_key',
+  ({ keys }) => `
+  UPDATE ${keys} AS k
+     SET lease_until = CASE WHEN $4::boolean THEN k.lease_until END,
+         run_after = clock_timestamp() + ${msInterval('$5')},
+         attempts = greatest(k.attempts - $6::integer, 0), retries = k.retries + $7::integer,
+         effect_epoch = k.effect_epoch + $8::integer,
+         intent = CASE WHEN $4::boolean THEN k.intent ELSE $9::json END,
+         last_error = coalesce($10, k.last_error), updated_at = clock_timestamp()
+    FROM ${boundedBy('$11')}
+   WHERE ${HELD} AND ${statusIs('running')} AND k.recovery_point = $12
+  RETURNING k.id`,
+)
+
+/** Gives the key back. False: fenced off, and the new holder is left alone. */
+export async function giveBackKey(store: Store, hold: Hold, giveBack: GiveBack): Promise<boolean> {
+  const { rows } = await giveBackKeyStatement(store, [
+    hold.id,
+    hold.fence,
+    hold.holder,
+    giveBack.keepLease,
+    giveBack.runAfterMs,
+    giveBack.countsAs === 'attempt' ? 0 : 1,
+    giveBack.countsAs === 'retry' ? 1 : 0,
+    giveBack.raiseEpoch ? 1 : 0,
+    giveBack.intent === null ? null : JSON.stringify(giveBack.intent),
+    giveBack.lastError,
+    String(giveBack.lockTimeoutMs),
+    hold.recoveryPoint,
+  ])
+  return rows.length === 1
+}

@@ -1,0 +1,18 @@
+import { FINISHED_KEYS_SEEN } from '../../limits.js'
+import { defineStatement, type Store } from '../statement.js'
+
+const hasKeysOfStatement = defineStatement(
+  'has_keys_of',
+  ({ keys }) => `
+  SELECT EXISTS (SELECT FROM ${keys} WHERE status = 'running' AND pipeline = $1)
+      OR EXISTS (SELECT FROM ${keys} WHERE status = 'stuck' AND pipeline = $1)
+      OR EXISTS (SELECT FROM (SELECT k.pipeline FROM ${keys} AS k WHERE k.status = 'finished'
+                               ORDER BY k.expires_at DESC LIMIT ${FINISHED_KEYS_SEEN}) AS latest
+                  WHERE latest.pipeline = $1) AS found`,
+)
+
+/** Whether a key of that pipeline is there. No index has the pipelines of finished keys: only the latest are read. */
+export async function hasKeysOf(store: Store, pipeline: string): Promise<boolean> {
+  const { rows } = await hasKeysOfStatement(store, [pipeline])
+  return rows[0]?.['found'] === 't'
+}

@@ -1,0 +1,70 @@
+import { sqlStateOf } from '../../driver/postgres-error.js'
+import type { Outcome } from './advanced.js'
+import type { Tables } from '../tables.js'
+
+const EFFECT_COLUMNS = 'k.id, k.scope, k.key, k.pipeline, k.version, k.fence'
+
+const FENCED_OFF = 'pawl: fenced off'
+
+const INVALID_TEXT_REPRESENTATION = '22P02'
+
+/**
+ * Fails where the update found no row, so that a COMMIT that was sent along with it commits nothing. There is no RAISE
+ * in plain SQL: a text that is no number says it. It is made from the count, or the planner would try it beforehand.
+ *
+ * A function of the schema could raise a SQLSTATE of our own, at no cost in time. But PostgreSQL looks for it, and for the
+ * right to execute it, in every statement that names it, also where the row is found. Where the function is missing,
+ * every advance would fail (42883); so would it for every role where EXECUTE is not PUBLIC's by default (42501), as
+ * hardened databases have it. And servers that distribute tables, or that know no PL/pgSQL, would need it in each place.
+ * A cast is everywhere, and everybody's.
+ */
+const ONE_ROW_OR_FAIL = `CASE WHEN count(*) = 1 THEN 1 ELSE ('${FENCED_OFF}, rows: ' || count(*))::integer END AS rows`
+
+/** A setting of a phase's transaction, made when it begins: another transaction does not have it. */
+export const IN_PHASE = 'pawl.in_phase'
+
+const IN_ANOTHER = 'pawl: in another transaction'
+
+/** Fails likewise where the transaction is not the one that was begun for the phase: somebody has ended that one. */
+const IN_PHASE_OR_FAIL = `CASE WHEN current_setting('${IN_PHASE}', true) = 'yes' THEN 1
+              ELSE ('${IN_ANOTHER}, rows: ' || count(*))::integer END AS in_phase`
+
+const heldOrFail = (advance: string): string => `${advance}
+  SELECT max(now_ms) AS now_ms, max(expires_ms) AS expires_ms, ${ONE_ROW_OR_FAIL}, ${IN_PHASE_OR_FAIL} FROM advanced`
+
+export const alone =
+  (update: (tables: Tables, outcome?: Outcome) => string, outcome?: Outcome) =>
+  (tables: Tables): string =>
+    heldOrFail(`
+  WITH advanced AS (${update(tables, outcome)})`)
+
+/** The same update, which also inserts the effect: one statement, so that neither can be without the other. */
+export const withEffect =
+  (update: (tables: Tables) => string, first: number) =>
+  (tables: Tables): string =>
+    heldOrFail(`
+  WITH advanced AS (${update(tables)}, ${EFFECT_COLUMNS}), effect AS (
+    INSERT INTO ${tables.effects} (key_id, scope, key, pipeline, version, fence, phase, effect, provider_key, reference)
+    SELECT id, scope, key, pipeline, version, fence, $${first}, $${first + 1}, $${first + 2}, $${first + 3} FROM advanced
+  )`)
+
+/** Whether an advance found that the key is another's by now. */
+export function isFencedOff(error: unknown): boolean {
+  return saysThat(FENCED_OFF, error)
+}
+
+/** Whether an advance found itself in another transaction than its phase's. */
+export function isInAnotherTransaction(error: unknown): boolean {
+  return saysThat(IN_ANOTHER, error)
+}
+
+function saysThat(what: string, error: unknown): boolean {
+  const { message, where } = error as { readonly message: string; readonly where?: string }
+  // What a trigger or a function says has a place; this statement's own cast has none.
+  return (
+    sqlStateOf(error) === INVALID_TEXT_REPRESENTATION &&
+    // Without the quotation mark before it: servers translate those.
+    message.includes(`${what}, rows: `) &&
+    where === undefined
+  )
+}

@@ -1,0 +1,48 @@
+import { HELD, type Hold } from './hold.js'
+import { type Intent, INTENT_PHASE } from './key-row.js'
+import { boundedBy, defineStatement, statusIs, type Store } from '../statement.js'
+
+/** Whether what the row knows is of this phase's call: then, and after what is written here. */
+const IS_OF_PHASE = `coalesce(${INTENT_PHASE} = $7::text, $8::boolean)`
+
+const keepLateEndStatement = defineStatement(
+  'keep_late_end',
+  ({ keys }) => `
+  UPDATE ${keys} AS k
+     SET intent = CASE WHEN ${IS_OF_PHASE} THEN coalesce($4::json, k.intent) ELSE k.intent END,
+         last_error = CASE WHEN ${IS_OF_PHASE} THEN coalesce($5, k.last_error) ELSE k.last_error END,
+         updated_at = clock_timestamp()
+    FROM ${boundedBy('$6')}
+   WHERE ${HELD} AND ${statusIs('stuck')}
+  RETURNING ${IS_OF_PHASE} AS kept`,
+)
+
+/**
+ * Keeps what a call came to whose key was made stuck by this very holder while the call was under way. `of_another`: the
+ * key is stuck by another call, and a row holds what is known of one. `decided`: somebody has decided about it since.
+ */
+export async function keepLateEnd(
+  store: Store,
+  hold: Hold,
+  late: {
+    readonly phase: string
+    /** Whether it may be kept where the row knows of no call at all. */
+    readonly alsoUndeclared: boolean
+    readonly intent: Intent | null
+    readonly lastError: string | null
+    readonly lockTimeoutMs: number
+  },
+): Promise<'kept' | 'of_another' | 'decided'> {
+  const { rows } = await keepLateEndStatement(store, [
+    hold.id,
+    hold.fence,
+    hold.holder,
+    late.intent === null ? null : JSON.stringify(late.intent),
+    late.lastError,
+    String(late.lockTimeoutMs),
+    late.phase,
+    late.alsoUndeclared,
+  ])
+  if (rows[0] === undefined) return 'decided'
+  return rows[0]['kept'] === 't' ? 'kept' : 'of_another'
+}

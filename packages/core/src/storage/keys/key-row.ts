@@ -1,0 +1,199 @@
+import type { StoredResponse } from '../../pipeline/directive.js'
+import type { JsonValue } from '../../pipeline/json-value.js'
+import type { StuckReason } from '../../pipeline/outcome.js'
+import { epochMs } from '../statement.js'
+
+/** What was said, durably, about a call before its result was settled. */
+export type Intent =
+  /** It may have been made; no attempt of it goes on after the deadline, on the clock of that server. */
+  | {
+      readonly kind: 'calling'
+      readonly phase: string
+      readonly deadlineMs: number
+      /** How long it was declared to take at most. Not there: nobody knows. */
+      readonly timeoutMs?: number
+      /** As `KeyRow.server`. Not there: nobody knows by whose clock. */
+      readonly server?: string
+    }
+  /** It was made and gave this result, which `settle` could not commit. */
+  | {
+      readonly kind: 'called'
+      readonly phase: string
+      readonly result: JsonValue
+      /** It is what a person says it returned, and may be wrong. */
+      readonly said?: true
+      /** It came when the key was a person's already, who may go on with it. */
+      readonly late?: true
+    }
+  /** A person said, at this moment, that it had not been made: it may be made again. */
+  | { readonly kind: 'not_made'; readonly phase: string; readonly atMs: number }
+
+/** One recovery point reached: which, when (database's clock), under which fence. */
+interface TrailEntry {
+  readonly point: string
+  readonly atMs: number
+  readonly fence: number
+  readonly skipped: boolean
+  /** Nobody knew whether the call before it was executed, and `whenUnknown` went on without. */
+  readonly outcomeUnknown: boolean
+}
+
+/**
+ * What runs a key: a pipeline that engines register, which a completer may go on with, or an atomic handler, which only a
+ * request of its client can run.
+ */
+export type KeyKind = 'pipeline' | 'atomic'
+
+/** A key's row. Times are milliseconds on the database's clock; `nowMs` is that clock when the row was read. */
+export interface KeyRow {
+  readonly id: string
+  readonly scope: string
+  readonly key: string
+  readonly pipeline: string
+  readonly kind: KeyKind
+  readonly version: number
+  readonly definitionHash: string
+  readonly fingerprint: string
+  readonly fingerprintVersion: number
+  /** JSON text: every phase gets a copy of its own, so that nothing is carried from one to the next but what is stored. */
+  readonly inputJson: string
+  readonly stateJson: string
+  readonly recoveryPoint: string
+  readonly status: 'running' | 'finished' | 'stuck'
+  readonly stuckReason: StuckReason | null
+  readonly fence: number
+  readonly holder: string
+  readonly leaseUntilMs: number | null
+  readonly attempts: number
+  readonly retries: number
+  readonly runAfterMs: number | null
+  readonly intent: Intent | null
+  readonly effectEpoch: number
+  readonly lastError: string | null
+  readonly trail: readonly TrailEntry[]
+  readonly response: StoredResponse | null
+  readonly createdMs: number
+  /** When a person last pushed it on; null if nobody had to. */
+  readonly unstuckMs: number | null
+  readonly updatedMs: number
+  readonly expiresMs: number | null
+  readonly nowMs: number
+  /** Which server, since which of its starts, has read the row: what another one wrote is by another clock. */
+  readonly server: string
+  /** The transaction that wrote this version of the row: another one, if anything at all has changed since. */
+  readonly writtenBy: string
+}
+
+/** Tells servers apart, and one server before and after a restart: when it was started. Replicas have been at other times. */
+export const SERVER = `${epochMs('pg_catalog.pg_postmaster_start_time()')}::text`
+
+/** The columns that `readKeyRow` reads; `k` is the key's table. The body travels as base64: half of hex's size. */
+const keyColumns = ({ input, state, trail }: Record<'input' | 'state' | 'trail', string>): string => `
+  k.id, k.scope, k.key, k.pipeline, k.kind, k.version, k.definition_hash, encode(k.fingerprint, 'hex') AS fingerprint,
+  k.fingerprint_version, ${input} AS input, ${state} AS state, k.recovery_point, k.status, k.stuck_reason, k.fence, k.holder,
+  ${epochMs('k.lease_until')} AS lease_until_ms, k.attempts, k.retries, ${epochMs('k.run_after')} AS run_after_ms,
+  k.intent, k.effect_epoch, k.last_error, ${trail} AS trail, k.response_status, k.response_headers,
+  encode(k.response_body, 'base64') AS response_body, ${epochMs('k.created_at')} AS created_ms,
+  ${epochMs('k.unstuck_at')} AS unstuck_ms,
+  ${epochMs('k.updated_at')} AS updated_ms, ${epochMs('k.expires_at')} AS expires_ms,
+  ${epochMs('clock_timestamp()')} AS now_ms, ${SERVER} AS server, k.xmin AS written_by`
+
+export const KEY_COLUMNS = keyColumns({ input: 'k.input', state: 'k.state', trail: 'k.trail' })
+
+const unlessFinished = (column: string, empty: string): string =>
+  `CASE WHEN k.status = 'finished' THEN '${empty}' ELSE ${column}::text END`
+
+/** The same for who only wants to replay a finished key: how it came about then stays where it is. */
+export const KEY_COLUMNS_TO_REPLAY = keyColumns({
+  input: unlessFinished('k.input', 'null'),
+  state: unlessFinished('k.state', '{}'),
+  trail: unlessFinished('k.trail', '[]'),
+})
+
+/**
+ * The phase that an intent belongs to. Read from its text: a result that a provider returned may hold what `->>` refuses
+ * (NUL, half of a surrogate pair). `phase` comes before it, and no phase's name needs escaping.
+ */
+export const INTENT_PHASE = `substring(k.intent::text, '"phase" *: *"([^"]*)"')`
+
+type TextRow = Readonly<Record<string, string | null>>
+
+export function readKeyRow(row: TextRow): KeyRow {
+  return {
+    id: text(row, 'id'),
+    scope: text(row, 'scope'),
+    key: text(row, 'key'),
+    pipeline: text(row, 'pipeline'),
+    kind: text(row, 'kind') as KeyKind,
+    version: Number(text(row, 'version')),
+    definitionHash: text(row, 'definition_hash'),
+    fingerprint: text(row, 'fingerprint'),
+    fingerprintVersion: Number(text(row, 'fingerprint_version')),
+    inputJson: text(row, 'input'),
+    stateJson: text(row, 'state'),
+    recoveryPoint: text(row, 'recovery_point'),
+    status: text(row, 'status') as KeyRow['status'],
+    stuckReason: row['stuck_reason'] as StuckReason | null,
+    fence: Number(text(row, 'fence')),
+    holder: text(row, 'holder'),
+    leaseUntilMs: numberOrNull(row, 'lease_until_ms'),
+    attempts: Number(text(row, 'attempts')),
+    retries: Number(text(row, 'retries')),
+    runAfterMs: numberOrNull(row, 'run_after_ms'),
+    intent: row['intent'] == null ? null : (JSON.parse(row['intent']) as Intent),
+    effectEpoch: Number(text(row, 'effect_epoch')),
+    lastError: row['last_error'] ?? null,
+    trail: readTrail(text(row, 'trail')),
+    response: readResponse(row),
+    createdMs: Number(text(row, 'created_ms')),
+    unstuckMs: numberOrNull(row, 'unstuck_ms'),
+    updatedMs: Number(text(row, 'updated_ms')),
+    expiresMs: numberOrNull(row, 'expires_ms'),
+    nowMs: Number(text(row, 'now_ms')),
+    server: text(row, 'server'),
+    writtenBy: text(row, 'written_by'),
+  }
+}
+
+/** When the last recovery point committed: from here on a call of the next phase may have happened. */
+export function previousCommitMs(row: Pick<KeyRow, 'trail' | 'createdMs'>): number {
+  return row.trail.at(-1)?.atMs ?? row.createdMs
+}
+
+/** How long the key has been tried for: a person who pushes it on gives it its time anew. */
+export function ageMs(row: Pick<KeyRow, 'createdMs' | 'unstuckMs'>, nowMs: number): number {
+  return nowMs - (row.unstuckMs ?? row.createdMs)
+}
+
+function readTrail(json: string): readonly TrailEntry[] {
+  if (json === '[]') return NO_TRAIL
+  const entries = JSON.parse(json) as { p: string; t: number; f: number; s?: true; u?: true }[]
+  return entries.map((entry) => ({
+    point: entry.p,
+    atMs: entry.t,
+    fence: entry.f,
+    skipped: entry.s === true,
+    outcomeUnknown: entry.u === true,
+  }))
+}
+
+const NO_TRAIL: readonly TrailEntry[] = []
+
+function readResponse(row: TextRow): StoredResponse | null {
+  if (row['response_status'] == null) return null
+  return {
+    status: Number(row['response_status']),
+    headers: JSON.parse(text(row, 'response_headers')) as Record<string, string>,
+    body: Buffer.from(text(row, 'response_body'), 'base64'),
+  }
+}
+
+function text(row: TextRow, column: string): string {
+  const value = row[column]
+  if (value == null) throw new TypeError(`idempotency_keys.${column} is unexpectedly null`)
+  return value
+}
+
+function numberOrNull(row: TextRow, column: string): number | null {
+  return row[column] == null ? null : Number(row[column])
+}

@@ -1,0 +1,21 @@
+import { deleteExpired, expired, readReapedKey, REAPED, type ReapedKey } from './expired.js'
+import { defineStatement, type Store } from '../statement.js'
+
+const reapKeysStatement = defineStatement(
+  'reap_keys',
+  ({ keys }) => `WITH expired AS (${expired(keys)}), gone AS (${deleteExpired(keys, '$3')}) ${REAPED}`,
+)
+
+/**
+ * Deletes a batch of expired keys, those that expired first. Rows that somebody has locked are left for the next time;
+ * one that cannot be deleted fails the whole batch. `lockTimeoutMs`: for rows of the application that refer to them.
+ */
+export async function reapKeys(
+  store: Store,
+  limit: number,
+  fromMs: number | null,
+  lockTimeoutMs: number,
+): Promise<ReapedKey[]> {
+  const { rows } = await reapKeysStatement(store, [limit, fromMs, String(lockTimeoutMs)])
+  return rows.map(readReapedKey)
+}

@@ -1,0 +1,22 @@
+import { deleteExpired, readReapedKey, REAPED, type ReapedKey } from './expired.js'
+import { defineStatement, type Store } from '../statement.js'
+
+const reapTheseKeysStatement = defineStatement(
+  'reap_these_keys',
+  ({ keys }) => `
+  WITH expired AS (
+    SELECT id, expires_at FROM ${keys}
+     WHERE id = ANY ($1::uuid[]) AND status = 'finished' AND expires_at <= clock_timestamp()
+       FOR UPDATE SKIP LOCKED
+  ), gone AS (${deleteExpired(keys, '$2')}) ${REAPED}`,
+)
+
+/** Deletes keys that were found before and are still finished, expired and free: all of them, or an error and none. */
+export async function reapTheseKeys(
+  store: Store,
+  keyIds: readonly string[],
+  lockTimeoutMs: number,
+): Promise<ReapedKey[]> {
+  const { rows } = await reapTheseKeysStatement(store, [keyIds, String(lockTimeoutMs)])
+  return rows.map(readReapedKey)
+}

@@ -1,0 +1,52 @@
+import type { Hold } from './hold.js'
+import { defineStatement, epochMs, msInterval, statusIs, type Store, unnested } from '../statement.js'
+
+const renewLeasesStatement = defineStatement(
+  'renew_leases',
+  ({ keys }) => `
+  WITH held AS (
+    SELECT * FROM ${unnested('$1::uuid[]', '$2::bigint[]', '$3::uuid[]', '$4::double precision[]', '$5::text[]')}
+      AS h (id, fence, holder, lease_ms, recovery_point)
+  ), free AS (
+    SELECT k.id, h.lease_ms FROM ${keys} AS k JOIN held AS h
+        ON k.id = h.id AND k.fence = h.fence AND k.holder = h.holder AND k.recovery_point = h.recovery_point
+           AND ${statusIs('running')}
+       FOR NO KEY UPDATE OF k SKIP LOCKED
+  ), renewed AS (
+    UPDATE ${keys} AS k SET lease_until = clock_timestamp() + ${msInterval('free.lease_ms')}
+      FROM free WHERE k.id = free.id
+    RETURNING k.holder
+  )
+  SELECT h.holder, renewed.holder IS NOT NULL AS renewed,
+         k.id IS NULL OR k.fence <> h.fence OR k.holder <> h.holder OR k.recovery_point <> h.recovery_point
+           OR k.status <> 'running' AS lost,
+         ${epochMs('clock_timestamp()')} AS now_ms
+    FROM held AS h LEFT JOIN ${keys} AS k ON k.id = h.id LEFT JOIN renewed ON renewed.holder = h.holder`,
+)
+
+export interface Renewal {
+  /** By the holder, not the key: one engine may have two grants of a key, of which one is over. */
+  readonly holder: string
+  /** Neither renewed nor lost: the row is locked just now; the next tick tries again. */
+  readonly result: 'renewed' | 'lost' | 'locked'
+  readonly nowMs: number
+}
+
+/** Renews many leases in one statement. Rows that are locked are left for the next time instead of waited for. */
+export async function renewLeases(
+  store: Store,
+  holds: readonly (Hold & { readonly leaseMs: number })[],
+): Promise<Renewal[]> {
+  const { rows } = await renewLeasesStatement(store, [
+    holds.map((hold) => hold.id),
+    holds.map((hold) => hold.fence),
+    holds.map((hold) => hold.holder),
+    holds.map((hold) => hold.leaseMs),
+    holds.map((hold) => hold.recoveryPoint),
+  ])
+  return rows.map((row) => ({
+    holder: row['holder'] ?? '',
+    result: row['renewed'] === 't' ? 'renewed' : row['lost'] === 't' ? 'lost' : 'locked',
+    nowMs: Number(row['now_ms']),
+  }))
+}

@@ -1,0 +1,151 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Begin } from '../../driver/outgoing.js'
+import { sqlStateOf } from '../../driver/postgres-error.js'
+import type { SessionTransaction } from '../../driver/session-transaction.js'
+import { PawlError } from '../../errors.js'
+import { MIGRATION_LOCK_MS, MIGRATION_PAUSE_MS } from '../../limits.js'
+import { initial } from './migrations/001-initial.js'
+import { operations } from './migrations/002-operations.js'
+import { leanChecks } from './migrations/003-lean-checks.js'
+import { qualified } from '../qualified.js'
+import { findLockHolders, type LockHolder } from './find-lock-holders.js'
+import type { Store } from '../statement.js'
+import type { Tables } from '../tables.js'
+
+/** In order, never changed once released: a database remembers how many of them it has. */
+export const MIGRATIONS: readonly ((tables: Tables) => string)[] = [initial, operations, leanChecks]
+
+/**
+ * Types, functions and operators of a migration are PostgreSQL's own, whatever the role's search path says. Unlike a
+ * statement of a request, it fires no trigger of the application's that would need another.
+ */
+export const OWN_SEARCH_PATH = 'SET LOCAL search_path = pg_catalog, pg_temp'
+
+/**
+ * Applies what is missing, in one transaction. A migration has to have the tables to itself: it waits behind whoever
+ * uses them, and requests wait behind it. So it gives up its place after a moment, lets the requests through, and tries
+ * again, for `patienceMs` in all.
+ */
+export async function applyMigrations(store: Store, patienceMs: number): Promise<number> {
+  const endsAt = performance.now() + patienceMs
+  for (let tries = 1; ; tries++) {
+    const applied = await tryOnce(store)
+    if (applied !== 'locked') return applied
+    const holders = await findLockHolders(store)
+    if (performance.now() + MIGRATION_PAUSE_MS > endsAt) throw blocked(store.tables, tries, holders)
+    await delay(MIGRATION_PAUSE_MS)
+  }
+}
+
+/**
+ * READ COMMITTED whatever the database's default: what another process did while this one waited has to be seen. And without
+ * the role's time-outs: others take their time, and so does an index on a large table.
+ */
+const BEGIN: Begin = {
+  alone: {
+    name: 'migrate_begin',
+    text: `BEGIN ISOLATION LEVEL READ COMMITTED; ${OWN_SEARCH_PATH}; ${timeouts(0)}`,
+  },
+  together: [],
+}
+
+async function tryOnce({ session, tables }: Store): Promise<number | 'locked'> {
+  const transaction = session.begin(BEGIN)
+  try {
+    const applied = await applyMissing(transaction, tables)
+    if (applied === 'locked') await transaction.rollBack()
+    else await transaction.commit([])
+    return applied
+  } catch (error) {
+    await transaction.rollBack()
+    throw error
+  }
+}
+
+async function applyMissing(transaction: SessionTransaction, tables: Tables): Promise<number | 'locked'> {
+  // A lock of the transaction, not of the session: it holds behind a pooler, and cannot be left behind.
+  const lock = qualified(`SELECT pg_advisory_xact_lock(hashtextextended('pawl.migrate.${tables.schema}', 0))`)
+  const run = (name: string, text: string) => transaction.run({ statement: { name, text } })
+  await run('migrate_lock', lock)
+  // Asking first: creating what is there already needs the right to create it all the same.
+  if (!(await exists(transaction, 'to_regnamespace', `"${tables.schema}"`))) {
+    await run('migrate_schema', `CREATE SCHEMA "${tables.schema}"`)
+  }
+  if (!(await exists(transaction, 'to_regclass', historyOf(tables)))) {
+    await run('migrate_history', createHistory(tables))
+  }
+  const { rows } = await run(
+    'migrate_version',
+    qualified(`SELECT coalesce(max(version), 0) AS version FROM ${historyOf(tables)}`),
+  )
+  const version = Number(rows[0]?.['version'])
+  if (version >= MIGRATIONS.length) return 0
+  if (version > 0 && !(await lockTables(transaction, tables))) return 'locked'
+  for (const [index, write] of MIGRATIONS.entries()) {
+    if (index < version) continue
+    await run('migrate_step', write(tables))
+    await run('migrate_record', `INSERT INTO ${historyOf(tables)} (version) VALUES (${index + 1})`)
+  }
+  return MIGRATIONS.length - version
+}
+
+/** Lock not available, query cancelled by a time-out, deadlock. */
+const IN_USE_STATES = new Set(['55P03', '57014', '40P01'])
+
+/**
+ * All tables before the first change: with some of them locked, nothing waits for another. In the order of a request's
+ * own statements. By the time-out of a statement, since that of a lock begins anew for each table.
+ */
+async function lockTables(transaction: SessionTransaction, tables: Tables): Promise<boolean> {
+  const { stagedJobs, keys, effects, interventions } = tables
+  const lock = `LOCK TABLE ${[stagedJobs, keys, effects, interventions].join(', ')} IN ACCESS EXCLUSIVE MODE`
+  try {
+    const text = `${timeouts(MIGRATION_LOCK_MS)}; ${lock}; ${timeouts(0)}`
+    await transaction.run({ statement: { name: 'migrate_lock_tables', text } })
+    return true
+  } catch (error) {
+    if (IN_USE_STATES.has(sqlStateOf(error) ?? '')) return false
+    throw error
+  }
+}
+
+function timeouts(ms: number): string {
+  return `SET LOCAL statement_timeout = ${ms}; SET LOCAL lock_timeout = ${ms}`
+}
+
+function blocked({ schema }: Tables, tries: number, holders: readonly LockHolder[]): PawlError {
+  const who = holders.map(
+    ({ pid, role, application, state, forMs, query }) =>
+      `process ${pid} (role '${role}', application '${application}', ${state}, its transaction open for ${Math.round(forMs / 1_000)} s, query: ${query})`,
+  )
+  const holds =
+    who.length === 0 ? 'whoever has them has let go by now' : `they are in use by ${who.join(', ')}`
+  return new PawlError(
+    'PAWL_MIGRATION_BLOCKED',
+    `The tables in schema '${schema}' could not be locked in ${tries} ${tries === 1 ? 'try' : 'tries'}: ${holds}. Nothing was changed. ` +
+      `Migrate when no long transaction is open, or end it (SELECT pg_terminate_backend(pid)); lockWaitMs says for how long to try.`,
+  )
+}
+
+async function exists(
+  transaction: SessionTransaction,
+  lookUp: 'to_regnamespace' | 'to_regclass',
+  name: string,
+): Promise<boolean> {
+  const text = qualified(`SELECT ${lookUp}($1) IS NOT NULL AS found`)
+  const { rows } = await transaction.run({ statement: { name: 'migrate_look', text }, values: [name] })
+  return rows[0]?.['found'] === 't'
+}
+
+export const historyOf = ({ schema }: Tables): string => `"${schema}"."migrations"`
+
+export function createHistory(tables: Tables): string {
+  const table = historyOf(tables)
+  return `CREATE TABLE IF NOT EXISTS ${table} (
+  version    integer PRIMARY KEY,
+  applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE ${table} IS 'Which migrations of Pawl this schema has.';
+COMMENT ON COLUMN ${table}.version IS 'Number of the migration.';
+COMMENT ON COLUMN ${table}.applied_at IS 'When it was applied.';`
+}

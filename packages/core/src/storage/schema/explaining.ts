@@ -1,0 +1,33 @@
+import type { SessionPool } from '../../driver/session-pool.js'
+import { isMissingRight, missingRight, type Worker } from './missing-right.js'
+import { isNotMigrated, notMigrated } from './not-migrated.js'
+import type { Tables } from '../tables.js'
+
+/** Where the framework's tables are, and how to get there. */
+interface Place {
+  readonly sessions: SessionPool
+  readonly tables: Tables
+}
+
+/** Does work with the tables. Where they are missing, or may not be used, the error says what to do. */
+export async function explaining<T>(
+  place: Place,
+  work: () => Promise<T>,
+  worker: Worker = 'application',
+): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw await explained(place, error, worker)
+  }
+}
+
+/** The same for an error that was caught: another one in its place, or itself. */
+export async function explained(
+  place: Place,
+  error: unknown,
+  worker: Worker = 'application',
+): Promise<unknown> {
+  if (isNotMigrated(error)) return notMigrated(place.tables, error)
+  return isMissingRight(error) ? missingRight(place, error, worker) : error
+}

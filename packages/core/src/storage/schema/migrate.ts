@@ -1,0 +1,126 @@
+import type { Pool } from 'pg'
+import { checkKnownOptions, checkWholeNumber, invalidOption, type OptionOwner } from '../../check-option.js'
+import { SessionPool } from '../../driver/session-pool.js'
+import { PawlError } from '../../errors.js'
+import { DEFAULT_MIGRATION_PATIENCE_MS, MAX_INT32, MIGRATION_DEADLINE_MS } from '../../limits.js'
+import { applyMigrations, createHistory, historyOf, MIGRATIONS, OWN_SEARCH_PATH } from './apply-migrations.js'
+import { isMissingRight } from './missing-right.js'
+import { firstOnPath, isFirstOnPath } from './search-path.js'
+import { readSession, type SessionFacts } from './read-session.js'
+import { checkServer } from './supported-server.js'
+import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../tables.js'
+
+/**
+ * Where the tables go.
+ *
+ * @example
+ * await migrate(pool, { schema: 'idempotency' }) // and the same for createEngine
+ */
+export interface MigrateOptions {
+  /** The schema for the framework's tables. Default `pawl`. */
+  readonly schema?: string
+  /**
+   * How long to go on trying while others use the tables. Default 60 s. Each try waits for a second only, so that
+   * requests are not held up behind it.
+   */
+  readonly lockWaitMs?: number
+}
+
+/** The version that this code works with. */
+export const SCHEMA_VERSION = MIGRATIONS.length
+
+/**
+ * Creates or updates the framework's tables. Repeatable, and safe from many processes at once: they take turns.
+ *
+ * @example
+ * await migrate(pool)
+ */
+export async function migrate(
+  pool: Pool,
+  options: MigrateOptions = {},
+): Promise<{ readonly applied: number }> {
+  const { applied, warnings } = await migrateAndWarn(pool, options)
+  for (const warning of warnings) process.emitWarning(warning)
+  return { applied }
+}
+
+/** The same for a caller that tells people itself what to look at. */
+export async function migrateAndWarn(
+  pool: Pool,
+  options: MigrateOptions = {},
+): Promise<{ readonly applied: number; readonly warnings: readonly string[] }> {
+  const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'migrate' }
+  checkKnownOptions(owner, options, ['schema', 'lockWaitMs'])
+  checkWholeNumber(owner, 'lockWaitMs', options.lockWaitMs, 0, MAX_INT32)
+  const tables = tablesIn(options.schema ?? DEFAULT_SCHEMA, owner.where)
+  if (typeof (pool as Partial<Pool> | undefined)?.connect !== 'function')
+    throw invalidOption(owner, 'the first argument', pool, 'a pg.Pool')
+  const sessions = new SessionPool(pool, {
+    acquireTimeoutMs: MIGRATION_DEADLINE_MS,
+    statementDeadlineMs: MIGRATION_DEADLINE_MS,
+    lockTimeoutMs: MIGRATION_DEADLINE_MS,
+    pipelining: false,
+    preparedStatements: false,
+    probe: null,
+  })
+  const session = await sessions.acquire('migrate').catch((error: unknown) => {
+    throw unreachable(error)
+  })
+  const store = { session, tables }
+  let facts: SessionFacts | null = null
+  try {
+    facts = await readSession(store)
+    checkServer(facts)
+    const applied = await applyMigrations(store, options.lockWaitMs ?? DEFAULT_MIGRATION_PATIENCE_MS)
+    if (!(await isFirstOnPath(store, facts))) return { applied, warnings: [] }
+    const { detail, remedy } = firstOnPath(store, facts.role)
+    return { applied, warnings: [`${detail} ${remedy}`] }
+  } catch (error) {
+    throw facts !== null && isMissingRight(error) ? mayNot(tables, facts, error) : error
+  } finally {
+    session.release()
+  }
+}
+
+/**
+ * The SQL that `migrate` runs on an empty database, for people who apply it by other means.
+ *
+ * @example
+ * writeFileSync('001-pawl.sql', migrationSql())
+ */
+export function migrationSql(options: Pick<MigrateOptions, 'schema'> = {}): string {
+  checkKnownOptions({ code: 'PAWL_INVALID_OPTION', where: 'migrationSql' }, options, ['schema'])
+  const tables = tablesIn(options.schema ?? DEFAULT_SCHEMA, 'migrationSql')
+  const parts = [`CREATE SCHEMA IF NOT EXISTS "${tables.schema}";`, createHistory(tables)]
+  for (const [index, write] of MIGRATIONS.entries()) {
+    parts.push(write(tables).trim(), `INSERT INTO ${historyOf(tables)} (version) VALUES (${index + 1});`)
+  }
+  return `BEGIN;\n${OWN_SEARCH_PATH};\n${parts.join('\n')}\nCOMMIT;\n`
+}
+
+/** Says why: the pool's own message is that there is no connection, which helps nobody. */
+function unreachable(error: unknown): unknown {
+  if (!(error instanceof PawlError) || error.cause === undefined) return error
+  const { cause } = error
+  return new PawlError('PAWL_NO_CONNECTION', `migrate could not connect to PostgreSQL: ${reasonOf(cause)}`, {
+    cause,
+  })
+}
+
+function reasonOf(cause: unknown): string {
+  // Several addresses were tried and none answered: the error itself has no message then.
+  if (cause instanceof AggregateError) return [...new Set(cause.errors.map(reasonOf))].join('; ')
+  return cause instanceof Error && cause.message !== '' ? cause.message : String(cause)
+}
+
+function mayNot({ schema }: Tables, { role, database }: SessionFacts, cause: unknown): PawlError {
+  return new PawlError(
+    'PAWL_MISSING_RIGHT',
+    `Role '${role}' may not create or change the tables of Pawl in schema '${schema}': ${(cause as Error).message}. ` +
+      `Migrate as the role that owns them. For a schema that is not there: GRANT CREATE ON DATABASE "${database}" TO "${role}"; ` +
+      `or CREATE SCHEMA "${schema}" AUTHORIZATION "${role}"; ` +
+      `for a role that only starts the application: GRANT USAGE ON SCHEMA "${schema}" TO "${role}"; ` +
+      `GRANT SELECT ON "${schema}"."migrations" TO "${role}";`,
+    { cause },
+  )
+}

@@ -1,0 +1,87 @@
+import { sqlStateOf } from '../../driver/postgres-error.js'
+import type { SessionPool } from '../../driver/session-pool.js'
+import { PawlError } from '../../errors.js'
+import { findMissingRights, type NeededRight } from './find-missing-rights.js'
+import type { Tables } from '../tables.js'
+
+const INSUFFICIENT_PRIVILEGE = '42501'
+
+/** Who works with the tables: requests and background services, or a person. They need different rights. */
+export type Worker = 'application' | 'operator'
+
+const ALL = ['SELECT', 'INSERT', 'UPDATE', 'DELETE']
+
+/** What docs/operations-reference.md has granted to each. */
+const NEEDED: Readonly<Record<Worker, Readonly<Record<string, readonly string[]>>>> = {
+  application: { idempotency_keys: ALL, effects: ALL, staged_jobs: ALL },
+  operator: {
+    idempotency_keys: ['SELECT', 'UPDATE', 'DELETE'],
+    effects: ['SELECT', 'UPDATE', 'DELETE'],
+    staged_jobs: ['SELECT', 'UPDATE'],
+    interventions: ['SELECT', 'INSERT'],
+    migrations: ['SELECT'],
+  },
+}
+
+/** Whether a statement of the framework failed for want of a right. What a trigger or a function lacks has a place. */
+export function isMissingRight(error: unknown): boolean {
+  const { where } = (error ?? {}) as { readonly where?: string }
+  return sqlStateOf(error) === INSUFFICIENT_PRIVILEGE && where === undefined
+}
+
+/**
+ * Says which rights are missing on what, and how to grant them. The server's own message names no more than the first
+ * table, in its own language: the rights are asked for.
+ */
+export async function missingRight(
+  place: { readonly sessions: SessionPool; readonly tables: Tables },
+  cause: unknown,
+  worker: Worker,
+): Promise<PawlError> {
+  const { sessions, tables } = place
+  const needed = Object.entries(NEEDED[worker]).flatMap(([table, rights]) =>
+    rights.map((right): NeededRight => ({ table, right })),
+  )
+  const found = await sessions
+    .with('rights', (session) => findMissingRights({ session, tables }, needed))
+    // Then all that is known is what the server said.
+    .catch(() => null)
+  return new PawlError('PAWL_MISSING_RIGHT', message(tables, found, cause), { cause })
+}
+
+/** Does work with the tables. Where a right is missing, the error says which. */
+export async function tellingRights<T>(
+  place: { readonly sessions: SessionPool; readonly tables: Tables },
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw isMissingRight(error) ? await missingRight(place, error, 'application') : error
+  }
+}
+
+function message(
+  { schema }: Tables,
+  found: Awaited<ReturnType<typeof findMissingRights>> | null,
+  cause: unknown,
+): string {
+  const said = (cause as Error).message
+  if (found === null || (found.rights.length === 0 && found.mayUseSchema))
+    return `PostgreSQL refused a statement of Pawl for want of a right: ${said}. See row-level security, and the rights of columns, on the tables in schema '${schema}'.`
+  const { role, mayUseSchema, rights } = found
+  const tableNames = [...new Set(rights.map(({ table }) => table))]
+  const missing = tableNames.map((name) => {
+    const ofTable = rights.filter(({ table }) => table === name)
+    return [ofTable.map(({ right }) => right).join(', '), `"${schema}"."${name}"`] as const
+  })
+  const lacks = missing.map(([list, table]) => `${list} on ${table}`)
+  const grants = missing.map(([list, table]) => `GRANT ${list} ON ${table} TO ${quoted(role)};`)
+  if (!mayUseSchema) {
+    lacks.unshift(`USAGE on schema "${schema}"`)
+    grants.unshift(`GRANT USAGE ON SCHEMA "${schema}" TO ${quoted(role)};`)
+  }
+  return `Role '${role}' lacks rights that Pawl needs: ${lacks.join('; ')}. The owner of the tables can grant them: ${grants.join(' ')}`
+}
+
+const quoted = (role: string): string => `"${role.replaceAll('"', '""')}"`

@@ -1,0 +1,12 @@
+import { defineStatement, type Store } from '../statement.js'
+
+const readClockStatement = defineStatement(
+  'read_clock',
+  () => `SELECT ceil(extract(epoch FROM clock_timestamp()) * 1000) AS now_ms`,
+)
+
+/** The database's clock, rounded up: all that has happened is before it. */
+export async function readClock(store: Store): Promise<number> {
+  const { rows } = await readClockStatement(store, [])
+  return Number(rows[0]?.['now_ms'])
+}

@@ -1,0 +1,33 @@
+import { defineStatement, type Store } from '../statement.js'
+
+/** What a session is: its server, its role, and where that looks for names without a schema. */
+export interface SessionFacts {
+  /** Such as `18.1`. */
+  readonly serverVersion: string
+  /** Such as 180001. */
+  readonly serverVersionNumber: number
+  readonly role: string
+  readonly database: string
+  /** As it is set now, and as sessions of this role begin: who asks may have set another. */
+  readonly searchPaths: readonly string[]
+}
+
+const readSessionStatement = defineStatement(
+  'read_session',
+  () => `
+  SELECT current_setting('server_version') AS version, current_setting('server_version_num') AS version_number,
+         current_user AS role, current_database() AS database, p.setting, p.reset_val
+    FROM pg_settings AS p WHERE p.name = 'search_path'`,
+)
+
+export async function readSession(store: Store): Promise<SessionFacts> {
+  const { rows } = await readSessionStatement(store, [])
+  const row = rows[0] ?? {}
+  return {
+    serverVersion: row['version'] ?? '',
+    serverVersionNumber: Number(row['version_number']),
+    role: row['role'] ?? '',
+    database: row['database'] ?? '',
+    searchPaths: [...new Set([row['setting'] ?? '', row['reset_val'] ?? ''])],
+  }
+}

@@ -1,0 +1,19 @@
+import { defineStatement, type Store } from '../statement.js'
+
+const hasHistoryStatement = defineStatement(
+  'has_history',
+  ({ schema }) => `SELECT to_regclass('"${schema}"."migrations"') IS NOT NULL AS found`,
+)
+
+const readVersionStatement = defineStatement(
+  'read_version',
+  ({ schema }) => `SELECT coalesce(max(version), 0) AS version FROM "${schema}"."migrations"`,
+)
+
+/** How many migrations the schema has; null where it has never been migrated. */
+export async function readVersion(store: Store): Promise<number | null> {
+  const { rows } = await hasHistoryStatement(store, [])
+  if (rows[0]?.['found'] !== 't') return null
+  const { rows: versions } = await readVersionStatement(store, [])
+  return Number(versions[0]?.['version'])
+}

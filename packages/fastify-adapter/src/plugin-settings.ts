@@ -1,0 +1,104 @@
+import {
+  checkFunction,
+  checkKnownOptions,
+  checkOneOf,
+  checkTimerMs,
+  invalidOption,
+  type OptionOwner,
+} from '@pawl/core/internal'
+import { checkBoolean } from './check-boolean.js'
+import type { FastifyPawlOptions } from './options.js'
+import { type Profile, profiles } from './profile.js'
+import { type AsyncSettings, readAsyncOptions } from './respond-async.js'
+import { readSharedOptions, type SharedSettings } from './shared-settings.js'
+import { StoredHeaders } from './stored-headers.js'
+
+/** The options with defaults filled in: what the rest of the adapter reads. */
+export interface PluginSettings extends SharedSettings {
+  readonly engine: FastifyPawlOptions['engine']
+  readonly scope: FastifyPawlOptions['scope']
+  readonly header: string
+  readonly profile: Profile
+  readonly storedHeaders: StoredHeaders
+  /** Null: no address is told. */
+  readonly problemBaseUrl: string | null
+  readonly enforce: 'off' | 'warn' | 'error'
+  readonly strict: boolean
+  readonly close: { readonly timeoutMs?: number }
+  /** Null: every request is answered once it has run. */
+  readonly respondAsync: AsyncSettings | null
+}
+
+const DEFAULT_HEADER = 'idempotency-key'
+
+const TOKEN = /^[a-z0-9!#$%&'*+.^_`|~-]+$/
+const PLUGIN: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'register(fastifyPawl)' }
+
+/** Checks the plugin's options once and fills in defaults. */
+export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
+  // Fastify gives every plugin the options of `register` itself, too.
+  const {
+    prefix: _prefix,
+    logLevel: _level,
+    logSerializers: _serializers,
+    ...own
+  } = options as unknown as Record<string, unknown>
+  checkKnownOptions(PLUGIN, own, [
+    'engine',
+    'scope',
+    'header',
+    'keyScope',
+    'onConflict',
+    'profile',
+    'storedHeaders',
+    'problemBaseUrl',
+    'enforce',
+    'strict',
+    'closeTimeoutMs',
+    'respondAsync',
+  ])
+  const { engine, scope, closeTimeoutMs, strict } = options
+  if (typeof (engine as { execute?: unknown } | undefined)?.execute !== 'function')
+    throw invalidOption(PLUGIN, 'engine', engine, 'what createEngine gives')
+  checkFunction(PLUGIN, 'scope', scope)
+  checkOneOf(PLUGIN, 'profile', options.profile, Object.keys(profiles))
+  checkOneOf(PLUGIN, 'enforce', options.enforce, ['off', 'warn', 'error'])
+  checkBoolean(PLUGIN, 'strict', strict)
+  checkTimerMs(PLUGIN, 'closeTimeoutMs', closeTimeoutMs, 0)
+  const header = readHeaderName('header', options.header ?? DEFAULT_HEADER)
+  return {
+    engine,
+    scope,
+    header,
+    ...readSharedOptions(PLUGIN, options, { keyScope: 'account', waitMs: 0 }),
+    profile: profiles[options.profile ?? 'ietf'],
+    storedHeaders: readStoredHeaders(header, options.storedHeaders ?? []),
+    problemBaseUrl: options.problemBaseUrl === undefined ? null : readUrl(options.problemBaseUrl),
+    enforce: options.enforce ?? 'warn',
+    strict: strict ?? process.env['NODE_ENV'] !== 'production',
+    close: closeTimeoutMs === undefined ? {} : { timeoutMs: closeTimeoutMs },
+    respondAsync: readAsyncOptions(PLUGIN, options.respondAsync ?? false),
+  }
+}
+
+function readStoredHeaders(header: string, names: readonly string[]): StoredHeaders {
+  if (!Array.isArray(names)) throw invalidOption(PLUGIN, 'storedHeaders', names, 'a list of header names')
+  const added = names.map((name) => readHeaderName('storedHeaders', name))
+  const stored = new StoredHeaders(header, added)
+  const refused = added.find((name) => !stored.canHave(name))
+  if (refused !== undefined)
+    throw invalidOption(PLUGIN, 'storedHeaders', refused, 'headers that may be replayed, and that is not one')
+  return stored
+}
+
+function readHeaderName(option: string, name: unknown): string {
+  const lower = typeof name === 'string' ? name.toLowerCase() : ''
+  if (!TOKEN.test(lower)) throw invalidOption(PLUGIN, option, name, 'the name of a header')
+  return lower
+}
+
+function readUrl(url: unknown): string {
+  if (typeof url !== 'string' || url === '' || /[#\s]/.test(url))
+    throw invalidOption(PLUGIN, 'problemBaseUrl', url, 'an address without a fragment')
+  return url
+}

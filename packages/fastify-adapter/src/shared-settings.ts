@@ -1,0 +1,40 @@
+import {
+  checkKnownOptions,
+  checkOneOf,
+  checkWholeNumber,
+  invalidOption,
+  type OptionOwner,
+} from '@pawl/core/internal'
+import { MAX_WAIT_MS } from './limits.js'
+import type { KeyScope, OnConflict, SharedOptions } from './options.js'
+
+/** What a route inherits from the plugin, with defaults filled in. */
+export interface SharedSettings {
+  readonly keyScope: KeyScope
+  /** How long a duplicate waits for the first of its kind. 0: it is answered with 409 at once. */
+  readonly waitMs: number
+}
+
+/** Checks those options, of the plugin or of a route. */
+export function readSharedOptions(
+  owner: OptionOwner,
+  options: SharedOptions,
+  defaults: SharedSettings,
+): SharedSettings {
+  const { keyScope, onConflict } = options
+  checkOneOf(owner, 'keyScope', keyScope, ['account', 'route'])
+  return {
+    keyScope: keyScope ?? defaults.keyScope,
+    waitMs: onConflict === undefined ? defaults.waitMs : readWait(owner, onConflict),
+  }
+}
+
+function readWait(owner: OptionOwner, onConflict: OnConflict): number {
+  if (onConflict === 'reject') return 0
+  if (typeof onConflict !== 'object' || onConflict === null)
+    throw invalidOption(owner, 'onConflict', onConflict, "'reject' or { waitMs }")
+  const within: OptionOwner = { ...owner, where: `${owner.where}: onConflict` }
+  checkKnownOptions(within, onConflict, ['waitMs'])
+  checkWholeNumber(within, 'waitMs', onConflict.waitMs ?? null, 1, MAX_WAIT_MS)
+  return onConflict.waitMs
+}
