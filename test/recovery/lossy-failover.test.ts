@@ -173,7 +173,7 @@ describe('an intent of another phase than the one that comes next', () => {
     await trial.execute(engine)
     const operator = createOperator({ pool: database.pool(), schema: database.schema })
     const of = { scope: trial.scope, key: trial.key }
-    await operator.resume(of, { actor: 'ops', reason: 'looked it up' }, { type: 'not_executed' })
+    await operator.unstick(of, { actor: 'ops', reason: 'looked it up' }, { type: 'not_executed' })
     const epochs = () => database.rows('SELECT effect_epoch FROM pawl.idempotency_keys')
     const before = await epochs()
     const running = trial.execute(engine)

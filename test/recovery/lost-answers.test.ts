@@ -140,7 +140,7 @@ test.each(FAULTS)('a release with %s loses nothing but time', async (fault) => {
   await engine.close()
 })
 
-test.each(FAULTS)('a release that keeps a result, with %s, is insisted on', async (fault) => {
+test.each(FAULTS)('giving a key back with a result, with %s, is insisted on', async (fault) => {
   let isBroken = true
   const settling = pipeline<{ amount: number }>({ name: 'settling', version: 1, transactionRetries: 0 })
     .foreign('charged', {
@@ -153,7 +153,7 @@ test.each(FAULTS)('a release that keeps a result, with %s, is insisted on', asyn
     .finish(() => respond(201))
   const engine = createEngine({ pool: proxied(), pipelines: [settling], schema: database.schema })
   const request = { scope: 's', key: 'k', input: { amount: 7 } }
-  const struck = proxy.armStatement(RELEASE_KEY, fault)
+  const struck = proxy.armStatement(GIVE_BACK_KEY, fault)
   expect(await engine.execute(settling, request)).toMatchObject({ recoveryPoint: 'started' })
   await struck
   expect(await database.rows(`SELECT intent ->> 'kind' AS known FROM pawl.idempotency_keys`)).toEqual([
@@ -165,7 +165,7 @@ test.each(FAULTS)('a release that keeps a result, with %s, is insisted on', asyn
   await engine.close()
 })
 
-test('a release that says that a call was not executed is insisted on', async () => {
+test('giving a key back whose call was not executed is insisted on', async () => {
   await provider.willMeet('refuse_500')
   const refused = pipeline<{ amount: number }>({ name: 'refused', version: 1 })
     .foreign('charged', {
@@ -174,7 +174,7 @@ test('a release that says that a call was not executed is insisted on', async ()
     })
     .finish(() => respond(201))
   const engine = createEngine({ pool: proxied(), pipelines: [refused], schema: database.schema })
-  const struck = proxy.armStatement(RELEASE_KEY, 'statement_lost')
+  const struck = proxy.armStatement(GIVE_BACK_KEY, 'statement_lost')
   const request = { scope: 's', key: 'k', input: { amount: 7 } }
   expect(await engine.execute(refused, request)).toMatchObject({ type: 'retry_later' })
   await struck

@@ -150,7 +150,7 @@ test('of a client that merely rejects its query: what was committed is found out
     /** As of `pg-native`: no more is known of it than that a query is a promise. */
     static readonly Query = { prototype: {} }
     override query = (async (sent: { readonly text?: string }) => {
-      const result: unknown = await pg.Client.prototype.query.call(this, sent as never)
+      const result = await (pg.Client.prototype.query as (sent: unknown) => unknown).call(this, sent)
       if (sent.text !== 'COMMIT' || ++commits > 1) return result
       throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
     }) as never

@@ -72,11 +72,11 @@ describe('a pipeline that the engine was not given', () => {
         await tx.insertInto('audit').values({ what: 'two phases' }).execute()
       })
       .finish(() => (fails ? fail() : respond(201)))
-    await executeUnlisted(engine, twoPhases, request)
+    await executeAtomic(engine, twoPhases, request)
     expect(await rows('two phases')).toMatchObject([{ recovery_point: 'noted' }])
     fails = false
     await database.expireLeases()
-    expect(await executeUnlisted(engine, twoPhases, request)).toMatchObject({ type: 'completed' })
+    expect(await executeAtomic(engine, twoPhases, request)).toMatchObject({ type: 'completed' })
     expect(await audits('two phases')).toHaveLength(1)
     await engine.close()
   })
