@@ -10,7 +10,7 @@ import { decideReservation } from '../../packages/core/src/request/decide-reserv
 import { judgeDurability } from '../../packages/core/src/operate/judge-server.js'
 import { definitionOf } from '../../packages/core/src/pipeline/pipeline.js'
 import { Registry } from '../../packages/core/src/pipeline/registry.js'
-import { SettingsBook } from '../../packages/core/src/pipeline/settings-book.js'
+import { ResolvedSettings } from '../../packages/core/src/pipeline/resolved-settings.js'
 import { nextStep } from '../../packages/core/src/run/next-step.js'
 import { EXPECTED_INDEXES } from '../../packages/core/src/storage/schema/read-indexes.js'
 import type { Intent, KeyRow } from '../../packages/core/src/storage/keys/key-row.js'
@@ -561,7 +561,7 @@ describe('who decides', () => {
     const ride = rideWith(kind)
     const registry = new Registry([ride])
     const row = rowOf(kind, changes)
-    const settings = new SettingsBook({}, registry.definitions)
+    const settings = new ResolvedSettings({}, registry.definitions)
     const decision = decideReservation(
       row,
       { holder: 'completer', request: null, onlyDue: true },

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { type Asking, decideReservation } from '../../packages/core/src/request/decide-reservation.js'
 import { definitionOf, type UpgradeFrom } from '../../packages/core/src/pipeline/pipeline.js'
 import { Registry } from '../../packages/core/src/pipeline/registry.js'
-import { SettingsBook } from '../../packages/core/src/pipeline/settings-book.js'
+import { ResolvedSettings } from '../../packages/core/src/pipeline/resolved-settings.js'
 import { CLOCK_WENT_BACK_MS, DEFAULT_LEASE_MS, LEASE_SLACK_MS } from '../../packages/core/src/limits.js'
 import type { KeyRow } from '../../packages/core/src/storage/keys/key-row.js'
 
@@ -58,7 +58,12 @@ const row: KeyRow = {
 
 function decide(changes: Partial<KeyRow>, by = asking, pipelines = [ride()]) {
   const registry = new Registry(pipelines)
-  return decideReservation({ ...row, ...changes }, by, registry, new SettingsBook({}, registry.definitions))
+  return decideReservation(
+    { ...row, ...changes },
+    by,
+    registry,
+    new ResolvedSettings({}, registry.definitions),
+  )
 }
 
 const finished: Partial<KeyRow> = {

@@ -26,7 +26,7 @@ import { Poller, type Service, type StopOptions } from './service.js'
 
 /** How the reaper works. */
 export interface ReaperOptions {
-  /** How often it looks, at the latest. Default 1 min. */
+  /** The longest time between two looks. Default 1 min. */
   readonly pollMs?: number
   /** How many rows one statement deletes. Default 500. */
   readonly batchSize?: number
@@ -43,16 +43,16 @@ export interface ReaperOptions {
 
 /** What one round of the reaper did. */
 export type ReaperCounts = {
-  /** Expired keys that are gone. */
+  /** Expired keys that were deleted. */
   readonly deleted: number
-  /** Expired keys that something of the application's holds, such as a foreign key: left, and put off. */
+  /** Expired keys that something in the application holds, such as a foreign key: left, and put off. */
   readonly held: number
-  /** Old effects that are gone. */
+  /** Old effects that were deleted. */
   readonly effectsDeleted: number
 }
 
 /** Where to reap: an engine's environment, or an operator's. */
-export interface ReapPlace {
+export interface ReapContext {
   readonly sessions: SessionPool
   readonly tables: Tables
   readonly lockTimeoutMs: number
@@ -69,7 +69,7 @@ const OPTION_NAMES = [
 
 /** Deletes finished keys past their expiry, and effects past theirs. Never a running or stuck key, however old. */
 export class Reaper implements Service<ReaperCounts> {
-  readonly #place: ReapPlace
+  readonly #context: ReapContext
   readonly #pace: ReapPace
   readonly #poller: Poller
 
@@ -77,7 +77,7 @@ export class Reaper implements Service<ReaperCounts> {
     const context = contextOf(engine, 'createBackground')
     const retentions = context.registry.definitions.map((each) => context.settings.pipeline(each).retentionMs)
     const { pollMs, ...pace } = readReaperOptions(OWNER, options, Math.max(1, ...retentions))
-    this.#place = context
+    this.#context = context
     this.#pace = pace
     this.#poller = new Poller({
       service: 'reaper',
@@ -99,7 +99,7 @@ export class Reaper implements Service<ReaperCounts> {
   }
 
   #reap(stopping: AbortSignal): Promise<ReaperCounts> {
-    return tellingRights(this.#place, () => reap(this.#place, this.#pace, stopping))
+    return tellingRights(this.#context, () => reap(this.#context, this.#pace, stopping))
   }
 }
 
@@ -108,11 +108,14 @@ export interface ReapPace {
   readonly batchSize: number
   readonly pauseMs: number
   readonly effectRetentionMs: number
-  /** Null: all of the table. */
+  /** Null stands for the whole table. */
   readonly partition: string | null
 }
 
-/** Checks the options and fills in defaults. `longestRetentionMs`: of the keys, which effects have to outlive. */
+/**
+ * Checks the options and fills in defaults. `longestRetentionMs`: the longest retention of keys, which effects have to
+ * outlive.
+ */
 export function readReaperOptions(
   owner: OptionOwner,
   options: ReaperOptions,
@@ -138,12 +141,16 @@ export function readReaperOptions(
   }
 }
 
-/** Deletes all that is due, batch by batch. Each is a statement of its own, so that no lock lasts longer than one. */
-export async function reap(place: ReapPlace, pace: ReapPace, stopping: AbortSignal): Promise<ReaperCounts> {
-  const { sessions } = place
+/** Deletes everything that is due, batch by batch. Each batch is a statement of its own, so that no lock outlasts it. */
+export async function reap(
+  context: ReapContext,
+  pace: ReapPace,
+  stopping: AbortSignal,
+): Promise<ReaperCounts> {
+  const { sessions } = context
   const { batchSize, effectRetentionMs, partition } = pace
-  const tables = partition === null ? place.tables : withKeysIn(place.tables, partition)
-  const lockTimeoutMs = Math.min(place.lockTimeoutMs, REAPER_LOCK_TIMEOUT_MS)
+  const tables = partition === null ? context.tables : withKeysIn(context.tables, partition)
+  const lockTimeoutMs = Math.min(context.lockTimeoutMs, REAPER_LOCK_TIMEOUT_MS)
   const keys = await inBatches(pace, stopping, (fromMs) =>
     sessions.with('reaper', (session) =>
       reapBatch({ store: { session, tables }, batchSize, lockTimeoutMs, stopping }, fromMs),
@@ -170,10 +177,10 @@ async function inBatches(
     const { found, deleted, held, lastMs } = await next(fromMs)
     total.deleted += deleted
     total.held += held
-    // One in which nothing moved would be followed by the same again.
+    // A batch in which nothing moved would only be repeated.
     if (found < batchSize || deleted + held === 0) break
     fromMs = lastMs
-    // Cut short by a stop, which is no error.
+    // A stop cuts the pause short, which is not an error.
     await delay(pauseMs, undefined, { signal: stopping }).catch(() => {})
   }
   return total

@@ -31,7 +31,7 @@ interface Exchange {
 
 /**
  * The one way to a server: statements go out in the order in which they were handed over, each message when the one before
- * it has been answered to its end. Nothing overtakes, and whether a message may go out is decided when its turn has come,
+ * it has been answered completely. Nothing overtakes, and whether a message may go out is decided when its turn has come,
  * by what the server last said about its transaction.
  *
  * The stages of an exchange, each with the method that begins it:
@@ -110,7 +110,7 @@ export class SendQueue {
     const waiting = this.#waiting
     this.#waiting = []
     const current = this.#current
-    // One that a test has paused finds out when it goes on; one whose answer is being handled finds out from that.
+    // An exchange that a test has paused finds out when it goes on; one whose answer is being handled finds out from that.
     if (current !== null && !this.#isPaused && !this.#isHandlingAnswer)
       this.#settle(current, current.sender.answered(error, NONE, NONE))
     for (const { reject } of waiting) reject(error)

@@ -17,7 +17,7 @@ interface Waiting {
   discarded: number
 }
 
-/** Checks sessions out of the user's pool, with a bound on the wait that the pool itself may not have. */
+/** Checks sessions out of the user's pool, and bounds the wait, which the pool itself may not do. */
 export class SessionPool {
   readonly #pool: Pool
   readonly #options: SessionPoolOptions

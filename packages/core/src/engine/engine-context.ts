@@ -1,5 +1,5 @@
 import { NameHasher } from '../announce/name-hasher.js'
-import { Bell } from '../bell.js'
+import { WakeSignal } from '../wake-signal.js'
 import { invalidOption } from '../check-option.js'
 import { KyselyFactory } from '../driver/kysely-driver.js'
 import { PreparedQueries } from '../driver/prepared-name.js'
@@ -9,7 +9,7 @@ import { CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import { Registry } from '../pipeline/registry.js'
 import { resolveSettings } from '../pipeline/settings.js'
-import { SettingsBook } from '../pipeline/settings-book.js'
+import { ResolvedSettings } from '../pipeline/resolved-settings.js'
 import { ReplayLikelihood } from '../request/replay-likelihood.js'
 import type { RequestContext } from '../request/request-context.js'
 import { LeaseKeeper } from '../run/lease-keeper.js'
@@ -31,8 +31,8 @@ export interface AtomicPipeline {
 /** What an engine is made of: one for each engine, shared by everything it does and by the services beside it. */
 export interface EngineContext extends RequestContext, RunContext {
   readonly atomicPipelines: Map<PipelineDefinition, AtomicPipeline>
-  /** Rung when a key has been enqueued for the completer. */
-  readonly enqueued: Bell
+  /** Wakes when a key has been enqueued for the completer. */
+  readonly enqueued: WakeSignal
 }
 
 /**
@@ -52,7 +52,7 @@ export function createContext(
   const { tables, caps, namespace, acquireTimeoutMs, pipelining, preparedStatements } = checked
   const preparedQueries = checked.preparedQueries ? new PreparedQueries(prepareAfterUses) : null
   const registry = new Registry(pipelines)
-  const settings = new SettingsBook(checked.defaults, registry.definitions)
+  const settings = new ResolvedSettings(checked.defaults, registry.definitions)
   const { lockTimeoutMs, statementTimeoutMs } = resolveSettings(checked.defaults)
   const statementDeadlineMs = statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS
   const ofSessions = { statementDeadlineMs, lockTimeoutMs, pipelining, preparedStatements, probe }
@@ -75,8 +75,8 @@ export function createContext(
     quietCalls: new QuietCalls(),
     stager,
     atomicPipelines: new Map(),
-    enqueued: new Bell(),
-    staged: new Bell(),
+    enqueued: new WakeSignal(),
+    staged: new WakeSignal(),
     stopping,
     calls: new Set(),
     afterwards: new Set(),

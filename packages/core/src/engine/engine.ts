@@ -34,7 +34,7 @@ export interface Engine<DB> {
     pipeline: Pipeline<DB, Input>,
     request: ExecuteRequest<NoInfer<Input>>,
   ): Promise<EnqueueOutcome>
-  /** Resumes an unattended key by its id, with the same checks as a retry of its client. */
+  /** Resumes an unattended key by its id, with the same checks as a retry by its client. */
   resume(keyId: string): Promise<ResumeOutcome>
   /** Returns a key with its trail; null if there is none. */
   inspect(scope: string, key: string): Promise<KeyView | null>

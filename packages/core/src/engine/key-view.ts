@@ -14,7 +14,7 @@ export interface KeyView {
   readonly key: string
   /** Name of the pipeline that runs it. */
   readonly pipeline: string
-  /** `atomic`: it is of an atomic handler, and only a request of its client can run it. */
+  /** `atomic`: it belongs to an atomic handler, and only a request of its client can run it. */
   readonly kind: 'pipeline' | 'atomic'
   /** The version it is pinned to. */
   readonly version: number

@@ -36,7 +36,7 @@ function decidedOutcome(reservation: Decided, asked: KeyMessage): Outcome {
     case 'stuck': {
       const { reason } = decision
       const { recoveryPoint, lastError } = row
-      // Once, when it happens: whoever listens may wake a person up.
+      // Announced once, when it happens: whoever listens may wake a person up.
       if (reservation.markedStuck)
         announce('pawl:stuck', () => ({ ...message(), recoveryPoint, reason, lastError }))
       return stuckOutcome(row, reason, lastError)

@@ -22,7 +22,7 @@ import type { KeyKind, KeyRow } from '../storage/keys/key-row.js'
 import { findKey } from '../storage/keys/find-key.js'
 import { findOwnKey } from '../storage/keys/find-own-key.js'
 import type { Store } from '../storage/statement.js'
-import { within } from '../within.js'
+import { settledWithin } from '../settled-within.js'
 import type { Engine, OwnKey } from './engine.js'
 import { type AtomicPipeline, createContext, type EngineContext, rememberContext } from './engine-context.js'
 import type { EngineOptions } from './engine-options.js'
@@ -76,7 +76,7 @@ export class RunningEngine<DB> implements Engine<DB> {
       const { row, fresh } = reservation
       if (fresh) {
         announce('pawl:enqueued', () => ({ ...this.#askedBy(definition, request), keyId: row.id }))
-        this.#context.enqueued.ring()
+        this.#context.enqueued.wake()
       }
       return { type: 'enqueued', keyId: row.id, fresh }
     })
@@ -189,14 +189,14 @@ export class RunningEngine<DB> implements Engine<DB> {
   }
 
   async #drain(timeoutMs: number): Promise<void> {
-    await within(timeoutMs, this.#running)
+    await settledWithin(timeoutMs, this.#running)
     this.#stopping.abort()
     for (const call of this.#context.calls)
       call.abort(new PawlError('PAWL_CLOSING', 'The engine is closing.'))
     const graceEndsAt = performance.now() + CLOSE_ABORT_GRACE_MS
-    await within(CLOSE_ABORT_GRACE_MS, this.#running)
+    await settledWithin(CLOSE_ABORT_GRACE_MS, this.#running)
     // One after the other: only when its request has ended does it turn out that a call ignores its signal and goes on.
-    await within(Math.max(0, graceEndsAt - performance.now()), this.#context.afterwards)
+    await settledWithin(Math.max(0, graceEndsAt - performance.now()), this.#context.afterwards)
     this.#context.keeper.halt()
     this.#context.strict.close()
     this.#pool.off('error', this.#onPoolError)

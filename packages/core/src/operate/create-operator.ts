@@ -30,7 +30,7 @@ import {
 } from './check-arguments.js'
 import { decideUnstick } from './decide-unstick.js'
 import { digestOf } from './digest.js'
-import { examine } from './doctor.js'
+import { doctor } from './doctor.js'
 import { findNamed } from './find-named.js'
 import type {
   Because,
@@ -56,11 +56,11 @@ import { listFiltered, reportStatus } from './report.js'
 import { requeueJobs } from './requeue-jobs.js'
 import { steerKey } from './steer-key.js'
 import { bounded, viewEffect, viewGroup, viewIntervention, viewJob } from './views.js'
-import { Workplace } from './workplace.js'
+import { OperatorContext } from './operator-context.js'
 
 /**
- * Creates an operator's view of the keys and jobs in a database. It needs no pipelines: what it sets going is run by the
- * engines of the application.
+ * Creates an operator's view of the keys and jobs in a database. It needs no pipelines: the application's engines run
+ * what it sets going.
  *
  * @example
  * const operator = createOperator({ pool })
@@ -68,28 +68,28 @@ import { Workplace } from './workplace.js'
  * await operator.unstick({ scope, key }, because, { type: 'executed', result: { id: 'ch_7' } })
  */
 export function createOperator(options: OperatorOptions): Operator {
-  return new DatabaseOperator(new Workplace(options))
+  return new DatabaseOperator(new OperatorContext(options))
 }
 
 class DatabaseOperator implements Operator {
-  readonly #place: Workplace
+  readonly #context: OperatorContext
 
-  constructor(place: Workplace) {
-    this.#place = place
+  constructor(context: OperatorContext) {
+    this.#context = context
   }
 
   async status(): Promise<StatusReport> {
-    return this.#place.with(reportStatus)
+    return this.#context.with(reportStatus)
   }
 
   async list(filter: KeyFilter = {}): Promise<readonly KeyView[]> {
     checkFilter(filter)
-    return this.#place.with((store) => listFiltered(store, filter))
+    return this.#context.with((store) => listFiltered(store, filter))
   }
 
   async show(of: KeyReference): Promise<KeyReport | null> {
     checkKeyReference('show', of)
-    return this.#place.with(async (store) => {
+    return this.#context.with(async (store) => {
       const row = await findNamed(store, of)
       if (row === null) return null
       const effects = await findEffectsOfKey(store, row, MAX_SHOWN_WITH_KEY)
@@ -114,7 +114,7 @@ class DatabaseOperator implements Operator {
     checkKeyReference('unstick', of)
     checkBecause('unstick', because)
     if (verdict !== undefined) checkVerdict('unstick', verdict)
-    return steerKey(this.#place, { of, because, ...options }, (row) => {
+    return steerKey(this.#context, { of, because, ...options }, (row) => {
       const decision = decideUnstick(row, verdict ?? null)
       if (decision.type === 'refuse') return decision
       const { said } = decision
@@ -130,7 +130,7 @@ class DatabaseOperator implements Operator {
     checkSteerOptions('revoke', options)
     checkKeyReference('revoke', of)
     checkBecause('revoke', because)
-    return steerKey(this.#place, { of, because, ...options }, (row) => {
+    return steerKey(this.#context, { of, because, ...options }, (row) => {
       if (row.leaseUntilMs === null || row.leaseUntilMs <= row.nowMs) {
         const found = row.status === 'running' ? 'Its lease is over' : `It is ${row.status}`
         return { type: 'refuse', detail: `${found}, and nobody holds it: there is nothing to revoke.` }
@@ -149,7 +149,7 @@ class DatabaseOperator implements Operator {
     checkKeyReference('answer', of)
     checkBecause('answer', because)
     const checked = checkResponse('answer', response)
-    return steerKey(this.#place, { of, because, ...options }, (row) => {
+    return steerKey(this.#context, { of, because, ...options }, (row) => {
       if (row.status !== 'stuck') {
         return {
           type: 'refuse',
@@ -169,14 +169,14 @@ class DatabaseOperator implements Operator {
   ): Promise<readonly JobView[]> {
     checkDeadJobsOptions(options)
     const { name = null, limit = DEFAULT_LIST_LIMIT } = options
-    const rows = await this.#place.with((store) => findDeadJobs(store, name, limit))
+    const rows = await this.#context.with((store) => findDeadJobs(store, name, limit))
     return rows.map(viewJob)
   }
 
   async requeue(jobs: DeadJobs, because: Because): Promise<number> {
     checkDeadJobs(jobs)
     checkBecause('requeue', because)
-    return requeueJobs(this.#place, jobs, because)
+    return requeueJobs(this.#context, jobs, because)
   }
 
   async reap(because: Because, options: { readonly effectRetentionMs?: number } = {}): Promise<ReaperCounts> {
@@ -187,45 +187,45 @@ class DatabaseOperator implements Operator {
     const { effectRetentionMs } = pace
     const note = (counts: ReaperCounts | null) => {
       const detailJson = JSON.stringify({ before: null, given: { effectRetentionMs }, counts })
-      return this.#place.with((store) => noteReap(store, { ...because, detailJson }))
+      return this.#context.with((store) => noteReap(store, { ...because, detailJson }))
     }
-    // First: a round that fails on its way has deleted some.
+    // Noted first, because a round that fails halfway has deleted some.
     await note(null)
-    const counts = await this.#place.explain(() => reap(this.#place, pace, new AbortController().signal))
+    const counts = await this.#context.explain(() => reap(this.#context, pace, new AbortController().signal))
     await note(counts)
     return counts
   }
 
   async drain(pipeline: string, version: number): Promise<readonly UnfinishedGroup[]> {
     checkVersion('drain', pipeline, version)
-    const groups = await this.#place.with((store) => groupUnfinished(store, { pipeline, version }))
+    const groups = await this.#context.with((store) => groupUnfinished(store, { pipeline, version }))
     return groups.map(viewGroup)
   }
 
   async hasKeysOf(pipeline: string): Promise<boolean> {
     checkPipelineName('hasKeysOf', pipeline)
-    return this.#place.with((store) => hasKeysOf(store, pipeline))
+    return this.#context.with((store) => hasKeysOf(store, pipeline))
   }
 
   effects(window: { readonly from: Date; readonly to: Date }): AsyncIterable<EffectView> {
     checkKnownOptions({ code: 'PAWL_INVALID_OPTION', where: 'effects' }, window, ['from', 'to'])
     checkWindow('effects', window)
-    return readEffects(this.#place, window)
+    return readEffects(this.#context, window)
   }
 
   async countUnfinished(before: Date): Promise<BoundedCount> {
     checkDate('countUnfinished', 'before', before)
-    return bounded(await this.#place.with((store) => countUnfinished(store, before.getTime())))
+    return bounded(await this.#context.with((store) => countUnfinished(store, before.getTime())))
   }
 
   async doctor(
     options: { readonly pipelines?: readonly AnyPipeline<never>[] } = {},
   ): Promise<readonly Finding[]> {
-    return examine(this.#place, options)
+    return doctor(this.#context, options)
   }
 }
 
-/** A verdict as it is written down: what a call returned may hold what nobody should keep. */
+/** A verdict as it is recorded: what a call returned may contain what nobody should keep. */
 function noteOf(verdict: CallVerdict): object {
   const { type } = verdict
   return type === 'executed' ? { type, result: digestOf(verdict.result) } : { type }

@@ -27,13 +27,13 @@ import {
 import { judgeBloat, judgeIndexes, judgeReferences, judgeSchema, judgeSearchPath } from './judge-schema.js'
 import { judgeUnattended, judgeJobs, judgeStuck, judgeVersions } from './judge-work.js'
 import type { Finding } from './operator.js'
-import type { Workplace } from './workplace.js'
+import type { OperatorContext } from './operator-context.js'
 
 const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'doctor' }
 
 /** Looks at the server, the schema and the work that waits, and says what is wrong with each. */
-export async function examine(
-  place: Workplace,
+export async function doctor(
+  context: OperatorContext,
   options: { readonly pipelines?: readonly AnyPipeline<never>[] },
 ): Promise<readonly Finding[]> {
   checkKnownOptions(OWNER, options, ['pipelines'])
@@ -41,22 +41,22 @@ export async function examine(
   if (pipelines !== undefined && !Array.isArray(pipelines))
     throw invalidOption(OWNER, 'pipelines', pipelines, 'a list of pipelines')
   const registry = pipelines === undefined ? null : new Registry(pipelines)
-  return place.with(async (store) => {
-    const server = await examineServer(place, store)
+  return context.with(async (store) => {
+    const server = await examineServer(context, store)
     const version = await readVersion(store)
-    const schema = judgeSchema(version, place.tables)
-    // With tables of another version, the questions below would fail instead of finding something.
+    const schema = judgeSchema(version, context.tables)
+    // With tables of another version, the queries below would fail instead of finding something.
     if (version !== SCHEMA_VERSION) return [schema, ...server]
     try {
-      return [schema, ...server, ...(await examineTables(place, store, registry))]
+      return [schema, ...server, ...(await examineTables(context, store, registry))]
     } catch (error) {
       if (!isNotMigrated(error)) throw error
-      return [judgeSchema('damaged', place.tables), ...server]
+      return [judgeSchema('damaged', context.tables), ...server]
     }
   })
 }
 
-async function examineServer({ pool }: Workplace, store: Store): Promise<Finding[]> {
+async function examineServer({ pool }: OperatorContext, store: Store): Promise<Finding[]> {
   const askedMs = Date.now()
   const facts = await readServer(store)
   const answeredMs = Date.now()
@@ -73,7 +73,7 @@ async function examineServer({ pool }: Workplace, store: Store): Promise<Finding
 }
 
 async function examineTables(
-  { tables }: Workplace,
+  { tables }: OperatorContext,
   store: Store,
   registry: Registry | null,
 ): Promise<Finding[]> {

@@ -5,7 +5,7 @@ import type { StateObject } from '../pipeline/phase.js'
 import { orderOf, phaseAfter } from '../pipeline/phase-order.js'
 import type { PipelineDefinition, UpgradeFrom } from '../pipeline/pipeline.js'
 import { type Registry, upgradePoint } from '../pipeline/registry.js'
-import type { SettingsBook } from '../pipeline/settings-book.js'
+import type { ResolvedSettings } from '../pipeline/resolved-settings.js'
 import { CLOCK_WENT_BACK_MS } from '../limits.js'
 import { ageMs, type KeyKind, type KeyRow } from '../storage/keys/key-row.js'
 import { disarmPromise } from '../disarm-promise.js'
@@ -50,7 +50,7 @@ export function decideReservation(
   row: KeyRow,
   asking: Asking,
   registry: Registry,
-  settings: SettingsBook,
+  settings: ResolvedSettings,
 ): Decision {
   const { request } = asking
   if (request !== null && (row.pipeline !== request.pipeline || row.kind !== request.kind)) {

@@ -15,7 +15,7 @@ export interface ExecuteRequest<Input> {
   readonly key: string
   /** What the pipeline works on: checked by its schema, stored with the key, the same for every attempt. */
   readonly input: Input
-  /** What makes two requests the same, where that is more than the input (an HTTP method and path, raw bytes). */
+  /** What makes two requests the same, if that is more than the input (an HTTP method and path, raw bytes). */
   readonly fingerprint?: JsonValue | Uint8Array
 }
 

@@ -1,6 +1,6 @@
 import type { SessionPool } from '../driver/session-pool.js'
 import type { Registry } from '../pipeline/registry.js'
-import type { SettingsBook } from '../pipeline/settings-book.js'
+import type { ResolvedSettings } from '../pipeline/resolved-settings.js'
 import type { Tables } from '../storage/tables.js'
 import type { ReplayLikelihood } from './replay-likelihood.js'
 
@@ -9,7 +9,7 @@ export interface RequestContext {
   readonly sessions: SessionPool
   readonly tables: Tables
   readonly registry: Registry
-  readonly settings: SettingsBook
+  readonly settings: ResolvedSettings
   /** For the statements of a reservation. */
   readonly lockTimeoutMs: number
   readonly replayLikelihood: ReplayLikelihood

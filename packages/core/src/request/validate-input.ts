@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { InvalidInputError, type InputIssue, PawlError } from '../errors.js'
 import { MAX_INPUT_ISSUES, MAX_ISSUE_PATH_LENGTH } from '../limits.js'
-import { isLargerThan } from '../pipeline/json-size.js'
+import { isLargerThan } from '../pipeline/is-larger-than.js'
 import { encodeJson, type JsonOrigin, tooLarge } from '../pipeline/json-value.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 
@@ -49,7 +49,7 @@ function originOf({ name }: PipelineDefinition, maxBytes: number): JsonOrigin {
   return { what: `the input of pipeline '${name}'`, maxBytes }
 }
 
-/** Whether a stored input still satisfies the schema; if not, the error that says so. */
+/** Returns null if a stored input still satisfies the schema, and otherwise the error that says so. */
 export async function recheckInput(
   definition: PipelineDefinition,
   inputJson: string,

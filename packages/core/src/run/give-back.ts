@@ -35,7 +35,7 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   const isBack = await write(
     run,
     (store) =>
-      // Known to its own requests alone, and nothing of it has committed.
+      // Only its own requests know it, and nothing of it has committed.
       row.kind === 'atomic'
         ? forgetKey(store, run.hold, lockTimeoutMs)
         : giveBackKey(store, run.hold, {
@@ -49,7 +49,7 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
           }),
     failed.intent?.kind === 'called' || failed.raiseEpoch ? SAVE_RESULT_MS : 0,
   )
-  // Not earlier: whoever hears it may ask for the key at once.
+  // Announced only now: whoever hears it may ask for the key at once.
   announceFailure(run, failed)
   if (isBack === false) throw new FencedOff('give_back')
   if (isBack === true && !closing) announceIfLong(run, failed)

@@ -6,7 +6,7 @@ import { MIN_RENEWAL_DEADLINE_MS, RENEWAL_WAIT_MS, RENEWALS_PER_LEASE } from '..
 import type { Hold } from '../storage/keys/hold.js'
 import { renewLeases } from '../storage/keys/renew-leases.js'
 import type { Tables } from '../storage/tables.js'
-import { within } from '../within.js'
+import { settledWithin } from '../settled-within.js'
 import { FencedOff } from './fenced-off.js'
 
 const NONE: ReadonlySet<KeptLease> = new Set()
@@ -82,7 +82,7 @@ export class LeaseKeeper {
 
   async #awaitRenewal(): Promise<void> {
     const session = this.#session
-    if (this.#round === null || (await within(RENEWAL_WAIT_MS, new Set([this.#round])))) return
+    if (this.#round === null || (await settledWithin(RENEWAL_WAIT_MS, new Set([this.#round])))) return
     // Others may have given the session up in the meantime, and the lease may have been renewed on another.
     if (session === null || this.#session !== session) return
     this.#session = null

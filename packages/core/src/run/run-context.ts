@@ -1,9 +1,9 @@
 import type { NameHasher } from '../announce/name-hasher.js'
-import type { Bell } from '../bell.js'
+import type { WakeSignal } from '../wake-signal.js'
 import type { KyselyFactory } from '../driver/kysely-driver.js'
 import type { Probe } from '../driver/probe.js'
 import type { SessionPool } from '../driver/session-pool.js'
-import type { SettingsBook } from '../pipeline/settings-book.js'
+import type { ResolvedSettings } from '../pipeline/resolved-settings.js'
 import type { Tables } from '../storage/tables.js'
 import type { RunningCall } from './call-provider.js'
 import type { Caps } from './caps.js'
@@ -16,7 +16,7 @@ import type { StrictMode } from './strict-mode.js'
 export interface RunContext {
   readonly sessions: SessionPool
   readonly tables: Tables
-  readonly settings: SettingsBook
+  readonly settings: ResolvedSettings
   readonly caps: Caps
   /** Keeps the provider keys of two applications on one provider account apart. */
   readonly namespace: string
@@ -30,8 +30,8 @@ export interface RunContext {
   readonly strict: StrictMode
   readonly quietCalls: QuietCalls
   readonly stager: Stager<never> | null
-  /** Rung when jobs have been committed to `staged_jobs`. */
-  readonly staged: Bell
+  /** Wakes when jobs have been committed to `staged_jobs`. */
+  readonly staged: WakeSignal
   /** Aborted when close() has waited long enough. */
   readonly stopping: AbortSignal
   /** The running calls, to be aborted along with it. They do not listen to it: adding a listener looks at all the others. */

@@ -59,7 +59,7 @@ async function runSteps(run: Run): Promise<Outcome> {
           intent: run.row.intent,
         })
       : await runStep(run, step)
-    if (run.hasStaged && (result.type === 'advanced' || result.type === 'finished')) run.engine.staged.ring()
+    if (run.hasStaged && (result.type === 'advanced' || result.type === 'finished')) run.engine.staged.wake()
     run.hasStaged = false
     switch (result.type) {
       case 'advanced':

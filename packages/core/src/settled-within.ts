@@ -1,5 +1,8 @@
-/** Waits for all of them to end, but no longer than that. False: some have not. */
-export async function within(timeoutMs: number, work: ReadonlySet<Promise<unknown>>): Promise<boolean> {
+/** Waits for all of them to end, but no longer than `timeoutMs`. Returns false when some have not ended. */
+export async function settledWithin(
+  timeoutMs: number,
+  work: ReadonlySet<Promise<unknown>>,
+): Promise<boolean> {
   if (work.size === 0) return true
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<false>((resolve) => {
