@@ -1,7 +1,7 @@
 import type { CrashKit, Finding } from '@pawl/crash-kit'
 import pg from 'pg'
 import { inject } from 'vitest'
-import { chargeAt, createRideTables, type RideOf } from './rides.js'
+import { chargeAt, createRideTables, findAt, isDeduplicated, type RideOf } from './rides.js'
 import type { EngineUnderTest } from './load-variant.js'
 import type { Search } from './variant.js'
 
@@ -22,10 +22,10 @@ export async function findWeakness(
   races = RACES,
 ): Promise<Searched> {
   const { crashKit, fakeProvider } = await kit()
-  const provider = fakeProvider()
+  const provider = fakeProvider(isDeduplicated(rideOf) ? {} : { keyOf: null })
   const pool = new pg.Pool({ connectionString: inject('databaseUrl') })
   const running = crashKit({
-    pipeline: () => rideOf(core, chargeAt(provider.url)),
+    pipeline: () => rideOf(core, chargeAt(provider.url), findAt(provider.url)),
     pool,
     provider,
     prepare: (place) => createRideTables(place.pool, place.schema, place.pawlSchema),

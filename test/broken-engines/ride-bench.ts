@@ -4,7 +4,14 @@ import { inject, onTestFinished } from 'vitest'
 import { Provider } from '../support/provider.js'
 import { TestDatabase } from '../support/test-database.js'
 import type { Core } from './load-variant.js'
-import { chargeAt, createRideTables, type RideDatabase, type RideInput, type RideOf } from './rides.js'
+import {
+  chargeAt,
+  createRideTables,
+  findAt,
+  type RideDatabase,
+  type RideInput,
+  type RideOf,
+} from './rides.js'
 
 /** One ride on an engine of whatever core, on tables of its own. It ends with the test. */
 export class RideBench {
@@ -35,7 +42,8 @@ export class RideBench {
   async execute(how: { readonly strict?: boolean; readonly amount?: number } = {}): Promise<Outcome> {
     const { strict = true, amount = 1_200 } = how
     const { account, url } = this.provider
-    const ride: Pipeline<RideDatabase, RideInput> = this.#rideOf(this.core, chargeAt(url, { account }))
+    const at = { charge: chargeAt(url, { account }), find: findAt(url, { account }) }
+    const ride: Pipeline<RideDatabase, RideInput> = this.#rideOf(this.core, at.charge, at.find)
     const { schema } = this.database
     const pool = this.database.pool()
     const engine: Engine<RideDatabase> = this.core.createEngine<RideDatabase>({

@@ -26,8 +26,11 @@ export type Charge = (
   how: { readonly idempotencyKey?: string; readonly signal?: AbortSignal },
 ) => Promise<{ readonly id: string }>
 
+/** Asks for the charge that was made under a key; null: there is none. */
+export type FindCharge = (idempotencyKey: string) => Promise<{ readonly id: string } | null>
+
 /** Writes a pipeline with a core: `respond` and the like have to be those of the engine that runs it. */
-export type RideOf = (core: Core, charge: Charge) => Pipeline<RideDatabase, RideInput>
+export type RideOf = (core: Core, charge: Charge, find: FindCharge) => Pipeline<RideDatabase, RideInput>
 
 /** The business tables. Rides refer to their key, as the guide advises. */
 export async function createRideTables(pool: pg.Pool, schema: string, pawlSchema: string): Promise<void> {
@@ -51,6 +54,16 @@ export function chargeAt(url: string, fields: Readonly<Record<string, string>> =
     const { id } = (await response.json()) as { id: string }
     if (response.ok) return { id }
     throw Object.assign(new Error(`the provider answered ${response.status}`), { status: response.status })
+  }
+}
+
+/** Asks over HTTP. */
+export function findAt(url: string, fields: Readonly<Record<string, string>> = {}): FindCharge {
+  return async (key) => {
+    const response = await fetch(`${url}/charges?${new URLSearchParams({ ...fields, key }).toString()}`)
+    if (response.status === 404) return null
+    const { id } = (await response.json()) as { id: string }
+    return { id }
   }
 }
 
@@ -111,6 +124,31 @@ const atMostOnceRideOf: RideOf = (core, charge) =>
       await stage('send_receipt', { rideId: state.rideId })
       return core.respond(201, { ride: state.rideId, charge: state.chargeId })
     })
+
+/** The same with a provider that does not deduplicate, and can be asked. */
+const queryableRideOf: RideOf = (core, charge, find) =>
+  beginRide(core, 'queryable-ride')
+    .foreign('charge_created', {
+      guarantee: 'queryable',
+      call: ({ input, idempotencyKey, signal }) =>
+        charge({ amount: input.amount }, { idempotencyKey, signal }),
+      reconcile: async ({ idempotencyKey }) => {
+        const made = await find(idempotencyKey)
+        return made === null ? core.absent() : core.found(made)
+      },
+      settle: async ({ tx, state, result }) => {
+        await tx.updateTable('rides').set({ charge_id: result.id }).where('id', '=', state.rideId).execute()
+        return { chargeId: result.id }
+      },
+      reference: (result) => result.id,
+      onError: ({ error }) => answerTo(core, error),
+    })
+    .finish(({ state }) => core.respond(201, { ride: state.rideId, charge: state.chargeId }))
+
+/** Whether its provider takes a second request under the same key for the same. */
+export function isDeduplicated(ride: RideOf): boolean {
+  return ride !== queryableRideOf
+}
 
 /** There and back: two charges that look the same and are not. */
 const returnRideOf: RideOf = (core, charge) =>
@@ -269,6 +307,7 @@ const endingRideOf: RideOf = (core) =>
 export const RIDES: Readonly<Record<NeededRide, RideOf>> = {
   keyed: rideOf,
   at_most_once: atMostOnceRideOf,
+  queryable: queryableRideOf,
   two_calls: returnRideOf,
   parallel: parallelRideOf,
   ends_itself: endingRideOf,

@@ -15,6 +15,8 @@ export type NeededRide =
   | 'keyed'
   /** One call, which must not be made twice. */
   | 'at_most_once'
+  /** One call, of which the provider can be asked whether it was made. */
+  | 'queryable'
   /** Two calls, each with a phase of its own. */
   | 'two_calls'
   /** Queries that are made at once, and an error while they are under way: in a run without faults. */

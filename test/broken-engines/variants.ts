@@ -4,6 +4,7 @@ import { CALLS_VARIANTS } from './calls-variants.js'
 import { DRIVER_VARIANTS } from './driver-variants.js'
 import { HOLDING_VARIANTS } from './holding-variants.js'
 import { PROTOCOL_VARIANTS } from './protocol-variants.js'
+import { SERVER_VARIANTS } from './server-variants.js'
 import { TRANSACTION_VARIANTS } from './transaction-variants.js'
 import type { Variant } from './variant.js'
 
@@ -16,6 +17,7 @@ export const VARIANTS = [
   ...CALLS_VARIANTS,
   ...ANSWER_VARIANTS,
   ...PROTOCOL_VARIANTS,
+  ...SERVER_VARIANTS,
 ] as const satisfies readonly Variant[]
 
 export type VariantName = (typeof VARIANTS)[number]['name']

@@ -127,6 +127,26 @@ test('backends are seen with what they do, and whom they wait for', async () => 
   expect(await kit.backends('nobody')).toEqual([])
 })
 
+test('how long an actor has been waiting for the whole table of keys is told, and for nothing else', async () => {
+  const kit = await kitWith('CREATE TABLE notes (id integer)')
+  const keys = `${kit.pawlSchema}.idempotency_keys`
+  const [client, rival, migration] = [
+    await connect(kit, 'client'),
+    await connect(kit, 'rival'),
+    await connect(kit, 'migration'),
+  ]
+  await migration.query(`BEGIN; LOCK TABLE ${keys}; LOCK TABLE notes`)
+  const [counted, noted] = [client.query(`SELECT FROM ${keys}`), rival.query('SELECT FROM notes')]
+  while ((await kit.backends('rival'))[0]?.waitEventType !== 'Lock');
+  let waitedMs = 0
+  while (waitedMs === 0) waitedMs = await kit.tableWaitMs('client')
+  expect(await kit.tableWaitMs('client')).toBeGreaterThan(waitedMs)
+  expect(await kit.tableWaitMs('rival')).toBe(0)
+  await migration.query('ROLLBACK')
+  await Promise.all([counted, noted])
+  expect(await kit.tableWaitMs('client')).toBe(0)
+})
+
 test('terminate ends the connections of one actor, all of them, and resolves when they are gone', async () => {
   const kit = await kitWith('CREATE TABLE notes (id integer); INSERT INTO notes VALUES (1)')
   const client = await connect(kit, 'client')

@@ -53,6 +53,31 @@ test.each([
   expect(await row(kit)).toEqual(before)
 })
 
+test('to another server, moments are further away, and a call was declared by somebody else', async () => {
+  const { kit, client } = await keyWith(ALL_MOMENTS)
+  const before = await row(kit)
+  const changed = async (intent: object, aheadMs: number): Promise<Row> => {
+    const written = [JSON.stringify(intent)]
+    await client.query(`UPDATE ${kit.pawlSchema}.idempotency_keys SET intent = $1`, written)
+    expect(await kit.changeServer('s', 'k', aheadMs)).toBe('passed')
+    return row(kit)
+  }
+  const calling = { kind: 'calling', phase: 'c', deadlineMs: 1_500_000_003_000, server: '7' }
+  const ahead = await changed(calling, 86_400_000)
+  expect(ahead['intent']).toEqual({
+    ...calling,
+    deadlineMs: 1_499_913_603_000,
+    server: expect.not.stringMatching(/^7$/) as string,
+  })
+  for (const column of MOMENTS)
+    expect(ahead[column]).toBe((before[column] as string).replace('2020-01-01', '2019-12-31'))
+
+  const called = { kind: 'called', phase: 'c', result: { server: '7' } }
+  const behind = await changed(called, -86_400_000)
+  expect(behind['intent']).toEqual(called)
+  expect(behind).toMatchObject(Object.fromEntries(MOMENTS.map((column) => [column, before[column]])))
+})
+
 test('time that passes is in the history, as the doing of the kit', async () => {
   const { kit } = await keyWith('attempts = 1')
   const mark = await kit.mark()

@@ -30,6 +30,14 @@ describe('I1: one row, one holder', () => {
     expect(broken('I1', cleanRide().expire().reap().reserve('retry'))).toEqual([])
   })
 
+  test('holds for a lease that another server has granted, whose clock was ahead of this one', () => {
+    const { story } = begun()
+    const ahead = { updated_at: story.now(9_000), lease_until: story.now(19_000) }
+    expect(broken('I1', story.write('kit', ahead).takeOver('retry'))).toEqual([])
+    const inTime = { updated_at: story.now(-1), lease_until: story.now(19_000) }
+    expect(broken('I1', begun().story.write('kit', inTime).takeOver('retry'))).toHaveLength(1)
+  })
+
   test('a second row of a key is seen', () => {
     const story = begun().story.reserve('rival')
     expect(broken('I1', story)).toMatchInlineSnapshot(`

@@ -10,7 +10,7 @@ const RACES = amountOf('races')
 
 describe('one statement at a time, where a process can die between UPDATE and COMMIT', async () => {
   const kit = rideKit({ engine: { pipelining: false } })
-  await kit.exhaustive({ faults: ['crash', 'lostCommitAck', 'lostCommit', 'freeze'] })
+  await kit.exhaustive({ faults: ['crash', 'lostCommitAck', 'lostCommit', 'freeze', 'tableLock'] })
   await kit.races({ runs: Math.ceil(RACES / 3) })
 })
 
@@ -53,7 +53,16 @@ describe('whatever the provider promises', async () => {
   const provider = fakeProvider({ keyOf: null })
   const kit = rideKit({ pipeline: () => guardedRide(provider) }, provider)
   await kit.exhaustive({
-    faults: ['crash', 'throw', 'lostCommitAck', 'lostCommit', 'providerMalformed', 'leaseExpiry'],
+    faults: [
+      'crash',
+      'throw',
+      'lostCommitAck',
+      'lostCommit',
+      'providerMalformed',
+      'leaseExpiry',
+      'databaseClock',
+      'tableLock',
+    ],
   })
   await kit.races({ runs: Math.ceil(RACES / 3) })
 })

@@ -1,6 +1,6 @@
 import { hostname, userInfo } from 'node:os'
 
-/** Who does it, for the record: as told, else as far as the system knows. */
+/** Who does it, for the record: as given, or else as far as the system knows. */
 export function actorOf(
   given: string | undefined,
   env: Readonly<Record<string, string | undefined>>,

@@ -1,4 +1,4 @@
-/** Says which error it is, for scripts: the `code` that `--json` gives. */
+/** Identifies the error for scripts: the `code` that `--json` prints. */
 export type CliErrorCode =
   /** The command line is wrong. */
   | 'usage'
@@ -8,14 +8,14 @@ export type CliErrorCode =
   | 'not_migrated'
   /** There is no such key, job or pipeline. */
   | 'not_found'
-  /** It is not in a state in which that can be done. Nothing changed. */
+  /** The key is not in a state in which that can be done. Nothing changed. */
   | 'refused'
-  /** The module that was named cannot be loaded, or has not what is needed. */
+  /** The given module cannot be loaded, or does not have what is needed. */
   | 'module'
   /** Anything else. */
   | 'failed'
 
-/** Something to tell the operator in one message: not a bug of this tool. */
+/** Something to tell the operator in one message; not a bug in this tool. */
 export class CliError extends Error {
   override readonly name = 'CliError'
   readonly code: CliErrorCode

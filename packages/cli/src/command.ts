@@ -4,7 +4,7 @@ import type { ExitCode } from './exit-code.js'
 import type { Paint } from './render/paint.js'
 
 // Aliases, not interfaces: the compiler writes them out where options are exported.
-/** An option that is there or not. */
+/** An option that is present or not. */
 type Flag = { readonly kind: 'flag'; readonly about: string }
 
 /** An option with a value. */
@@ -61,9 +61,9 @@ export function values<T>(placeholder: string, parse: (text: string) => T, about
 /** An argument that is known by its place. */
 export interface Argument {
   readonly name: string
-  /** `one`: has to be there. `many`: any number of them, the last argument only. */
+  /** `one`: it has to be given. `many`: any number of them, for the last argument only. */
   readonly count: 'one' | 'optional' | 'many'
-  /** The options that can be given in its place, and not beside it. */
+  /** The options that can be given in its place, but not together with it. */
   readonly unless?: readonly string[]
 }
 
@@ -72,7 +72,7 @@ export interface Report {
   readonly exit: ExitCode
   readonly lines: readonly string[]
   readonly json: unknown
-  /** An error that is told beside the report. */
+  /** An error that is printed in addition to the report. */
   readonly error?: DescribedError
 }
 
@@ -83,13 +83,13 @@ export interface Context {
   readonly cwd: string
   readonly schema: string
   readonly paint: Paint
-  /** Whether a person looks at the output, and not a program. */
+  /** Whether a person reads the output, and not a program. */
   readonly isTerminal: boolean
   /** All commands, for the help. */
   readonly commands: readonly Command[]
   /** The database, open for as long as `work` runs. */
   readonly withDatabase: <T>(work: (database: Database) => Promise<T>) => Promise<T>
-  /** Tells how it goes, beside the report. */
+  /** Reports progress, separately from the report. */
   readonly tell: (line: string) => void
 }
 
@@ -108,7 +108,7 @@ export interface Command<O extends Options = Options> {
   readonly options: O
   /** What it does beyond the summary, and what to know. */
   readonly details: readonly string[]
-  /** What its exit codes mean where they mean more than everywhere. */
+  /** What its exit codes mean, where they mean more than they do everywhere. */
   readonly exits: Readonly<Partial<Record<ExitCode, string>>>
   run(call: Call<O>, context: Context): Promise<Report>
 }

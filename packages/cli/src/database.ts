@@ -3,15 +3,15 @@ import pg from 'pg'
 import { usageError } from './cli-error.js'
 import { CONNECT_TIMEOUT_MS, MAX_CONNECTIONS } from './limits.js'
 
-/** What a command gets to ask the database with. */
+/** What a command uses to query the database. */
 export interface Database {
   readonly operator: Operator
   readonly pool: pg.Pool
-  /** The database's clock: leases and ages are counted by it, and this machine's may go wrong. */
+  /** The database's clock: leases and ages are counted by it, and this machine's clock may be wrong. */
   readonly now: () => Promise<Date>
 }
 
-/** Opens the database for as long as `work` runs. Nothing is connected before the first question. */
+/** Opens the database for as long as `work` runs. No connection is made before the first query. */
 export async function withDatabase<T>(
   url: string | undefined,
   schema: string,
@@ -23,7 +23,7 @@ export async function withDatabase<T>(
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     application_name: 'pawl-cli',
   })
-  // A connection that breaks while nobody uses it is told of by the next question.
+  // If a connection breaks while nobody uses it, the next query reports that.
   pool.on('error', () => {})
   try {
     const now = async () => {
@@ -41,7 +41,7 @@ function checkUrl(url: string | undefined): string {
     throw usageError('No database is named: set DATABASE_URL, or give --database-url postgresql://….')
   }
   if (!/^postgres(?:ql)?:\/\//.test(url) || !URL.canParse(url)) {
-    // Without the text itself: it may hold a password.
+    // Without the text itself, which may contain a password.
     throw usageError('The database URL cannot be read; it has to be like postgresql://user@host:5432/name.')
   }
   return url

@@ -2,16 +2,16 @@ import { PawlError, safeError } from '@pawl/core'
 import { CliError, type CliErrorCode } from './cli-error.js'
 import { schemaOption } from './schema-option.js'
 
-/** What to tell of an error: a code for scripts, a message for people, no stack. */
+/** What to report about an error: a code for scripts, a message for people, no stack. */
 export interface DescribedError {
   readonly code: CliErrorCode
   readonly message: string
 }
 
-/** SQLSTATE classes in which the server, or the way to it, is at fault: connection, resources, operator's shutdown. */
+/** SQLSTATE classes for faults of the server, or of the way to it: connection, resources, operator's shutdown. */
 const UNAVAILABLE_SQLSTATE = /^(?:08|28|53|57P|3D000)/
 const UNDEFINED_SCHEMA_OR_TABLE = new Set(['3F000', '42P01', '42703'])
-/** What core says of an argument that it does not take: it checked before it asked the database. */
+/** What core reports about an argument that it does not accept: it checked before it asked the database. */
 const REFUSED_ARGUMENT = new Set([
   'PAWL_INVALID_OPTION',
   'PAWL_INVALID_REQUEST',
@@ -55,11 +55,12 @@ function reasonOf(error: unknown): string {
 }
 
 function messageOf(error: unknown): string {
-  // Several addresses were tried and none answered: the error itself has no message then.
+  // Several addresses were tried and none answered; the error itself then has no message.
   if (error instanceof AggregateError && error.message === '') {
     return [...new Set(error.errors.map(messageOf))].join('; ')
   }
-  // Ours say what the operator gave, and nothing else. Others may say anything, such as a provider's key.
+  // Our own errors repeat what the operator gave, and nothing else. Others may contain anything, such as a provider's
+  // key.
   if (error instanceof PawlError) return error.message
   const { message, name } = safeError(error)
   return message === '' ? name : message

@@ -1,4 +1,4 @@
-/** What the process ends with. Stable: scripts switch over it. */
+/** The exit codes of the process. Stable: scripts switch over them. */
 export const EXIT = {
   /** Done, and nothing is wrong. */
   ok: 0,
@@ -6,7 +6,7 @@ export const EXIT = {
   failed: 1,
   /** The command line is wrong. Nothing was tried. */
   usage: 2,
-  /** It worked, and there is something to look at. */
+  /** It worked, but there is something to look at. */
   findings: 3,
 } as const
 

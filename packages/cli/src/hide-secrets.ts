@@ -1,6 +1,6 @@
 import { urlAuthorities } from '@pawl/core/internal'
 
-/** The text without the password of the database's URL, however it came in there, and of any other URL. */
+/** The text without the password of the database's URL, however it got there, and without that of any other URL. */
 export function hideSecrets(text: string, databaseUrl: string | undefined): string {
   const hidden = passwordsOf(databaseUrl).reduce((rest, password) => rest.replaceAll(password, '***'), text)
   return hideInUrls(hidden)
@@ -20,7 +20,7 @@ function hideInUrls(text: string): string {
   return hidden + text.slice(from)
 }
 
-/** As it is written, and as it is meant. */
+/** The password as it is written, and decoded. */
 function passwordsOf(url: string | undefined): string[] {
   if (url === undefined || !URL.canParse(url)) return []
   const { password, searchParams } = new URL(url)

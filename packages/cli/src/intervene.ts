@@ -5,7 +5,7 @@ import { EXIT } from './exit-code.js'
 import { noSuchKey } from './key-arguments.js'
 import { keyToJson } from './render/to-json.js'
 
-/** What to say of a step that was wanted. `done`: what it means that it was taken. */
+/** What to report about a step that was wanted. `done`: what it means that the step was taken. */
 export function reportIntervention(intervention: Intervention, of: KeyReference, done: string): Report {
   switch (intervention.type) {
     case 'done':

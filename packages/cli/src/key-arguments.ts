@@ -16,7 +16,7 @@ export const keyOrAllArguments = [
   { name: 'key', count: 'one', unless: ['id', 'all'] },
 ] as const satisfies readonly Argument[]
 
-/** Logs, dead jobs and the location of a 202 tell the id of a key, and not its names. */
+/** Logs, dead jobs and the location of a 202 contain the id of a key, and not its scope and name. */
 export const keyOptions = {
   id: value('UUID', parseUuid, 'the key by its id, instead of <scope> <key>'),
 } as const

@@ -3,7 +3,7 @@ import { type Given, value } from './command.js'
 import { parseDuration } from './parse/duration.js'
 import { parseOneOf, parseText, parseWholeNumber } from './parse/value.js'
 
-/** A record, so that the compiler misses a reason that is new. */
+/** A record, so that the compiler complains when a new reason is missing. */
 const STUCK_REASONS = Object.keys({
   attempts_exhausted: true,
   too_old: true,
@@ -12,7 +12,7 @@ const STUCK_REASONS = Object.keys({
   transaction_ended: true,
 } satisfies Record<StuckReason, true>) as StuckReason[]
 
-/** Which keys are meant: the same in every command that takes several. */
+/** Which keys are meant: the same options in every command that takes several keys. */
 export const filterOptions = {
   pipeline: value('NAME', parseText, 'of this pipeline'),
   version: value('N', parseWholeNumber(1, 2 ** 31 - 1), 'pinned to this version'),

@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url'
 import { type AnyPipeline, safeError } from '@pawl/core'
 import { CliError } from './cli-error.js'
 
-/** A module of the user's, by its path. */
+/** Loads a module of the user by its path. */
 export async function loadModule(path: string, cwd: string): Promise<Readonly<Record<string, unknown>>> {
   try {
     return (await import(pathToFileURL(resolve(cwd, path)).href)) as Record<string, unknown>
@@ -29,7 +29,7 @@ export function pipelinesOf(
   )
 }
 
-/** Exports come in the order of their names, lists in their own: neither is one to rely on. */
+/** Exports come in the order of their names, lists in their own order: neither can be relied on. */
 function byNameAndVersion(a: AnyPipeline<never>, b: AnyPipeline<never>): number {
   return a.name.localeCompare(b.name, 'en') || a.version - b.version
 }
@@ -41,7 +41,7 @@ function collect(exported: unknown): AnyPipeline<never>[] {
   return Array.isArray(pipelines) ? pipelines.filter(isPipeline) : []
 }
 
-/** By what it has, not by where it comes from: the module may have a core of its own. */
+/** Judged by its members, not by where it comes from: the module may have its own copy of core. */
 function isPipeline(candidate: unknown): candidate is AnyPipeline<never> {
   const { name, version, diagram } = (candidate ?? {}) as Record<string, unknown>
   return typeof name === 'string' && typeof version === 'number' && typeof diagram === 'function'

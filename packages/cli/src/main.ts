@@ -8,27 +8,27 @@ const argv = process.argv.slice(2)
 type Written = NodeJS.ErrnoException | null | undefined
 const writes: Promise<Written>[] = []
 
-/** The standard output, with the end of each write kept. */
+/** The standard output; it keeps the end of each write. */
 const output = {
   isTTY: stdout.isTTY,
   write(text: string): void {
     const written = new Promise<Written>((resolve) => stdout.write(text, (error) => resolve(error)))
-    // Early versions of Node 20 throw at once what later ones call back with.
+    // Early versions of Node 20 throw at once what later ones pass to the callback.
     writes.push(written.catch((error: NodeJS.ErrnoException) => error))
   },
 }
-// What a write fails with is looked at below; and nobody is left to be told that errors cannot be told.
+// Failed writes are handled below; and when errors cannot be reported, there is nobody left to report that to.
 for (const stream of [stdout, stderr]) stream.on('error', () => {})
 
 const exit = await run(argv, { stdout: output, stderr, env, cwd: process.cwd() })
 const failure = (await Promise.all(writes)).find((error) => error != null)
-// The reader of a pipe may leave early, as `head` does: that is no error of ours.
+// The reader of a pipe may leave early, as `head` does: that is not our error.
 const isLost = failure != null && failure.code !== 'EPIPE'
 if (isLost) {
   const message = `The standard output cannot be written: ${failure.message}`
   const isJson = wantsJson(argv)
   tellError({ code: 'failed', message }, { stderr, env, databaseUrl: env['DATABASE_URL'], isJson })
 }
-// Modules of the user's may keep the process alive, such as by a pool. What was written has to get out first.
+// The user's modules may keep the process alive, with a pool for example. What was written has to get out first.
 await new Promise((resolve) => stderr.write('', resolve))
 process.exit(isLost ? EXIT.failed : failure == null ? exit : EXIT.ok)

@@ -1,18 +1,18 @@
 import { MAX_TYPO_DISTANCE } from './limits.js'
 
-/** The known word that a wrong one was likely meant to be; null if none comes close. */
+/** The known word that a wrong one was probably meant to be; null if none comes close. */
 export function nearest(word: string, known: readonly string[]): string | null {
   const ranked = known
     .map((candidate) => ({ candidate, distance: distanceOf(word, candidate) }))
     .toSorted((a, b) => a.distance - b.distance)
   const [best] = ranked
-  // A short word is at a short distance of everything.
+  // A short word is a short distance from everything.
   if (best === undefined || best.distance > Math.min(MAX_TYPO_DISTANCE, best.candidate.length / 2))
     return null
   return best.candidate
 }
 
-/** Levenshtein's: how many letters to add, drop or change. */
+/** The Levenshtein distance: how many letters to add, drop or change. */
 function distanceOf(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, at) => at)
   for (let i = 1; i <= a.length; i++) {

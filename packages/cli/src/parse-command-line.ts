@@ -6,7 +6,7 @@ import { nearest } from './nearest.js'
 import { usagesOf } from './render/help.js'
 import { unknownCommand } from './unknown-command.js'
 
-/** What somebody wants. */
+/** What the command line asks for. */
 export type Wish =
   | { readonly type: 'version' }
   | { readonly type: 'help'; readonly command: Command | null }
@@ -18,7 +18,7 @@ export type Wish =
       readonly common: CommonOptions
     }
 
-/** Reads the command line, by what the commands declare. Throws usage errors. */
+/** Reads the command line, according to what the commands declare. Throws usage errors. */
 export function parseCommandLine(argv: readonly string[], commands: readonly Command[]): Wish {
   const { tokens } = tokenize(argv, { ...commonOptions, version: VERSION })
   const first = tokens.find((token) => token.kind === 'positional')
@@ -55,7 +55,7 @@ function parseCommand(command: Command, argv: readonly string[]): Wish {
 type Token = NonNullable<ReturnType<typeof parseArgs<ParseArgsConfig & { tokens: true }>>['tokens']>[number]
 type OptionToken = Extract<Token, { kind: 'option' }>
 
-/** Not strict: what Node says of a wrong option does not name the right one. */
+/** Not strict, because Node's message about a wrong option does not name the right one. */
 function tokenize(argv: readonly string[], options: Options): { readonly tokens: readonly Token[] } {
   const config = Object.entries(options).map(([name, { kind }]) => [
     name,
@@ -79,7 +79,7 @@ function collect(texts: Map<string, string[]>, token: OptionToken, command: Comm
   if (option.kind === 'flag') {
     if (value !== undefined) throw usageError(`${rawName} takes no value.`)
   } else if (value === undefined || (!inlineValue && /^-./s.test(value))) {
-    // An option in the place of a value is a value that was forgotten.
+    // An option in the place of a value means that the value was forgotten.
     throw usageError(
       `${rawName} needs a value: ${rawName} ${option.placeholder}, or ${rawName}=-… if it begins with a dash.`,
     )

@@ -17,7 +17,7 @@ export interface Output {
   readonly isTTY?: boolean
 }
 
-/** What surrounds a run. */
+/** The environment of a run. */
 export interface Surroundings {
   readonly stdout: Output
   readonly stderr: Output
@@ -28,7 +28,7 @@ export interface Surroundings {
 }
 
 /**
- * Runs the tool with the arguments after its name, and gives the code to exit with. Never throws.
+ * Runs the tool with the arguments after its name, and returns the exit code. Never throws.
  *
  * @example
  * process.exitCode = await run(['status'], { stdout, stderr, env, cwd: process.cwd() })
@@ -94,7 +94,7 @@ function contextOf(setting: Setting, paint: Paint): Context {
   }
 }
 
-/** Known before the rest is: what is wrong with the rest has to be told in the right form, too. */
+/** Read before the rest is parsed: what is wrong with the rest has to be reported in the right form, too. */
 export function wantsJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--')
   return argv.slice(0, end === -1 ? argv.length : end).includes('--json')

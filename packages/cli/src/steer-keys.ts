@@ -37,8 +37,8 @@ interface Step {
 }
 
 /**
- * Takes a step with every stuck key that fits, one after the other, each with a note of its own. What has moved on
- * meanwhile is left as it is, and said. It stops where the database does not answer.
+ * Takes a step with every stuck key that fits, one after the other, each with its own note. A key that has moved on
+ * meanwhile is left as it is, and reported. It stops when the database does not answer.
  */
 export async function steerKeys(
   options: Given<typeof allOptions>,
@@ -50,7 +50,7 @@ export async function steerKeys(
     throw usageError('--all wants a filter, such as --pipeline or --stuck-reason: say which keys are meant.')
   const { limit = DEFAULT_STEER_LIMIT, 'dry-run': isDry } = options
   return context.withDatabase(async ({ operator }) => {
-    // One more tells whether there are more.
+    // One more than the limit shows whether there are more.
     const found = await operator.list({ ...filter, status: 'stuck', limit: limit + 1 })
     if (found.length > limit && !isDry) {
       throw new CliError(
@@ -67,7 +67,7 @@ export async function steerKeys(
         steered.push({ key, result: intervention.type, detail })
       }
     } catch (error) {
-      // What was done before is done: it has to be said.
+      // What was done before is done, and has to be reported.
       return {
         ...report(steered, keys.length, isDry, step, context),
         exit: EXIT.failed,
@@ -86,7 +86,7 @@ export async function steerKeys(
   })
 }
 
-/** Filters mean something only beside `--all`: without it, they would be believed to narrow something. */
+/** Filters mean something only together with `--all`: without it, people would believe that they narrow something down. */
 export function refuseFilters(options: Given<typeof allOptions>): void {
   const names = [...Object.keys(filterOptions), 'limit'] as (keyof typeof filterOptions | 'limit')[]
   const given = names.find((name) => options[name] !== undefined)

@@ -3,7 +3,7 @@ import { hideSecrets } from './hide-secrets.js'
 import { createPaint, wantsColour } from './render/paint.js'
 import { safeJson, safeText } from './render/safe-text.js'
 
-/** Where errors are told, and in which form. */
+/** Where errors are reported, and in which form. */
 export interface ErrorOutput {
   readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean }
   readonly env: Readonly<Record<string, string | undefined>>

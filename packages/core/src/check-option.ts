@@ -1,7 +1,7 @@
 import { MAX_TIMER_MS } from './limits.js'
 import { PawlError, type PawlErrorCode } from './errors.js'
 
-/** Collects where an option stands, so that every complaint names it the same way. */
+/** Collects where an option is set, so that every complaint names it the same way. */
 export interface OptionOwner {
   readonly code: Extract<
     PawlErrorCode,
@@ -54,7 +54,7 @@ export function checkWholeNumber(
   if (value > most) throw invalidOption(owner, option, value, `at most ${most}`)
 }
 
-/** A duration that a timer, or a time-out of PostgreSQL, is to last. */
+/** Checks the duration of a timer or of a PostgreSQL time-out. */
 export function checkTimerMs(owner: OptionOwner, option: string, value: unknown, least = 1): void {
   checkWholeNumber(owner, option, value, least, MAX_TIMER_MS)
 }
@@ -70,7 +70,7 @@ export function checkOneOf(
 }
 
 function show(value: unknown): string {
-  // A connection string in the wrong place: its password must not end in a log.
+  // It may be a connection string in the wrong place, whose password must not end up in a log.
   if (typeof value === 'string') return value.includes('@') ? 'a string' : `'${value.slice(0, 80)}'`
   if (typeof value === 'function') return 'a function'
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'

@@ -1,6 +1,6 @@
 /**
- * Whether a function that has to answer at once gave a promise instead. Its rejection is taken care of: nobody will
- * await it, and an unhandled one ends the process.
+ * Whether a function that has to answer at once returned a promise instead. If so, its rejection is handled: nobody will
+ * await it, and an unhandled rejection ends the process.
  */
 export function disarmPromise(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || !('then' in value)) return false

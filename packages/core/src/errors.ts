@@ -56,14 +56,14 @@ export const errorCodes = {
 export type PawlErrorCode = keyof typeof errorCodes
 
 /**
- * The base of every error that Pawl throws or records: a stable `code`, a message that says what to do.
+ * The base of every error that Pawl throws or records: it has a stable `code` and a message that says what to do.
  *
  * @example
  * if (error instanceof PawlError && error.code === 'PAWL_INVALID_REQUEST') return reply.status(400).send(error.message)
  */
 export class PawlError extends Error {
   override readonly name: string = 'PawlError'
-  /** Says which error it is; the message may change, this does not. */
+  /** Identifies the error: the message may change, the code does not. */
   readonly code: PawlErrorCode
 
   constructor(code: PawlErrorCode, message: string, options?: { readonly cause?: unknown }) {
@@ -72,7 +72,7 @@ export class PawlError extends Error {
   }
 }
 
-/** `instanceof PawlError` of anything that was thrown, such as a proxy that throws when it is asked: then it is none. */
+/** `instanceof PawlError` for anything that was thrown. A proxy that throws when asked does not count as one. */
 export function isPawlError(thrown: unknown): thrown is PawlError {
   try {
     return thrown instanceof PawlError
@@ -97,12 +97,12 @@ export interface InputIssue {
 /** The input does not satisfy the pipeline's schema. Nothing was reserved or run. */
 export class InvalidInputError extends PawlError {
   override readonly name = 'InvalidInputError'
-  /** What the schema found: the first twenty issues, each shortened where it is long. */
+  /** What the schema found: the first twenty issues, shortened where they are long. */
   readonly issues: readonly InputIssue[]
   /** How many more there were. */
   readonly omittedIssues: number
 
-  /** `found`: how many issues there are, where not all of them are given. */
+  /** `found`: how many issues there are in all, where `issues` does not hold all of them. */
   constructor(pipeline: string, issues: readonly InputIssue[], found = issues.length) {
     const kept = issues.slice(0, MAX_INPUT_ISSUES).map(({ message, path }) => ({
       message: shorten(message, MAX_ISSUE_LENGTH),

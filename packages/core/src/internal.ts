@@ -36,11 +36,11 @@ export { qualified } from './storage/qualified.js'
 export { shorten } from './shorten.js'
 
 /**
- * An engine that calls `probe` at every position of the protocol, and can be stopped dead. It waits only where that returns
- * a promise: one that returns nothing changes nothing, neither what is sent nor in which turn of the event loop.
+ * An engine that calls `probe` at every position of the protocol, and can be stopped dead. It waits only where the probe
+ * returns a promise: a probe that returns nothing changes neither what is sent nor in which turn of the event loop.
  *
- * `prepareAfterUses`: how often a phase's query is seen before it is kept prepared, where `preparedQueries` asks for that.
- * An engine that a test throws away after one request would otherwise never get there.
+ * `prepareAfterUses`: how often a phase's query has to be seen before it is kept prepared, where `preparedQueries` asks
+ * for that. An engine that a test throws away after one request would otherwise never prepare any.
  */
 export function createProbedEngine<DB>(
   options: EngineOptions<DB>,
@@ -55,12 +55,15 @@ export function hashKeyName<DB>(engine: Engine<DB>, scope: string, key: string):
   return (engine as RunningEngine<DB>).hashKeyName(scope, key)
 }
 
-/** What the engine knows of a pipeline. */
+/** What the engine knows about a pipeline. */
 export function readDefinition<DB, Input>(pipeline: Pipeline<DB, Input>): PipelineDefinition {
   return pipeline[definitionOf]
 }
 
-/** A pipeline with parts of its definition exchanged, such as its functions. Unless its hash is, rows do not notice. */
+/**
+ * A pipeline with parts of its definition replaced, such as its functions. Rows do not notice unless its hash is
+ * replaced.
+ */
 export function reviseDefinition<DB, Input>(
   pipeline: Pipeline<DB, Input>,
   revise: (definition: PipelineDefinition) => PipelineDefinition,
@@ -75,7 +78,7 @@ export function chosenFingerprint<DB, Input>(
   pipeline: Pipeline<DB, Input>,
   input: NoInfer<Input>,
 ): JsonValue | undefined {
-  // What is no pipeline is for execute to refuse.
+  // If it is not a pipeline, `execute` refuses it.
   return (pipeline as Partial<Pipeline<DB, Input>> | undefined)?.[definitionOf]?.fingerprint?.(input as never)
 }
 
@@ -94,8 +97,9 @@ export function prepareAtomic<DB, Input>(engine: Engine<DB>, pipeline: Pipeline<
 }
 
 /**
- * A key by its id, for its owner: null if there is none, if it is another scope's, or if its request came in elsewhere (see
- * `OriginFingerprint`). Of those, nothing is read. Input, state and trail of a finished key are left out. It only reads.
+ * Reads a key by its id, for its owner. Returns null if there is none, if it belongs to another scope, or if its request
+ * came in elsewhere (see `OriginFingerprint`); nothing of such a key is read. Input, state and trail of a finished key
+ * are left out. It only reads.
  */
 export function inspectOwn<DB>(engine: Engine<DB>, of: OwnKey): Promise<KeyView | null> {
   return (engine as RunningEngine<DB>).inspectOwn(of)

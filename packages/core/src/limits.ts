@@ -1,55 +1,56 @@
 const SECOND_MS = 1_000
 const HOUR_MS = 3_600 * SECOND_MS
 
-/** What an `integer` of PostgreSQL holds. More would fail at the first request. */
+/** The largest `integer` of PostgreSQL. A larger number would fail at the first request. */
 export const MAX_INT32 = 2_147_483_647
 
 /**
  * Longest duration that may go to a timer of Node or a time-out of PostgreSQL. Both end at 2^31 - 1 ms, 24 days; a longer
- * timer fires at once. A day leaves room for all that is added to a time-out or multiplied with it on its way there.
+ * timer fires at once. A day leaves room for whatever is added to a time-out, or multiplied with it, along the way.
  */
 export const MAX_TIMER_MS = 24 * HOUR_MS
 
 /** A hundred years. PostgreSQL's timestamps end, and a phase would fail after its charge. */
 export const MAX_DURATION_MS = 100 * 366 * 24 * HOUR_MS
 
-/** Long enough that a pause for garbage collection or a slow disk is no loss; short enough to wait for. */
+/** Long enough that a garbage collection pause or a slow disk does not lose the lease; short enough to wait for. */
 export const DEFAULT_LEASE_MS = 30 * SECOND_MS
 
 /** Three renewals fit into a lease, so that one may fail without losing it. */
 export const RENEWALS_PER_LEASE = 3
 
 /**
- * How much longer than any lease of its pipeline a lease may be before it counts as over where its row was written in the
- * future: the database's clock must have gone back since it was granted.
+ * When a row was written in the future, the database's clock must have gone back since its lease was granted. Such a
+ * lease counts as over if it is longer than any lease of its pipeline by more than this.
  */
 export const LEASE_SLACK_MS = 10 * 60 * SECOND_MS
 
-/** A row that was written later than this from now was written by a clock that has gone back since. */
+/** A row that was written more than this far in the future was written by a clock that has gone back since. */
 export const CLOCK_WENT_BACK_MS = 10 * 60 * SECOND_MS
 
 /**
- * How long the end of a call waits for the renewal that its lease is in: a statement that never waits for a lock. One that
- * lands later could give the transaction to come a conflict, which is retried; one that hangs must not keep it waiting.
+ * How long the end of a call waits for a renewal of its lease that is under way: a statement that never waits for a lock.
+ * A renewal that lands later could conflict with the next transaction, which is then retried; one that hangs must not
+ * keep that transaction waiting.
  */
 export const RENEWAL_WAIT_MS = 1 * SECOND_MS
 
-/** The least time that a renewal gets, however short the lease: a new connection would take as long. */
+/** The least time that a renewal gets, however short the lease: opening a new connection would take as long. */
 export const MIN_RENEWAL_DEADLINE_MS = 1 * SECOND_MS
 
 /** Under this, a round trip to a loaded database can outlast the lease. */
 export const MIN_LEASE_MS = 100
 
-/** What payment providers advise as a client time-out, and more than nearly all of their answers take. */
+/** What payment providers recommend as a client time-out, and longer than nearly all of their answers take. */
 export const DEFAULT_CALL_TIMEOUT_MS = 30 * SECOND_MS
 
-/** Time for a call to notice its aborted signal before its promise is left behind. */
+/** Time for a call to notice its aborted signal before we stop waiting for its promise. */
 export const ABORT_GRACE_MS = 250
 
-/** An application's query is prepared once it has been used this often: one that is made up for a single use never is. */
+/** An application's query is prepared once it has been used this often, so one that is built for a single use never is. */
 export const PREPARE_AFTER_USES = 5
 
-/** How many of an application's queries an engine has its connections keep prepared at most. */
+/** At most this many of an application's queries are kept prepared on an engine's connections. */
 export const PREPARED_QUERIES = 256
 
 /** Upper bounds of the defaults for transactions; the defaults shrink with the lease (see settings.ts). */
@@ -57,10 +58,10 @@ export const MAX_DEFAULT_STATEMENT_TIMEOUT_MS = 10 * SECOND_MS
 export const MAX_DEFAULT_LOCK_TIMEOUT_MS = 2 * SECOND_MS
 export const MAX_DEFAULT_IDLE_TIMEOUT_MS = 10 * SECOND_MS
 
-/** Added to a server-side time-out before the client gives a connection up for dead: a network's hiccup. */
+/** Added to a server-side time-out before the client gives a connection up for dead: allows for a network hiccup. */
 export const CONNECTION_DEADLINE_SLACK_MS = 2 * SECOND_MS
 
-/** How long the server gets to take a request to cancel a statement, before its connection is cut all the same. */
+/** How long the server gets to accept a request to cancel a statement before its connection is cut anyway. */
 export const CANCEL_REQUEST_MS = 1 * SECOND_MS
 
 /** How long a request waits for a connection of the pool before the store counts as unavailable. */
@@ -86,18 +87,21 @@ export const DEFAULT_WINDOW_MS = 23 * HOUR_MS
 /** As long as clients may expect a replay, and not shorter than the default window. */
 export const DEFAULT_RETENTION_MS = 24 * HOUR_MS
 
-/** Under this, clients that retry after a coffee get a second effect: warned about. */
+/** With less than this, clients that retry after a coffee break cause a second effect, so we warn about it. */
 export const SHORT_RETENTION_MS = HOUR_MS
 
 /** After a day nobody waits for the request any more, and the provider's window is over. */
 export const DEFAULT_MAX_AGE_MS = 24 * HOUR_MS
 
-/** Calls of which one engine remembers, on its own clock, when their quiet time ends. Beyond, the database's has to do. */
+/**
+ * For this many calls, an engine remembers on its own clock when their quiet time ends. Beyond that, the database's clock
+ * has to do.
+ */
 export const MAX_QUIET_CALLS = 10_000
 
 /**
- * A key that has been tried again and again for so long is announced each time, and shown by `status`: as long as the
- * longest back-off, and long before the key is given up.
+ * A key that has been retried for this long is announced at every further retry, and shown by `status`. This is as long
+ * as the longest back-off, and long before the key is given up.
  */
 export const RETRIED_FOR_LONG_MS = 10 * 60 * SECOND_MS
 
@@ -114,26 +118,27 @@ export const MAX_NAME_LENGTH = 63
 /** Longest name of a staged job, in characters. */
 export const MAX_JOB_NAME_LENGTH = 255
 
-/** Size caps in bytes of JSON or body: the row is rewritten at every advance, so it has to stay small. */
+/** Size caps, in bytes of the JSON or the body: the row is rewritten at every advance, so it has to stay small. */
 export const DEFAULT_MAX_INPUT_BYTES = 256 * 1024
 export const DEFAULT_MAX_STATE_BYTES = 64 * 1024
 export const DEFAULT_MAX_RESPONSE_BYTES = 2 * 1024 * 1024
 
-/** Size cap of a response's headers, in bytes: proxies take a head of 4 to 8 KiB, and HTTP clients one of 16. */
+/** Size cap of a response's headers, in bytes: proxies accept 4 to 8 KiB of headers, and HTTP clients 16 KiB. */
 export const DEFAULT_MAX_RESPONSE_HEADER_BYTES = 8 * 1024
 
 /**
- * What is kept of an input that its schema refuses, for message, log and answer: the first issues, each cut to so many
- * characters. Enough to correct a form by; a client that sends nonsense gets no more out of us than it put in.
+ * What we keep of a schema's complaints about an input, for the message, the log and the answer: the first issues, each
+ * cut to this many characters. That is enough to correct a form; a client that sends nonsense gets no more out of us than
+ * it put in.
  */
 export const MAX_INPUT_ISSUES = 20
 export const MAX_ISSUE_LENGTH = 300
 export const MAX_ISSUE_PATH_LENGTH = 200
 
-/** A result of a call is in the row only while its settle has failed, so it may be larger than what is there always. */
+/** A call's result is in the row only after its settle has failed, so it may be larger than what is always there. */
 export const DEFAULT_MAX_RESULT_BYTES = 1024 * 1024
 
-/** A result over its cap is kept all the same, up to what a statement carries to the server well within a lease. */
+/** A result over its cap is kept anyway, up to the size that a statement can carry to the server well within a lease. */
 export const MAX_KEPT_RESULT_BYTES = 64 * 1024 * 1024
 
 /** PostgreSQL's parser and JSON.stringify recurse; both are safe at this depth with room to spare. */
@@ -145,13 +150,13 @@ export const MAX_ERROR_LENGTH = 2_000
 /** Longest stack of a logged error, in characters: some fifty frames. */
 export const MAX_STACK_LENGTH = 8_000
 
-/** How many times as much of an error is looked through for secrets as is kept of it: what is taken out makes room. */
+/** We search this many times as much of an error for secrets as we keep of it, since what is taken out makes room. */
 export const REDACTION_READ_AHEAD = 4
 
-/** Characters before the end of what was looked through that are not kept: longer than any half of a card or password. */
+/** This many characters at the end of the searched text are not kept: more than any half of a card number or password. */
 export const REDACTION_EDGE = 256
 
-/** Shortest secret of hashes, in characters: 16 random bytes in hexadecimal digits. */
+/** Shortest secret for hashes, in characters: 16 random bytes as hexadecimal digits. */
 export const MIN_HASH_SECRET_LENGTH = 32
 
 /** A reservation that lost this many races answers `in_flight`; each round is two statements. */
@@ -160,27 +165,27 @@ export const RESERVE_ROUNDS = 5
 /** How often a lost connection is replaced before the store counts as unavailable. */
 export const RECONNECT_TRIES = 3
 
-/** How often a step may find that nothing moved before its key is given back: answers that get lost each time. */
+/** How often a step may find that nothing moved before its key is given back: the answers got lost each time. */
 export const MAX_REDECISIONS = 10
 
-/** How long a result that is known, and only in memory, is tried to be saved while the store is away. */
+/** How long we keep trying to save a result that is known but only in memory, while the store is away. */
 export const SAVE_RESULT_MS = 5 * SECOND_MS
 
-/** What a duplicate is told to wait when the lease itself does not say better. */
+/** How long a duplicate is told to wait when the lease does not suggest a better time. */
 export const IN_FLIGHT_RETRY_MS = 1 * SECOND_MS
 
 /** Time that close() gives running requests, and then their aborted calls. */
 export const DEFAULT_CLOSE_TIMEOUT_MS = 10 * SECOND_MS
 export const CLOSE_ABORT_GRACE_MS = 2 * SECOND_MS
 
-/** Time that stop() gives a background service to end what it has begun. */
+/** Time that stop() gives a background service to finish what it has begun. */
 export const DEFAULT_STOP_TIMEOUT_MS = 10 * SECOND_MS
 
 /** Pause of a background service after a failed round: doubled each time, with jitter, up to the cap. */
 export const ROUND_RETRY_BASE_MS = 500
 export const ROUND_RETRY_MAX_MS = 30 * SECOND_MS
 
-/** One small query a second per process: an unattended request waits for its lease, not for us. */
+/** One small query a second per process: an unattended request waits for its lease to end, not for us. */
 export const DEFAULT_COMPLETER_POLL_MS = 1 * SECOND_MS
 
 /** Keys found by one query. More would go stale before their turn comes. */
@@ -189,13 +194,13 @@ export const DEFAULT_COMPLETER_BATCH_SIZE = 100
 /** Less than half of pg's default pool of ten: recovery must not starve requests. */
 export const DEFAULT_COMPLETER_CONCURRENCY = 4
 
-/** Keys that one completer remembers to leave alone for a while. Beyond, the oldest is merely asked for again. */
+/** Keys that one completer remembers to leave alone for a while. Beyond that, the oldest is merely asked for again. */
 export const MAX_RESTING_KEYS = 10_000
 
 /** One small query a second per process; a phase that stages in the same process wakes the relay at once. */
 export const DEFAULT_RELAY_POLL_MS = 1 * SECOND_MS
 
-/** What queues take in one request: SQS takes 10, most others 100 and more. */
+/** What queues accept in one request: SQS takes 10, most others 100 or more. */
 export const DEFAULT_RELAY_BATCH_SIZE = 100
 
 /** Long for a queue; a claim lasts twice as long, and a dead relay's jobs wait for it. */
@@ -204,27 +209,27 @@ export const DEFAULT_DELIVER_TIMEOUT_MS = 30 * SECOND_MS
 /** With the back-off's cap of ten minutes, and its jitter, a queue may be away for more than an hour. */
 export const DEFAULT_JOB_MAX_ATTEMPTS = 25
 
-/** After so many failures a job is delivered alone, so that it cannot take others with it. */
+/** After this many failures a job is delivered alone, so that it cannot take others down with it. */
 export const DELIVER_ALONE_AFTER = 3
 
-/** Jobs that `deliverEach` has under way at a time: what an HTTP client's pool holds. */
+/** Jobs that `deliverEach` delivers at the same time: what an HTTP client's pool holds. */
 export const DELIVER_EACH_CONCURRENCY = 10
 
-/** Expired keys are no hurry. */
+/** There is no hurry about expired keys. */
 export const DEFAULT_REAPER_POLL_MS = 60 * SECOND_MS
 
-/** A batch that is deleted in some ten milliseconds, and locks no longer. */
+/** A batch that is deleted in some ten milliseconds, and holds its locks no longer than that. */
 export const DEFAULT_REAPER_BATCH_SIZE = 500
 
-/** Between two batches: leaves the disk and autovacuum to others for most of the time. */
+/** Pause between two batches: leaves the disk and autovacuum to others most of the time. */
 export const DEFAULT_REAPER_PAUSE_MS = 50
 
-/** A year and its audit: what a provider and a bank may come back to. */
+/** A year and its audit: how far back a provider or a bank may go. */
 export const DEFAULT_EFFECT_RETENTION_MS = 400 * 24 * HOUR_MS
 
 /**
- * How long the reaper waits for a row of the application that refers to an expired key. It holds locks meanwhile, so
- * it is the first to give way: long before PostgreSQL's deadlock_timeout of 1 s would choose between the two.
+ * How long the reaper waits for a row of the application that refers to an expired key. It holds locks meanwhile, so it
+ * is the first to give way, long before PostgreSQL's deadlock_timeout of 1 s would choose between the two.
  */
 export const REAPER_LOCK_TIMEOUT_MS = 100
 
@@ -235,13 +240,13 @@ export const PUT_OFF_MOST_MS = 7 * 24 * HOUR_MS
 /** Where an operator's count stops: enough to tell a backlog from a disaster, and read in well under a second. */
 export const COUNT_LIMIT = 100_000
 
-/** Finished keys that are read to tell whether a pipeline's name was ever used: its last hours, or days. */
+/** How many finished keys are read to tell whether a pipeline's name was ever used: the last hours or days. */
 export const FINISHED_KEYS_SEEN = 10_000
 
 /** What fits on a few screens. */
 export const DEFAULT_LIST_LIMIT = 50
 
-/** Each key comes with its input, state and response: more at once would be a matter of memory. */
+/** Each key comes with its input, state and response: more at once could exhaust memory. */
 export const MAX_LIST_LIMIT = 1_000
 
 /** Effects, jobs and interventions that are shown with one key: far more than a pipeline has phases. */
@@ -266,7 +271,7 @@ export const STEER_LOCK_TIMEOUT_MS = 2 * SECOND_MS
 /** A report over a large table takes its time; a person waits for it. */
 export const OPERATOR_STATEMENT_MS = 60 * SECOND_MS
 
-/** Work that has been due for so long is done by nobody: a service would have taken it within seconds. */
+/** If work has been due for this long, nobody is doing it: a service would have taken it within seconds. */
 export const OVERDUE_MS = 5 * 60 * SECOND_MS
 
 /** Clocks further apart than this confuse whoever compares log lines. */
@@ -275,26 +280,35 @@ export const CLOCK_DRIFT_MS = 5 * SECOND_MS
 /** A server-side time-out under this ends statements that merely met a busy moment. */
 export const SHORT_SERVER_TIMEOUT_MS = 5 * SECOND_MS
 
-/** Fewer dead rows than this are no bloat, whatever their share. */
+/** Fewer dead rows than this do not count as bloat, whatever their share. */
 export const BLOAT_DEAD_ROWS = 10_000
 
-/** An effect is settled within a day of the moment the provider gave it, or its key is stuck by age. */
+/** An effect is settled within a day of the time the provider recorded for it, or its key is stuck because of its age. */
 export const DEFAULT_RECONCILE_SLACK_MS = 24 * HOUR_MS
 
-/** Due keys that one look of the completer reads, of which some may be resting: a page of ids, read in a few milliseconds. */
+/**
+ * How many due keys the completer reads at a time, some of which may be resting: a page of ids, read in a few
+ * milliseconds.
+ */
 export const DUE_KEYS_PER_LOOK = 1_000
 
-/** Staged jobs travel with the advance. So many small statements take no longer than the one that a deadline is meant for. */
+/**
+ * Staged jobs travel with the advance. This many small statements take no longer than the one that a deadline is meant
+ * for.
+ */
 export const STATEMENTS_PER_DEADLINE = 100
 
 /** Building an index on a large table takes its time; a migration is not a request. */
 export const MIGRATION_DEADLINE_MS = 10 * 60 * SECOND_MS
 
-/** Requests wait behind a migration that waits for the tables: for less than the time-out of their own locks. */
+/** Requests queue behind a migration that waits for the tables. This is shorter than the time-out for their own locks. */
 export const MIGRATION_LOCK_MS = SECOND_MS
 
-/** Between two tries for the tables: time for what has waited to be done. */
+/** Pause between two tries to lock the tables, so that whatever has queued up can be done. */
 export const MIGRATION_PAUSE_MS = 2 * SECOND_MS
 
-/** A request's transaction ends in seconds. One that is open after a minute will be for longer: a person should look. */
+/**
+ * A request's transaction ends in seconds. One that is still open after a minute will stay open for longer: a person
+ * should look.
+ */
 export const DEFAULT_MIGRATION_PATIENCE_MS = 60 * SECOND_MS

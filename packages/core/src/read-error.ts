@@ -1,13 +1,13 @@
-/** Said of an error that throws at whatever is asked of it. */
+/** Describes an error that throws whenever one of its members is read. */
 export const UNREADABLE = 'an error that could not be read'
 
-/** Addresses that were tried one after the other, and such. */
+/** Enough for an aggregate of addresses that were tried one after the other, for example. */
 const MAX_AGGREGATED = 5
 
-/** One that aggregates itself would never end. */
+/** An error that aggregates itself would never end. */
 const MAX_AGGREGATE_DEPTH = 2
 
-/** `instanceof Error` of anything, such as a proxy that throws: then it is none. */
+/** `instanceof Error` for anything. A proxy that throws does not count as one. */
 export function isError(thrown: unknown): thrown is Error {
   try {
     return thrown instanceof Error
@@ -16,7 +16,7 @@ export function isError(thrown: unknown): thrown is Error {
   }
 }
 
-/** A member of anything. Errors are made by anybody: a member may be of any type, or a getter that throws. */
+/** Reads a member of anything. Anybody can make an error: a member may have any type, or be a getter that throws. */
 export function readMember(of: unknown, member: string): unknown {
   try {
     return (of as Readonly<Record<string, unknown>> | null | undefined)?.[member]
@@ -31,7 +31,7 @@ export function nameOf(error: Error): string {
   return typeof name === 'string' ? name : 'Error'
 }
 
-/** The message of an error. It need not be a text: some SDKs put the answer of their API there. */
+/** The message of an error. It need not be a string: some SDKs put their API's answer there. */
 export function messageOf(error: Error, depth = 0): string {
   const message = readMember(error, 'message')
   if (message === '' && depth < MAX_AGGREGATE_DEPTH) return aggregatedMessages(error, depth + 1)
@@ -39,7 +39,7 @@ export function messageOf(error: Error, depth = 0): string {
   return isPlain(message) ? String(message) : `(a message of type ${typeof message})`
 }
 
-/** What is told of anything that is thrown and is no error. */
+/** Describes something that was thrown but is not an error. */
 export function describeNonError(thrown: unknown): string {
   return isPlain(thrown) ? String(thrown) : `non-error thrown: ${typeof thrown}`
 }

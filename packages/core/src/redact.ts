@@ -4,19 +4,20 @@ import { urlAuthorities } from './url-authorities.js'
 /** Names under which secrets are passed on, in whatever notation: `api_key=`, `"apiKey":`, `X-Api-Key: `. */
 const SECRET_NAME =
   'password|passwd|passphrase|pwd|secret|token|api[_-]?key|(?:secret|access|private|signing|encryption)[_-]?(?:access[_-]?)?key'
-/** What stands between a name and its value: `=`, `": "`, `\":\"`, ` => `. */
+/** What may stand between a name and its value: `=`, `": "`, `\":\"`, ` => `. */
 const ASSIGNED = String.raw`["'\\]{0,4}\s{0,4}[=:]>?\s{0,4}`
 /** A quoted value, an escaped one as in JSON within JSON, or a word. The closing quote may be beyond the cut. */
 const VALUE = String.raw`(?:"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?|\\{1,3}["'][^"'\\\n]*|[^\s&"'<>\\]+)`
 const SPACES_AND_DASHES = String.raw`[\p{Zs}\p{Pd}]`
 
 /**
- * Card numbers, keys of providers, tokens, and what is called a secret: none of them belongs into a row or a log. Each
- * expression is linear, whatever the text: no quantifier within another one that could share a text with it in many ways.
+ * Card numbers, keys of providers, tokens, and anything named as a secret: none of them belongs in a row or a log. Each
+ * expression is linear, whatever the text: no quantifier is nested in another in such a way that the two could split the
+ * same text in many ways.
  */
 const SECRETS: readonly (readonly [RegExp, string])[] = [
   [new RegExp(String.raw`(?<!\d)\d(?:${SPACES_AND_DASHES}?\d){12,18}(?!\d)`, 'gu'), '[number]'],
-  // With dots only in the groups of a card, or two addresses of hosts would be one.
+  // Dots count only between the groups of a card number; otherwise two host addresses would be taken for one number.
   [/(?<!\d)\d{4}\.(?:\d{4}\.\d{4}\.\d{1,7}|\d{6}\.\d{4,5})(?!\d)/g, '[number]'],
   [/-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----[A-Za-z0-9+/=\s\\]*/g, '[key]'],
   [/\b(?:sk|pk|rk|whsec)_[A-Za-z0-9_]+/g, '[key]'],
@@ -27,7 +28,7 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/\bxox[a-z]-[A-Za-z0-9-]{8,}/g, '[key]'],
   [/\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,4}/g, '[token]'],
   [/\b(Bearer|Basic):?\s+[A-Za-z0-9._~+/=-]+/gi, '$1 [token]'],
-  // With its scheme, which may be any word.
+  // Together with its scheme, which may be any word.
   [
     new RegExp(
       String.raw`(authorization${ASSIGNED}["'\\]{0,4})(?:[a-z][\w-]{0,30}[ \t]{1,4})?[^\s"'<>\\]+`,
@@ -39,11 +40,12 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
 ]
 
 /**
- * The beginning of a text, without what looks like a secret: card numbers, keys of providers, tokens, values that are named
- * as secrets, and credentials in URLs. Whoever sends us an endless text must not keep the event loop busy, so no more is
- * read than what may be kept. Half a secret at that cut would not be recognized: what is close to it is left out.
+ * The beginning of a text, without what looks like a secret: card numbers, keys of providers, tokens, values that are
+ * named as secrets, and credentials in URLs. Whoever sends us an endless text must not keep the event loop busy, so no
+ * more is read than may be kept. Half a secret at the cut would not be recognized, so what is close to the cut is left
+ * out.
  *
- * `prepare`: what else is done to the text, before secrets are looked for.
+ * `prepare`: what else is done to the text before it is searched for secrets.
  */
 export function redact(
   text: string,
@@ -63,14 +65,14 @@ export function redact(
   )
 }
 
-/** `user:` and a password, where a host would be followed by a port. Brackets are of an address of IPv6. */
+/** `user:` and a password, where a host would be followed by a port. Brackets belong to an IPv6 address. */
 const HAS_PASSWORD = /^[^:[\]"'<>,;()]*:(?!\d*(?:[^\w@]|$))/
 const WORD_END = /[\s"'<>`]/g
 
 function withoutCredentials(text: string): string {
   let from = 0
   let redacted = ''
-  // Of the word that a URL is in: looked for once per word, as one word may hold any number of URLs.
+  // The end of the word that a URL is in, searched for once per word because one word may hold any number of URLs.
   let wordEnd = 0
   let lastAt = -1
   for (const { start, end } of urlAuthorities(text)) {
@@ -81,7 +83,7 @@ function withoutCredentials(text: string): string {
       lastAt = start + text.slice(start, wordEnd).lastIndexOf('@')
     }
     const authority = text.slice(start, end)
-    // A password that was not encoded may hold slashes and more of the sign that ends it.
+    // A password that was not encoded may hold slashes, and further `@` signs besides the one that ends it.
     const at = HAS_PASSWORD.test(authority) ? lastAt : start + authority.lastIndexOf('@')
     if (at <= start) continue
     redacted += `${text.slice(from, start)}[credentials]`

@@ -10,5 +10,5 @@
  */
 export interface Register {}
 
-/** The database type that `Register` names; anything goes where it names none. */
+/** The database type that `Register` names, or `any` where it names none. */
 export type RegisteredDatabase = Register extends { readonly database: infer DB } ? DB : any

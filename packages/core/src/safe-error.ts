@@ -2,16 +2,17 @@ import { MAX_ERROR_LENGTH, MAX_STACK_LENGTH } from './limits.js'
 import { describeNonError, isError, messageOf, nameOf, readMember, UNREADABLE } from './read-error.js'
 import { redact } from './redact.js'
 
-/** What else of an error helps whoever reads a log, and holds no value of a request. */
+/** Further members of an error that help whoever reads a log, and hold no values of a request. */
 const KEPT_MEMBERS = ['code', 'status', 'statusCode', 'schema', 'table', 'column', 'constraint'] as const
 
-/** A chain of causes that is longer tells nothing more; one that bites its tail would never end. */
+/** A longer chain of causes adds nothing; one that loops back to itself would never end. */
 const MAX_CAUSES = 5
 
 /**
- * A copy of an error for logs: name, code, message, stack and causes, without secrets and shortened. Everything else that
- * libraries hang on their errors is left out, such as a request with its headers, or PostgreSQL's `detail` with the values of a row.
- * Pawl logs errors like this. Do so with those that you get from its channels and outcomes. It never throws, whatever it is given.
+ * Returns a copy of an error for logs: name, code, message, stack and causes, shortened and without secrets. Everything
+ * else that libraries attach to their errors is left out, such as a request with its headers, or PostgreSQL's `detail`
+ * with the values of a row. Pawl logs errors this way. Do the same with the errors that you get from its channels and
+ * outcomes. It never throws, whatever it is given.
  *
  * @example
  * subscribe('pawl:phase_failed', ({ keyId, error }) => log.warn({ keyId, err: safeError(error) }, 'a phase failed'))
@@ -27,7 +28,7 @@ export function safeError(error: unknown): Error {
 function copyOf(error: unknown, depth: number): Error {
   if (!isError(error)) return withoutStack(redact(describeNonError(error), MAX_ERROR_LENGTH))
   const copy = new Error(redact(messageOf(error), MAX_ERROR_LENGTH))
-  // Loggers tell the type by the constructor or by the name, which are no members of their own then.
+  // Loggers learn the type from the constructor or the name, which are then not own members.
   const type = readMember(error, 'constructor')
   if (typeof type === 'function' && typeof readMember(type, 'name') === 'string')
     hide(copy, 'constructor', type)
@@ -44,7 +45,7 @@ function copyOf(error: unknown, depth: number): Error {
   return copy
 }
 
-/** It has no stack of its own, and ours would mislead. */
+/** What was thrown has no stack of its own, and ours would mislead. */
 function withoutStack(message: string): Error {
   const copy = new Error(message)
   delete copy.stack

@@ -1,4 +1,4 @@
-/** Waits for all of them to end, but no longer than that. False: some have not. */
+/** Waits for all of them to end, but no longer than `timeoutMs`. Returns false when some have not ended. */
 export async function settledWithin(
   timeoutMs: number,
   work: ReadonlySet<Promise<unknown>>,

@@ -1,9 +1,12 @@
 import * as crypto from 'node:crypto'
 
-/** Node has it from 20.12 on. What `createHash` makes outlives many requests, until the next full collection. */
+/**
+ * Node has `hash` from 20.12 on. The objects that `createHash` makes outlive many requests, until the next full
+ * collection.
+ */
 const { hash } = crypto as { readonly hash?: typeof crypto.hash }
 
-/** The SHA-256 of a text, in UTF-8, or of bytes, in hexadecimal or base64url digits. */
+/** The SHA-256 of a text (as UTF-8) or of bytes, in hexadecimal or base64url digits. */
 export function sha256(data: string | Uint8Array, encoding: 'hex' | 'base64url'): string {
   return hash === undefined
     ? crypto.createHash('sha256').update(data).digest(encoding)

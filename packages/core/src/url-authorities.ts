@@ -9,7 +9,7 @@ const AUTHORITY_END = /[\s/]/g
 
 /**
  * The authorities of all URLs in a text. They do not overlap, and each search begins where the last one ended: whatever
- * the text is, every character is looked at once or twice. A regular expression for the whole of a URL is easily quadratic.
+ * the text is, every character is looked at once or twice. A regular expression for a whole URL easily becomes quadratic.
  */
 export function* urlAuthorities(text: string): Generator<Span> {
   let found = text.indexOf(SCHEME_END)

@@ -2,7 +2,7 @@
 export class WakeSignal {
   readonly #listeners = new Set<() => void>()
 
-  /** Gives the function that ends it. */
+  /** Returns a function that stops listening. */
   listen(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)

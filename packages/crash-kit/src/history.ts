@@ -122,6 +122,8 @@ export interface PipelineShape {
   }[]
   /** Attempts at one point before the key is stuck. */
   readonly maxAttempts: number
+  /** Age at which an unfinished key is stuck. Not given: it has none that a case could reach. */
+  readonly maxAgeMs?: number
 }
 
 /** A guarantee of the design, or a lint, that did not hold. */

@@ -25,6 +25,15 @@ export const LONG_LEASE_MS = 30_000
 /** How long a rival waits for a lock of an actor that stands still: shorter than the shortest lease that can be set. */
 export const RIVAL_LOCK_TIMEOUT_MS = 50
 
+/** How long a statement waits for the whole table of keys, where that is locked: shorter than the shortest lease, too. */
+export const TABLE_LOCK_TIMEOUT_MS = 50
+
+/**
+ * A statement that has waited so long for that table has no such bound: a hundred times its time-out, so that a machine with
+ * much else to do is no reason; and less than the kit's own time-out for locks.
+ */
+export const UNBOUNDED_WAIT_MS = 5_000
+
 /** A lease whose renewal is waited for: its first one is due after a third of it. */
 export const RENEWED_LEASE_MS = 3_000
 
@@ -39,6 +48,15 @@ export const MAX_COUNTED_LOSS = 12
 
 /** How far the clock of a machine may be off: an hour, as in the design's list of faults. */
 export const SKEW_MS = 3_600_000
+
+/** How far the clock of another server may be ahead: longer than a call and the quiet time after it mostly are. */
+export const CLOCK_AHEAD_MS = 3_600_000
+
+/**
+ * How far it may be behind: longer than the longest lease that can be set, a day, and what the engine adds to that before it
+ * takes a lease for one of another clock. Nobody can mean to hold a key for as long.
+ */
+export const CLOCK_BEHIND_MS = 48 * 3_600_000
 
 /** Older than every retention and every cap by age: what only the reaper may look at. */
 export const LONG_TIME_MS = 500 * 24 * 3_600_000

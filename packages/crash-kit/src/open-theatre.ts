@@ -71,6 +71,11 @@ export async function openTheatre(options: CrashKitOptions<never, never>): Promi
   }
 }
 
+/** Where nobody says otherwise it is a day, which no fault makes of a request. */
+function maxAgeOf(given: number | undefined): Pick<PipelineShape, 'maxAgeMs'> {
+  return given === undefined ? {} : { maxAgeMs: given }
+}
+
 function shapeOf(pipeline: Pipeline<never, never>, engine: Partial<EngineOptions<never>>): PipelineShape {
   const { name, version, phases, settings } = readDefinition(pipeline)
   return {
@@ -81,5 +86,6 @@ function shapeOf(pipeline: Pipeline<never, never>, engine: Partial<EngineOptions
       phase.kind === 'foreign' ? [{ phase: phase.name, guarantee: phase.guarantee }] : [],
     ),
     maxAttempts: settings.maxAttempts ?? engine.defaults?.maxAttempts ?? DEFAULT_MAX_ATTEMPTS,
+    ...maxAgeOf(settings.maxAgeMs ?? engine.defaults?.maxAgeMs),
   }
 }

@@ -11,7 +11,7 @@ const run = promisify(execFile)
 
 export type Binaries = { readonly initdb: string; readonly postgres: string }
 
-/** The PostgreSQL that npm installed for this platform, at a place where `user` can run it. */
+/** The PostgreSQL that npm installed for this platform, in a place where `user` can run it. */
 export async function findBinaries(user: ServerUser): Promise<Binaries> {
   const installed = locatePackage()
   const native = user === null ? await linkInPlace(installed) : await copyForOtherUsers(installed, user)

@@ -13,7 +13,7 @@ import { findTempRoot } from './temp-root.js'
 // A start takes about 0.1 s; recovery after an immediate stop, on a busy machine, some seconds.
 const START_LIMIT_MS = 60_000
 
-// As often as pg_ctl would be too seldom for a start of 0.1 s.
+// pg_ctl's own interval would be too long for a start that takes 0.1 s.
 const START_POLL_MS = 10
 
 // Backends whose clients said goodbye leave within milliseconds, on a busy machine within a second or two. Whoever is still
@@ -23,7 +23,7 @@ const LEAVE_LIMIT_MS = 2_000
 // A fast stop takes milliseconds, unless a test froze a backend.
 const FAST_STOP_LIMIT_MS = 5_000
 
-// Between finding a port free and binding it, another server may take it; several in a row are no coincidence.
+// Between finding a free port and binding it, another server may take it; several times in a row is no coincidence.
 const MAX_PORT_TRIES = 5
 
 // Enough to hold an error with its context.
@@ -33,7 +33,8 @@ const DEFAULT_SETTINGS: Readonly<Record<string, string>> = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
   max_connections: '200',
-  // The files do not outlive us, so power loss does not matter; a killed server still finds what the kernel has.
+  // The files do not outlive us, so a power loss does not matter; after a kill, the server still finds what the kernel
+  // has.
   fsync: 'off',
   synchronous_commit: 'on',
 }
@@ -41,7 +42,7 @@ const DEFAULT_SETTINGS: Readonly<Record<string, string>> = {
 // The superuser can run programs as the developer (COPY … FROM PROGRAM), and every local user can reach the port.
 const HOST_BASED_AUTHENTICATION = 'host all all 127.0.0.1/32 scram-sha-256\n'
 
-// Not `pawl`: the default search path begins with the schema that is called like the role, and Pawl's schema is `pawl`.
+// Not `pawl`: the default search path begins with the schema named after the role, and Pawl's schema is `pawl`.
 const SUPERUSER = 'postgres'
 const DATABASE = 'pawl'
 
@@ -113,7 +114,8 @@ export class PostgresServer {
 
   /**
    * Stops the server once every session has left, and ends those that do not leave. `pool.end()` of pg resolves while its
-   * connections are still closing: told to terminate then, they crash the process of whoever did everything right.
+   * connections are still closing. If they are terminated at that point, they crash the process of a caller that did
+   * everything right.
    */
   async stopWhenLeft(): Promise<void> {
     // SIGTERM is the smart stop, which waits for sessions to end.
@@ -138,13 +140,13 @@ export class PostgresServer {
     const flags = [`--username=${SUPERUSER}`, '--auth=reject', '--encoding=UTF8', '--locale=C', '--no-sync']
     await this.#runToEnd(binaries.initdb, [`--pgdata=${this.#dataDirectory}`, ...flags])
     await writeFile(join(this.#dataDirectory, 'pg_hba.conf'), HOST_BASED_AUTHENTICATION)
-    // Single-user mode needs no client and no listening server, and what it reads from its input nobody else sees.
+    // Single-user mode needs no client and no listening server, and nobody else sees what it reads from its input.
     await this.#runToEnd(
       binaries.postgres,
       ['--single', '-c', `scram_iterations=${SCRAM_ITERATIONS}`, '-D', this.#dataDirectory, 'postgres'],
       `ALTER ROLE ${SUPERUSER} PASSWORD '${this.#password}'\nCREATE DATABASE ${DATABASE}\n`,
     )
-    // What was said so far is of no use once it went well, and would push the server's own words out of an error.
+    // Once this went well, what was logged so far is of no use, and would push the server's own lines out of an error.
     await this.#log.truncate()
   }
 
@@ -189,7 +191,7 @@ export class PostgresServer {
     const timers = Object.entries(afterMs).map(([signal, ms]) =>
       setTimeout(() => {
         child.kill(signal as NodeJS.Signals)
-        // A test may have frozen the server; a frozen process takes no signal but this one.
+        // A test may have frozen the server; a frozen process reacts to no signal but this one.
         child.kill('SIGCONT')
       }, ms),
     )
@@ -201,7 +203,7 @@ export class PostgresServer {
     const log = this.#log.fd
     return spawn(program, args, {
       cwd: this.#directory,
-      // Nothing of the caller's environment: PGDATA or LC_ALL there must not change what tests see.
+      // Nothing from the caller's environment: PGDATA or LC_ALL there must not change what tests see.
       env: { LC_ALL: 'C', TZ: 'UTC' },
       stdio: ['pipe', log, log],
       ...this.#options.user,

@@ -9,7 +9,7 @@ export type ServerUser = { readonly uid: number; readonly gid: number } | null
 // Both are on any Debian, Alpine or Fedora; initdb wants a user that the system knows by name.
 const CANDIDATES = ['postgres', 'nobody']
 
-/** PostgreSQL refuses to run as root, which is who one is in most containers. */
+/** PostgreSQL refuses to run as root, which is the user in most containers. */
 export async function findServerUser(): Promise<ServerUser> {
   if (process.getuid?.() !== 0) return null
   for (const name of CANDIDATES) {

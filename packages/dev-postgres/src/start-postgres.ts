@@ -4,11 +4,11 @@ import type { ServerStatus } from './messages.js'
 export type StartPostgresOptions = {
   /** Server settings on top of the defaults, e.g. `{ log_statement: 'all' }`; they survive a restart. */
   readonly settings?: Readonly<Record<string, string>>
-  /** A port to insist on. Without it, a free one is chosen. */
+  /** The port to use. Without it, a free one is chosen. */
   readonly port?: number
 }
 
-/** A running PostgreSQL 18 of our own. It ends, and its files go, when the process that started it ends. */
+/** A running PostgreSQL 18 of our own. When the process that started it ends, it stops and its files are removed. */
 export type DevPostgres = {
   /** A connection string for the database `pawl`, as the superuser `postgres`, with a password of this server's own. */
   readonly url: string
@@ -22,7 +22,7 @@ export type DevPostgres = {
    * ended after two seconds. Calling it again does nothing.
    */
   stop(): Promise<void>
-  /** Immediate stop, as in a crash: nothing is flushed, the data directory stays for `restart`. */
+  /** Stops the server immediately, as in a crash: nothing is flushed, and the data directory stays for `restart`. */
   kill(): Promise<void>
   /** Starts the server again, on the same port and data; stops it first if it is up. */
   restart(): Promise<void>

@@ -41,7 +41,7 @@ export class SupervisorClient {
     this.#child.unref()
   }
 
-  /** Resolves when the supervisor has gone. Waiting for it keeps this process alive: there is nothing else that would. */
+  /** Resolves when the supervisor has gone. Waiting for it keeps this process alive, because nothing else would. */
   async ended(): Promise<void> {
     this.#child.ref()
     await this.#ended

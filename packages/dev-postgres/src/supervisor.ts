@@ -51,16 +51,17 @@ async function answer({ id, command }: Request): Promise<void> {
 }
 
 async function send(reply: Reply): Promise<void> {
-  // The starter may be gone by now, and with it whoever wanted to know.
+  // The process that started us may be gone by now, and then nobody wants to know.
   await new Promise((resolve) => (process.connected ? process.send?.(reply, resolve) : resolve(null)))
 }
 
-/** Ends the channel from this side; the clean-up follows as if the starter had ended. */
+/** Closes the channel from this side; the clean-up follows as if the process that started us had ended. */
 function letGo(): void {
   if (process.connected) process.disconnect()
 }
 
-// One thing at a time: a starter that dies in the middle of a start is cleaned up after, once that start has ended.
+// One thing at a time: if the process that started us dies in the middle of a start, we clean up once that start has
+// ended.
 let queue: Promise<void> = Promise.resolve()
 
 process.on('message', (request) => {

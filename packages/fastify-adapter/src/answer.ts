@@ -19,7 +19,7 @@ export type Answer =
       /** When to come back; null where there is nothing to come back for. */
       readonly retryAfterMs: number | null
     }
-  /** It runs, or will, without the client. */
+  /** It runs, or will run, without the client. */
   | {
       readonly type: 'accepted'
       readonly location: string
@@ -28,7 +28,7 @@ export type Answer =
     }
   | { readonly type: 'problem'; readonly problem: Problem }
 
-/** What there is an answer to. */
+/** What can be answered. */
 export type Answerable =
   | Outcome
   | (Extract<EnqueueOutcome, { type: 'enqueued' }> & {
@@ -78,7 +78,7 @@ function answerToRetryLater(outcome: Extract<Outcome, { type: 'retry_later' }>):
   return problem({ code, retryAfterMs })
 }
 
-/** What to say of an error that `execute` throws: the client's mistakes are told, the developer's are not. */
+/** What to say about an error that `execute` throws: the client's mistakes are reported, the developer's are not. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof InvalidInputError) {
     const errors = error.issues.map(({ message, path }) => ({ detail: message, path }))

@@ -3,17 +3,17 @@ import type { Answerable } from './answer.js'
 
 /** How one request is enqueued. */
 export interface Later {
-  /** Where its status is, but for its id. */
+  /** The address of its status, without its id. */
   readonly statusUrl: string
   /** The client asked for it with `Prefer`. */
   readonly isPreferred: boolean
-  /** How long the client waits for the response all the same. */
+  /** How long the client waits for the response anyway. */
   readonly waitMs: number
 }
 
 /**
- * Enqueues a request. It may be asked again while the client waits for the response, which then is the
- * first one, and no replay.
+ * Enqueues a request. The returned function may be called again while the client waits for the response, which is then
+ * the first one and not a replay.
  */
 export function askLater(enqueue: () => Promise<EnqueueOutcome>, later: Later): () => Promise<Answerable> {
   const { statusUrl, isPreferred } = later

@@ -29,20 +29,20 @@ export type AtomicPipeline = Pipeline<any, null>
 
 /**
  * One try of an atomic handler, in a transaction of its own. After a conflict there is another, while branches of the
- * first may still be running: what these ask for belongs to the try they began in, never to the one that goes on.
+ * first may still be running. What those ask for belongs to the try they began in, never to the one that goes on.
  */
 interface AtomicTry {
   readonly of: AtomicRun
   readonly tx: Transaction<any>
   readonly stage: Stage
   ended: boolean
-  /** What the handler did that it must not. */
+  /** Something that the handler did and must not do. */
   refused: PawlError | null
 }
 
-/** Which try the code that asks belongs to. */
+/** The try that the calling code belongs to. */
 const currentTry = new AsyncLocalStorage<AtomicTry>()
-/** Which request the engine runs: its pipeline is declared once per route. */
+/** The request that the engine is running: its pipeline is declared once per route. */
 const currentRun = new AsyncLocalStorage<AtomicRun>()
 
 /** One request to an atomic handler: all of its tries. */
@@ -69,7 +69,7 @@ export class AtomicRun {
     this.#sent = copyPlain({ body, query, params }) as Pick<FastifyRequest, 'body' | 'query' | 'params'>
   }
 
-  /** Lets the engine run it; `execute` asks the engine to. */
+  /** Lets the engine run it, through `execute`. */
   async through(execute: () => Promise<Outcome>): Promise<Outcome> {
     const unguard = guardReply(
       this.#reply,
@@ -84,7 +84,7 @@ export class AtomicRun {
     }
   }
 
-  /** The transaction of the try that asks; null where that has ended, or there is none. */
+  /** The transaction of the try that the caller belongs to; null where that try has ended, or there is none. */
   transaction(): Pick<AtomicTry, 'tx' | 'stage'> | null {
     if (this.#standing() !== 'running') return null
     this.used = true
@@ -93,7 +93,7 @@ export class AtomicRun {
 
   /** Runs the handler once, in this transaction. */
   async attempt(tx: Transaction<any>, stage: Stage): Promise<Respond> {
-    // One that waits for ever is left behind by the engine, and may yet wake up.
+    // The engine stops waiting for a try that hangs, but that try may still wake up.
     this.#end()
     const mine: AtomicTry = { of: this, tx, stage, ended: false, refused: null }
     this.#latest = mine
@@ -117,7 +117,7 @@ export class AtomicRun {
     if (this.#latest !== null) this.#latest.ended = true
   }
 
-  /** What the handler changed in a try that is undone. */
+  /** Restores what the handler changed, when its try is undone. */
   #restore(): void {
     restoreHead(this.#reply, this.head)
     Object.assign(this.#request, copyPlain(this.#sent))
@@ -135,7 +135,7 @@ export class AtomicRun {
  * stuck.
  */
 export function atomicPipeline(method: string, route: string, settings: PipelineSettings): AtomicPipeline {
-  // Not the names of parameters, which may change without changing the route.
+  // Without the names of parameters, which may change without changing the route.
   const parts = route.replaceAll(/:[A-Za-z0-9_]+/g, '').match(/[A-Za-z0-9_-]+/g) ?? []
   const name = ['atomic', method.toLowerCase(), ...parts].join('.')
   return pawl<any>()
@@ -154,8 +154,8 @@ export function atomicPipeline(method: string, route: string, settings: Pipeline
 }
 
 /**
- * The error of an atomic handler, for the application's own error handler: one that nobody expected, or that has a status
- * of its own. Null where it is of the moment, such as a lost connection, or none.
+ * The error of an atomic handler, for the application's own error handler: one that nobody expected, or that has its own
+ * status. Null where the error is temporary, such as a lost connection, or where there is none.
  */
 export function errorOfHandler(
   outcome: Answerable,

@@ -3,24 +3,24 @@ import type { FastifyInstance } from 'fastify'
 import { isKeyRequired } from './handled-request.js'
 import type { RouteMark } from './route-settings.js'
 
-/** How a route that changes state stands to idempotency keys. */
+/** How a route that changes state treats idempotency keys. */
 export interface AuditedRoute {
   readonly method: string
   readonly url: string
   /**
-   * `required`: no key, no request. `optional`: a key is heeded, and a request without one runs all the same. `exempt`:
-   * marked as needing none. `none`: nothing protects it against a retry. `unknown`: it was declared before the plugin
-   * was registered, so its `idempotency` option was not seen.
+   * `required`: no key, no request. `optional`: a key is respected, and a request without one runs anyway. `exempt`:
+   * marked as needing none. `none`: nothing protects it against a retry. `unknown`: it was declared before the plugin was
+   * registered, so its `idempotency` option was not seen.
    */
   readonly key: 'required' | 'optional' | 'exempt' | 'none' | 'unknown'
-  /** Why it is exempt, where that is said. */
+  /** Why it is exempt, where a reason is given. */
   readonly reason: string | null
 }
 
-/** What only reads is not listed; methods of the application's own are. */
+/** Methods that only read are not listed; the application's own methods are. */
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS', 'TRACE', 'QUERY', 'SEARCH', 'PROPFIND', 'REPORT']
 
-/** The part of a route's declaration that an audit is about; null where it has no `idempotency` option. */
+/** What an audit says about a route; `mark` is null where it has no `idempotency` option. */
 export function auditRoute(methods: readonly string[], url: string, mark: RouteMark | null): AuditedRoute[] {
   return methods
     .filter((method) => !SAFE_METHODS.includes(method))
@@ -38,7 +38,7 @@ function keyOf(method: string, mark: RouteMark | null): AuditedRoute['key'] {
   return (mark.settings.required ?? isKeyRequired(method)) ? 'required' : 'optional'
 }
 
-/** Routes that were declared before the plugin was there to see them: read from Fastify's own drawing of its routes. */
+/** Routes that were declared before the plugin was there to see them, read from Fastify's own drawing of its routes. */
 export function routesBefore(app: FastifyInstance): AuditedRoute[] {
   return app.supportedMethods
     .filter((method) => !SAFE_METHODS.includes(method))
@@ -67,7 +67,7 @@ function readDrawing(drawing: string): string[] {
   return urls
 }
 
-/** What has to be put right before money goes through the application; null if nothing has. */
+/** What has to be fixed before money goes through the application; null if there is nothing. */
 export function unprotected(routes: readonly AuditedRoute[]): PawlError | null {
   const listOf = (wanted: AuditedRoute['key']) =>
     routes

@@ -19,11 +19,11 @@ import type { PawlRequest } from './pawl-request.js'
 
 export type { RegisteredDatabase }
 
-/** Where the adapter keeps what it knows of a request. */
+/** Where the adapter keeps what it knows about a request. */
 export const handledRequest: unique symbol = Symbol('pawl.request')
 
 /**
- * What clients send, before validation has filled in defaults or transformed anything. A type provider knows it as what a
+ * What clients send, before validation has filled in defaults or transformed anything. To a type provider, this is what a
  * serializer takes: the input of its schemas.
  */
 interface AsSent<TypeProvider extends FastifyTypeProvider> extends FastifyTypeProvider {

@@ -11,12 +11,13 @@ type Formatter = NonNullable<RouteOptions['schemaErrorFormatter']>
 type ValidationError = Parameters<Formatter>[0][number]
 
 /**
- * Formats what Fastify's validation of a route found, after leaving out what is too much of it: with `allErrors`, a small
- * body can be wrong in a million places, and all of them would be answered and logged.
+ * Formats what Fastify's validation of a route found, after dropping what is too much: with `allErrors`, a small body can
+ * be wrong in a million places, and all of them would be sent and logged.
  */
 export function boundErrors(app: FastifyInstance, given: Formatter | undefined): Formatter {
   return (errors, dataVar) => {
-    // In place: Fastify gives the same list to the error handler. A validator of the application may give anything.
+    // In place, because Fastify passes the same list to the error handler. The application's own validator may return
+    // anything.
     if (Array.isArray(errors))
       errors.splice(0, errors.length, ...errors.slice(0, MAX_INPUT_ISSUES).map(bound))
     return (given ?? formatterOf(app) ?? listErrors)(errors, dataVar)
@@ -44,6 +45,6 @@ function formatterOf(app: FastifyInstance): Formatter | null {
   return null
 }
 
-/** As Fastify does it where the application does not say how. */
+/** What Fastify does where the application does not say how. */
 const listErrors: Formatter = (errors, dataVar) =>
   new Error(errors.map(({ instancePath, message }) => `${dataVar}${instancePath} ${message}`).join(', '))

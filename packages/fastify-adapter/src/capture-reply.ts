@@ -14,14 +14,16 @@ export function headOf(reply: FastifyReply): ReplyHead {
   return { status: reply.statusCode, headers: reply.getHeaders() }
 }
 
-/** Undoes what a handler set: it runs again when its transaction met a conflict, or its answer is not sent at all. */
+/**
+ * Undoes what a handler set, because it runs again after a conflict in its transaction, or its answer is not sent at all.
+ */
 export function restoreHead(reply: FastifyReply, { status, headers }: ReplyHead): void {
   reply.code(status)
   for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name)
   reply.headers(headers)
 }
 
-/** What a handler gives: at once only if it is something, since Fastify's callback style is not for transactions. */
+/** What a handler returns. It must not be `undefined`: Fastify's callback style does not work with transactions. */
 export async function awaitHandler(reply: FastifyReply, handler: () => unknown): Promise<unknown> {
   const returned = handler()
   if (returned === undefined)
@@ -42,7 +44,7 @@ export function captureReply(
   const isSentOnly = isTransientStatus(statusCode)
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(reply.getHeaders())) {
-    // What hooks set, they set for the replay as well.
+    // What hooks set here, they set again for the replay.
     if (value === undefined || value === head.headers[name]) continue
     if (storedHeaders.has(name) || (isSentOnly && !FORBIDDEN_HEADERS.has(name)))
       headers[name] = [value].flat().join(', ')
@@ -53,13 +55,13 @@ export function captureReply(
 
 interface Serialized {
   readonly bytes: Uint8Array | string
-  /** Null: what the handler set, if it did. */
+  /** Null keeps what the handler set, if anything. */
   readonly contentType: string | null
 }
 
-/** As `reply.send` does it. */
+/** Does the same as `reply.send`. */
 function serialize(reply: FastifyReply, payload: unknown): Serialized {
-  // As Fastify does it on a plain route: then nothing is stored, and the application's error handler answers.
+  // As on a plain route of Fastify: nothing is stored, and the application's error handler answers.
   if (payload instanceof Error) throw payload
   if (payload === reply) throw refusedAnswer(reply, 'returned its reply. Return what to answer')
   if (payload === undefined) return { bytes: '', contentType: null }
@@ -84,7 +86,7 @@ function withCharset(contentType: string): string {
   return isComplete ? contentType : `${contentType}; charset=utf-8`
 }
 
-/** With the route's response schema. `reply.serialize` does not know those that are declared per content type. */
+/** Uses the route's response schema. `reply.serialize` does not know schemas that are declared per content type. */
 function encode(reply: FastifyReply, payload: unknown, contentType: string): string | Uint8Array {
   const statuses = [`${reply.statusCode}`, `${`${reply.statusCode}`[0]}xx`, 'default']
   const schema = statuses.map((status) => reply.getSerializationFunction(status)).find(Boolean) as unknown

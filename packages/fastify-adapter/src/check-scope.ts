@@ -1,10 +1,10 @@
 import { PawlError } from '@pawl/core'
 import { MAX_SCOPE_LENGTH } from './limits.js'
 
-/** What `String(user?.id)` gives for everybody who is nobody: all of them would share their keys. */
+/** What `String(user?.id)` returns when there is no user: everybody without one would share their keys. */
 const NOBODY = new Set(['undefined', 'null', 'NaN', '[object Object]'])
 
-/** The owner of the key, or the error that tells the developer why there is none. */
+/** Returns the owner of the key, or throws an error that tells the developer why there is none. */
 export function checkScope(scope: unknown, route: string): string {
   if (scope === undefined || scope === null || scope === '') {
     throw noScope(

@@ -1,8 +1,8 @@
 import { MAX_JSON_DEPTH } from '@pawl/core/internal'
 
 /**
- * Copies plain objects and arrays. Bytes, streams and objects of a class are left as they are, with their methods; so is
- * what is nested deeper than JSON that can be stored, or a client could use up the stack.
+ * Copies plain objects and arrays. Bytes, streams and instances of classes are left as they are, with their methods. So
+ * is anything nested more deeply than storable JSON, or a client could use up the stack.
  */
 export function copyPlain(value: unknown, depth = 0): unknown {
   if (depth > MAX_JSON_DEPTH) return value
@@ -13,7 +13,7 @@ export function copyPlain(value: unknown, depth = 0): unknown {
   )
 }
 
-/** Whether plain objects and arrays are nested deeper than JSON that can be stored. */
+/** Whether plain objects and arrays are nested more deeply than storable JSON. */
 export function isTooDeep(value: unknown, depth = 0): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (depth > MAX_JSON_DEPTH) return true
@@ -21,7 +21,7 @@ export function isTooDeep(value: unknown, depth = 0): boolean {
   return Object.values(value).some((member) => isTooDeep(member, depth + 1))
 }
 
-/** Neither an array nor an object of a class. */
+/** Neither an array nor an instance of a class. */
 export function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === null || Object.getPrototypeOf(prototype) === null

@@ -54,12 +54,12 @@ const ACCEPTED = {
   },
 }
 
-/** What @fastify/swagger says of a route without responses, and no longer says once there are ours. */
+/** What @fastify/swagger says about a route without responses, and no longer says once we have added ours. */
 const SUCCESS = { '2xx': { type: 'null', description: 'Default Response' } }
 
 /**
- * Adds the header and the problems to the schema that @fastify/swagger will read. To be called when the app is ready:
- * Fastify has compiled the route's own schema by then, so nothing is validated or serialised by what is added here.
+ * Adds the header and the problems to the schema that @fastify/swagger will read. Call it when the app is ready: Fastify
+ * has compiled the route's own schema by then, so what is added here validates and serialises nothing.
  */
 export function documentRoute(route: RouteOptions, settings: RouteSettings): void {
   const schema: FastifySchema = route.schema ?? {}
@@ -72,7 +72,7 @@ export function documentRoute(route: RouteOptions, settings: RouteSettings): voi
   }
 }
 
-/** The same for the resource that says what became of a request. */
+/** The same for the resource that reports what became of a request. */
 export function documentStatus(route: RouteOptions, plugin: PluginSettings): void {
   if (isReference(route.schema?.params) || isOfOtherLibrary(route.schema?.params)) return
   const schema: FastifySchema & { summary: string } = {
@@ -159,14 +159,14 @@ function problemResponses(
   return responses
 }
 
-/** What it refers to is not known here, so nothing can be added to it. */
+/** We do not know here what it refers to, so nothing can be added to it. */
 function isReference(part: unknown): boolean {
   return typeof part === 'object' && part !== null && '$ref' in part
 }
 
 /**
- * Schemas of other libraries are turned into JSON Schema by a transform of the user's, which takes all parts of a schema
- * for such and would not know ours.
+ * A transform of the user turns schemas of other libraries into JSON Schema. It expects every part of a schema to be such
+ * a schema, and would not know what to do with ours.
  */
 function isOfOtherLibrary(part: unknown): boolean {
   if (typeof part !== 'object' || part === null) return typeof part === 'function'

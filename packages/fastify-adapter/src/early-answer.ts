@@ -1,6 +1,6 @@
 import { PawlError } from '@pawl/core'
 
-/** `idle` until the handler is called; `failed` when the answer is the error handler's. */
+/** `idle` until the handler is called; `failed` when the error handler gives the answer. */
 export type Progress = 'idle' | 'handling' | 'running' | 'answered' | 'failed'
 
 /** Why a handler may not answer now; null where it may. */

@@ -8,13 +8,13 @@ import type { Problem } from './problems.js'
 
 /** What a client sent, as it was parsed: validation has not yet added defaults, coerced or removed anything. */
 export interface SentRequest<Body = unknown, Query = unknown> {
-  /** The body as the content-type parser gave it. Members that validation would add may be missing. */
+  /** The body as the content-type parser returned it. Members that validation would add may be missing. */
   readonly body: Body
   /** The query string as it was parsed. */
   readonly query: Query
 }
 
-/** What of the body and query makes two requests the same. It has to be JSON, or bytes. */
+/** Chooses which parts of the body and query make two requests the same. What it returns has to be JSON, or bytes. */
 export type ChooseFingerprint<Body = unknown, Query = unknown> = (
   sent: SentRequest<Body, Query>,
 ) => object | string | number | boolean | null
@@ -33,14 +33,14 @@ export class SentFingerprint {
     this.#content = choose === null ? digest(request) : copy(request)
   }
 
-  /** What to say of content that is nested too deeply; null where it is not. */
+  /** The problem to report for content that is nested too deeply; null where it is not. */
   get tooDeep(): Problem | null {
     return this.#content instanceof Refused && this.#content.isTooDeep ? this.#content.problem : null
   }
 
   /**
-   * For the engine, or what is wrong with the content. Throws where the developer has to say what counts. `chosen`: what
-   * the pipeline itself says counts.
+   * Returns the fingerprint for the engine, or what is wrong with the content. Throws where the developer has to say what
+   * counts. `chosen`: what the pipeline itself says counts.
    */
   get(chosen?: JsonValue): { readonly type: 'comparable'; readonly fingerprint: JsonValue } | Refused {
     const { method, originalUrl } = this.#request
@@ -62,7 +62,7 @@ export class SentFingerprint {
     try {
       return hex(choose(sent))
     } catch (cause) {
-      // Mostly it is part of what was sent, which the client answers for.
+      // Usually it is part of what was sent, and then the client is responsible.
       if (isJson(this.#request) && isOfClient(whyNotComparable(sent.body))) return new Refused(false)
       const why = cause instanceof Error ? cause.message : String(cause)
       throw new PawlError(
@@ -104,14 +104,17 @@ function digest(request: FastifyRequest): JsonValue | PawlError | Refused {
   }
 }
 
-/** For a function of the user's, which is asked after validation: before it, any garbage may be in the body. */
+/** For a function of the user, which is called after validation: before that, any garbage may be in the body. */
 function copy(request: FastifyRequest): SentRequest | Refused {
   const { body, query } = request
   if (isJson(request) && isTooDeep(body)) return new Refused(true)
   return { body: copyPlain(body), query: copyPlain(query) }
 }
 
-/** What most requests have for a query. Not what a parser of the application's made of it: that may only look empty. */
+/**
+ * Whether the query is empty, as in most requests. What the application's own parser made of it does not count: it may
+ * only look empty.
+ */
 function isEmpty(query: unknown): boolean {
   return typeof query === 'object' && query !== null && isPlain(query) && Object.keys(query).length === 0
 }
@@ -131,12 +134,12 @@ function whyNotComparable(value: unknown): unknown {
   }
 }
 
-/** What JSON text can do to a comparison. All else comes of what a parser made of it. */
+/** Whether JSON text itself can cause the error. All others come from what a parser made of the text. */
 function isOfClient(error: unknown): boolean {
   return error instanceof PawlError && /nested deeper|-?Infinity/.test(error.message)
 }
 
-/** As it was sent: before `rewriteUrl`, without query, and without the host that a proxy may put before it. */
+/** The path as it was sent: before `rewriteUrl`, without the query, and without the host that a proxy may put before it. */
 export function pathOf(url: string): string {
   const [path = ''] = url.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)
   return path === '' ? '/' : path

@@ -3,10 +3,10 @@ import type { FastifyReply } from 'fastify'
 /** Who uses the reply: the handler's current try, a try that was undone, or somebody else, such as a time-out. */
 export type Standing = 'running' | 'ended' | 'outside'
 
-/** What would send, or take the reply away, before the transaction has committed. */
+/** Methods that would send the reply, or take it away, before the transaction has committed. */
 const SENDS = ['send', 'redirect', 'hijack', 'callNotFound'] as const
 
-/** What changes the answer. */
+/** Methods that change the answer. */
 const CHANGES = [
   'code',
   'status',
@@ -25,8 +25,8 @@ const AWAITS = 'then'
 
 /**
  * Keeps an atomic handler from answering before its transaction has committed, and a try that was undone from changing
- * the answer of the one that goes on. Others, such as a time-out of the server, answer as they always do. Gives the
- * function that ends it.
+ * the answer of the one that goes on. Others, such as a time-out of the server, answer as they always do. Returns a
+ * function that ends the guard.
  */
 export function guardReply(
   reply: FastifyReply,
@@ -46,7 +46,7 @@ export function guardReply(
         if (who === 'outside') return original.apply(reply, args)
         if (who === 'ended') return reply
         if (!sends) return original.apply(reply, args)
-        // Noted, not thrown: in a timer or a callback of the handler's, that would end the process.
+        // Noted, not thrown: in one of the handler's timers or callbacks, throwing would end the process.
         refuse(
           `called reply.${name}(). Return what to answer, with reply.code() and reply.header() for the rest: it is ` +
             'sent once the transaction has committed',

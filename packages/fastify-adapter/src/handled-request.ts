@@ -38,11 +38,11 @@ export class HandledRequest implements PawlRequest {
   readonly #fingerprint: SentFingerprint
   #key: AnsweredKey | null = null
   #atomic: AtomicRun | null = null
-  /** Null: the client gets no answer before the pipeline has run. */
+  /** Null when the client gets no answer before the pipeline has run. */
   #later: Later | null = null
   #progress: Progress = 'idle'
 
-  /** Before validation: what the client sent is still as it was sent. */
+  /** Called before validation, when everything is still as the client sent it. */
   constructor(request: FastifyRequest, reply: FastifyReply, route: RouteSettings, waitingRoom: WaitingRoom) {
     this.#request = request
     this.#reply = reply
@@ -71,13 +71,13 @@ export class HandledRequest implements PawlRequest {
     throw new PawlError('PAWL_NOT_ATOMIC', `${this.#name} ${told}.`)
   }
 
-  /** Before validation, which may be a matter of the stack: answers what is nested too deeply. Null: go on. */
+  /** Refuses what is nested too deeply, before validation can overflow the stack. Returns null when it may go on. */
   refuseTooDeep(): Promise<void> | null {
     const { tooDeep } = this.#fingerprint
     return tooDeep === null ? null : this.#refuse(tooDeep)
   }
 
-  /** When the handler is about to be called: takes the key, or answers why not. Null: the handler is to go on. */
+  /** Takes the key just before the handler is called, or answers why not. Returns null when the handler should go on. */
   takeKey(): Promise<void> | null {
     const { header } = this.#route.plugin
     const read = readKey(this.#request.raw.rawHeaders, header)
@@ -118,7 +118,8 @@ export class HandledRequest implements PawlRequest {
     const identity = await this.#identify(owner, nameOf(pipeline), chosen?.fingerprint)
     if (identity === null) return
     const { scope, key, fingerprint } = identity
-    // Without a fingerprint, the engine asks the pipeline again, and knows whether the input or the function is to blame.
+    // Without a fingerprint, the engine asks the pipeline again, and can tell whether the input or the function is to
+    // blame.
     const request =
       chosen === null
         ? { scope, key, input }
@@ -156,7 +157,7 @@ export class HandledRequest implements PawlRequest {
     return this.#route.plugin.strict || this.#progress === 'running'
   }
 
-  /** Asks the application who sent the request. Null: that failed, and is answered. */
+  /** Asks the application who sent the request. Returns null when that failed and has been answered. */
   async #findOwner(): Promise<{ readonly scope: unknown } | null> {
     if (this.#progress === 'running' || this.#progress === 'answered')
       throw new PawlError('PAWL_SECOND_RUN', `The handler of ${this.#name} ran a second pipeline.`)
@@ -171,7 +172,7 @@ export class HandledRequest implements PawlRequest {
     }
   }
 
-  /** What the pipeline itself says makes two requests the same, if the route does not. Null: its function failed. */
+  /** What the pipeline says makes two requests the same, if the route does not. Returns null when its function failed. */
   #chosenBy<DB, Input>(
     pipeline: Pipeline<DB, Input>,
     input: NoInfer<Input>,
@@ -184,7 +185,7 @@ export class HandledRequest implements PawlRequest {
     }
   }
 
-  /** Tells the request from all others. Null: that is not possible, and is answered. */
+  /** Distinguishes the request from all others. Returns null when that is not possible and has been answered. */
   async #identify(
     owner: { readonly scope: unknown },
     pipeline: string,
@@ -207,7 +208,7 @@ export class HandledRequest implements PawlRequest {
     }
   }
 
-  /** Asks the engine for the outcome, again while somebody else runs the key, and answers with it. */
+  /** Asks the engine for the outcome, repeatedly while somebody else runs the key, and answers with it. */
   async #answerFrom(ask: () => Promise<Answerable>, { logged }: Identity): Promise<void> {
     let outcome: Answerable
     try {
@@ -220,7 +221,7 @@ export class HandledRequest implements PawlRequest {
     return this.#answer(answerTo(outcome))
   }
 
-  /** Throws what the handler threw, for the application to answer. Otherwise the reply is as if it had not run. */
+  /** Throws what the handler threw, for the application to answer. Otherwise an incomplete run leaves no trace in the reply. */
   #leaveAtomic({ head, used }: AtomicRun, outcome: Answerable, logged: LoggedRequest): void {
     const thrown = errorOfHandler(outcome)
     if (thrown === null) {
@@ -231,7 +232,7 @@ export class HandledRequest implements PawlRequest {
     }
     this.#progress = 'failed'
     logThrown(this.#request.log, logged)
-    // What the handler set was for an answer that is not given.
+    // What the handler set was meant for an answer that is not given.
     restoreHead(this.#reply, { ...head, status: thrown.status })
     throw thrown.error
   }
@@ -265,13 +266,13 @@ export class HandledRequest implements PawlRequest {
     await this.#answer({ type: 'problem', problem })
   }
 
-  /** An error such as 403 is the application's to answer. Sent from here: a handler may have forgotten to return `run`. */
+  /** The application answers an error such as 403. Sent from here, as a handler may have forgotten to return `run`. */
   async #handOver(error: unknown): Promise<void> {
     this.#progress = 'failed'
     await this.#reply.send(error instanceof Error ? error : new Error(String(error)))
   }
 
-  /** What the engine throws is wrong use: the client learns no more than that. */
+  /** What the engine throws means wrong use: the client learns no more than that. */
   async #answerError(error: unknown): Promise<void> {
     const problem = problemOf(error)
     logThrownByEngine(this.#request.log, this.#name, problem.code, error)
@@ -282,9 +283,9 @@ export class HandledRequest implements PawlRequest {
     this.#progress = 'answered'
     await sendAnswer(this.#reply, this.#route.plugin, answer, {
       key: this.#key,
-      // Nobody can ask for the replay of a key that the client did not choose.
+      // Nobody can ask for a replay under a key that the client did not choose.
       canAskAgain: this.#key?.generated === false,
-      // Also where it is 202 in any case: `wait` may turn that into the response.
+      // Even where the answer is always a 202: `wait` may turn it into the response.
       dependsOnPrefer: this.#route.respondAsync !== 'never',
       changes: false,
     })
@@ -317,12 +318,12 @@ export class HandledRequest implements PawlRequest {
   }
 }
 
-/** What is no pipeline is for the engine to refuse. */
+/** If it is not a pipeline, the engine refuses it. */
 function nameOf(pipeline: { readonly name: string } | undefined): string {
   return pipeline?.name ?? 'unknown'
 }
 
-/** What tells one request from all others, and what the log says of it. */
+/** What distinguishes one request from all others, and what the log says about it. */
 interface Identity {
   readonly scope: string
   readonly key: string

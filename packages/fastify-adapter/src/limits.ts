@@ -4,23 +4,26 @@ export const MAX_KEY_LENGTH = 255
 /** Longest scope, in characters, as in core. */
 export const MAX_SCOPE_LENGTH = 255
 
-/** Longest wait for the first of two equal requests. A proxy in between gives up after a minute or so. */
+/** Longest wait for the first of two identical requests. A proxy in between gives up after a minute or so. */
 export const MAX_WAIT_MS = 10 * 60_000
 
 /**
- * How often a waiting duplicate asks again whether the first has finished, when that runs in another process. One in
- * this process is heard at once.
+ * How often a waiting duplicate asks again whether the first request has finished, when that runs in another process. It
+ * learns at once of one that finishes in this process.
  */
 export const FIRST_POLL_MS = 50
 export const MAX_POLL_MS = 500
 
-/** What a client is told to wait where nothing better is known: long enough for a failover to begin, not to be missed. */
+/**
+ * How long a client is told to wait where nothing better is known: long enough for a failover to begin, short enough that
+ * nobody misses the time.
+ */
 export const DEFAULT_RETRY_AFTER_MS = 1_000
 
 /** Longest wait that a client gets with `Prefer: wait=…`, unless the plugin says otherwise: below what proxies allow. */
 export const DEFAULT_MAX_PREFERRED_WAIT_MS = 10_000
 
-/** A hundred years: longer is more than core takes, since timestamps of PostgreSQL end. */
+/** A hundred years: core accepts no more, since PostgreSQL's timestamps end. */
 export const FOREVER_MS = 100 * 365 * 24 * 3_600_000
 
 /** Longest name of a pipeline in core, which names the pipelines of atomic handlers as well. */

@@ -3,7 +3,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Answerable } from './answer.js'
 import type { ProblemCode } from './problems.js'
 
-/** What the line says of the request. The key is hashed: logs travel. */
+/** What the line says about the request. The key is hashed: logs travel. */
 export interface LoggedRequest {
   readonly keyHash: string
   readonly pipeline: string
@@ -11,7 +11,7 @@ export interface LoggedRequest {
   readonly generatedKey: boolean
 }
 
-/** What the line says of a request whose status was asked for. */
+/** What the line says about a request whose status was asked for. */
 export interface LoggedStatus {
   readonly asked: 'status'
   /** Not known where the store is away. */
@@ -74,7 +74,7 @@ export function logOutcome(
   }
 }
 
-/** The handler of an atomic route threw. What it threw is logged by Fastify, with the answer to it. */
+/** The handler of an atomic route threw. Fastify logs what it threw, together with the answer. */
 export function logThrown(log: FastifyBaseLogger, request: LoggedRequest): void {
   log.info({ idempotency: { outcome: 'threw', ...request } }, 'idempotent request undone: its handler threw')
 }
@@ -84,7 +84,7 @@ export function logNotAccepted(log: FastifyBaseLogger, route: string, code: Prob
   log.info({ idempotency: { outcome: 'not_accepted', route, code } }, 'idempotent request not accepted')
 }
 
-/** A request that could not be given to the engine: the client's mistake, or the developer's. */
+/** A request that could not be passed to the engine: the client's mistake, or the developer's. */
 export function logThrownByEngine(
   log: FastifyBaseLogger,
   route: string,
@@ -98,7 +98,7 @@ export function logThrownByEngine(
   )
 }
 
-/** The likeliest slip on the way from a plain handler to an atomic one. */
+/** The likeliest mistake when a plain handler is turned into an atomic one. */
 export function logUnusedTransaction(log: FastifyBaseLogger, route: string): void {
   log.warn(
     `The atomic handler of ${route} did not use request.tx: what it wrote through another connection is not protected.`,

@@ -11,7 +11,7 @@ import type { WaitingRoom } from './waiting-room.js'
 
 type Handler = RouteOptions['handler']
 
-/** Reads a route's `idempotency` option and puts the route under it; null where it has none. */
+/** Reads a route's `idempotency` option and applies it to the route; returns null where there is none. */
 export function markRoute(
   app: FastifyInstance,
   route: RouteOptions,
@@ -33,7 +33,7 @@ export function markRoute(
   return mark
 }
 
-/** Routes of one path are told apart by their host, version or whatever else the application constrains them by. */
+/** Routes with the same path are told apart by their host, version or whatever else the application constrains them by. */
 function constraintsOf({ constraints }: RouteOptions): string | null {
   const entries = Object.entries((constraints ?? {}) as Record<string, unknown>)
   if (entries.length === 0) return null
@@ -70,7 +70,7 @@ async function noteFailure(request: FastifyRequest): Promise<void> {
   request[handledRequest]?.failed()
 }
 
-/** Not by promise: an answer whose hooks are all like this is out at once. */
+/** With a callback, not a promise: an answer whose hooks all do this is sent at once. */
 function checkAnswer(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -81,7 +81,7 @@ function checkAnswer(
   const error = answered?.checkAnswer() ?? null
   if (answered === null || error === null) return done(null, payload)
   if (answered.refusesOtherAnswers) {
-    // An error handler of the application may leave the status as it is, and the handler may have set 201.
+    // The application's error handler may leave the status as it is, and the handler may have set 201.
     reply.code(500)
     return done(error)
   }
@@ -90,7 +90,7 @@ function checkAnswer(
 }
 
 /**
- * Takes the key before the handler, and after every hook: also after those that other plugins add to the route later. From
+ * Takes the key before the handler runs and after every hook, even those that other plugins add to the route later. From
  * then on, an answer is the handler's.
  */
 function watched(handler: Handler): Handler {
@@ -110,7 +110,7 @@ function inTransaction(handler: Handler, { engine }: PluginSettings, pipeline: A
   }
 }
 
-/** The preValidation hook of a marked route comes before all that asks for it. */
+/** The preValidation hook of a marked route runs before anything that asks for it. */
 function handled(request: FastifyRequest): HandledRequest {
   return request[handledRequest] as HandledRequest
 }

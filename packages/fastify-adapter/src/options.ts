@@ -4,25 +4,25 @@ import type { ChooseFingerprint } from './fingerprint-request.js'
 import type { ProfileName } from './profile.js'
 import type { RespondAsync, RespondAsyncOptions } from './respond-async.js'
 
-/** What a request meets whose key is being processed. */
+/** What happens to a request whose key is being processed. */
 export type OnConflict =
   /** 409 at once. */
   | 'reject'
-  /** Held until the first has finished, at most this long; then its response, or 409. */
+  /** It is held until the first request has finished, but at most this long; then it gets that response, or 409. */
   | { readonly waitMs: number }
 
-/** Within what a key has to be unique. */
+/** Where a key has to be unique. */
 export type KeyScope =
-  /** Within the scope, as at Stripe: the same key at another endpoint is a mistake of the client. */
+  /** Within the scope, as at Stripe: the same key at another endpoint is a mistake by the client. */
   | 'account'
   /** Within the scope and the route: the same key at another route is another request. */
   | 'route'
 
 /** What a route can set; the plugin's options are its defaults. */
 export interface SharedOptions {
-  /** Within what a key has to be unique. Default `account`. */
+  /** Where a key has to be unique. Default `account`. */
   readonly keyScope?: KeyScope
-  /** What a request meets whose key is being processed. Default `reject`: 409. */
+  /** What happens to a request whose key is being processed. Default `reject`: 409. */
   readonly onConflict?: OnConflict
 }
 
@@ -34,7 +34,7 @@ export interface IdempotencyOptions<Body = unknown, Query = unknown> extends Sha
    */
   readonly required?: boolean
   /**
-   * What of the body and query makes two requests the same. Default: all of it. Method and path always count.
+   * Which parts of the body and query make two requests the same. Default: all of them. Method and path always count.
    *
    * @example
    * fingerprint: ({ body: { sent_at, ...rest } }) => rest // a retry has another time stamp
@@ -53,8 +53,8 @@ export interface IdempotencyOptions<Body = unknown, Query = unknown> extends Sha
    */
   readonly atomic?: boolean | PipelineSettings
   /**
-   * Which requests get 202 and the address of their status, while the completer runs them. Default `preferred` where the
-   * plugin has `respondAsync`, else `never`. Not for atomic handlers.
+   * Which requests get a 202 and the address of their status, while the completer runs them. Default `preferred` where
+   * the plugin has `respondAsync`, else `never`. Not for atomic handlers.
    */
   readonly respondAsync?: RespondAsync
 }
@@ -86,22 +86,22 @@ export interface FastifyPawlOptions extends SharedOptions {
   /** Runs the pipelines. It is closed with the app. */
   readonly engine: Engine<any>
   /**
-   * Who owns the key: the authenticated tenant, user or account. Asked after all hooks, so after authentication; never
-   * take it from the body. Nothing returned means: refuse the request.
+   * Who owns the key: the authenticated tenant, user or account. Called after all hooks, so after authentication; never
+   * take it from the body. If it returns nothing, the request is refused.
    */
   readonly scope: (request: FastifyRequest) => string | null | undefined | Promise<string | null | undefined>
   /** Name of the header that carries the key. Default `idempotency-key`. */
   readonly header?: string
-  /** Whose conventions answers follow. Default `ietf`: problem details as in RFC 9457. */
+  /** The conventions that answers follow. Default `ietf`: problem details as in RFC 9457. */
   readonly profile?: ProfileName
   /**
-   * Headers of a response that are stored and replayed although they are of the moment, such as `retry-after`. All others
-   * that an operation sets are, but for cookies and headers of the connection: docs/http.md has the list.
+   * Response headers that are stored and replayed although they hold only for the moment, such as `retry-after`. All
+   * others that an operation sets are stored anyway, except cookies and connection headers: docs/http.md has the list.
    */
   readonly storedHeaders?: readonly string[]
   /**
-   * An address of yours where clients can read about problems: the `type` of a problem is then this address with the problem's
-   * code as fragment. Default: none, and the `type` is `about:blank`.
+   * The address of a page of yours where clients can read about problems: the `type` of a problem is then this address
+   * with the problem's code as the fragment. Default: none, and the `type` is `about:blank`.
    */
   readonly problemBaseUrl?: string
   /** What to do about a POST or PATCH that takes no key and is not exempt, once the app is ready. Default `warn`. */
@@ -111,11 +111,11 @@ export interface FastifyPawlOptions extends SharedOptions {
    * unless NODE_ENV is `production`.
    */
   readonly strict?: boolean
-  /** How long requests may go on once the app closes. Default 10 s, as for `engine.close`. */
+  /** How long requests may continue once the app closes. Default 10 s, as for `engine.close`. */
   readonly closeTimeoutMs?: number
   /**
-   * Lets clients have 202 at once with `Prefer: respond-async`, and registers the resource that says what became of their
-   * requests. These run in the completer of `createBackground`, here or in another process. Default: off.
+   * Lets clients get a 202 at once with `Prefer: respond-async`, and registers the resource that reports what became of
+   * their requests. These run in the completer of `createBackground`, here or in another process. Default: off.
    */
   readonly respondAsync?: boolean | RespondAsyncOptions
 }

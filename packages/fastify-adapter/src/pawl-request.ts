@@ -2,13 +2,13 @@ import type { Pipeline, Stage } from '@pawl/core'
 
 /** `request.pawl`, on a marked route. */
 export interface PawlRequest {
-  /** The key this request runs under: the client's, or one that was made for it. */
+  /** The key this request runs under: the client's, or one that was generated for it. */
   readonly key: string
-  /** Hands a job over in the transaction of an atomic handler: it exists exactly when the handler's rows do. */
+  /** Stages a job in the transaction of an atomic handler: it exists exactly when the handler's rows do. */
   readonly stage: Stage
   /**
    * Runs the pipeline under the client's key and answers: with its response, with the stored one, or with a problem.
-   * Return what it gives, and answer nothing else.
+   * Return its result from the handler, and send no other answer.
    *
    * @example
    * app.post('/rides', { schema, idempotency: true }, (request) => request.pawl.run(createRide, request.body))

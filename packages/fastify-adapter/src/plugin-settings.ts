@@ -20,12 +20,12 @@ export interface PluginSettings extends SharedSettings {
   readonly header: string
   readonly profile: Profile
   readonly storedHeaders: StoredHeaders
-  /** Null: no address is told. */
+  /** Null when no address is given. */
   readonly problemBaseUrl: string | null
   readonly enforce: 'off' | 'warn' | 'error'
   readonly strict: boolean
   readonly close: { readonly timeoutMs?: number }
-  /** Null: every request is answered once it has run. */
+  /** Null when every request is answered only once it has run. */
   readonly respondAsync: AsyncSettings | null
 }
 
@@ -36,7 +36,7 @@ const PLUGIN: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'register(fast
 
 /** Checks the plugin's options once and fills in defaults. */
 export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
-  // Fastify gives every plugin the options of `register` itself, too.
+  // Fastify also passes every plugin the options of `register` itself.
   const {
     prefix: _prefix,
     logLevel: _level,

@@ -23,7 +23,7 @@ interface Registration {
   readonly audited: AuditedRoute[]
 }
 
-/** Apps that have a registration already. Encapsulated instances share their server. */
+/** Apps that already have a registration. Encapsulated instances share their server. */
 const audited = new WeakSet<FastifyInstance['server']>()
 
 const plugin: FastifyPluginAsync<FastifyPawlOptions> = async (app, options) => {
@@ -39,7 +39,7 @@ const plugin: FastifyPluginAsync<FastifyPawlOptions> = async (app, options) => {
   app.addHook('onRoute', function (this: Registered, route) {
     if (this[registration] !== own) return
     if (statusHandlers.has(route.handler)) return void statusRoutes.push(route)
-    // With the hooks that it was declared with, and not ours.
+    // With the hooks that it was declared with, without ours.
     const declared = { ...route }
     const mark = markRoute(this, route, settings, waitingRoom)
     own.audited.push(...auditRoute(methodsOf(route), route.url, mark))
@@ -60,14 +60,15 @@ const plugin: FastifyPluginAsync<FastifyPawlOptions> = async (app, options) => {
     app.log.warn(error.message)
   })
 
-  // Begins to drain before Fastify waits for its requests, so that these end within the bound; waited for afterwards.
+  // Begins to drain before Fastify waits for its requests, so that they end within the time limit; we wait for it
+  // afterwards.
   app.addHook('preClose', async () => {
     void settings.engine.close(settings.close)
   })
   app.addHook('onClose', async () => settings.engine.close(settings.close))
 }
 
-/** Decorates once; another registration further in only takes the routes there over. */
+/** Decorates once; a further registration in a nested instance only takes over the routes there. */
 function register(app: Registered, own: Registration): void {
   if (Object.hasOwn(app, registration)) {
     throw new PawlError(
@@ -78,7 +79,7 @@ function register(app: Registered, own: Registration): void {
   }
   const isInherited = registration in app
   app[registration] = own
-  // Asked of our own mark: a decorator of that name may be somebody else's, and then Fastify has to say so.
+  // We look for our own mark: a decorator of that name may be somebody else's, and then Fastify has to say so.
   if (isInherited) return
   app.decorateRequest(handledRequest, null)
   app.decorateRequest('pawl', {

@@ -1,4 +1,4 @@
-/** What a client can be told, besides the pipeline's own response. */
+/** What a client can be told, other than the pipeline's own response. */
 export interface ProblemKind {
   /** The answer's status in the IETF profile. */
   readonly status: number
@@ -108,7 +108,7 @@ export interface Problem {
   readonly detail?: string
   /** When to come back, where that is known. */
   readonly retryAfterMs?: number
-  /** The request's id here, to be quoted when asking a person. */
+  /** The request's id here, for the client to quote when asking a person. */
   readonly keyId?: string
   /** What is wrong with the content, and where. */
   readonly errors?: readonly { readonly detail: string; readonly path: string }[]

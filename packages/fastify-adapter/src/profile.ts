@@ -26,7 +26,8 @@ const ietf: Profile = {
   bodyOf(problem, typeUrl) {
     const { title, status, detail } = kindOf(problem)
     return {
-      // Nobody's address: `code` says which problem it is. The title is then to be the status's own (RFC 9457, section 4.2.1).
+      // Without an address, `code` says which problem it is. The title should then be that of the status (RFC 9457,
+      // section 4.2.1).
       type: typeUrl ?? 'about:blank',
       title: typeUrl === null ? (STATUS_CODES[status] ?? title) : title,
       status,
@@ -63,7 +64,7 @@ const stripe: Profile = {
 
 export const profiles = { ietf, stripe } as const
 
-/** Whose conventions answers follow. */
+/** The conventions that answers follow. */
 export type ProfileName = keyof typeof profiles
 
 function kindOf(problem: Problem): ProblemKind {

@@ -2,13 +2,13 @@ import { parseItem, serializeItem } from 'structured-headers'
 import { MAX_KEY_LENGTH } from './limits.js'
 import type { Problem } from './problems.js'
 
-/** What the client sent as key. */
+/** What the client sent as its key. */
 export type ReadKey =
   | { readonly type: 'given'; readonly key: string }
   | { readonly type: 'absent' }
   | { readonly type: 'unusable'; readonly problem: Problem }
 
-/** Printable ASCII, without what ends or separates values: two headers that a proxy has joined are no key. */
+/** Printable ASCII, without what ends or separates values: two headers that a proxy has joined are not a key. */
 const BARE = /^[\x20-\x7e]+$/
 const SEPARATORS = /[",]/
 
@@ -27,7 +27,10 @@ export function readKey(rawHeaders: readonly string[], name: string): ReadKey {
   return text.startsWith('"') ? readString(text, name) : readBare(text, name)
 }
 
-/** The white space of HTTP. To `trim`, a no-break space is some as well, and other bytes would name the same key. */
+/**
+ * Removes white space as HTTP defines it. `trim` would also remove a no-break space, and other bytes would then name the
+ * same key.
+ */
 function withoutBlanks(value: string): string {
   let [start, end] = [0, value.length]
   while (isBlank(value[start])) start++
@@ -39,7 +42,7 @@ function isBlank(character: string | undefined): boolean {
   return character === ' ' || character === '\t'
 }
 
-/** A key as a header that `readKey` reads again: bare where that can be. */
+/** Writes a key as a header that `readKey` can read back: bare where possible. */
 export function writeKey(key: string): string {
   return SEPARATORS.test(key) || withoutBlanks(key) !== key ? serializeItem([key, new Map()]) : key
 }

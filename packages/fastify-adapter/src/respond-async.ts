@@ -19,20 +19,23 @@ export type RespondAsync =
   /** None: the preference is ignored. */
   | 'never'
 
-/** How requests are answered before they have run. A completer has to run somewhere, or they never do. */
+/** How requests are answered before they have run. A completer has to be running somewhere, or they never run. */
 export interface RespondAsyncOptions {
   /**
    * Where to ask what became of a request, below the address it was sent to: `GET /rides<statusPath>/<id>`. Default
    * `/idempotent-requests`.
    */
   readonly statusPath?: string
-  /** How long a client can have its answer held with `Prefer: wait=…`; 0 ignores that. Default 10 s. */
+  /** How long a client can have its answer held back with `Prefer: wait=…`; 0 ignores that preference. Default 10 s. */
   readonly maxWaitMs?: number
-  /** Further hooks of the status resources. Those of the route that a request was sent to run as they do for that. */
+  /**
+   * Further hooks for the status resources. The hooks of the route that a request was sent to run as they do for that
+   * route.
+   */
   readonly onRequest?: StatusHook | readonly StatusHook[]
   /**
-   * Whether who asks may be told, besides what the hooks of the route say. Nothing but `true` lets the answer through. It is
-   * needed where a hook of the route looks at the body, which a request for the status has not.
+   * Whether the caller may see the status, in addition to what the route's hooks say. Nothing but `true` lets the answer
+   * through. It is needed where a hook of the route looks at the body, which a request for the status does not have.
    *
    * @example
    * authorize: async (request, { pipeline }) => request.user.mayRun.includes(pipeline)
@@ -40,14 +43,14 @@ export interface RespondAsyncOptions {
   readonly authorize?: AuthorizeStatus
 }
 
-/** Whether who asks what became of a request may be told. */
+/** Whether the caller may learn what became of a request. */
 export type AuthorizeStatus = (request: FastifyRequest, asked: AskedStatus) => boolean | Promise<boolean>
 
-/** The request whose status is asked for. It is of the scope of who asks. */
+/** The request whose status is asked for. It belongs to the caller's scope. */
 export interface AskedStatus {
-  /** As `pawl show --id` takes it. */
+  /** As `pawl show --id` accepts it. */
   readonly keyId: string
-  /** Who owns it, as the plugin's `scope` says of who asks. */
+  /** Who owns it: what the plugin's `scope` returned for the caller. */
   readonly scope: string
   /** The name of the pipeline that runs it. */
   readonly pipeline: string
@@ -55,7 +58,7 @@ export interface AskedStatus {
   readonly route: string
 }
 
-/** As Fastify takes it: asynchronous, or with a callback. */
+/** As Fastify accepts it: asynchronous, or with a callback. */
 type StatusHook = (
   request: FastifyRequest,
   reply: FastifyReply,
@@ -64,7 +67,7 @@ type StatusHook = (
 
 /** How requests are answered before they have run. */
 export interface AsyncSettings {
-  /** What is put between the address of a request and its id. */
+  /** What goes between the address of a request and its id. */
   readonly statusPath: string
   readonly maxWaitMs: number
   readonly onRequest: readonly onRequestHookHandler[]
@@ -73,10 +76,13 @@ export interface AsyncSettings {
 
 const DEFAULT_STATUS_PATH = '/idempotent-requests'
 
-/** Neither parameters nor wildcards: a client is told the address as it is. It would resolve `.` and `..` itself. */
+/**
+ * Neither parameters nor wildcards, because a client gets the address as it is. The client itself would resolve `.` and
+ * `..`.
+ */
 const STATUS_PATH = /^(?:\/(?!\.\.?(?:\/|$))[A-Za-z0-9._~-]+)+$/
 
-/** The plugin's option. */
+/** Reads the plugin's option. */
 export function readAsyncOptions(
   plugin: OptionOwner,
   option: boolean | RespondAsyncOptions,
@@ -104,7 +110,7 @@ export function readRespondAsync(
   route: { readonly isOffered: boolean; readonly isAtomic: boolean; readonly url: string },
 ): RespondAsync {
   checkOneOf(owner, 'respondAsync', respondAsync, ['always', 'preferred', 'never'])
-  // Nothing can come after these in the pattern of a route, so there is no address for a status.
+  // Nothing can follow these in the pattern of a route, so there is no address for a status.
   const isOpen = /[*?]$/.test(route.url)
   if (respondAsync === undefined) return route.isOffered && !route.isAtomic && !isOpen ? 'preferred' : 'never'
   if (respondAsync === 'never') return respondAsync

@@ -18,23 +18,26 @@ import { patternOf } from './stored-key.js'
 /** How one marked route is handled. */
 export interface RouteSettings extends SharedSettings {
   readonly plugin: PluginSettings
-  /** Null: on POST and PATCH. */
+  /** Null means on POST and PATCH. */
   readonly required: boolean | null
   readonly fingerprint: ChooseFingerprint<never, never> | null
-  /** What tells the route from others of the same path; null where nothing does. */
+  /** What distinguishes the route from others with the same path; null where nothing does. */
   readonly constraints: string | null
   /** Its methods and pattern, for people. */
   readonly name: string
-  /** The same with what else tells it from other routes: with the address, part of every fingerprint. */
+  /**
+   * The same, with whatever else distinguishes it from other routes. Together with the address, it is part of every
+   * fingerprint.
+   */
   readonly origin: string
-  /** What is put between the address of a request and its id, to ask for its status. */
+  /** What goes between the address of a request and its id, to ask for its status. */
   readonly statusSuffix: string
-  /** Null: the handler runs a pipeline. */
+  /** Null when the handler runs a pipeline. */
   readonly atomic: PipelineSettings | null
   readonly respondAsync: RespondAsync
 }
 
-/** How a route stands to idempotency. */
+/** What a route declares about idempotency. */
 export type RouteMark =
   | { readonly type: 'marked'; readonly settings: RouteSettings }
   | { readonly type: 'exempt'; readonly reason: string | null }

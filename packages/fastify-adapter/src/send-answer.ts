@@ -7,25 +7,25 @@ import { writeKey } from './read-key.js'
 /** The key an answer belongs to, as the client can send it again. */
 export interface AnsweredKey {
   readonly key: string
-  /** Made here, because the client sent none. */
+  /** Generated here, because the client sent none. */
   readonly generated: boolean
 }
 
 /** What an answer depends on besides its outcome. */
 interface AnswerContext {
-  /** Null where the answer belongs to none. */
+  /** Null where the answer belongs to no key. */
   readonly key: AnsweredKey | null
-  /** Whether the client can ask for a stored response again: then it is told until when. */
+  /** Whether the client can ask for a stored response again. If so, it is told until when. */
   readonly canAskAgain: boolean
-  /** Whether another `Prefer` would give another answer. */
+  /** Whether another `Prefer` would lead to another answer. */
   readonly dependsOnPrefer: boolean
-  /** Whether this address gives another answer later. */
+  /** Whether this address may give another answer later. */
   readonly changes: boolean
 }
 
 /**
  * Sends an answer and waits until it is out. A first response and its replay go the same way, from the same bytes, so
- * they cannot differ but in the header that says which is which.
+ * they can differ only in the header that says which is which.
  */
 export async function sendAnswer(
   reply: FastifyReply,
@@ -33,7 +33,7 @@ export async function sendAnswer(
   answer: Answer,
   context: AnswerContext,
 ): Promise<void> {
-  // The request may have been answered meanwhile, by a time-out of the server's.
+  // The request may have been answered meanwhile, by a time-out of the server.
   if (reply.sent) return
   const { key } = context
   if (key !== null && (key.generated || plugin.profile.echoesKey))
@@ -41,7 +41,7 @@ export async function sendAnswer(
   const body = setAnswer(reply, plugin, answer, context)
   // After the stored headers, which may have one of the same name.
   if (context.dependsOnPrefer) addVary(reply, 'Prefer')
-  // What is true of this moment must not be kept by a cache in between.
+  // A cache in between must not keep what is true only at this moment.
   if (context.changes || answer.type !== 'response') reply.header('cache-control', 'no-store')
   // An empty buffer would be given a content type.
   reply.send(body.length === 0 ? undefined : body)
@@ -49,7 +49,7 @@ export async function sendAnswer(
   if (!reply.sent) await reply
 }
 
-/** Sets status and headers, and gives the body. */
+/** Sets status and headers, and returns the body. */
 function setAnswer(
   reply: FastifyReply,
   plugin: PluginSettings,
@@ -111,7 +111,7 @@ function setProblem(reply: FastifyReply, plugin: PluginSettings, problem: Proble
   return Buffer.from(JSON.stringify(profile.bodyOf(problem, typeUrl)))
 }
 
-/** Adds to what the answer depends on already. */
+/** Adds to what the answer already depends on. */
 function addVary(reply: FastifyReply, names: string): void {
   const given = listed([reply.getHeader('vary') ?? []].flat().join(','))
   const known = new Set(given.map((name) => name.toLowerCase()))
@@ -126,7 +126,7 @@ function listed(names: string): string[] {
     .filter((name) => name !== '')
 }
 
-/** Whole seconds are all the header can say; rounded up, or the client comes back too early. */
+/** The header can express only whole seconds. They are rounded up, or the client would come back too early. */
 function seconds(ms: number): string {
   return String(Math.max(1, Math.ceil(ms / 1_000)))
 }

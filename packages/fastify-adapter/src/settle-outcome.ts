@@ -2,17 +2,17 @@ import type { Answerable } from './answer.js'
 import { FIRST_POLL_MS, MAX_POLL_MS } from './limits.js'
 import type { WaitingRoom } from './waiting-room.js'
 
-/** How a duplicate waits for the first of its kind, or a client for what runs in the background. */
+/** How a duplicate waits for the first request, or a client for what runs in the background. */
 export interface Wait {
   readonly room: WaitingRoom
   readonly keyHash: string
-  /** 0: not at all. */
+  /** 0 means not at all. */
   readonly waitMs: number
   /** Nobody waits for the answer any more. */
   readonly clientIsGone: () => boolean
 }
 
-/** Asks for the outcome, and again while somebody else runs the key, for as long as is to be waited. */
+/** Asks for the outcome, and again while somebody else runs the key, until the wait is over. */
 export async function settleOutcome(ask: () => Promise<Answerable>, wait: Wait): Promise<Answerable> {
   const until = performance.now() + wait.waitMs
   for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, MAX_POLL_MS)) {

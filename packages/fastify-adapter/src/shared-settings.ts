@@ -11,7 +11,7 @@ import type { KeyScope, OnConflict, SharedOptions } from './options.js'
 /** What a route inherits from the plugin, with defaults filled in. */
 export interface SharedSettings {
   readonly keyScope: KeyScope
-  /** How long a duplicate waits for the first of its kind. 0: it is answered with 409 at once. */
+  /** How long a duplicate waits for the first request. With 0, it is answered with 409 at once. */
   readonly waitMs: number
 }
 

@@ -2,40 +2,43 @@ import type { FastifyRequest } from 'fastify'
 import { pathOf } from './fingerprint-request.js'
 
 /**
- * What is put between the address of a request and its id, to ask for its status. Routes of one path may have hooks of their
- * own for each method, so each has a status of its own; that of POST, which nearly all have, is the short one.
+ * What goes between the address of a request and its id, to ask for its status. Routes with the same path may have
+ * different hooks for each method, so each has its own status address; POST, which nearly all have, gets the short one.
  */
 export function statusSuffix(statusPath: string, methods: readonly string[]): string {
   const names = methods.map((method) => method.toLowerCase()).join('-')
   return names === 'post' ? statusPath : `${statusPath}/${names}`
 }
 
-/** Where the status of a request is asked for, but for its id: below the address that it was sent to. */
+/** Where to ask for the status of a request, without its id: below the address that the request was sent to. */
 export function statusBelow(path: string, suffix: string): string {
   let [from, to] = [0, path.length]
   while (path[to - 1] === '/') to--
-  // A client would take what follows two slashes for the name of a host.
+  // A client would take what follows two slashes for a host name.
   while (path[from] === '/' && path[from + 1] === '/') from++
   return `${path.slice(from, Math.max(from, to))}${suffix}`
 }
 
-/** The id of a request in the address of its status. Not a name that a route would give to a parameter of its own. */
+/**
+ * The parameter for a request's id in the address of its status. No route would give this name to a parameter of its own.
+ */
 export const KEY_ID_PARAMETER = 'pawlKeyId'
 
-/** What of a request says where it came in. */
+/** The parts of a request that say where it came in. */
 type Addressed = Pick<FastifyRequest, 'originalUrl' | 'url'>
 
 /**
- * Where a request came in: the route, and the address with the parameters that hooks decide by. Its status is told below
- * that address alone. `rewriteUrl` may make several of one address, by a header for example, so what it made counts, too.
+ * Where a request came in: the route, and the address with the parameters that hooks decide by. Its status is reported
+ * only below that address. `rewriteUrl` may turn one address into several, by a header for example, so the rewritten
+ * address counts, too.
  */
 export function originOf(route: string, request: Addressed): string {
   return originFrom(route, request, asRouted)
 }
 
-/** The same of a request for a status: where the request that it asks for has to have come in. */
+/** The same for a request for a status: where the request that it asks about must have come in. */
 export function originAsked(route: string, suffix: string, request: Addressed): string {
-  // The router has compared what is cut off. Every slash of it begins a segment, and the last one is the id.
+  // The router has already matched what is cut off. Each slash in it begins a segment, and the last segment is the id.
   const segments = suffix.split('/').length
   return originFrom(route, request, (path) => asRouted(path).split('/').slice(0, -segments).join('/'))
 }
@@ -45,18 +48,18 @@ function originFrom(route: string, { originalUrl, url }: Addressed, read: (path:
   return JSON.stringify([route, sent, url === originalUrl ? sent : read(pathOf(url))])
 }
 
-/** Spelled in one way for all that the router takes for the same. */
+/** One spelling for all paths that the router considers the same. */
 function asRouted(path: string): string {
   const trimmed = statusBelow(path, '')
   return trimmed.includes('%') ? trimmed.split('/').map(decodeSegment).join('/') : trimmed
 }
 
-/** An escaped slash is part of its segment, and an escaped percent sign begins no other escape. */
+/** An escaped slash is part of its segment, and an escaped percent sign does not begin another escape. */
 function decodeSegment(segment: string): string {
   try {
     return decodeURIComponent(segment).replaceAll('%', '%25').replaceAll('/', '%2F')
   } catch {
-    // The router refuses it, unless `rewriteUrl` made another of it.
+    // The router refuses it, unless `rewriteUrl` turned it into another address.
     return segment
   }
 }

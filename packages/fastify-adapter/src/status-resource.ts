@@ -11,7 +11,7 @@ import type { AskedStatus, AsyncSettings } from './respond-async.js'
 import { sendAnswer } from './send-answer.js'
 import { KEY_ID_PARAMETER, originAsked, statusBelow } from './status-address.js'
 
-/** What became of a request, for whoever has its id. One of somebody else is as unknown as one that never was. */
+/** What became of a request, for whoever has its id. Somebody else's request is as unknown as one that never existed. */
 type KeyStatus =
   | { readonly type: 'unknown' }
   | { readonly type: 'unavailable'; readonly error: unknown }
@@ -25,9 +25,9 @@ type KeyStatus =
 const ASKED_BY_ID = { key: null, canAskAgain: true, dependsOnPrefer: false, changes: true }
 
 /**
- * `GET` and `HEAD` of the status of requests to one route. It is declared where that is, below its address and with its
- * hooks, so that whoever may not send a request is not told of one either. It only reads: no lock, no lease, and nothing
- * is run.
+ * `GET` and `HEAD` of the status of requests to one route. It is declared where that route is, below its address and with
+ * its hooks, so that whoever may not send a request learns nothing about one either. It only reads: no lock, no lease,
+ * and nothing is run.
  */
 export function statusResource(
   owner: RouteOptions & { readonly routePath?: string },
@@ -35,7 +35,7 @@ export function statusResource(
   settings: AsyncSettings,
 ): RouteOptions {
   const {
-    // What belongs to the one route, and not to its hooks.
+    // What belongs to the route itself, and not to its hooks.
     idempotency: _idempotency,
     routePath = owner.url,
     schema,
@@ -47,13 +47,13 @@ export function statusResource(
     ...shared,
     method: 'GET',
     url: `${statusBelow(routePath, route.statusSuffix)}/:${KEY_ID_PARAMETER}`,
-    // Hooks may count on what validation makes of parameters.
+    // Hooks may rely on what validation makes of parameters.
     schema: params === undefined ? {} : { params },
     attachValidation: false,
     exposeHeadRoute: true,
     onRequest: [hideKeyId, ...[owner.onRequest ?? []].flat(), ...settings.onRequest, watchBody],
     handler: async (request, reply) => {
-      // What it throws, such as 403, is the application's to answer.
+      // The application answers what it throws, such as a 403.
       const scope: unknown = await route.plugin.scope(request)
       const answer = await answerFor(request, route, settings, scope)
       await sendAnswer(reply, route.plugin, answer, ASKED_BY_ID)
@@ -61,19 +61,19 @@ export function statusResource(
   }
 }
 
-/** Hooks and schemas of the route know nothing of it, and may refuse what they do not know. */
+/** The route's hooks and schemas do not know the id, and may refuse what they do not know. */
 function hideKeyId({ params }: FastifyRequest, _reply: FastifyReply, done: () => void): void {
   Reflect.deleteProperty(params as object, KEY_ID_PARAMETER)
   done()
 }
 
-/** Requests whose hooks looked for a body. There is none, so what they decided by it is worth nothing. */
+/** Requests whose hooks looked for a body. There is none, so whatever they decided by it is worthless. */
 const lookedForBody = new WeakSet<FastifyRequest>()
 
 function watchBody(request: FastifyRequest, _reply: FastifyReply, done: () => void): void {
   Object.defineProperty(request, 'body', {
     configurable: true,
-    // Whoever logs a request, or copies it, does not decide by it.
+    // Code that logs or copies a request does not decide by its body.
     enumerable: false,
     get() {
       lookedForBody.add(request)
@@ -112,7 +112,7 @@ async function answerFor(
     return answerTo(status)
   }
   const { outcome, logged, asked } = status
-  // What it throws is the application's to answer, as with `scope`.
+  // The application answers what it throws, as with `scope`.
   const allowed: unknown = settings.authorize === null ? true : await settings.authorize(request, asked)
   if (allowed !== true) return notFound()
   logOutcome(request.log, logged, outcome)
@@ -126,7 +126,7 @@ async function readStatus(
 ): Promise<KeyStatus> {
   const path = statusBelow(pathOf(request.originalUrl), '')
   const origin = originAsked(ofRoute, statusSuffix, request)
-  // Not of `params`, which a schema of the route may have changed.
+  // Not taken from `params`, which a schema of the route may have changed.
   const slash = path.lastIndexOf('/')
   let view: Awaited<ReturnType<typeof inspectOwn>>
   try {

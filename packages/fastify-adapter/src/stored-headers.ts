@@ -1,8 +1,9 @@
 import { FORBIDDEN_HEADERS } from '@pawl/core/internal'
 
 /**
- * True of one answer, and not of its replay, which may reach another device or another page days later. Everything else that
- * an operation sets is stored: a header that protects the content, known or not, must not be lost with the replay.
+ * Headers that are true of one answer but not of its replay, which may reach another device or another page days later.
+ * Everything else that an operation sets is stored: a header that protects the content, known or not, must not be lost
+ * with the replay.
  */
 const OF_THE_MOMENT = new Set([
   // Of this connection, this hop or this server.
@@ -32,7 +33,7 @@ const OF_THE_MOMENT = new Set([
   'x-session-id',
   'x-session-token',
   'x-xsrf-token',
-  // Names of this request.
+  // Identifiers of this request.
   'cf-ray',
   'correlation-id',
   'request-id',
@@ -47,10 +48,10 @@ const OF_THE_MOMENT = new Set([
   'x-trace-id',
 ])
 
-/** The same by how they begin: what depends on the origin of this request, and what is left of a limit. */
+/** The same by prefix: what depends on the origin of this request, and what is left of a limit. */
 const OF_THE_MOMENT_PREFIXES = ['access-control-', 'ratelimit', 'x-ratelimit', 'x-rate-limit', 'x-b3-']
 
-/** What the adapter says itself, about this very answer. */
+/** What the adapter itself says about this very answer. */
 const OWN_PREFIXES = ['idempotency-', 'idempotent-', 'stripe-should-retry']
 
 /** Which headers of an operation's response are stored, and sent again with its replay. */
@@ -58,7 +59,7 @@ export class StoredHeaders {
   readonly #header: string
   readonly #added: ReadonlySet<string>
 
-  /** `added`: to be stored although they are of the moment. */
+  /** `added`: headers to store although they hold only for the moment. */
   constructor(header: string, added: readonly string[]) {
     this.#header = header
     this.#added = new Set(added)
@@ -70,7 +71,7 @@ export class StoredHeaders {
     return this.#added.has(name) || !isOfTheMoment(name)
   }
 
-  /** Whether it could be stored, if somebody said so. */
+  /** Whether it could be stored if somebody asked for that. */
   canHave(name: string): boolean {
     return !FORBIDDEN_HEADERS.has(name) && name !== this.#header && !beginsWith(name, OWN_PREFIXES)
   }

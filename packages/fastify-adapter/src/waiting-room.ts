@@ -1,6 +1,6 @@
 import { type PawlChannel, subscribe } from '@pawl/core'
 
-/** After these, asking again for a key can give another answer. */
+/** After these messages, asking again about a key can give another answer. */
 const NEWS = [
   'pawl:finished',
   'pawl:phase_failed',
@@ -8,12 +8,12 @@ const NEWS = [
   'pawl:fenced_off',
 ] as const satisfies PawlChannel[]
 
-/** Duplicates that wait for the first of their kind, with nothing but memory: no connection, no transaction. */
+/** Duplicates that wait for the first request. Waiting takes nothing but memory: no connection, no transaction. */
 export class WaitingRoom {
   readonly #waiting = new Map<string, Set<() => void>>()
   #unsubscribe: (() => void)[] = []
 
-  /** Resolves when there is news of the key in this process, and after `timeoutMs` in any case. */
+  /** Resolves when there is news about the key in this process, and after `timeoutMs` at the latest. */
   async news(keyHash: string, timeoutMs: number): Promise<void> {
     await new Promise<void>((resolve) => {
       const wake = (): void => {
@@ -27,7 +27,7 @@ export class WaitingRoom {
   }
 
   #enter(keyHash: string, wake: () => void): void {
-    // Messages are only made while somebody listens, so nobody listens while nobody waits.
+    // Messages are built only while somebody listens, so we listen only while somebody waits.
     if (this.#waiting.size === 0) {
       this.#unsubscribe = NEWS.map((name) => subscribe(name, (message) => this.#wake(message.keyHash)))
     }

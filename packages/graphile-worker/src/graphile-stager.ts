@@ -23,11 +23,11 @@ export interface GraphileStagerOptions {
 const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'graphileStager' }
 const DEFAULT_SCHEMA = 'graphile_worker'
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
-/** What its table of tasks takes, in characters. */
+/** The longest name that graphile-worker's table of tasks accepts, in characters. */
 const MAX_NAME_LENGTH = 128
 
 /**
- * Adds staged jobs to graphile-worker with the phase's own transaction: a job is there exactly when its phase committed.
+ * Adds staged jobs to graphile-worker in the phase's own transaction: a job exists exactly when its phase has committed.
  * The staged job's id becomes graphile-worker's job key.
  *
  * @example
@@ -39,7 +39,7 @@ export function graphileStager<DB>(options: GraphileStagerOptions = {}): Stager<
   const { schema = DEFAULT_SCHEMA, jobOptions } = options
   if (typeof schema !== 'string' || !IDENTIFIER.test(schema))
     throw invalidOption(OWNER, 'schema', schema, 'the name of a schema')
-  // Not an identifier of Kysely's: a plugin that renames the application's tables must not rename this.
+  // Not a Kysely identifier: a plugin that renames the application's tables must not rename this.
   const addJob = sql.raw(`"${schema}".add_job`)
   return {
     async stage({ tx, id, name, payload, runAfterMs }: JobToStage<DB>): Promise<void> {
@@ -48,8 +48,8 @@ export function graphileStager<DB>(options: GraphileStagerOptions = {}): Stager<
         throw invalidOption(owner, 'name', name, `1 to ${MAX_NAME_LENGTH} characters`)
       const given = jobOptions?.({ name, payload }) ?? {}
       const { queueName, maxAttempts, priority, flags } = checkJobOptions(owner, given)
-      // The function always gives one row. It is empty where a trigger, say, kept the job out of the table.
-      // All is named by its schema: nothing on the search path can take its place.
+      // The function always returns one row, which is empty where a trigger, say, kept the job out of the table.
+      // Everything is qualified with its schema, so that nothing on the search path can take its place.
       const { rows } = await sql`
         SELECT 1 FROM ${addJob}(
           identifier => ${name}::pg_catalog.text,

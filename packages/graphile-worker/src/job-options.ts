@@ -8,19 +8,22 @@ export interface GraphileJobOptions {
   readonly maxAttempts?: number
   /** Smaller runs earlier. Default 0. */
   readonly priority?: number
-  /** For `forbiddenFlags` of the runner. */
+  /** For the runner's `forbiddenFlags`. */
   readonly flags?: readonly string[]
 }
 
-/** Its columns are `smallint`: more would fail in the middle of the phase, with an error that names no option. */
+/**
+ * graphile-worker's columns are `smallint`: more would fail in the middle of the phase, with an error that names no
+ * option.
+ */
 const MAX_SMALLINT = 32_767
 const MIN_SMALLINT = -32_768
-/** What its table of queues takes, in characters. */
+/** The longest name that graphile-worker's table of queues accepts, in characters. */
 const MAX_QUEUE_NAME_LENGTH = 128
 
-/** Checks what `jobOptions` gave for one job. */
+/** Checks what `jobOptions` returned for one job. */
 export function checkJobOptions(owner: OptionOwner, given: unknown): GraphileJobOptions {
-  // A promise has no options of its own to complain about, and all that it holds would be ignored.
+  // A promise has no options of its own to complain about, and everything it resolves to would be ignored.
   if (given instanceof Promise)
     throw invalidOption(owner, 'jobOptions', given, 'a function that is not async')
   checkKnownOptions(owner, given, ['queueName', 'maxAttempts', 'priority', 'flags'])

@@ -7,11 +7,11 @@ import {
 } from '@pawl/core/internal'
 import type { Job, Task } from 'graphile-worker'
 
-/** What `pipelineTask` takes besides engine and pipeline. */
+/** What `pipelineTask` takes besides the engine and the pipeline. */
 export interface PipelineTaskOptions {
   /**
-   * Whom the keys of these jobs belong to. Default: `graphile-worker` and the task's name. Two installations of
-   * graphile-worker that share the tables of Pawl need different ones: both count their jobs from 1.
+   * Who owns the keys of these jobs. Default: `graphile-worker` and the task's name. Two installations of graphile-worker
+   * that share Pawl's tables need different scopes: both count their jobs from 1.
    *
    * @example
    * scope: (job) => `billing ${job.task_identifier}`
@@ -24,7 +24,7 @@ type Unfinished = Exclude<Outcome, { readonly type: 'completed' | 'replayed' }>
 const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'pipelineTask' }
 
 /**
- * The pipeline has not finished: graphile-worker tries the job again, later. `cause` is the error that stopped it, where
+ * The pipeline has not finished: graphile-worker tries the job again later. `cause` is the error that stopped it, where
  * there is one.
  *
  * @example
@@ -47,10 +47,10 @@ export class JobNotDone extends Error {
 
 /**
  * A task that runs a pipeline once per job, however often graphile-worker delivers it: the job's key, or its id, is the
- * idempotency key. A phase with a foreign call resumes instead of calling twice. Throws `JobNotDone` where the pipeline
+ * idempotency key. A phase with a foreign call resumes instead of calling twice. Throws `JobNotDone` when the pipeline
  * has not finished.
  *
- * A stored response ends the job whatever its status: `respond(402)` is an answer too, and a retry would only replay it.
+ * A stored response ends the job whatever its status: `respond(402)` is an answer, too, and a retry would only replay it.
  * Use `retryLater()` or a 5xx for what should be tried again.
  *
  * @example
@@ -61,7 +61,7 @@ export function pipelineTask<DB, Input>(
   pipeline: Pipeline<DB, Input>,
   options: PipelineTaskOptions = {},
 ): Task {
-  // Here, and not at the first job: that is run by another process, perhaps at night.
+  // Checked here and not at the first job, which another process runs, perhaps at night.
   if (typeof (engine as Partial<Engine<DB>> | undefined)?.execute !== 'function')
     throw invalidOption(OWNER, 'engine', engine, 'what createEngine gives')
   if (typeof (pipeline as Partial<Pipeline<DB, Input>> | undefined)?.describe !== 'function')
@@ -74,7 +74,7 @@ export function pipelineTask<DB, Input>(
       scope: scope(job),
       key: job.key ?? `job ${job.id}`,
       input: payload as NoInfer<Input>,
-      // The id says all: a payload that graphile-worker merged or rewrote is still the same job.
+      // The id says everything: with a payload that graphile-worker merged or rewrote, it is still the same job.
       fingerprint: { task: job.task_identifier, job: job.key ?? job.id } satisfies JsonValue,
     })
     if (outcome.type === 'completed' || outcome.type === 'replayed') return
@@ -82,7 +82,10 @@ export function pipelineTask<DB, Input>(
   }
 }
 
-/** graphile-worker stores this text. An error's own may hold secrets: it is in `cause`, and, redacted, with the key. */
+/**
+ * graphile-worker stores this text. An error's own message may contain secrets: it is in `cause` and, redacted, with the
+ * key.
+ */
 function describe(outcome: Unfinished): string {
   switch (outcome.type) {
     case 'in_flight':

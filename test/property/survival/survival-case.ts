@@ -60,6 +60,8 @@ const FEW: readonly FaultName[] = [
   'providerDisconnect',
   'leaseExpiry',
   'clockSkew',
+  'databaseClock',
+  'tableLock',
   'serverCrash',
   'reaper',
   'otherVersion',

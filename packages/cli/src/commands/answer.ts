@@ -8,7 +8,7 @@ import { parseDuration } from '../parse/duration.js'
 import { parseHeader, parseJson, parseWholeNumber } from '../parse/value.js'
 import { allOptions, refuseFilters, steerKeys } from '../steer-keys.js'
 
-/** What can be stored as the last word. */
+/** The statuses that can be stored as a final answer. */
 const MIN_STATUS = 200
 const MAX_STATUS = 499
 

@@ -29,7 +29,7 @@ export const diagramCommand = defineCommand({
     }))
     const lines = drawn.flatMap(({ name: title, version, diagram }, index) => [
       ...(index === 0 ? [] : ['']),
-      // A comment of Mermaid: the text can be piped as it is.
+      // A Mermaid comment, so that the text can be piped as it is.
       `%% ${title}@${version}`,
       ...diagram.trimEnd().split('\n'),
     ])

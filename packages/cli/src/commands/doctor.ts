@@ -40,7 +40,7 @@ export const doctorCommand = defineCommand({
   },
 })
 
-/** What core tells programmers to call, as what operators can run. */
+/** Turns the functions that core tells programmers to call into commands that operators can run. */
 function inCommands(finding: Finding, schema: string): Finding {
   if (finding.remedy === null) return finding
   const where = schemaOption(schema)

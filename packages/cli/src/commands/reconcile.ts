@@ -38,7 +38,7 @@ export const reconcileCommand = defineCommand({
   },
 })
 
-/** The window has been checked: what is wrong still came out of the module. */
+/** The window has been checked, so whatever is still wrong came from the module. */
 function blameModule(error: unknown, path: string): never {
   if (!(error instanceof PawlError) || error.code !== 'PAWL_INVALID_OPTION') throw error
   throw new CliError('module', `Module '${path}' gives what cannot be compared: ${error.message}`, {
@@ -50,7 +50,7 @@ type GivenOptions = Omit<ReconcileOptions, 'from' | 'to'>
 
 const OPTIONAL = ['differs', 'effects', 'slackMs'] as const satisfies readonly (keyof GivenOptions)[]
 
-/** What a function of the module throws is told as the module's, be it that its provider is away. */
+/** What a function of the module throws is reported as the module's error, even when its provider is away. */
 function moduleFailed(error: unknown, path: string, what: string): CliError {
   const { message, name } = safeError(error)
   const reason = message === '' ? name : message

@@ -70,14 +70,17 @@ function verdictOf(options: {
   throw usageError('--phase is for --not-executed and --result: say what became of its call.')
 }
 
-/** What one call returned is not what another did; and that none was made can be known of one phase's provider. */
+/**
+ * What one call returned is not what another returned; and only for one phase's provider can it be known that no call was
+ * made.
+ */
 function refuseOneVerdictForAll(verdict: CallVerdict | undefined): void {
   if (verdict?.type === 'executed') throw usageError('--result is of one call: it cannot be given for --all.')
   if (verdict !== undefined && verdict.phase === undefined)
     throw usageError('--not-executed for --all wants --phase: say which call was not made.')
 }
 
-/** The same as the operator's detail, in the words of the command line. */
+/** Says the same as the operator's detail, in terms of the command line. */
 function explainRefusal(intervention: Intervention, verdict: CallVerdict | undefined): void {
   if (intervention.type !== 'refused' || intervention.key.status !== 'stuck') return
   const { call } = intervention.key

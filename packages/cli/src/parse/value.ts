@@ -2,7 +2,7 @@ import { isUuid } from '@pawl/core/internal'
 import type { JsonValue } from '@pawl/core'
 import { usageError } from '../cli-error.js'
 
-/** Any text that says something. */
+/** Any text that is not blank. */
 export function parseText(text: string): string {
   if (text.trim() === '') throw usageError('it is empty.')
   return text

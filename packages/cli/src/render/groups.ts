@@ -37,7 +37,7 @@ export function unfinishedIn(groups: readonly UnfinishedGroup[]): number {
   )
 }
 
-/** Zeros step back, so that the eye finds the others. */
+/** Zeros are dimmed, so that the other numbers stand out. */
 function count(number: number, style?: Style): Cell {
   if (number === 0) return { text: '0', style: 'dim' }
   return style === undefined ? String(number) : { text: String(number), style }

@@ -3,7 +3,7 @@ import { commonOptions } from '../common-options.js'
 import { EXIT, type ExitCode } from '../exit-code.js'
 import type { Paint } from './paint.js'
 
-/** What a line of help has at most, in columns: less than most terminals, more than most newspapers. */
+/** The longest line of help, in columns: narrower than most terminals, wider than most newspapers. */
 const WIDTH = 100
 const INDENT = '  '
 

@@ -9,7 +9,7 @@ import { momentText } from './time.js'
 
 interface View {
   readonly reveal: Reveal
-  /** It is clear already whose they are. */
+  /** It is already clear whose jobs they are. */
   readonly ofOneKey: boolean
   readonly paint: Paint
 }

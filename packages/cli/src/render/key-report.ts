@@ -13,7 +13,7 @@ interface View {
   readonly paint: Paint
 }
 
-/** All that is known of a key, the most asked for first. */
+/** Everything that is known about a key, what is asked for most often first. */
 export function renderKeyReport(report: KeyReport, view: View): readonly string[] {
   const { key, effects, jobs, interventions } = report
   const { reveal, paint } = view
@@ -93,7 +93,7 @@ function responseFacts({ response }: KeyView, reveal: Reveal): [string, Cell][] 
   ]
 }
 
-/** Which point was reached when, how long after the one before, and under which fence. */
+/** Which recovery point was reached when, how long after the previous one, and under which fence. */
 function renderTrail({ createdAt, trail }: KeyView, paint: Paint): readonly string[] {
   const start = { point: 'started', at: createdAt, fence: 1, skipped: false, outcomeUnknown: false }
   const steps = [start, ...trail]
@@ -108,7 +108,7 @@ function renderTrail({ createdAt, trail }: KeyView, paint: Paint): readonly stri
     steps.map(({ point, at, fence, skipped, outcomeUnknown }, index) => {
       const before = steps[index - 1]
       const elapsed = before === undefined ? '' : `+${durationText(at.getTime() - before.at.getTime())}`
-      // The first grant of a key that was enqueued takes it from nobody.
+      // The first grant of an enqueued key takes it over from nobody.
       const isTakenOver = index > 1 && before?.fence !== fence
       const note = [
         skipped ? 'skipped' : '',

@@ -11,11 +11,11 @@ interface View {
   readonly now: Date
   readonly paint: Paint
   readonly withIds: boolean
-  /** For a terminal, where a line should be one line. Programs want names whole. */
+  /** For a terminal, where a line should stay one line. Programs want whole names. */
   readonly isShort: boolean
 }
 
-/** Whether a terminal gets it shortened. */
+/** Whether the name is shortened on a terminal. */
 export function hasLongName({ scope, key }: KeyView): boolean {
   return [scope, key].some((name) => textWidth(safeText(name)) > MAX_NAME_WIDTH)
 }

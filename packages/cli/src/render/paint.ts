@@ -1,4 +1,4 @@
-/** The ANSI codes that are used; `styleText` of `node:util` is not in every Node 20. */
+/** The ANSI codes in use; not every Node 20 has `styleText` in `node:util`. */
 const CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 } as const
 
 export type Style = keyof typeof CODES

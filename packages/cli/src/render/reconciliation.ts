@@ -4,7 +4,7 @@ import { safeText } from './safe-text.js'
 import { facts, table } from './table.js'
 import { momentText } from './time.js'
 
-/** What could not be compared counts: it is not known to agree. */
+/** What could not be compared counts as a disagreement: it is not known to agree. */
 export function isInAgreement(report: ReconcileReport): boolean {
   const { missingHere, missingThere, different, unmatchable } = report
   return [missingHere, missingThere, different, unmatchable].every((list) => list.length === 0)

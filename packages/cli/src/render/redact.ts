@@ -4,13 +4,13 @@ import { counted } from './counted.js'
 /** Whether to print what clients sent and got. */
 export type Reveal = boolean
 
-/** A value of a client's, for a line of text. */
+/** A client's value, for a line of text. */
 export function valueText(value: JsonValue, reveal: Reveal): string {
   const json = JSON.stringify(value)
   return reveal ? json : hiddenText(Buffer.byteLength(json))
 }
 
-/** A value of a client's, as a member of JSON. */
+/** A client's value, as a member of JSON. */
 export function valueJson(value: JsonValue, reveal: Reveal): unknown {
   return reveal ? value : hiddenJson(Buffer.byteLength(JSON.stringify(value)))
 }
@@ -21,7 +21,7 @@ export function bodyText(body: Buffer, reveal: Reveal): string {
   return decode(body) ?? `base64 ${body.toString('base64')}`
 }
 
-/** A text where the bytes are one; else `{ base64 }`. */
+/** A string where the bytes are text; otherwise `{ base64 }`. */
 export function responseJson(response: StoredResponse | null, reveal: Reveal): unknown {
   if (response === null) return null
   const { status, headers, body } = response
@@ -29,7 +29,7 @@ export function responseJson(response: StoredResponse | null, reveal: Reveal): u
   return { status, headers, body: decode(body) ?? { base64: body.toString('base64') } }
 }
 
-/** Names of headers say what was stored; their values may say for whom. */
+/** Header names say what was stored; their values may say for whom. */
 export function headersText(headers: Readonly<Record<string, string>>, reveal: Reveal): string {
   const lines = Object.entries(headers).map(([name, value]) => (reveal ? `${name}: ${value}` : name))
   return lines.length === 0 ? 'none' : lines.join(reveal ? '; ' : ', ')

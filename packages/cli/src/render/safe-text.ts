@@ -5,14 +5,14 @@
  */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
-/** The text with all that is unsafe on a terminal written as `\u001b`. Always one line. */
+/** The text with everything that is unsafe on a terminal written like `\u001b`. Always one line. */
 export function safeText(text: string): string {
   return text.replaceAll(UNSAFE, escapeAsJson)
 }
 
-/** JSON that is safe on a terminal, too, and means the same: unsafe characters are inside strings only. */
+/** JSON that is safe on a terminal, too, and means the same: unsafe characters occur only inside strings. */
 export function safeJson(value: unknown): string {
-  // Line breaks are of the layout: JSON has escaped those inside strings.
+  // Line breaks belong to the layout: JSON has escaped those inside strings.
   return JSON.stringify(value, null, 2).replaceAll(UNSAFE, (found) =>
     found === '\n' ? found : escapeAsJson(found),
   )

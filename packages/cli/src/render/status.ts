@@ -6,7 +6,7 @@ import { shellWord } from './safe-text.js'
 import { type Cell, facts } from './table.js'
 import { durationText, momentText } from './time.js'
 
-/** What of the status somebody has to look at, a sentence each. */
+/** What somebody has to look at in the status, a sentence each. */
 export function statusFindings(report: StatusReport, overdueMs: number, schema: string): readonly string[] {
   const { stuckBy, oldestUnattended, retriedForLong, jobs } = report
   const stuck = stuckBy.reduce((sum, { count }) => sum + count, 0)
@@ -86,7 +86,7 @@ function totals(
 
 /** Ready to be copied into a shell. */
 function showCommandFor({ scope, key }: KeyName, schema: string): string {
-  // What looks like an option has to stand behind the dashes.
+  // What looks like an option has to come after the dashes.
   const dashes = [scope, key].some((name) => name.startsWith('-')) ? ' --' : ''
   return `pawl show${schemaOption(schema)}${dashes} ${shellWord(scope)} ${shellWord(key)}`
 }

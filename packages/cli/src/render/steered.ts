@@ -9,7 +9,7 @@ const RESULTS = {
   not_found: 'gone',
 } as const satisfies Record<Steered['result'], string>
 
-/** What became of each of several keys. Their names are whole: somebody will ask for them. */
+/** What became of each of several keys. Their names are shown whole: somebody will look them up. */
 export function renderSteered(steered: readonly Steered[], paint: Paint): readonly string[] {
   return table(
     [

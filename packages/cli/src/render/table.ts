@@ -7,7 +7,7 @@ export type Cell = string | { readonly text: string; readonly style: Style }
 
 interface Column {
   readonly title: string
-  /** Numbers stand to the right. */
+  /** Numbers are aligned to the right. */
   readonly align?: 'right'
 }
 

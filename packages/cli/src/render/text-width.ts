@@ -4,14 +4,14 @@ const SEGMENTER = new Intl.Segmenter()
 const WIDE =
   /\p{Emoji_Presentation}|\uFE0F|[\u1100-\u115F\u2E80-\u303E\u3041-\uA4CF\uA960-\uA97F\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6\u{20000}-\u{3FFFD}]/u
 
-/** How many columns of a terminal a text takes, as well as one can know. */
+/** How many columns of a terminal a text takes, as far as that can be known. */
 export function textWidth(text: string): number {
   let width = 0
   for (const { segment } of SEGMENTER.segment(text)) width += WIDE.test(segment) ? 2 : 1
   return width
 }
 
-/** The text, cut to so many columns with an ellipsis if it is longer. */
+/** The text, cut to this many columns with an ellipsis if it is longer. */
 export function cutText(text: string, width: number): string {
   if (textWidth(text) <= width) return text
   let kept = ''
@@ -22,7 +22,7 @@ export function cutText(text: string, width: number): string {
   return `${kept}…`
 }
 
-/** The same with the ellipsis in its middle: what clients make up often differs only in its end. */
+/** The same with the ellipsis in the middle: names that clients make up often differ only at the end. */
 export function cutMiddle(text: string, width: number): string {
   if (textWidth(text) <= width) return text
   const segments = Array.from(SEGMENTER.segment(text), ({ segment }) => segment)
@@ -31,7 +31,7 @@ export function cutMiddle(text: string, width: number): string {
   return `${head.join('')}…${tail.join('')}`
 }
 
-/** As many as fit, from the first on. */
+/** As many segments as fit, from the first on. */
 function keptOf(segments: readonly string[], width: number): string[] {
   let used = 0
   const end = segments.findIndex((segment) => (used += textWidth(segment)) > width)

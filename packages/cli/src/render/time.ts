@@ -26,7 +26,7 @@ export function momentText(moment: Date): string {
   return `${moment.toISOString().slice(0, 19).replace('T', ' ')}Z`
 }
 
-/** The same to the millisecond, for moments that lie close together; UTC is said elsewhere. */
+/** The same to the millisecond, for moments that lie close together; that it is UTC is stated elsewhere. */
 export function preciseText(moment: Date): string {
   return moment.toISOString().slice(0, 23).replace('T', ' ')
 }

@@ -1,7 +1,7 @@
 import type { InterventionView, JobView, KeyReport, KeyView } from '@pawl/core'
 import { responseJson, type Reveal, valueJson } from './redact.js'
 
-/** A key for machines, with what its client sent and got only if asked for. */
+/** A key for machines. What its client sent and got is included only if asked for. */
 export function keyToJson(key: KeyView, reveal: Reveal): Record<string, unknown> {
   return {
     ...key,
@@ -25,7 +25,7 @@ export function reportToJson(report: KeyReport, reveal: Reveal): unknown {
   }
 }
 
-/** What an operator gave may hold what the client was told. */
+/** What an operator gave may contain what the client was told. */
 function interventionToJson(intervention: InterventionView, reveal: Reveal): unknown {
   return { ...intervention, detail: valueJson(intervention.detail, reveal) }
 }

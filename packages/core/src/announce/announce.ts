@@ -16,7 +16,7 @@ export interface KeyMessage {
   readonly version: number
 }
 
-/** With the grant it happened under. */
+/** A message that names the grant it happened under. */
 export interface GrantMessage extends KeyMessage {
   /** The id of the key's row, for `engine.resume`. */
   readonly keyId: string
@@ -26,38 +26,38 @@ export interface GrantMessage extends KeyMessage {
   readonly recoveryPoint: string
 }
 
-/** With the phase it happened in. */
+/** A message that names the phase it happened in. */
 export interface PhaseMessage extends GrantMessage {
   readonly phase: string
 }
 
 /**
- * Every message, by the name of its channel. An `error` is the very one that was thrown, with all that it carries: secrets,
- * too. Log `safeError(error)` instead. A `lastError` is redacted already.
+ * Every message, by the name of its channel. An `error` is the very one that was thrown, with everything it carries,
+ * secrets included. Log `safeError(error)` instead. A `lastError` is already redacted.
  */
 export interface PawlMessages {
   /** A fresh key was reserved. */
   'pawl:reserved': GrantMessage
   /** A fresh key was enqueued: the completer runs it. */
   'pawl:enqueued': KeyMessage & { readonly keyId: string }
-  /** A stored response was given. */
+  /** A stored response was returned. */
   'pawl:replayed': KeyMessage & { readonly keyId: string }
   /** Another holder runs the key. */
   'pawl:in_flight': KeyMessage & { readonly retryAfterMs: number; readonly leaseLeftMs: number | null }
   /** The key belongs to another request or pipeline. */
   'pawl:mismatch': KeyMessage & { readonly differs: 'request' | 'pipeline' }
-  /** An unattended key was granted anew. */
+  /** An unattended key was granted again. */
   'pawl:taken_over': GrantMessage & { readonly attempts: number }
   /** A phase is about to run, or to go on. */
   'pawl:phase_started': PhaseMessage
   /** The phase's rows and recovery point are durable. */
   'pawl:phase_committed': PhaseMessage & { readonly skipped: boolean }
-  /** The phase's transaction met a conflict or lost its connection and is tried again. */
+  /** The phase's transaction met a conflict or lost its connection, and is retried. */
   'pawl:phase_retried': PhaseMessage & { readonly error: unknown; readonly attempt: number }
   /** The phase did not commit, and the key was given back. */
   'pawl:phase_failed': PhaseMessage & { readonly error: unknown; readonly reason: RetryReason }
   /**
-   * The phase did not commit once more, and its key is older than ten minutes. It is tried again, until it is stuck in
+   * The phase failed to commit yet again, and its key is older than ten minutes. The key is retried until it is stuck, in
    * `stuckInMs`: should somebody look now?
    */
   'pawl:retried_for_long': PhaseMessage & {
@@ -67,17 +67,17 @@ export interface PawlMessages {
     readonly stuckInMs: number
   }
   /**
-   * Whether a call was executed is not known and never will be; `whenUnknown` of its phase has gone on without it. `error`
-   * is what the call threw; null where it was interrupted by a crash.
+   * It is not known, and never will be, whether a call was executed; its phase's `whenUnknown` has gone on without it.
+   * `error` is what the call threw; null where it was interrupted by a crash.
    */
   'pawl:outcome_unknown': PhaseMessage & { readonly error: unknown }
   /** A COMMIT got no answer; the fence was raised to learn what became of it. */
   'pawl:commit_settled': PhaseMessage & { readonly committed: boolean }
-  /** Another holder took the key over from this execution, which wrote nothing more. */
+  /** Another holder took the key over from this execution, which wrote nothing after that. */
   'pawl:fenced_off': PhaseMessage
   /** A response was stored. */
   'pawl:finished': GrantMessage & { readonly status: number }
-  /** From now on, no automatic step may touch the key any more. Announced once. */
+  /** From now on, no automatic step may touch the key. Announced once. */
   'pawl:stuck': KeyMessage & {
     readonly keyId: string
     readonly recoveryPoint: string
@@ -88,7 +88,7 @@ export interface PawlMessages {
   'pawl:refused': KeyMessage & { readonly detail: string }
   /** The store could not answer. */
   'pawl:unavailable': { readonly error: unknown }
-  /** A round of a background service ended. `counts` is what its `runOnce` gives. */
+  /** A round of a background service ended. `counts` is what its `runOnce` returns. */
   'pawl:round': { readonly service: ServiceName; readonly counts: Readonly<Record<string, number>> }
   /** A round of a background service failed, and will be tried again. */
   'pawl:round_failed': { readonly service: ServiceName; readonly error: unknown; readonly failures: number }
@@ -110,7 +110,7 @@ export interface PawlMessages {
   }
   /** Expired keys that could not be deleted, because rows of the application refer to them. */
   'pawl:reap_held': { readonly keyIds: readonly string[]; readonly constraint: string | null }
-  /** Something that needs a developer's eye, and no request's outcome depends on. */
+  /** Something a developer should look at. No request's outcome depends on it. */
   'pawl:warning': { readonly message: string; readonly error: unknown }
 }
 
@@ -169,7 +169,8 @@ export function announce<Name extends PawlChannel>(name: Name, message: () => Pa
 }
 
 /**
- * Listens to a channel with its type; gives the function that ends it. `diagnostics_channel.subscribe` works as well.
+ * Listens to a channel with its type; returns a function that stops listening. `diagnostics_channel.subscribe` works as
+ * well.
  *
  * @example
  * const stop = subscribe('pawl:stuck', ({ keyId, reason }) => log.error({ keyId, reason }, 'a request needs a person'))
@@ -195,18 +196,18 @@ export function subscribe<Name extends PawlChannel>(
  */
 function guardedChannel(name: PawlChannel): ReturnType<typeof channel> {
   const target = channel(name) as GuardedChannel
-  // Another copy of this module in the process has done it.
+  // Another copy of this module in the process has already guarded it.
   if (target[GUARDED] === true) return target
   const guards = new WeakMap<Listener, Listener>()
   const warn = (error: unknown): void => {
     try {
       process.emitWarning(`A listener of ${name} threw: ${safeError(error).message}`)
     } catch {
-      // Whoever replaced the process's own function is told nothing, which is better than no process.
+      // If somebody replaced the process's own function, they learn nothing, which is better than losing the process.
     }
   }
   const guardOf = (listener: Listener): Listener => {
-    // What is no function is for Node to refuse.
+    // If it is not a function, Node refuses it.
     const known = typeof listener === 'function' ? guards.get(listener) : listener
     if (known !== undefined) return known
     const guard: Listener = (message, from) => {
@@ -222,7 +223,7 @@ function guardedChannel(name: PawlChannel): ReturnType<typeof channel> {
     guards.set(guard, guard)
     return guard
   }
-  // The prototype is looked up at each call: Node exchanges it when the first listener comes and the last one goes.
+  // The prototype is looked up at each call: Node swaps it when the first listener arrives and when the last one leaves.
   const inherited = () => Object.getPrototypeOf(target) as typeof target
   Object.defineProperties(target, {
     [GUARDED]: { value: true },

@@ -8,12 +8,13 @@ const RANDOM_SECRET_BYTES = 32
 /** 64 bits: no two of a day's log lines meet by chance, and a line stays readable. */
 const HASH_DIGITS = 16
 
-/** For engines that are given no secret: their hashes can be compared within this process only. */
+/** For engines without a secret of their own: their hashes can be compared only within this process. */
 const secretOfProcess = randomBytes(RANDOM_SECRET_BYTES)
 
 /**
- * Makes short, one-way names for keys and scopes. Without a secret, whoever reads a log tries all tenant numbers in a
- * second and finds out whose line it is: hence HMAC-SHA-256. (`createHmac` would leave objects that outlive many requests.)
+ * Makes short, one-way names for keys and scopes. Without a secret, whoever reads a log could try all tenant numbers in a
+ * second and find out whose line it is: hence HMAC-SHA-256. (`createHmac` would leave objects that outlive many
+ * requests.)
  */
 export class NameHasher {
   readonly #inner: Buffer

@@ -21,7 +21,7 @@ import { checkStopOptions, Poller, type Service, type StopOptions } from './serv
 
 /** How the completer works. */
 export interface CompleterOptions {
-  /** How often it looks, at the latest. Default 1 s. */
+  /** The longest time between two looks. Default 1 s. */
   readonly pollMs?: number
   /** How many keys it finds at a time. Default 100. */
   readonly batchSize?: number
@@ -39,7 +39,7 @@ export type CompleterCounts = {
   readonly retried: number
   /** Handed to a person. */
   readonly stuck: number
-  /** Taken by somebody else first, or not to be had just now. */
+  /** Taken by somebody else first, or not available just now. */
   readonly passed: number
   /** Keys of atomic handlers whose client never came back: nothing had been committed, so nothing is kept. */
   readonly forgotten: number
@@ -65,11 +65,11 @@ export class Completer implements Service<CompleterCounts> {
   readonly #batchSize: number
   readonly #concurrency: number
   readonly #running = new Set<Promise<unknown>>()
-  /** Found, and not ended yet: until they are taken over, they would be found again. */
+  /** Found and not ended yet: until they are taken over, they would be found again. */
   readonly #begun = new Set<string>()
   readonly #resting = new RestingKeys()
   readonly #sweep: Sweep
-  /** Keys of the last round could not even be asked for: then there is nothing to hurry for. */
+  /** Keys of the last round could not even be asked for, so there is no reason to hurry. */
   #storeIsAway = false
   readonly #ended: Counting = { ...NOTHING }
   readonly #poller: Poller
@@ -92,7 +92,7 @@ export class Completer implements Service<CompleterCounts> {
       round: async (stopping) => {
         this.#storeIsAway = false
         const { isOver } = await this.#begin(stopping, this.#ended)
-        // What ended since the last round, whichever it was begun in.
+        // What ended since the last round, whichever round began it.
         const counts = { ...this.#ended }
         Object.assign(this.#ended, NOTHING)
         return { counts, more: !isOver && !this.#storeIsAway }
@@ -119,7 +119,7 @@ export class Completer implements Service<CompleterCounts> {
     return counts
   }
 
-  /** Finds keys and begins with each as a place becomes free. A slow key keeps its own place, and nobody else's. */
+  /** Finds keys and begins each as a place becomes free. A slow key occupies its own place and no other. */
   async #begin(
     stopping: AbortSignal,
     counts: Counting,
@@ -128,7 +128,7 @@ export class Completer implements Service<CompleterCounts> {
     await this.#placeFree()
     if (stopping.aborted || this.#context.stopping.aborted) return { begun, isOver: true }
     const { keyIds, isOver } = await tellingRights(this.#context, () => this.#find(counts))
-    // In another order than that of other processes, which found the same keys.
+    // In a different order from other processes, which found the same keys.
     for (const keyId of shuffled(keyIds)) {
       await this.#placeFree()
       if (stopping.aborted) break
@@ -155,7 +155,7 @@ export class Completer implements Service<CompleterCounts> {
     })
   }
 
-  /** A row of the application's that refers to such a key must not keep the others from being finished. */
+  /** A row of the application that refers to such a key must not keep the others from being finished. */
   async #forget(store: Store, versions: readonly AtomicVersion[]): Promise<number> {
     try {
       return await forgetAtomicKeys(store, versions, this.#batchSize, this.#context.lockTimeoutMs)
@@ -211,7 +211,7 @@ export class Completer implements Service<CompleterCounts> {
         return
       case 'in_flight':
       case 'refused':
-        // The row says nothing of this, so that it would be found again at once.
+        // The row does not show this, so the key would be found again at once.
         counts.passed++
         this.#resting.add(keyId)
     }
@@ -222,7 +222,7 @@ export class Completer implements Service<CompleterCounts> {
   }
 }
 
-/** All that may run here, and nothing else: a version that is not known here is not even looked at. */
+/** Everything that may run here, and nothing else: a version that is not known here is not even looked at. */
 function runnableVersions({ registry, settings }: EngineContext): RunnableVersion[] {
   return registry.definitions.flatMap((definition) => {
     const { name: pipeline, version, hash: definitionHash, upgradesFrom } = definition
@@ -239,7 +239,7 @@ function runnableVersions({ registry, settings }: EngineContext): RunnableVersio
   })
 }
 
-/** Keys that could not be had although their rows look free, such as one that a frozen session has locked. */
+/** Keys that could not be taken although their rows look free, such as one that a frozen session has locked. */
 class RestingKeys {
   readonly #keys = new Map<string, { readonly until: number; readonly times: number }>()
 
@@ -251,7 +251,7 @@ class RestingKeys {
     if (this.#keys.size > MAX_RESTING_KEYS && oldest !== undefined) this.#keys.delete(oldest)
   }
 
-  /** Those to leave alone just now. What rested long ago is forgotten. */
+  /** The keys to leave alone for now. Those that rested long ago are forgotten. */
   ids(): ReadonlySet<string> {
     const now = performance.now()
     for (const [keyId, { until, times }] of this.#keys) {

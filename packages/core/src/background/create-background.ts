@@ -17,7 +17,7 @@ export interface BackgroundOptions<DB> {
   readonly reaper?: ReaperOptions | false
 }
 
-/** What one round of each service did; those that do not run here are left out. */
+/** What one round of each service did; services that do not run here are left out. */
 export interface BackgroundCounts {
   readonly completer?: CompleterCounts
   readonly relays: readonly RelayCounts[]

@@ -8,12 +8,12 @@ import { reapKeys } from '../storage/keys/reap-keys.js'
 import { reapTheseKeys } from '../storage/keys/reap-these-keys.js'
 import type { Store } from '../storage/statement.js'
 
-/** What one batch came to. */
+/** The result of one batch. */
 export interface Batch {
   readonly found: number
   readonly deleted: number
   readonly held: number
-  /** Where the next one goes on. */
+  /** Where the next one continues. */
   readonly lastMs: number | null
 }
 
@@ -42,7 +42,7 @@ export async function reapBatch(parts: BatchParts, fromMs: number | null): Promi
     found = reaped
   } catch (error) {
     if (!isAboutRows(error)) throw error
-    // Something of the application's holds a row of them. Find which, and delete the others.
+    // Something in the application holds one of the rows. Find which, and delete the others.
     found = await findExpiredKeys(store, batchSize, fromMs)
     const keyIds = found.map(({ id }) => id)
     deleted = await reapOrHalve(parts, keyIds, held)
@@ -85,10 +85,13 @@ async function putOff(store: Store, held: readonly Held[]): Promise<void> {
   }
 }
 
-/** The connection, the server's state, our own statement and rights: no row is to blame, and no other would do better. */
+/**
+ * The connection, the server's state, our own statement and rights: no row is to blame, and no other row would fare
+ * better.
+ */
 const NOT_ABOUT_ROWS = /^(?:08|25|42|53|54|57|58|XX)/
 
-/** Constraints, triggers and locks of the application: the row's fault, and no reason to leave the others. */
+/** Constraints, triggers and locks of the application: they concern this row, and are no reason to leave the others. */
 function isAboutRows(error: unknown): boolean {
   const sqlState = sqlStateOf(error)
   return sqlState !== null && !NOT_ABOUT_ROWS.test(sqlState)

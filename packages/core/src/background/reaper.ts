@@ -26,7 +26,7 @@ import { Poller, type Service, type StopOptions } from './service.js'
 
 /** How the reaper works. */
 export interface ReaperOptions {
-  /** How often it looks, at the latest. Default 1 min. */
+  /** The longest time between two looks. Default 1 min. */
   readonly pollMs?: number
   /** How many rows one statement deletes. Default 500. */
   readonly batchSize?: number
@@ -43,11 +43,11 @@ export interface ReaperOptions {
 
 /** What one round of the reaper did. */
 export type ReaperCounts = {
-  /** Expired keys that are gone. */
+  /** Expired keys that were deleted. */
   readonly deleted: number
-  /** Expired keys that something of the application's holds, such as a foreign key: left, and put off. */
+  /** Expired keys that something in the application holds, such as a foreign key: left, and put off. */
   readonly held: number
-  /** Old effects that are gone. */
+  /** Old effects that were deleted. */
   readonly effectsDeleted: number
 }
 
@@ -108,11 +108,14 @@ export interface ReapPace {
   readonly batchSize: number
   readonly pauseMs: number
   readonly effectRetentionMs: number
-  /** Null: all of the table. */
+  /** Null stands for the whole table. */
   readonly partition: string | null
 }
 
-/** Checks the options and fills in defaults. `longestRetentionMs`: of the keys, which effects have to outlive. */
+/**
+ * Checks the options and fills in defaults. `longestRetentionMs`: the longest retention of keys, which effects have to
+ * outlive.
+ */
 export function readReaperOptions(
   owner: OptionOwner,
   options: ReaperOptions,
@@ -138,7 +141,7 @@ export function readReaperOptions(
   }
 }
 
-/** Deletes all that is due, batch by batch. Each is a statement of its own, so that no lock lasts longer than one. */
+/** Deletes everything that is due, batch by batch. Each batch is a statement of its own, so that no lock outlasts it. */
 export async function reap(
   context: ReapContext,
   pace: ReapPace,
@@ -174,10 +177,10 @@ async function inBatches(
     const { found, deleted, held, lastMs } = await next(fromMs)
     total.deleted += deleted
     total.held += held
-    // One in which nothing moved would be followed by the same again.
+    // A batch in which nothing moved would only be repeated.
     if (found < batchSize || deleted + held === 0) break
     fromMs = lastMs
-    // Cut short by a stop, which is no error.
+    // A stop cuts the pause short, which is not an error.
     await delay(pauseMs, undefined, { signal: stopping }).catch(() => {})
   }
   return total

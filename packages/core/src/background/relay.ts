@@ -38,7 +38,7 @@ export interface RelayOptions {
   readonly sink: Sink
   /** Only jobs of these names; order is kept among them alone. Default: all. */
   readonly names?: readonly string[]
-  /** How often it looks, at the latest. Default 1 s; a phase of this process that stages wakes it at once. */
+  /** The longest time between two looks. Default 1 s; a phase in this process that stages a job wakes it at once. */
   readonly pollMs?: number
   /** How many jobs one delivery takes. Default 100. */
   readonly batchSize?: number
@@ -54,7 +54,7 @@ export type RelayCounts = {
   readonly delivered: number
   readonly failed: number
   readonly dead: number
-  /** Delivered, or failed, after its claim had run out: somebody else has the job now. */
+  /** Delivered or failed after the claim had run out: somebody else has the job now. */
   readonly lost: number
 }
 
@@ -68,12 +68,12 @@ const OPTION_NAMES = [
   'maxAttempts',
 ] as const satisfies readonly (keyof RelayOptions)[]
 
-/** Null for `names`: all of them. */
+/** `names` is null for all of them. */
 type CheckedRelayOptions = Required<Omit<RelayOptions, 'names'>> & {
   readonly names: readonly string[] | null
 }
 
-/** A delivery that failed, with all there is to say of it. */
+/** A delivery that failed, with everything there is to say about it. */
 type Failed = FailedJob & { readonly job: ClaimedJob; readonly error: unknown }
 
 type Counting = { -readonly [Name in keyof RelayCounts]: number }
@@ -110,7 +110,7 @@ export class Relay implements Service<RelayCounts> {
 
   async stop(options: StopOptions = {}): Promise<void> {
     checkStopOptions(options)
-    // Before the wait: a relay that is started again meanwhile has its own.
+    // Before the wait: a relay that is started again meanwhile gets its own.
     this.#silence?.()
     this.#silence = null
     const hurry = this.#hurry
@@ -128,7 +128,7 @@ export class Relay implements Service<RelayCounts> {
     counts.claimed = jobs.length
     const worn = jobs.filter((job) => job.attempts > maxAttempts)
     const able = jobs.filter((job) => job.attempts <= maxAttempts)
-    // One after the other: many jobs that go alone must not take the pool from requests.
+    // One after the other: many jobs that are delivered alone must not take the pool away from requests.
     let written: Promise<unknown> = this.#settle(claimId, worn, worn.map(neverEnded), counts)
     const inTurn = (write: () => Promise<void>): Promise<void> => {
       const own = written.then(write, write)
@@ -136,7 +136,7 @@ export class Relay implements Service<RelayCounts> {
       return own
     }
     const ends = [written]
-    // A process that stood still may find others at its jobs: the claim has to outlast the delivery.
+    // After a process was paused, others may be delivering its jobs: the claim has to outlast the delivery.
     if (performance.now() - claimedAt >= deliverTimeoutMs) {
       counts.lost += able.length
     } else {
@@ -152,7 +152,7 @@ export class Relay implements Service<RelayCounts> {
     return counts
   }
 
-  /** `claimedAt`: the claim lasts from then at least. A wait for a connection is no part of it. */
+  /** `claimedAt`: the claim begins no earlier than this. Waiting for a connection does not count. */
   async #claim(id: string): Promise<{ jobs: ClaimedJob[]; claimedAt: number }> {
     const { batchSize: limit, names, deliverTimeoutMs } = this.#options
     const forMs = deliverTimeoutMs * CLAIM_PER_DELIVERY + ABORT_GRACE_MS
@@ -203,7 +203,7 @@ export class Relay implements Service<RelayCounts> {
     return { job, error, id: job.id, afterMs: backOffMs(job.attempts), lastError, dead: isDead }
   }
 
-  /** Asks again where the answer was lost: every statement finds what its first try has done. */
+  /** Asks again where the answer was lost: every statement finds what its first try did. */
   async #store<T>(statement: (store: Store) => Promise<T>): Promise<T> {
     const context = this.#context
     const { sessions, tables } = context
@@ -223,18 +223,18 @@ export class Relay implements Service<RelayCounts> {
 
 const NOTHING: RelayCounts = { claimed: 0, delivered: 0, failed: 0, dead: 0, lost: 0 }
 
-/** The claim outlasts the delivery by as much again: time to write down what came of it. */
+/** The claim lasts twice as long as the delivery, which leaves time to record the result. */
 const CLAIM_PER_DELIVERY = 2
 
 /** Aborted when a stop has waited long enough. */
 function newHurry(): AbortController {
   const hurry = new AbortController()
-  // Every delivery listens; Node takes more than ten of them for a leak.
+  // Every delivery listens, and Node takes more than ten listeners for a leak.
   setMaxListeners(0, hurry.signal)
   return hurry
 }
 
-/** Where one job makes the sink throw, all of its batch fail with it: those that failed often go alone. */
+/** When one job makes the sink throw, its whole batch fails with it, so jobs that failed often are delivered alone. */
 function groups(jobs: readonly ClaimedJob[]): ClaimedJob[][] {
   const together = jobs.filter((job) => job.attempts <= DELIVER_ALONE_AFTER)
   const alone = jobs.filter((job) => job.attempts > DELIVER_ALONE_AFTER)

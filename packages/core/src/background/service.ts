@@ -5,7 +5,7 @@ import { settledWithin } from '../settled-within.js'
 
 /** Work that goes on beside requests. Any number of processes may run it at once. */
 export interface Service<Counts> {
-  /** Looks for work from now on, until stopped. Does nothing where it is started already. */
+  /** Looks for work from now on, until stopped. Does nothing if it is already started. */
   start(): void
   /** Begins nothing new and waits for what is under way, but no longer than `timeoutMs` (default 10 s). */
   stop(options?: StopOptions): Promise<void>
@@ -19,24 +19,25 @@ export interface StopOptions {
   readonly timeoutMs?: number
 }
 
-/** What one round came to, and whether the next one has work for sure. */
+/** The result of one round, and whether the next one is certain to have work. */
 interface Round {
   readonly counts: Readonly<Record<string, number>>
   readonly more: boolean
 }
 
-/** What a service gives to be called at intervals. */
+/** What a service passes in order to be called at intervals. */
 interface PollerOptions {
   readonly service: ServiceName
   readonly pollMs: number
   readonly round: (stopping: AbortSignal) => Promise<Round>
-  /** What a round began and did not wait for. */
+  /** What a round began but did not wait for. */
   readonly underWay?: ReadonlySet<Promise<unknown>>
 }
 
 /**
- * Calls a round again and again: at once while there is more, else after a pause with jitter, so that many processes do
- * not look at the same moment. A round that fails is reported and tried again, later each time; it never ends the loop.
+ * Runs rounds repeatedly: at once while there is more, otherwise after a pause with jitter, so that many processes do not
+ * look at the same moment. A round that fails is reported and tried again, after a longer pause each time; it never ends
+ * the loop.
  */
 export class Poller {
   readonly #options: PollerOptions
@@ -113,7 +114,7 @@ export class Poller {
   }
 }
 
-/** Never longer than the interval, which is what an operator reckons with. */
+/** Never longer than the interval, which is what an operator counts on. */
 function pollPauseMs(pollMs: number): number {
   return pollMs * (0.5 + Math.random() / 2)
 }

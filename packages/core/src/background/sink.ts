@@ -4,7 +4,7 @@ import { ABORT_GRACE_MS, DELIVER_EACH_CONCURRENCY } from '../limits.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { ClaimedJob } from '../storage/jobs/claim-jobs.js'
 
-/** A staged job as a sink gets it. */
+/** A staged job as a sink receives it. */
 export interface JobToDeliver {
   /** Stable identity: the same at every delivery. Give it to the queue as its own deduplication id. */
   readonly id: string
@@ -21,14 +21,15 @@ export interface JobToDeliver {
 /** What became of one job. */
 export type Delivery =
   | { readonly type: 'delivered' }
-  /** Tried again later. `dead`: not again by itself; a person decides. */
+  /** It is tried again later. With `dead` it is not: a person decides. */
   | { readonly type: 'failed'; readonly error: unknown; readonly dead?: boolean }
 
 /** Hands jobs to a queue. */
 export interface Sink {
   /**
-   * Called with no transaction open. Gives one result per job, in their order. Throwing counts for all of them. It must
-   * end by `signal`, and may then still say what was delivered: later, other processes deliver the same jobs again.
+   * Called with no transaction open. Returns one result per job, in their order. Throwing counts for all of them. It must
+   * end when `signal` is aborted, and may then still report what was delivered: any later, and other processes deliver
+   * the same jobs again.
    */
   deliver(
     jobs: readonly JobToDeliver[],
@@ -39,8 +40,8 @@ export interface Sink {
 const DELIVER_EACH: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'deliverEach' }
 
 /**
- * A sink of a function that takes one job: what it returns from is delivered, what it throws at is tried again, and so is
- * what it has not returned from in time. A few run at a time.
+ * Makes a sink from a function that takes one job. The job is delivered when the function returns; it is tried again when
+ * the function throws, or does not return in time. A few run at a time.
  *
  * @example
  * const sink = deliverEach((job, { signal }) => queue.send(job.name, job.payload, { deduplicationId: job.id, signal }))
@@ -77,7 +78,7 @@ async function tryToDeliver(deliver: () => Promise<unknown>): Promise<Delivery> 
   }
 }
 
-/** What became of each job that is not done when the signal is aborted: those that are done count all the same. */
+/** The result of each job that is not done when the signal is aborted; those that are done still count. */
 function lateDelivery(signal: AbortSignal): Promise<Delivery> {
   return new Promise((resolve) => {
     const give = (): void => resolve({ type: 'failed', error: signal.reason })
@@ -86,7 +87,9 @@ function lateDelivery(signal: AbortSignal): Promise<Delivery> {
   })
 }
 
-/** Delivers and gives one result per job, whatever the sink does: throws, answers nonsense, or not at all. */
+/**
+ * Delivers and returns one result per job, whatever the sink does: even if it throws, returns nonsense, or never answers.
+ */
 export async function deliverTo(
   sink: Sink,
   jobs: readonly ClaimedJob[],
@@ -97,7 +100,7 @@ export async function deliverTo(
   const { signal } = ending
   const endNow = (): void => ending.abort(hurry.reason)
   let timer = setTimeout(() => ending.abort(tooLate(timeoutMs)), timeoutMs)
-  // Time for a sink to say what it has done by then; one that ignores its signal is left behind.
+  // Gives a sink time to report what it has done by then; we stop waiting for one that ignores its signal.
   const leftBehind = new Promise<never>((_resolve, reject) => {
     signal.addEventListener('abort', () => {
       clearTimeout(timer)
@@ -114,7 +117,7 @@ export async function deliverTo(
     return jobs.map(() => ({ type: 'failed', error }))
   } finally {
     clearTimeout(timer)
-    // It lives as long as the relay does, and must not keep every delivery there ever was.
+    // `hurry` lives as long as the relay, and must not keep a reference to every delivery there ever was.
     hurry.removeEventListener('abort', endNow)
   }
 }

@@ -9,8 +9,9 @@ import {
 import type { Store } from '../storage/statement.js'
 
 /**
- * Goes through the due keys of all versions, a page at a time, each version from where it was left to its end, and then
- * from its start again. Keys that stay due, however many they are, are passed once in each sweep: the others get their turn.
+ * Goes through the due keys of all versions, a page at a time: each version from where the last page stopped to its end,
+ * and then from its start again. Keys that stay due, however many there are, are passed once in each sweep, so the others
+ * get their turn.
  */
 export class Sweep {
   readonly #versions: readonly RunnableVersion[]
@@ -21,7 +22,7 @@ export class Sweep {
     this.#startAnew()
   }
 
-  /** The next keys that are wanted, at most so many. `isOver`: all that are due have been passed. */
+  /** The next keys that are wanted, at most `limit` of them. `isOver`: all that are due have been passed. */
   async next(
     store: Store,
     limit: number,
@@ -30,12 +31,12 @@ export class Sweep {
     const keyIds = new Set<string>()
     const isFromStart = this.#after.every((place) => place === AT_START)
     let isOver = await this.#take(store, limit, keyIds, isWanted)
-    // There is room left for those that have become due behind us.
+    // There is room left for those that have become due behind the current place.
     if (isOver && !isFromStart) isOver = await this.#take(store, limit, keyIds, isWanted)
     return { keyIds: [...keyIds], isOver }
   }
 
-  /** Takes keys of one page. True: it was the last, and the next one is the first. */
+  /** Takes the keys of one page. Returns true when it was the last page, so that the next one is the first. */
   async #take(
     store: Store,
     limit: number,
@@ -58,7 +59,7 @@ export class Sweep {
     this.#after = this.#versions.map(() => AT_START)
   }
 
-  /** A short queue is not kept waiting for the end of a long one. */
+  /** A version with few due keys does not wait for the end of one with many. */
   #startAnewWhereNothingCame(due: readonly DueKey[]): void {
     const seen = new Set(due.map(({ version }) => version))
     this.#after = this.#after.map((place, version) => (seen.has(version) ? place : AT_START))

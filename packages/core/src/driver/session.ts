@@ -62,7 +62,6 @@ export class Session {
   enter(place: string): boolean {
     if (!this.#client.isClean) return false
     this.#queue.place = place
-    this.#client.stopWaitingForLoss()
     return true
   }
 

@@ -41,7 +41,7 @@ export function checkKeyReference(where: string, of: KeyReference): void {
     checkRequest(where, of.scope, of.key)
     return
   }
-  // Two names may mean two keys, and only one of them would be looked at.
+  // Two names may refer to two keys, and only one of them would be looked at.
   if ('scope' in of || 'key' in of) {
     throw new PawlError('PAWL_INVALID_OPTION', `${where}: it takes scope and key, or keyId, and not both.`)
   }
@@ -54,7 +54,7 @@ export function checkBecause(where: string, because: Because): void {
   checkText(where, 'reason', because.reason, MAX_REASON_LENGTH)
 }
 
-/** What PostgreSQL's `text` can hold, and a person wrote. */
+/** Accepts what PostgreSQL's `text` can hold and a person has written. */
 function checkText(where: string, option: string, value: unknown, maxLength: number): void {
   const takes = `a text of 1 to ${maxLength} characters`
   if (typeof value !== 'string' || value.trim() === '')
@@ -117,7 +117,7 @@ export function checkDeadJobsOptions(options: { readonly name?: string; readonly
 export function checkDeadJobs(jobs: DeadJobs): void {
   const where = 'requeue'
   checkKnownOptions(owner(where), jobs, ['jobIds', 'name', 'all'])
-  // To take one of two for granted could deliver all where one name was meant.
+  // Picking one of the two could deliver all jobs where one name was meant.
   if (Object.keys(jobs).length !== 1) {
     throw new PawlError('PAWL_INVALID_OPTION', `${where}: it takes one of jobIds, name and all: true.`)
   }
@@ -136,7 +136,7 @@ export function checkDeadJobs(jobs: DeadJobs): void {
 export function checkSteerOptions(where: string, options: SteerOptions): void {
   checkKnownOptions(owner(where), options, ['dryRun'])
   const { dryRun } = options
-  // Taken for false, it would change what was only to be looked at.
+  // Taken for false, it would change what was only meant to be looked at.
   if (dryRun !== undefined && typeof dryRun !== 'boolean')
     throw invalidOption(owner(where), 'dryRun', dryRun, 'true or false')
 }

@@ -11,7 +11,7 @@ export interface ReconcileWindow {
 export interface ProviderRecord {
   /** The provider's own name for it, such as a charge's id. */
   readonly reference: string
-  /** The idempotency key it was made under, if the provider tells. */
+  /** The idempotency key it was made under, if the provider reports it. */
   readonly providerKey?: string | null
   /** When it happened there. */
   readonly at: Date
@@ -19,12 +19,12 @@ export interface ProviderRecord {
   readonly detail?: JsonValue
 }
 
-/** Things that belong together and do not agree. */
+/** Effects and records that belong together but do not agree. */
 export interface Difference {
   readonly kind:
     /** The provider has the same key under another reference. */
     | 'reference'
-    /** Two records there under one key: the effect happened twice. Or two effects here, of one record: it was lost once. */
+    /** Two records there under one key: the effect happened twice. Or two effects here for one record: it was lost once. */
     | 'double'
     /** What `differs` said. */
     | 'content'
@@ -33,23 +33,23 @@ export interface Difference {
   readonly records: readonly ProviderRecord[]
 }
 
-/** What the two sides know of each other. */
+/** How the two sides compare. */
 export interface ReconcileReport {
-  /** Records of the window that have their effect here, and agree with it. */
+  /** Records of the window that have their effect here and agree with it. */
   readonly matched: number
   /** Records of the window without an effect here: look at `unfinished` before you worry. */
   readonly missingHere: readonly ProviderRecord[]
   /** Effects of the window without a record there. */
   readonly missingThere: readonly EffectView[]
-  /** Reported if anything of it is of the window. */
+  /** Reported if any part of the difference lies in the window. */
   readonly different: readonly Difference[]
-  /** Effects of the window that nothing could tell: they have no reference, and no record has a provider key. */
+  /** Effects of the window that cannot be matched: they have no reference, and no record has a provider key. */
   readonly unmatchable: readonly EffectView[]
-  /** Keys of before the window's end that are not finished: their calls may be what is missing here. */
+  /** Keys from before the window's end that are not finished: their calls may be what is missing here. */
   readonly unfinished: BoundedCount
 }
 
-/** What the user says of two that belong together. */
+/** What the user says about an effect and a record that belong together. */
 export type Differs = (
   effect: EffectView,
   record: ProviderRecord,
@@ -77,14 +77,14 @@ export class Effects {
   }
 }
 
-/** The provider's records: each reference once, and together those of one provider key. */
+/** The provider's records: each reference once, and those of one provider key together. */
 export class Records {
   readonly #references = new Set<string>()
   readonly #byProviderKey = new Map<string, ProviderRecord[]>()
   readonly #withoutKey: ProviderRecord[] = []
 
   add(record: ProviderRecord): void {
-    // A list that is read page by page may give a record twice.
+    // A list that is read page by page may contain a record twice.
     if (this.#references.has(record.reference)) return
     this.#references.add(record.reference)
     if (record.providerKey == null) this.#withoutKey.push(record)
@@ -102,7 +102,7 @@ export class Records {
   }
 }
 
-/** Goes through the records, and says what of both sides does not agree. */
+/** Goes through the records, and reports where the two sides do not agree. */
 export class Comparison {
   readonly #effects: Effects
   readonly #records: Records

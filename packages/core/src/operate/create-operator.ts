@@ -59,8 +59,8 @@ import { bounded, viewEffect, viewGroup, viewIntervention, viewJob } from './vie
 import { OperatorContext } from './operator-context.js'
 
 /**
- * Creates an operator's view of the keys and jobs in a database. It needs no pipelines: what it sets going is run by the
- * engines of the application.
+ * Creates an operator's view of the keys and jobs in a database. It needs no pipelines: the application's engines run
+ * what it sets going.
  *
  * @example
  * const operator = createOperator({ pool })
@@ -189,7 +189,7 @@ class DatabaseOperator implements Operator {
       const detailJson = JSON.stringify({ before: null, given: { effectRetentionMs }, counts })
       return this.#context.with((store) => noteReap(store, { ...because, detailJson }))
     }
-    // First: a round that fails on its way has deleted some.
+    // Noted first, because a round that fails halfway has deleted some.
     await note(null)
     const counts = await this.#context.explain(() => reap(this.#context, pace, new AbortController().signal))
     await note(counts)
@@ -225,7 +225,7 @@ class DatabaseOperator implements Operator {
   }
 }
 
-/** A verdict as it is written down: what a call returned may hold what nobody should keep. */
+/** A verdict as it is recorded: what a call returned may contain what nobody should keep. */
 function noteOf(verdict: CallVerdict): object {
   const { type } = verdict
   return type === 'executed' ? { type, result: digestOf(verdict.result) } : { type }

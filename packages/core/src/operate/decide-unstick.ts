@@ -12,7 +12,7 @@ const VERDICTS =
   `Find out at the provider, and give a verdict: { type: 'executed', result } with what the call would have returned, ` +
   `or { type: 'not_executed' } to have it made again.`
 
-/** Whether and how a key may be unstuck. Pure: the row says all. */
+/** Whether and how a key may be unstuck. Pure: it decides from the row alone. */
 export function decideUnstick(row: KeyRow, verdict: CallVerdict | null): UnstickDecision {
   if (row.status !== 'stuck') return refuse(`It is not stuck but ${row.status}.`)
   const { intent, stuckReason } = row
@@ -20,7 +20,8 @@ export function decideUnstick(row: KeyRow, verdict: CallVerdict | null): Unstick
   if (intent?.kind === 'called' && intent.said !== true) {
     if (verdict === null) {
       if (!isInDoubt) return { type: 'unstick', said: { kind: 'nothing' } }
-      // It may be of a later phase than the one that comes next. With a person's word, it is kept until that phase's turn.
+      // The result may belong to a later phase than the next one. With a person's word, it is kept until that phase's
+      // turn.
       const { phase } = intent
       const kept: Intent = { ...intent, said: true }
       return { type: 'unstick', said: { kind: 'called', phase, intentJson: JSON.stringify(kept) } }
@@ -39,8 +40,8 @@ export function decideUnstick(row: KeyRow, verdict: CallVerdict | null): Unstick
 }
 
 /**
- * Only of a call that the key itself holds to be in doubt: said of another phase, a verdict would have the wrong call
- * made again, or skipped.
+ * A verdict is accepted only for the call that the key itself considers in doubt: given for another phase, it would have
+ * the wrong call made again, or skipped.
  */
 function applyVerdict(row: KeyRow, verdict: CallVerdict): UnstickDecision {
   const { intent, nowMs } = row
@@ -55,7 +56,7 @@ function applyVerdict(row: KeyRow, verdict: CallVerdict): UnstickDecision {
     return refuse(`The call in doubt is that of phase '${phase}', not of '${verdict.phase}'.`)
   }
   if (verdict.type === 'not_executed') {
-    // It says so already, and under which provider key the call is to be made.
+    // The row already says so, and under which provider key the call is to be made.
     if (intent.kind === 'not_made') return { type: 'unstick', said: { kind: 'nothing' } }
     const endsMs = intent.kind === 'calling' ? endOf(intent, row) : nowMs
     if (endsMs > nowMs) {
@@ -76,8 +77,9 @@ function isSaid(intent: Intent | null): boolean {
 }
 
 /**
- * Until when the call may be under way. The deadline of another server's clock says nothing here: as if the call had been
- * made when the row was last written, for as long as it may take, or as any may where that is not known.
+ * Until when the call may be under way. A deadline on another server's clock means nothing here. We then assume that the
+ * call was made when the row was last written, and takes as long as it may, or as long as any call may where that is not
+ * known.
  */
 function endOf(call: Extract<Intent, { kind: 'calling' }>, { server, updatedMs }: KeyRow): number {
   if (call.server === undefined || call.server === server) return call.deadlineMs

@@ -1,7 +1,7 @@
 import type { JsonValue } from '../pipeline/json-value.js'
 import { sha256 } from '../sha256.js'
 
-/** Tells whether two values were the same, without keeping them: notes of interventions are kept for ever. */
+/** Shows whether two values were the same without keeping them: notes of interventions are kept for ever. */
 export interface Digest {
   readonly sha256: string
   readonly bytes: number

@@ -45,7 +45,7 @@ export async function doctor(
     const server = await examineServer(context, store)
     const version = await readVersion(store)
     const schema = judgeSchema(version, context.tables)
-    // With tables of another version, the questions below would fail instead of finding something.
+    // With tables of another version, the queries below would fail instead of finding something.
     if (version !== SCHEMA_VERSION) return [schema, ...server]
     try {
       return [schema, ...server, ...(await examineTables(context, store, registry))]

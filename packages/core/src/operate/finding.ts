@@ -12,7 +12,7 @@ export function failing(check: string, detail: string, remedy: string): Finding 
   return { check, level: 'error', detail, remedy }
 }
 
-/** All that was found wrong; where that is nothing, that all is well. */
+/** Everything that was found wrong, or that all is well where nothing was. */
 export function orOk(wrong: readonly (Finding | null)[], fine: Finding): Finding[] {
   const found = wrong.filter((finding) => finding !== null)
   return found.length === 0 ? [fine] : found
@@ -23,7 +23,7 @@ export function counted(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`
 }
 
-/** `3 min`, `2 h`, `5 d`: as exact as anyone wants to know. */
+/** `3 min`, `2 h`, `5 d`: as exact as anyone needs it. */
 export function roughly(ms: number): string {
   const minutes = Math.floor(ms / 60_000)
   if (minutes < 1) return `${Math.floor(ms / 1_000)} s`

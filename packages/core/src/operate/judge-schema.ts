@@ -10,7 +10,10 @@ import type { Tables } from '../storage/tables.js'
 import { counted, failing, ok, orOk, warning } from './finding.js'
 import type { Finding } from './operator.js'
 
-/** `version` null: never migrated. `damaged`: the history says that all is there, and it is not. */
+/**
+ * `version` is null when the schema was never migrated; `damaged` when the history says that everything is there, but it
+ * is not.
+ */
 export function judgeSchema(version: number | null | 'damaged', tables: Tables): Finding {
   const { schema } = tables
   const migrate = `Run ${migrateCall(tables)}.`

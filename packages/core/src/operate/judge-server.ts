@@ -88,7 +88,7 @@ export function judgeIsolation(settings: Settings, inRecovery: boolean): Finding
   )
 }
 
-/** The framework's own statements run under the server's time-outs; phases set theirs. */
+/** The framework's own statements run under the server's time-outs; phases set their own. */
 export function judgeTimeouts(settings: Settings): Finding[] {
   const wrong = (['statement_timeout', 'transaction_timeout'] as const).map((name) => {
     const ms = Number(settings[name] ?? 0)

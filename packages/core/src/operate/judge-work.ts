@@ -5,7 +5,7 @@ import type { VersionInFlight } from '../storage/keys/find-versions.js'
 import { counted, failing, ok, orOk, roughly, warning } from './finding.js'
 import type { Finding } from './operator.js'
 
-/** Whether all that is in flight can be run by the pipelines that were given; without any, what is in flight. */
+/** Whether the given pipelines can run everything that is in flight; without any, reports what is in flight. */
 export function judgeVersions(inFlight: readonly VersionInFlight[], registry: Registry | null): Finding[] {
   if (registry === null) {
     const list = inFlight.map((each) => `${nameOf(each)}: ${each.count}`).join(', ')
@@ -91,7 +91,7 @@ function many(count: number, what: string): string {
   return count >= COUNT_LIMIT ? `${upTo(count)} ${what}s` : counted(count, what)
 }
 
-/** Where the counting stops, it says so. */
+/** Says so where the counting stopped. */
 function upTo(count: number): string {
   return count >= COUNT_LIMIT ? `${COUNT_LIMIT} or more` : String(count)
 }

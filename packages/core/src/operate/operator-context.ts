@@ -38,7 +38,7 @@ export class OperatorContext {
     })
   }
 
-  /** Runs work on a session of its own. Tables that are missing, or may not be used, are an error that says what to do. */
+  /** Runs work on its own session. Where tables are missing, or may not be used, the error says what to do. */
   async with<T>(work: (store: Store) => Promise<T>): Promise<T> {
     return this.explain(() =>
       this.sessions.with('operator', (session) => work({ session, tables: this.tables })),

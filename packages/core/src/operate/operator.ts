@@ -11,7 +11,7 @@ export interface KeyName {
   readonly key: string
 }
 
-/** Names one key by its row's id, as logs, channels, dead jobs and the location of a 202 do. */
+/** Names one key by its row's id, as do logs, channels, dead jobs and the location of a 202. */
 export interface KeyId {
   readonly keyId: string
 }
@@ -27,39 +27,39 @@ export interface Because {
   readonly reason: string
 }
 
-/** What became of a step that an operator wanted to take. */
+/** The result of a step that an operator wanted to take. */
 export type Intervention =
   | { readonly type: 'done'; readonly key: KeyView }
   /** Only with `dryRun`: it can be done. Nothing changed. */
   | { readonly type: 'would_be_done'; readonly key: KeyView }
   | { readonly type: 'not_found' }
-  /** It is not in a state in which that can be done, or moved meanwhile. Nothing changed. */
+  /** The key is not in a state in which that can be done, or has moved on meanwhile. Nothing changed. */
   | { readonly type: 'refused'; readonly key: KeyView; readonly detail: string }
 
 /** How a step is taken. */
 export interface SteerOptions {
-  /** Says what would become of the step, and changes nothing. Default: off. */
+  /** Reports what the step would do, and changes nothing. Default: off. */
   readonly dryRun?: boolean
 }
 
 /** What the operator found out about a call whose outcome was unknown. */
 export type CallVerdict =
-  /** It was not executed: it may be made again, under a provider key of its own. */
+  /** It was not executed: it may be made again, under a new provider key. */
   | { readonly type: 'not_executed'; readonly phase?: string }
   /**
-   * It was executed, and this is what it would have returned: `settle` gets it. `phase`, of either: the call that is
-   * meant. Refused where another one is in doubt.
+   * It was executed, and this is what it would have returned: `settle` gets it. In both cases `phase` says which call is
+   * meant; the verdict is refused where another call is in doubt.
    */
   | { readonly type: 'executed'; readonly result: JsonValue; readonly phase?: string }
 
-/** A number that stopped counting at a bound, so that a large table does not make the question dear. */
+/** A count that stops at a bound, so that it stays cheap on a large table. */
 export interface BoundedCount {
   readonly count: number
   /** The true number is this or more. */
   readonly isAtLeast: boolean
 }
 
-/** Unfinished keys of one pipeline, version and recovery point, and with the same phases skipped before it. */
+/** Unfinished keys of one pipeline, version and recovery point that also skipped the same phases before it. */
 export interface UnfinishedGroup {
   readonly pipeline: string
   readonly version: number
@@ -68,7 +68,7 @@ export interface UnfinishedGroup {
   readonly point: string
   /** Somebody runs them. */
   readonly held: number
-  /** They rest until a moment to come. */
+  /** They rest until some later moment. */
   readonly backingOff: number
   /** Nobody runs them, and they are due: work for a completer. */
   readonly unattended: number
@@ -88,24 +88,24 @@ export interface StatusReport {
   /** Finished keys that the reaper may delete. */
   readonly expired: BoundedCount
   /**
-   * The key that has been due longest with nobody to run it; null if there is none. Minutes of it mean that no completer
-   * runs. Keys of atomic handlers do not count: they wait for their client.
+   * The key that has been due longest with nobody to run it; null if there is none. If it has been due for minutes, no
+   * completer is running. Keys of atomic handlers do not count: they wait for their client.
    */
   readonly oldestUnattended: (KeyName & { readonly sinceMs: number }) | null
   /**
    * Running keys that were tried more than once and are older than ten minutes: how many, and the oldest of them. Null if
-   * there is none. Each retry may be in order, and still none may ever succeed: look at `lastError`.
+   * there is none. Each retry may look normal, and yet none may ever succeed: look at `lastError`.
    */
   readonly retriedForLong: (KeyName & { readonly sinceMs: number; readonly count: number }) | null
   readonly jobs: {
     readonly waiting: BoundedCount
     readonly dead: BoundedCount
-    /** How long the oldest job that is due has been due. Minutes of it mean that no relay runs. */
+    /** How long the oldest due job has been due. If that is minutes, no relay is running. */
     readonly oldestDueMs: number | null
   }
 }
 
-/** Which keys to list. All that is given has to hold. */
+/** Which keys to list. All given conditions have to hold. */
 export interface KeyFilter {
   /** `unfinished` (the default): running and stuck. `unattended`: running, due, and held by nobody. */
   readonly status?: 'unfinished' | 'running' | 'unattended' | 'stuck' | 'finished'
@@ -116,7 +116,7 @@ export interface KeyFilter {
   readonly stuckReason?: StuckReason
   /** Reserved longer ago than this. */
   readonly olderThanMs?: number
-  /** At most so many, oldest first (finished ones: first to expire first). Default 50, at most 1000. */
+  /** At most this many, oldest first (finished ones: first to expire first). Default 50, at most 1000. */
   readonly limit?: number
 }
 
@@ -148,21 +148,21 @@ export interface JobView {
   readonly runAfter: Date
   readonly lastError: string | null
   readonly createdAt: Date
-  /** Null while it is to be delivered. */
+  /** Null while it is still to be delivered. */
   readonly deadAt: Date | null
 }
 
-/** What an operator once did. */
+/** Something that an operator did. */
 export interface InterventionView {
   readonly action: string
   readonly actor: string
   readonly reason: string | null
-  /** What it was before, and what was given. */
+  /** What the row was before, and what was given. */
   readonly detail: JsonValue
   readonly at: Date
 }
 
-/** A key with all that is known of it. */
+/** A key with everything that is known about it. */
 export interface KeyReport {
   readonly key: KeyView
   readonly effects: readonly EffectView[]
@@ -170,7 +170,7 @@ export interface KeyReport {
   readonly interventions: readonly InterventionView[]
 }
 
-/** The response that an operator gives to a request that nobody will run any more. */
+/** The response with which an operator answers a request that nobody will run any more. */
 export interface OperatorResponse {
   /** 200 to 499, and not one that asks the client to come back (408, 425, 429). */
   readonly status: number
@@ -199,17 +199,17 @@ export interface Finding {
 }
 
 /**
- * Looks at keys and jobs, and steers them. Needs the database and no pipelines: whatever it sets going is run by the
- * engines of the application.
+ * Looks at keys and jobs, and steers them. It needs the database but no pipelines: the application's engines run whatever
+ * it sets going.
  */
 export interface Operator {
   status(): Promise<StatusReport>
   list(filter?: KeyFilter): Promise<readonly KeyView[]>
-  /** Null: there is no such key. */
+  /** Returns null when there is no such key. */
   show(of: KeyReference): Promise<KeyReport | null>
   /**
    * Stuck → running: the completer, or the client's next retry, goes on from the recovery point. Attempts and age start
-   * anew. A call whose outcome is unknown makes it stuck again, unless `verdict` says what became of it.
+   * again. A call whose outcome is unknown makes it stuck again, unless `verdict` says what became of it.
    */
   unstick(
     of: KeyReference,
@@ -219,7 +219,7 @@ export interface Operator {
   ): Promise<Intervention>
   /** Takes the lease away from a holder that is known to be dead, instead of waiting for it to run out. */
   revoke(of: KeyReference, because: Because, options?: SteerOptions): Promise<Intervention>
-  /** Stuck → finished, with a response of the operator's. No phase runs any more. */
+  /** Stuck → finished, with the operator's own response. No phase runs any more. */
   answer(
     of: KeyReference,
     because: Because,
@@ -228,22 +228,23 @@ export interface Operator {
   ): Promise<Intervention>
   /** Jobs that were given up, oldest first. */
   deadJobs(options?: { readonly name?: string; readonly limit?: number }): Promise<readonly JobView[]>
-  /** Delivers dead jobs again, as if they were new. Gives how many. */
+  /** Has dead jobs delivered again, as if they were new. Returns how many. */
   requeue(jobs: DeadJobs, because: Because): Promise<number>
   /**
-   * One round of the reaper. `effectRetentionMs`: as your reaper has it, if you have set it; default 400 days, as there.
+   * Runs one round of the reaper. `effectRetentionMs`: the value your reaper has, if you have set it; default 400 days,
+   * as there.
    */
   reap(because: Because, options?: { readonly effectRetentionMs?: number }): Promise<ReaperCounts>
-  /** What is still in flight under a version: when nothing is, it need not be registered any more. */
+  /** What is still in flight under a version. When nothing is, the version need not be registered any more. */
   drain(pipeline: string, version: number): Promise<readonly UnfinishedGroup[]>
   /**
-   * Whether there is a key of that pipeline, of any version: a name that was misspelt has nothing in flight, either. Of
-   * finished keys, it looks at the 10 000 that expire last.
+   * Whether there is a key of that pipeline, of any version: a misspelt name has nothing in flight, either. Of finished
+   * keys, it looks at the 10 000 that expire last.
    */
   hasKeysOf(pipeline: string): Promise<boolean>
   /**
    * Settled effects of a window, `to` not included, oldest first. Read in batches, with no connection held in between.
-   * End the window in the past: an effect of this very moment may commit behind the reading.
+   * End the window in the past: an effect of this very moment may commit after that part has been read.
    */
   effects(window: { readonly from: Date; readonly to: Date }): AsyncIterable<EffectView>
   /** How many keys that were reserved before a moment are running or stuck. */

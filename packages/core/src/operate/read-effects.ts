@@ -4,10 +4,13 @@ import type { EffectView } from './operator.js'
 import { viewEffect } from './views.js'
 import type { OperatorContext } from './operator-context.js'
 
-/** Before every id there is. */
+/** Sorts before every id there is. */
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
-/** The effects of a window, oldest first. Goes on behind the last row it saw, so that each batch costs the same. */
+/**
+ * The effects of a window, oldest first. Each batch starts after the last row of the one before, so that all cost the
+ * same.
+ */
 export async function* readEffects(
   context: OperatorContext,
   { from, to }: { readonly from: Date; readonly to: Date },

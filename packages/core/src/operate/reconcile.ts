@@ -21,15 +21,21 @@ import type { Operator } from './operator.js'
 
 /** What to compare. */
 export interface ReconcileOptions extends ReconcileWindow {
-  /** Lists the provider's records of a window, which is wider than the one asked for. More than asked for is no harm. */
+  /**
+   * Lists the provider's records of a window, which is wider than `from` to `to`. Returning more than asked for does no
+   * harm.
+   */
   readonly records: (
     window: ReconcileWindow,
   ) => AsyncIterable<ProviderRecord> | Iterable<ProviderRecord> | Promise<Iterable<ProviderRecord>>
-  /** By how much both sides are read beyond the window: what happened and what was settled are two moments. Default 24 h. */
+  /**
+   * How far beyond the window both sides are read, because an effect happens at one moment and is settled at another.
+   * Default 24 h.
+   */
   readonly slackMs?: number
-  /** Only effects of these names. Default: all, so that every other provider's show up as missing there. */
+  /** Only effects of these names. Default: all, so that effects of every other provider show up as missing there. */
   readonly effects?: readonly string[]
-  /** Compares two that belong together, such as their amounts; a string says how they differ. */
+  /** Compares an effect and a record that belong together, such as their amounts; a returned string says how they differ. */
   readonly differs?: Differs
 }
 
@@ -44,8 +50,8 @@ const OPTION_NAMES = [
 ] as const satisfies readonly (keyof ReconcileOptions)[]
 
 /**
- * Compares the effects that were settled here with what the provider says it did. They are matched by reference, else by
- * provider key. All effects and records of the widened window are held in memory: choose the window accordingly.
+ * Compares the effects that were settled here with what the provider says it did. They are matched by reference, or else
+ * by provider key. All effects and records of the widened window are held in memory: choose the window accordingly.
  *
  * @example
  * const report = await reconcile(operator, {

@@ -5,7 +5,7 @@ import { requeueTheseJobs } from '../storage/jobs/requeue-these-jobs.js'
 import type { Because, DeadJobs } from './operator.js'
 import type { OperatorContext } from './operator-context.js'
 
-/** Delivers dead jobs again, batch by batch, so that no lock lasts longer than one. Gives how many. */
+/** Has dead jobs delivered again, batch by batch, so that no lock lasts longer than a batch. Returns how many. */
 export async function requeueJobs(
   context: OperatorContext,
   jobs: DeadJobs,
@@ -14,7 +14,7 @@ export async function requeueJobs(
   if ('jobIds' in jobs) return requeueThese(context, jobs.jobIds, because)
   const name = 'name' in jobs ? jobs.name : null
   const by = { ...because, givenJson: JSON.stringify(jobs) }
-  // Not those that die again while this goes on: it would have no end.
+  // Jobs that die again in the meantime are left out, or this would never end.
   const deadByMs = await context.with(readClock)
   for (let requeued = 0; ;) {
     const which = { deadByMs, name, limit: REQUEUE_BATCH_SIZE }

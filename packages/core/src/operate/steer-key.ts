@@ -14,27 +14,27 @@ import type { OperatorContext } from './operator-context.js'
 /** lock_not_available */
 const LOCKED = '55P03'
 
-/** What an intervention wants of a row: to write, or nothing. */
+/** What an intervention wants to do to a row: write to it, or nothing. */
 export type Step =
   | {
       readonly type: 'write'
-      /** For the note: what was given, beside the reason. */
+      /** For the note: what was given besides the reason. */
       readonly given: object
-      /** Null: the row moved. */
+      /** Returns null when the row has moved on. */
       readonly write: (store: Store, steering: Steering) => Promise<KeyRow | null>
     }
   | { readonly type: 'refuse'; readonly detail: string }
 
-/** Which step is wanted, of which key. */
+/** Which step is wanted, and for which key. */
 interface Wanted extends SteerOptions {
   readonly of: KeyReference
   readonly because: Because
 }
 
 /**
- * Reads the key, decides, and writes if it still is as it was read; else reads and decides again. A connection that
- * breaks on the way is replaced: the note of the change tells whether it had gone through, also if others have moved on
- * from there.
+ * Reads the key, decides, and writes if the row is still as it was read; otherwise it reads and decides again. A
+ * connection that breaks on the way is replaced: the note of the change shows whether it went through, even if others
+ * have moved on from there.
  */
 export async function steerKey(
   context: OperatorContext,
@@ -59,7 +59,7 @@ export async function steerKey(
     }
   }
   const row = last.row ?? (await context.with((store) => findNamed(store, of)))
-  // A connection that broke every time is no answer: the change may have been made.
+  // If the connection broke every time, we have no answer: the change may have been made.
   if (last.why instanceof PawlError) throw last.why
   if (row === null) return { type: 'not_found' }
   const detail =
@@ -92,7 +92,7 @@ async function steerOnce(
   return written === null ? { type: 'moved', row: read } : { type: 'done', key: viewKey(written) }
 }
 
-/** What the next reader wants to know of a row that is no longer as it was. */
+/** What the next reader wants to know about a row that is no longer as it was. */
 function before(row: KeyRow): object {
   const { status, stuckReason, recoveryPoint, fence, attempts, retries, intent, effectEpoch, lastError } = row
   const leaseUntil = row.leaseUntilMs === null ? null : new Date(row.leaseUntilMs).toISOString()
@@ -110,7 +110,7 @@ function before(row: KeyRow): object {
   return { ...shown, lastError }
 }
 
-/** Lost connections, locks, a note that is there already, and conflicts where the database's default is not READ COMMITTED. */
+/** Lost connections, locks, a note that already exists, and conflicts where the database's default is not READ COMMITTED. */
 function mayPass(error: unknown): boolean {
   const sqlState = sqlStateOf(error)
   if (sqlState !== null)

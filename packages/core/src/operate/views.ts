@@ -54,7 +54,7 @@ export function viewGroup({ counts, oldestCreatedMs, ...row }: GroupRow): Unfini
   return { ...row, ...others, backingOff, oldestCreatedAt: new Date(oldestCreatedMs) }
 }
 
-/** What was counted with a limit one above the bound, or at it. */
+/** Takes a count that was limited to one above the bound, or to the bound itself. */
 export function bounded(count: number): BoundedCount {
   return { count: Math.min(count, COUNT_LIMIT), isAtLeast: count >= COUNT_LIMIT }
 }

@@ -13,7 +13,7 @@ import { MAX_DURATION_MS, MAX_INT32, MAX_NAME_LENGTH } from '../limits.js'
 import { GUARANTEES } from './phase.js'
 import { checkSettings, PHASE_SETTING_NAMES, PIPELINE_SETTING_NAMES } from './settings.js'
 
-/** What the types enforce, once more for callers without types: each complaint names the pipeline and the phase. */
+/** Checks again what the types enforce, for callers without types. Each complaint names the pipeline and the phase. */
 
 const NAME = /^[A-Za-z][A-Za-z0-9_.-]*$/
 const RESERVED_POINTS = ['started', 'finished']
@@ -45,7 +45,7 @@ export function checkLocalPhase(owner: OptionOwner, run: unknown, options: objec
   checkSettings(owner, options)
 }
 
-/** It always runs, so it has no `when`. */
+/** `finish` always runs, so it has no `when`. */
 export function checkFinish(owner: OptionOwner, run: unknown, options: object): void {
   checkFunction(owner, 'the first argument', run)
   checkKnownOptions(owner, options, PHASE_SETTING_NAMES)

@@ -37,7 +37,7 @@ export interface PipelineOptions<Input> extends PipelineSettings {
   readonly name: string
   /** Raise it whenever phases change their names, order or kinds. */
   readonly version: number
-  /** What of the input makes two requests the same. Default: all of it, as canonical JSON. */
+  /** Which part of the input makes two requests the same. Default: all of it, as canonical JSON. */
   readonly fingerprint?: (input: Input) => JsonValue
   /** How rows of older versions continue under this one. */
   readonly upgradesFrom?: readonly UpgradeFrom[]
@@ -102,7 +102,7 @@ export interface PipelineBuilder<DB, Given, Input, State, Points extends string>
   >
 
   /**
-   * The last transaction, which answers.
+   * The last phase: its transaction stores the response.
    *
    * @example
    * .finish(async ({ state, stage }) => {
@@ -118,7 +118,7 @@ export interface PipelineBuilder<DB, Given, Input, State, Points extends string>
 
 type MaybeSchema = StandardSchemaV1 | undefined
 
-/** What `execute` takes, and what phases see: as the schema says, where there is one. */
+/** What `execute` takes and what phases see: defined by the schema, where there is one. */
 type GivenBy<Schema extends MaybeSchema, Input> = Schema extends StandardSchemaV1
   ? StandardSchemaV1.InferInput<Schema>
   : Input
@@ -156,10 +156,10 @@ export type DefinePipeline<DB> = <Input = JsonValue, Schema extends MaybeSchema 
      */
     readonly input?: Schema & JsonOutput<Schema>
     /**
-     * Asked before the first phase of a request that was accepted a while ago: one that was enqueued,
-     * or whose process died before it had begun. Whoever sent it may have lost the right since. It returns `respond(403)` to
-     * end the request with that, or nothing to let it run; if it throws, nothing runs. What has begun is not asked about: it
-     * has to be finished.
+     * Called before the first phase of a request that was accepted a while ago: one that was enqueued, or whose process
+     * died before it had begun. Whoever sent it may have lost the right since. Return `respond(403)` to end the request
+     * with that response, or nothing to let it run; if it throws, nothing runs. It is not called for a request that has
+     * begun: that one has to be finished.
      *
      * @example
      * authorize: async ({ tx, scope }) => {
@@ -181,7 +181,7 @@ export function definePipeline(options: UntypedOptions): UntypedBuilder {
   return new UntypedBuilder(options, [])
 }
 
-/** The builder as it runs; `DefinePipeline` is how it is seen. Each step gives a new one, so prefixes can be shared. */
+/** The builder at run time; callers see it as `DefinePipeline`. Each step returns a new one, so prefixes can be shared. */
 class UntypedBuilder {
   readonly #options: UntypedOptions
   readonly #phases: readonly Phase[]

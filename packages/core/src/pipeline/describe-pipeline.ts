@@ -17,7 +17,7 @@ export interface PhaseDescription {
 }
 
 /**
- * A pipeline as data. Kept as a snapshot in your tests, it tells when a version has to be raised.
+ * A pipeline as data. Kept as a snapshot in your tests, it shows when the version has to be raised.
  *
  * @example
  * expect(createRide.describe()).toMatchSnapshot()
@@ -27,7 +27,7 @@ export interface PipelineDescription {
   readonly name: string
   /** The pipeline's version. */
   readonly version: number
-  /** Changes exactly when rows in flight could not safely go on under this definition. */
+  /** Changes exactly when rows in flight could not safely continue under this definition. */
   readonly definitionHash: string
   /** In order; the last one is `finished`. */
   readonly phases: readonly PhaseDescription[]
@@ -47,7 +47,7 @@ export function hashDefinition(name: string, version: number, phases: readonly P
   return sha256(text, 'hex').slice(0, 16)
 }
 
-/** A Mermaid state diagram: recovery points are the states, phases the way between them. */
+/** A Mermaid state diagram: recovery points are the states, phases are the transitions between them. */
 export function drawPipeline(definition: PipelineDefinition): string {
   const lines = ['stateDiagram-v2', '  [*] --> started: reserve']
   let from = 'started'

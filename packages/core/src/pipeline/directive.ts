@@ -8,11 +8,11 @@ export interface StoredResponse {
   readonly status: number
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
-  /** The body's bytes; empty where there is none. `new Response(body, …)` takes them. */
+  /** The body's bytes; empty where there is none. `new Response(body, …)` accepts them. */
   readonly body: Buffer<ArrayBuffer>
 }
 
-/** What `respond` gives: the answer that ends the request, if a phase returns it. */
+/** What `respond` returns: the answer that ends the request when a phase returns it. */
 export class Respond {
   /** @internal keeps other objects from passing for this one */
   readonly kind = 'respond'
@@ -24,15 +24,15 @@ export class Respond {
   }
 }
 
-/** What `retryLater` gives: keep the recovery point, give the key back, try again later. */
+/** What `retryLater` returns: keep the recovery point, give the key back, try again later. */
 export class RetryLater {
   /** @internal keeps other objects from passing for this one */
   readonly kind = 'retry_later'
-  /** Recorded, announced, and given in the outcome. */
+  /** Recorded, announced, and returned in the outcome. */
   readonly error: unknown
   /** See `RetryLaterOptions`. */
   readonly notExecuted: boolean
-  /** Null: the back-off grows by itself. */
+  /** Null lets the back-off grow by itself. */
   readonly afterMs: number | null
 
   constructor(error: unknown, notExecuted: boolean, afterMs: number | null) {
@@ -42,10 +42,13 @@ export class RetryLater {
   }
 }
 
-/** What a phase may return instead of state: the answer that `respond` gives, or `retryLater`. */
+/** What a phase may return instead of state: the result of `respond` or of `retryLater`. */
 export type Directive = Respond | RetryLater
 
-/** Never stored: they belong to one connection or one moment, and a stored cookie is another user's session. */
+/**
+ * Headers that are never stored: they belong to one connection or one moment, and a stored cookie is another user's
+ * session.
+ */
 export const FORBIDDEN_HEADERS: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -122,8 +125,8 @@ export function respondBytes(
  */
 export interface RetryLaterOptions {
   /**
-   * Your word that the provider did not execute and never will under the key it was sent. The next attempt then goes
-   * out under a new provider key. Say it only when the provider itself said so (a stored 500, a refused request).
+   * Your word that the provider did not execute the call, and never will under the key it was sent. The next attempt then
+   * goes out under a new provider key. Say it only when the provider itself said so (a stored 500, a refused request).
    */
   readonly notExecuted?: boolean
   /** Back-off before the next automatic attempt, such as the provider's Retry-After. Default: grows by itself. */
@@ -153,7 +156,7 @@ export function isTransientStatus(status: number): boolean {
   return status >= 500 || status === 408 || status === 425 || status === 429
 }
 
-/** As they go over the wire: each with a colon, a space and the end of its line. */
+/** The headers' size on the wire: each with a colon, a space and its line ending. */
 export function headerBytes({ headers }: StoredResponse): number {
   return Object.entries(headers).reduce((bytes, [name, value]) => bytes + name.length + value.length + 4, 0)
 }

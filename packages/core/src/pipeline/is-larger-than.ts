@@ -1,8 +1,9 @@
 import { isPlainObject } from '../is-plain-object.js'
 
 /**
- * Whether the JSON of a value has more bytes than this. It counts no more than the text would have, and stops as soon as it
- * knows: what a client sent can be refused before anything else is done with it. Objects of a class are not looked into.
+ * Whether the JSON of a value has more bytes than this. It never counts more than the text would have, and stops as soon
+ * as it knows, so that what a client sent can be refused before anything else is done with it. It does not look into
+ * instances of classes.
  */
 export function isLargerThan(value: unknown, maxBytes: number): boolean {
   let bytes = 0
@@ -10,7 +11,7 @@ export function isLargerThan(value: unknown, maxBytes: number): boolean {
   while (toCount.length > 0) {
     const counted = toCount.pop()
     bytes += ownBytes(counted)
-    // Before the members are gone through: their separators alone may be too many.
+    // Checked before we go through the members: their separators alone may be too many.
     if (bytes > maxBytes) return true
     if (Array.isArray(counted)) for (const item of counted) toCount.push(item)
     else if (isPlainObject(counted)) {
@@ -24,10 +25,10 @@ export function isLargerThan(value: unknown, maxBytes: number): boolean {
   return false
 }
 
-/** `"":`, without the comma, which the last member has not. */
+/** `"":` without the comma, which the last member does not have. */
 const NAME_BYTES = 3
 
-/** The value without its members: an array's commas are its own. */
+/** The size of the value without its members; an array's commas count as its own. */
 function ownBytes(value: unknown): number {
   if (typeof value === 'string') return Buffer.byteLength(value) + 2
   if (Array.isArray(value)) return 2 + Math.max(0, value.length - 1)

@@ -17,14 +17,14 @@ export type JsonObject = { readonly [key: string]: JsonValue | undefined }
 
 declare const reason: unique symbol
 
-/** Nothing can be assigned to it, and the compiler prints its argument: the sentence that says what to do. */
+/** Nothing can be assigned to it, so the compiler prints its argument: a sentence that says what to do. */
 export interface NotJson<Reason extends string> {
   readonly [reason]: Reason
 }
 
 /**
- * `T` itself where JSON can carry it; a sentence in place of each member that it cannot. The sentence is what the
- * compiler prints.
+ * `T` itself where JSON can carry it, with a sentence in place of each member that it cannot carry. The compiler prints
+ * that sentence.
  */
 export type Jsonable<T> = 0 extends 1 & T
   ? T
@@ -46,14 +46,14 @@ export type Jsonable<T> = 0 extends 1 & T
                   ? { [K in keyof T]: Jsonable<T[K]> }
                   : NotJson<'a value of unknown type is not JSON: give it a JSON type'>
 
-/** Where a value that is to be stored comes from, for the message of an error. */
+/** Where a value that is about to be stored comes from, for error messages. */
 export interface JsonOrigin {
   /** Such as `the state returned by phase 'ride_created' of pipeline 'create-ride'`. */
   readonly what: string
   readonly maxBytes: number
 }
 
-/** The JSON text of a value, after checking that nothing would be lost, and its size. */
+/** Returns the JSON text of a value, after checking its size and that nothing would be lost. */
 export function encodeJson(value: unknown, origin: JsonOrigin): string {
   checkJson(value, origin.what)
   const text = JSON.stringify(value)
@@ -62,7 +62,7 @@ export function encodeJson(value: unknown, origin: JsonOrigin): string {
   return text
 }
 
-/** `bytes`: how large it is, where that is known. */
+/** `bytes`: its size, where that is known. */
 export function tooLarge({ what, maxBytes }: JsonOrigin, bytes?: number): PawlError {
   const size =
     bytes === undefined
@@ -75,14 +75,14 @@ export function tooLarge({ what, maxBytes }: JsonOrigin, bytes?: number): PawlEr
   )
 }
 
-/** Refuses what JSON would not give back as it was. */
+/** Refuses whatever JSON would not give back unchanged. */
 export function checkJson(value: unknown, what: string): void {
   disarmPromise(value)
-  // Nearly always it is, and nobody needs to know where it is not.
+  // It nearly always is JSON, and then there is no need to find the place where it is not.
   if (!isJson(value, 0)) assertJson(value, what, '', 0)
 }
 
-/** The same question as `assertJson`'s. */
+/** Answers the same question as `assertJson`. */
 function isJson(value: unknown, depth: number): boolean {
   switch (typeof value) {
     case 'string':

@@ -19,7 +19,7 @@ export type RetryReason =
   | 'asked_by_phase'
   /** A time-out, a broken connection, a conflict that did not go away. */
   | 'transient_error'
-  /** An exception nobody expected; counted, and stuck at the cap. */
+  /** An exception nobody expected. It is counted, and the key is stuck at the cap. */
   | 'unknown_error'
   /** `reconcile` says absent, but the call may still arrive. */
   | 'outcome_pending'
@@ -28,14 +28,14 @@ export type RetryReason =
 
 /** What became of a request: a closed union, to be switched over exhaustively. */
 export type Outcome =
-  /** Ran to its end here. `response` is what was stored. */
+  /** It ran to its end here. `response` is what was stored. */
   | {
       readonly type: 'completed'
       readonly keyId: string
       readonly response: StoredResponse
       readonly expiresAt: Date
     }
-  /** Had finished before; the stored response, byte for byte. */
+  /** It had finished before; this is the stored response, byte for byte. */
   | {
       readonly type: 'replayed'
       readonly keyId: string
@@ -49,7 +49,7 @@ export type Outcome =
       readonly retryAfterMs: number
       /** How long the other holder may go on without a sign of life; null where its row was locked. */
       readonly leaseLeftMs: number | null
-      /** It was taken over from this very execution, which wrote nothing more. */
+      /** It was taken over from this very execution, which wrote nothing after that. */
       readonly fencedOff: boolean
     }
   /** The key belongs to another request, or to another pipeline. Nothing changed. */
@@ -62,7 +62,7 @@ export type Outcome =
       readonly retryAfterMs: number
       readonly recoveryPoint: string
       readonly error: unknown
-      /** The 5xx, 408, 425 or 429 response, where a phase gave one: to be sent, not stored. */
+      /** The 5xx, 408, 425 or 429 response, where a phase returned one: it is sent, not stored. */
       readonly response: StoredResponse | null
     }
   /** No automatic step may touch the key any more: a person decides. */
@@ -71,7 +71,7 @@ export type Outcome =
       readonly keyId: string
       readonly reason: StuckReason
       readonly recoveryPoint: string
-      /** The last error, redacted, as it is recorded with the key. */
+      /** The last error, redacted, as recorded with the key. */
       readonly lastError: string | null
     }
   /** The key runs under a version or definition that is not registered here. Nothing was written. */
@@ -81,7 +81,7 @@ export type Outcome =
 
 /** What became of `enqueue`. */
 export type EnqueueOutcome =
-  /** It is to be run, or is being run, in the background. `fresh`: since this very call. */
+  /** It will be run, or is being run, in the background. `fresh`: this very call enqueued it. */
   | { readonly type: 'enqueued'; readonly keyId: string; readonly fresh: boolean }
   | Extract<Outcome, { type: 'replayed' | 'in_flight' | 'mismatch' | 'stuck' | 'refused' | 'unavailable' }>
 

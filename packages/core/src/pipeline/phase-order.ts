@@ -8,7 +8,7 @@ export function orderOf({ phases }: PipelineDefinition, recoveryPoint: string): 
     : phases.findIndex((phase) => phase.name === recoveryPoint)
 }
 
-/** The phase that a key at this recovery point comes to. */
+/** The next phase of a key at this recovery point. */
 export function phaseAfter(definition: PipelineDefinition, recoveryPoint: string): AnyPhase {
   return definition.phases[orderOf(definition, recoveryPoint) + 1] ?? definition.finish
 }

@@ -6,8 +6,8 @@ import type { PhaseSettings } from './settings.js'
 export type MaybePromise<T> = T | Promise<T>
 
 /**
- * Hands a job over in the phase's own transaction: it exists exactly when the phase committed. Gives its id. Without a
- * stager, its row is written once the phase has returned: queries of the phase do not see it.
+ * Stages a job in the phase's own transaction: it exists exactly when the phase has committed. Returns the job's id.
+ * Without a stager, its row is written once the phase has returned, so the phase's own queries do not see it.
  *
  * @example
  * await stage('send_receipt', { rideId: state.rideId })
@@ -17,14 +17,14 @@ export type Stage = <Payload>(
   name: string,
   payload: Payload & Jsonable<Payload>,
   options?: {
-    /** Not to be delivered before this many milliseconds have passed. Default 0. */
+    /** The job is not delivered before this many milliseconds have passed. Default 0. */
     readonly runAfterMs?: number
   },
 ) => Promise<string>
 
 /** What `when` and `call` see: no transaction, and nothing that could open one. */
 export interface PhaseContext<Input, State> {
-  /** The request's input as it is stored: the schema's output, where there is a schema. The same on every attempt. */
+  /** The request's input as stored: the schema's output, where there is a schema. The same on every attempt. */
   readonly input: Input
   /** What earlier phases returned, merged. */
   readonly state: State
@@ -35,7 +35,7 @@ export interface PhaseContext<Input, State> {
 }
 
 /**
- * What functions see that run in the phase's transaction: `local`, `settle`, `onError` and `finish`.
+ * What the functions that run in the phase's transaction see: `local`, `settle`, `onError` and `finish`.
  *
  * @example
  * .local('ride_created', async ({ tx, input, scope, keyId }) => {
@@ -47,12 +47,12 @@ export interface PhaseContext<Input, State> {
 export interface TransactionContext<DB, Input, State> extends PhaseContext<Input, State> {
   /** The phase's transaction. What is written here commits together with the recovery point, or not at all. */
   readonly tx: Transaction<DB>
-  /** Hands a job over in this transaction. */
+  /** Stages a job in this transaction. */
   readonly stage: Stage
 }
 
 /**
- * What `call` and `reconcile` see: what they need to send the same request at every attempt, and no transaction.
+ * What `call` and `reconcile` see: what they need to send the same request on every attempt, and no transaction.
  *
  * @example
  * call: ({ input, idempotencyKey, signal }) => payments.charge(input.amount, { idempotencyKey, signal })
@@ -92,8 +92,8 @@ export class Absent {
  */
 export const found = <Result>(result: Result): Found<Result> => new Found(result)
 /**
- * For `reconcile`: the provider does not have it. With `queryable`, believed once the call's deadline and `quietForMs`
- * have passed; then the call is made again.
+ * For `reconcile`: the provider does not have it. With `queryable`, this is believed once the call's deadline and
+ * `quietForMs` have passed; then the call is made again.
  *
  * @example
  * reconcile: async ({ idempotencyKey }) => {
@@ -124,9 +124,9 @@ export type GuaranteeOptions<DB, Input, State, Result, Unknown> =
        * `at_most_once`: neither; an interrupted call is never repeated: the key is stuck, and a person decides.
        */
       readonly guarantee?: 'keyed'
-      /** For how long it does so, counted from the previous commit. Default 23 h. */
+      /** How long the provider deduplicates, counted from the previous commit. Default 23 h. */
       readonly windowMs?: number
-      /** Asked once the window is over. Without it, the key is stuck then. Gives `found(result)` or `absent()`. */
+      /** Called once the window is over. Without it, the key is then stuck. Returns `found(result)` or `absent()`. */
       readonly reconcile?: Reconcile<Input, State, Result>
       /** Only with `queryable`. */
       readonly quietForMs?: never
@@ -139,7 +139,7 @@ export type GuaranteeOptions<DB, Input, State, Result, Unknown> =
        * The others: `keyed` (default), it deduplicates on `idempotencyKey`; `at_most_once`, neither.
        */
       readonly guarantee: 'queryable'
-      /** Asks the provider about an interrupted call. Gives `found(result)` or `absent()`. */
+      /** Asks the provider about an interrupted call. Returns `found(result)` or `absent()`. */
       readonly reconcile: Reconcile<Input, State, Result>
       /** How long after the call's deadline "absent" starts to count. Default 60 s. */
       readonly quietForMs?: number
@@ -150,17 +150,18 @@ export type GuaranteeOptions<DB, Input, State, Result, Unknown> =
     }
   | {
       /**
-       * `at_most_once`: the provider neither deduplicates nor can be asked. After any error of `call`, also a refused
-       * connection, its outcome is unknown, unless `onError` answers it finally or with
-       * `retryLater(error, { notExecuted: true })`. Then the key is stuck, and a person decides, or `whenUnknown` goes on.
-       * The others: `keyed` (default), it deduplicates on `idempotencyKey`; `queryable`, it can be asked.
+       * `at_most_once`: the provider neither deduplicates nor can be asked. After any error of `call`, even a refused
+       * connection, its outcome is unknown, unless `onError` answers it with a final response or with
+       * `retryLater(error, { notExecuted: true })`. When it is unknown, the key is stuck and a person decides, or
+       * `whenUnknown` goes on. The others: `keyed` (default), it deduplicates on `idempotencyKey`; `queryable`, it can be
+       * asked.
        */
       readonly guarantee: 'at_most_once'
       /**
-       * What to do when nobody knows whether the call was executed. `'stuck'` (default): a person decides. A function: goes
-       * on without it, in one transaction with the recovery point, and returns what `settle` would return: state,
-       * `respond()` or `retryLater()`. The trail, `pawl show` and `pawl:outcome_unknown` tell of it. For what the request
-       * can do without, such as an e-mail.
+       * What to do when nobody knows whether the call was executed. `'stuck'` (default): a person decides. A function: it
+       * goes on without the call, in one transaction with the recovery point, and returns what `settle` would return:
+       * state, `respond()` or `retryLater()`. The trail, `pawl show` and `pawl:outcome_unknown` report it. For effects
+       * that the request can do without, such as an e-mail.
        *
        * @example
        * whenUnknown: () => ({ confirmationSent: 'perhaps' })
@@ -178,7 +179,7 @@ export type GuaranteeOptions<DB, Input, State, Result, Unknown> =
 
 /** Makes a phase conditional. `Condition` is `never` exactly where there is no `when`. */
 export interface Conditional<Input, State, Condition extends boolean> {
-  /** Runs the phase only if true; recorded as skipped otherwise. Decide from input and state alone. */
+  /** The phase runs only if this returns true; otherwise it is recorded as skipped. Decide from input and state alone. */
   readonly when?: (context: PhaseContext<Input, State>) => Condition
 }
 
@@ -188,28 +189,28 @@ export interface ForeignPhaseOptions<DB, Input, State, Called, Returned> extends
   /** Records the result, in one transaction with the recovery point. */
   readonly settle?: (
     context: TransactionContext<DB, Input, State> & {
-      /** What `call` returned, or `reconcile` found; after a crash, as it was kept. */
+      /** What `call` returned or `reconcile` found; after a crash, the result as it was kept. */
       readonly result: NoInfer<Awaited<Called>>
     },
   ) => Returned & PhaseReturn<Returned>
-  /** The provider's name for the effect, recorded in `effects` for reconciliation. Nothing where it has none. */
+  /** The provider's name for the effect, recorded in `effects` for reconciliation. Return nothing where it has none. */
   readonly reference?: (result: NoInfer<Awaited<Called>>) => string | null | undefined
   /**
-   * Asked when `call` failed. May write and respond: rows and response commit together. Nothing returned means: treat
-   * the error as usual. A final response is refused unless the error says that the provider did not execute the call: by
-   * its 4xx, or because `isAnswer` says so.
+   * Called when `call` failed. It may write and respond: rows and response commit together. Return nothing to have the
+   * error treated as usual. A final response is refused unless the error shows that the provider did not execute the
+   * call: by its 4xx, or because `isAnswer` says so.
    */
   readonly onError?: (
     context: TransactionContext<DB, Input, State> & {
-      /** What `call` threw. Errors of Pawl, such as a time-out of the call, do not come here. */
+      /** What `call` threw. Pawl's own errors, such as a time-out of the call, are not passed here. */
       readonly error: unknown
     },
   ) => MaybePromise<Directive | void>
   /**
-   * Declares which errors of `call` are the provider's answer, though they carry no status that says so: it has not
-   * executed the call, and never will. Only then may `onError` respond finally. An error with the provider's 4xx (not 408,
-   * 409, 425 or 429) in `status`, `statusCode` or `response` needs no declaration. Broken connections and time-outs are no
-   * answer, whatever is said here. Decide at once, from the error alone.
+   * Declares which errors of `call` are the provider's answer that it has not executed the call and never will, though
+   * they carry no status that says so. Only then may `onError` give a final response. An error with the provider's 4xx
+   * (not 408, 409, 425 or 429) in `status`, `statusCode` or `response` needs no declaration. Broken connections and
+   * time-outs are never an answer, whatever this returns. Decide synchronously, from the error alone.
    *
    * @example
    * isAnswer: (error) => error instanceof CardDeclined
@@ -221,8 +222,8 @@ export interface ForeignPhaseOptions<DB, Input, State, Called, Returned> extends
 
 type NoPatch = void | undefined | null
 
-// The type of what a function returns is inferred whole, promise and all: the compiler would make one candidate of each
-// member of a union behind `T | Promise<T>`, and then settle for the first.
+// A function's return type is inferred as a whole, promise included. With `T | Promise<T>`, the compiler would make each
+// member of a union a candidate of its own, and settle for the first.
 
 /** What a phase may return, or the sentence that says what is wrong with it. */
 export type PhaseReturn<Returned> =
@@ -239,14 +240,14 @@ type CallReturn<Called> =
 type CallResult<Value> = Value extends void ? Value : Jsonable<Value>
 
 type PatchOf<Returned> = Exclude<Returned, Directive | NoPatch>
-/** Written out by `infer`, so that the compiler's messages show the members and not how they came together. */
+/** Written out with `infer`, so that the compiler's messages show the members and not how they were put together. */
 type Overwrite<State, Patch> = Patch extends unknown
   ? Omit<State, keyof Patch> & Patch extends infer Merged
     ? { [K in keyof Merged]: Merged[K] }
     : never
   : never
 
-/** The state after a phase: certain members if it always returns them, optional ones if it may not. */
+/** The state after a phase: members are certain if the phase always returns them, and optional if it may not. */
 export type StateAfter<State, Returned, Condition> = [PatchOf<Awaited<Returned>>] extends [never]
   ? State
   : [Condition | Extract<Awaited<Returned>, NoPatch>] extends [never]
@@ -278,7 +279,7 @@ export interface ForeignPhase {
   readonly reference: ((result: Untyped) => unknown) | null
   readonly onError: ((context: Untyped) => unknown) | null
   readonly isAnswer: ((error: Untyped) => unknown) | null
-  /** Null: the key is stuck. */
+  /** Null makes the key stuck. */
   readonly whenUnknown: ((context: Untyped) => unknown) | null
   readonly when: ((context: Untyped) => boolean) | null
   readonly settings: PhaseSettings

@@ -5,8 +5,8 @@ import type { FinishPhase, Phase, StateObject } from './phase.js'
 import type { PipelineSettings } from './settings.js'
 
 /**
- * How rows of an older version continue under this one. Applied with the take-over, in one fenced UPDATE. Used only
- * where the row's own version is not registered any more.
+ * How rows of an older version continue under this one. Applied together with the take-over, in one fenced UPDATE. Used
+ * only where the row's own version is no longer registered.
  *
  * @example
  * upgradesFrom: [{
@@ -24,13 +24,13 @@ export interface UpgradeFrom {
   readonly state?: (state: StateObject) => StateObject
 }
 
-/** What the engine knows of a pipeline. */
+/** What the engine knows about a pipeline. */
 export interface PipelineDefinition {
   readonly name: string
   readonly version: number
   readonly schema: StandardSchemaV1 | null
   readonly fingerprint: ((input: never) => JsonValue) | null
-  /** Asked before a request begins that was accepted a while ago. */
+  /** Called before the first phase of a request that was accepted a while ago. */
   readonly authorize: ((context: never) => unknown) | null
   readonly upgradesFrom: readonly UpgradeFrom[]
   readonly phases: readonly Phase[]
@@ -56,7 +56,7 @@ export interface Pipeline<DB, Input> {
   readonly name: string
   /** What rows in flight are pinned to. */
   readonly version: number
-  /** Changes exactly when rows in flight could not safely go on under this definition. */
+  /** Changes exactly when rows in flight could not safely continue under this definition. */
   readonly definitionHash: string
   /** Phases in order, with kinds, guarantees and effect names. */
   describe(): PipelineDescription

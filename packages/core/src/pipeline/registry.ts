@@ -8,7 +8,7 @@ export interface PinnedDefinition {
   readonly definitionHash: string
 }
 
-/** Under which definition a row may run here. */
+/** The definition that a row may run under here. */
 export type Resolution =
   | { readonly type: 'registered'; readonly definition: PipelineDefinition }
   | { readonly type: 'upgrade'; readonly definition: PipelineDefinition; readonly upgrade: UpgradeFrom }
@@ -35,7 +35,7 @@ export class Registry {
     return this.definitions.includes(definition)
   }
 
-  /** A row runs under its own version, or under one that declares how to go on from it, or not at all. */
+  /** A row runs under its own version, or under one that declares how to continue from it, or not at all. */
   resolve(row: PinnedDefinition): Resolution {
     const sameName = this.definitions.filter((definition) => definition.name === row.pipeline)
     const own = sameName.find((definition) => definition.version === row.version)
@@ -61,7 +61,7 @@ export function upgradePoint(
   point: string,
 ): string | null {
   const { points = {} } = upgrade
-  // A phase may be called `constructor`, and every object has that.
+  // A phase may be called `constructor`, and every object has a member of that name.
   const mapped = Object.hasOwn(points, point) ? points[point] : point
   const known = mapped === 'started' || definition.phases.some((phase) => phase.name === mapped)
   return known && mapped !== undefined ? mapped : null

@@ -26,7 +26,7 @@ export class ResolvedSettings {
     for (const definition of definitions) this.add(definition)
   }
 
-  /** One more definition, that nobody knew of at first. */
+  /** Adds a definition that was not known at construction. */
   add(definition: PipelineDefinition): void {
     this.#entries.set(definition, resolveEntry(this.#defaults, definition))
   }
@@ -41,14 +41,14 @@ export class ResolvedSettings {
     return settings
   }
 
-  /** The lease that a key at this recovery point is held under: that of the phase to come. */
+  /** The lease that a key at this recovery point is held under: that of the next phase. */
   leaseMsAt(definition: PipelineDefinition, recoveryPoint: string): number {
     return this.phase(definition, phaseAfter(definition, recoveryPoint).name).leaseMs
   }
 
   /**
-   * The longest lease that is granted here to a key of this pipeline. One that ends later than this from now, of a row that
-   * was written in the future, was granted by a clock that has gone back since, and is over.
+   * The longest lease that is granted here to a key of this pipeline. If a row was written in the future and its lease
+   * ends later than this from now, the clock that granted it has gone back since, and the lease is over.
    */
   leaseBoundMs(definition: PipelineDefinition): number {
     const leases = [...this.#entry(definition).phases.values()].map(({ leaseMs }) => leaseMs)
@@ -74,7 +74,10 @@ function resolveEntry(defaults: PipelineSettings, definition: PipelineDefinition
   return { pipeline, phases }
 }
 
-/** A key that is forgotten before the provider forgets would be sent again and swallowed there, or doubled here. */
+/**
+ * If a key were forgotten here before the provider forgets it, a retry would be sent again and swallowed there, or
+ * doubled here.
+ */
 function checkRetention(definition: PipelineDefinition, retentionMs: number): void {
   for (const phase of definition.phases) {
     if (phase.kind === 'foreign' && phase.guarantee === 'keyed' && phase.windowMs > retentionMs) {

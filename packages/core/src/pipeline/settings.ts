@@ -21,7 +21,7 @@ import {
 } from '../limits.js'
 
 const ISOLATION_LEVELS = ['read committed', 'repeatable read', 'serializable'] as const
-/** Isolation of a phase's transaction. What conflicts is tried again by itself. */
+/** Isolation of a phase's transaction. A transaction that meets a conflict is retried automatically. */
 export type IsolationLevel = (typeof ISOLATION_LEVELS)[number]
 
 /** What can be set for one phase; the pipeline's settings are its defaults. */
@@ -44,7 +44,7 @@ export interface PhaseSettings {
    * which is renewed meanwhile. Default 30 s.
    */
   readonly callTimeoutMs?: number
-  /** How long the key is ours without a sign of life, while this phase runs. Default 30 s. */
+  /** How long the key stays ours without a sign of life while this phase runs. Default 30 s. */
   readonly leaseMs?: number
 }
 
@@ -91,13 +91,13 @@ export function checkSettings(owner: OptionOwner, settings: PipelineSettings): v
   checkWholeNumber(owner, 'maxAgeMs', settings.maxAgeMs, 1, MAX_DURATION_MS)
 }
 
-/** Checks the names as well, for adapters that take settings in options of their own. */
+/** Checks the names as well, for adapters that take settings as part of their own options. */
 export function checkPipelineSettings(owner: OptionOwner, settings: PipelineSettings): void {
   checkKnownOptions(owner, settings, PIPELINE_SETTING_NAMES)
   checkSettings(owner, settings)
 }
 
-/** Later layers win. Time-outs left open follow the lease, so that a short lease needs no further settings. */
+/** Later layers win. Time-outs that are not set follow the lease, so that a short lease needs no further settings. */
 export function resolveSettings(...layers: readonly PipelineSettings[]): ResolvedPipelineSettings {
   const given: PipelineSettings = Object.assign({}, ...layers.map(withoutUndefined)) as PipelineSettings
   const leaseMs = given.leaseMs ?? DEFAULT_LEASE_MS
@@ -116,7 +116,7 @@ export function resolveSettings(...layers: readonly PipelineSettings[]): Resolve
   }
 }
 
-/** A transaction that outlives its lease would be fenced off after its work: refuse the combination. */
+/** A transaction that outlives its lease would be fenced off after its work, so the combination is refused. */
 export function checkTimeoutsFitLease(owner: OptionOwner, settings: ResolvedPhaseSettings): void {
   for (const name of ['statementTimeoutMs', 'lockTimeoutMs', 'idleTimeoutMs'] as const) {
     if (settings[name] >= settings.leaseMs) {

@@ -1,15 +1,16 @@
 /**
- * Writes a statement such that nothing on the search path can take the place of what PostgreSQL brings: operators,
- * functions, types and catalogs are named by their schema, `pg_catalog`.
+ * Rewrites a statement so that nothing on the search path can take the place of what PostgreSQL itself provides:
+ * operators, functions, types and catalogs are qualified with their schema, `pg_catalog`.
  *
- * Without it, whoever may create objects in a schema of the path can have code of theirs run by our statements, with
- * the rights of the role that sends them: `numeric * integer` has no operator of exactly these types, so `public.*` of
- * these types wins; and where the path names `pg_catalog` last, even an exact match loses. A search path of our own would
- * do the same, but triggers of the application that our statements fire need theirs.
+ * Without it, whoever may create objects in a schema on the path can have our statements run their code, with the rights
+ * of the role that sends them: `numeric * integer` has no operator of exactly these types, so `public.*` of these types
+ * wins; and where the path names `pg_catalog` last, even an exact match loses. A search path of our own would achieve the
+ * same, but our statements fire triggers of the application, and those need the application's path.
  *
- * It reads our own statements, not any SQL, and refuses what it cannot keep safe. They follow three rules: keywords are
- * in upper case and names in lower case; a function's name stands right before its parenthesis, a keyword does not; an
- * operator that binds tighter than the one before it is in parentheses, since `OPERATOR(…)` has one precedence for all.
+ * It reads our own statements, not arbitrary SQL, and refuses what it cannot keep safe. They follow three rules: keywords
+ * are in upper case and names in lower case; a function's name stands right before its parenthesis, a keyword does not;
+ * an operator that binds tighter than the one before it is in parentheses, since `OPERATOR(…)` has one precedence for
+ * all.
  */
 export function qualified(sql: string): string {
   const expressions = new Expressions()
@@ -114,7 +115,7 @@ function hidesAnOperator({ text, rest }: Token): boolean {
 /** Parts of the language that are written like functions: PostgreSQL does not look for them. */
 const SYNTAX = new Set(['coalesce', 'greatest', 'least', 'extract'])
 
-/** Types that are a part of the language, too. All others are looked up by their name. */
+/** Types that are part of the language as well. All others are looked up by name. */
 const TYPES_OF_LANGUAGE = new Set([
   'bigint',
   'boolean',
@@ -125,7 +126,9 @@ const TYPES_OF_LANGUAGE = new Set([
   'smallint',
 ])
 
-/** Functions by their parenthesis, types by the cast before them, catalogs and their views by their prefix. */
+/**
+ * Functions are recognized by their parenthesis, types by the cast before them, catalogs and their views by their prefix.
+ */
 function isOfCatalog(name: Token, before: Token | null): boolean {
   if (before?.text === '.' || name.rest.startsWith('.')) return false
   if (before?.text === '::') return !TYPES_OF_LANGUAGE.has(name.text)
@@ -140,9 +143,12 @@ function isOperand(token: Token | null): boolean {
   return token.kind === 'closing' || token.kind === 'name' || (token.kind === 'other' && token.text !== '.')
 }
 
-/** The expressions that are open at a place of a statement: one for each parenthesis and each CASE around it. */
+/** The expressions that are open at some point of a statement: one for each parenthesis and each CASE around it. */
 class Expressions {
-  /** How tightly the last operator binds, null: none so far; and whether it is the list of a SET, before its `=`. */
+  /**
+   * How tightly the last operator binds (null if there was none so far), and whether this is the list of a SET, before
+   * its `=`.
+   */
   readonly #open: { binding: number | null; list: boolean; target: boolean }[] = []
 
   constructor() {
@@ -178,7 +184,10 @@ class Expressions {
     return target
   }
 
-  /** Notes an operator. False: as `OPERATOR(…)`, which binds as all others do, it would get other operands. */
+  /**
+   * Notes an operator. Returns false when it would get other operands as `OPERATOR(…)`, which always has the same
+   * precedence.
+   */
   keepMeaning(operator: string): boolean {
     const last = this.#innermost.binding
     const binding = bindingOf(operator)
@@ -198,7 +207,7 @@ const ENDS_A_SET = new Set(['FROM', 'WHERE', 'RETURNING'])
 
 const COMPARISON = 1
 
-/** PostgreSQL's own order. */
+/** PostgreSQL's own precedence. */
 function bindingOf(operator: string): number {
   if (/^(?:[<>=]|<=|>=|<>|!=)$/.test(operator)) return COMPARISON
   if (/^[-+]$/.test(operator)) return 3

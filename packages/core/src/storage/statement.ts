@@ -16,13 +16,13 @@ export interface Store {
 /** Runs a statement with values. */
 export interface RunStatement {
   (store: Store, values: readonly unknown[]): Promise<QueryResult<Row>>
-  /** Only puts the values to it, so that it can be run together with others. */
+  /** Only binds the values to it, so that it can be run together with others. */
   bind(tables: Tables, values: readonly unknown[]): Bound
 }
 
 /**
- * Names a statement and writes its text once per schema, so that nothing on the search path can take part in it. The
- * text never holds a value: those are parameters.
+ * Names a statement and writes its text once per schema, in such a way that nothing on the search path can take part in
+ * it. The text never contains values: those are parameters.
  */
 export function defineStatement(name: string, write: (tables: Tables) => string): RunStatement {
   const written = new WeakMap<Tables, Statement>()
@@ -48,9 +48,10 @@ export const boundedBy = (parameter: string): string =>
   `(SELECT set_config('lock_timeout', ${parameter}, true) AS lock_timeout) AS bounded`
 
 /**
- * For statements that name a row by its id: the same as `status = …`, in words that the planner cannot take for the
- * condition of a partial index. While few keys run, it holds that index to be shorter than the primary key's; then many
- * run, and every advance reads all of them. Under SERIALIZABLE, phases of unrelated keys would abort each other.
+ * For statements that name a row by its id: the same as `status = …`, written so that the planner does not recognize it
+ * as the condition of a partial index. While few keys run, the planner considers that index shorter than the primary
+ * key's; then many run, and every advance reads all of them. Under SERIALIZABLE, phases of unrelated keys would abort
+ * each other.
  */
 export const statusIs = (status: 'running' | 'stuck', row = 'k.'): string =>
   `${row}status || '' = '${status}'`
@@ -62,6 +63,8 @@ export const epochMs = (expression: string): string => `floor(extract(epoch FROM
 export const msInterval = (parameter: string): string =>
   `(${parameter}::double precision * interval '1 millisecond')`
 
-/** Arrays side by side, as the columns of one table. `unnest` itself takes several only without its schema's name. */
+/**
+ * Arrays side by side, as the columns of one table. `unnest` itself accepts several only when it is not schema-qualified.
+ */
 export const unnested = (...arrays: readonly string[]): string =>
   `ROWS FROM (${arrays.map((array) => `unnest(${array})`).join(', ')})`

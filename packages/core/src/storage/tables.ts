@@ -32,7 +32,7 @@ export function tablesIn(schema: string, where: string): Tables {
   }
 }
 
-/** The same, with one partition in place of all keys. */
+/** The same tables, with one partition in place of all keys. */
 export function withKeysIn(tables: Tables, partition: string): Tables {
   return { ...tables, keys: `"${tables.schema}"."${partition}"` }
 }

@@ -41,6 +41,10 @@ export class Attempt {
     this.actor = new Actor(scene, name, {
       at: (position) => this.#at(position),
       settings: settingsFor(pending, scene.theatre.shape.points),
+      engineSettings: Object.assign(
+        {},
+        ...pending.map(({ fault }) => fault.engineSettings?.()),
+      ) as PhaseSettings,
       lock:
         typeof lock?.at === 'string' && lock.fault.lock !== undefined
           ? { phase: parsePosition(lock.at).phase, id: lock.fault.lock }

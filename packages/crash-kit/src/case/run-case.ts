@@ -120,5 +120,6 @@ function describeLeft(scene: Scene, row: Row | null): string {
     set: ['lease_until', 'run_after', 'last_error'].filter((column) => row?.[column] != null),
     requests: requests.map(({ phase, executed }) => [phase, executed]),
     clientIsGone: scene.clientIsGone,
+    clockAheadMs: scene.clockAheadMs,
   })
 }

@@ -21,6 +21,8 @@ export interface ActorOptions {
   /** Called at every position of its engine, which stops there only if a promise comes back. */
   readonly at?: (position: NamedPosition) => Promise<void> | void
   readonly settings?: Readonly<Record<string, PhaseSettings>>
+  /** In place of those of the engine's own that it is given. */
+  readonly engineSettings?: PhaseSettings
   readonly lock?: { readonly phase: string; readonly id: number } | null
   /** The very pipeline of another actor, with all that it keeps in memory. Default: one made anew. */
   readonly source?: Pipeline<never, never>
@@ -84,6 +86,7 @@ export class Actor {
         pipelines: [this.#pipeline],
         schema: theatre.database.pawlSchema,
         strict: theatre.engine.strict ?? true,
+        defaults: { ...theatre.engine.defaults, ...options.engineSettings },
       },
       (position: Position) => this.#at(nameOf(position)),
       // An actor lives for one request: the first use has to be as good as the fifth.

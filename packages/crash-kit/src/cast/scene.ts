@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { EngineOptions, JsonValue, Outcome, Pipeline, ResumeOutcome } from '@pawl/core'
 import type { KitDatabase } from '../database/kit-database.js'
+import type { Passed } from '../database/pass-time.js'
 import type { TimelineEntry } from '../finding/timeline.js'
 import {
   KIT,
@@ -43,6 +44,14 @@ interface KitRequest {
 /** What passes beyond the lease in the first round; doubled in each. */
 const FIRST_REST_MS = 100
 
+/**
+ * How long the lease and the back-off still last. Where the row was written by a server whose clock was ahead, each lasts for as
+ * long as it was set for, and not until that moment here. A lease may have been renewed since, which writes nothing else.
+ */
+const LEASE_LEFT = `lease_until - CASE WHEN lease_until > updated_at THEN greatest(clock_timestamp(), updated_at)
+                                       ELSE clock_timestamp() END`
+const BACK_OFF_LEFT = 'run_after - greatest(clock_timestamp(), updated_at)'
+
 /** User code that runs right now: what a request at the provider can belong to. */
 export interface Window {
   readonly actor: string
@@ -72,6 +81,8 @@ export class Scene {
   clientIsGone = false
   /** Its retention was over: whoever sends it again sends a new request. */
   reaped = false
+  /** How far the clock of the server is ahead of the first one's, in failovers. */
+  clockAheadMs = 0
   readonly #windows = new Set<Window>()
   #ticks = 0
   #executions = 0
@@ -205,7 +216,7 @@ export class Scene {
   async passUntilDue(round: number): Promise<void> {
     const { database } = this.theatre
     const { rows } = await database.admin.query<{ ms: number | null }>(
-      `SELECT ceil(extract(epoch FROM greatest(lease_until, run_after) - clock_timestamp()) * 1000)::float8 AS ms
+      `SELECT ceil(extract(epoch FROM greatest(${LEASE_LEFT}, ${BACK_OFF_LEFT})) * 1000)::float8 AS ms
          FROM ${database.pawlSchema}.idempotency_keys WHERE scope = $1 AND key = $2`,
       [this.scope, this.key],
     )
@@ -214,13 +225,15 @@ export class Scene {
   }
 
   async passTime(ms: number, what: string): Promise<void> {
-    const passed = await this.theatre.database.passTime(this.scope, this.key, ms)
-    if (passed === 'locked')
-      throw new KitError(
-        'PAWL_KIT_LOCKED',
-        `Time could not pass (${what}): somebody has the key's row locked.`,
-      )
+    checkPassed(await this.theatre.database.passTime(this.scope, this.key, ms), what)
     await this.note(KIT, what)
+  }
+
+  /** From here on another server answers, with all that was committed and a clock that is so much ahead, or behind. */
+  async failOverTo(aheadMs: number, what: string): Promise<void> {
+    this.clockAheadMs += aheadMs
+    checkPassed(await this.theatre.database.changeServer(this.scope, this.key, aheadMs), what)
+    await this.note('database', what)
   }
 
   #windowOf(idempotencyKey: string | null): Window | null {
@@ -228,6 +241,11 @@ export class Scene {
     const byKey = open.filter((window) => idempotencyKey !== null && window.idempotencyKey === idempotencyKey)
     return byKey.at(-1) ?? open.at(-1) ?? null
   }
+}
+
+function checkPassed(passed: Passed, what: string): void {
+  if (passed !== 'locked') return
+  throw new KitError('PAWL_KIT_LOCKED', `Time could not pass (${what}): somebody has the key's row locked.`)
 }
 
 function textIn(row: Row, column: string): string | null {

@@ -56,6 +56,24 @@ export async function readBackends(on: Queryable, id: string, actor: string | nu
   }))
 }
 
+/** How long a session of the actor has been waiting for a lock on the whole table; 0: none is. */
+export async function readTableWait(
+  on: Queryable,
+  id: string,
+  actor: string,
+  table: string,
+): Promise<number> {
+  const rows = await textRows(
+    on,
+    `SELECT max(extract(epoch FROM clock_timestamp() - l.waitstart) * 1000) AS ms
+       FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
+      WHERE a.application_name = $1 AND NOT l.granted AND l.locktype = 'relation' AND l.relation = $2::regclass`,
+    [applicationName(id, actor), table],
+  )
+  // A wait that has just begun may not say since when.
+  return Number(rows[0]?.['ms'] ?? 0)
+}
+
 /** Ends the backends of one actor; resolves to their number when they are gone. */
 export async function terminateActor(on: Queryable, id: string, actor: string): Promise<number> {
   const rows = await textRows(

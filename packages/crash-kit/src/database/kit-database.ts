@@ -9,6 +9,7 @@ import {
   applicationName,
   type Backend,
   readBackends,
+  readTableWait,
   terminateActor,
   terminateBusy,
 } from './backends.js'
@@ -18,7 +19,7 @@ import { readKeyRow } from './key-row.js'
 import { type KitSchemas, newKitSchemas } from './kit-schemas.js'
 import { loseCommits } from './lose-commits.js'
 import { OwnerLock } from './owner-lock.js'
-import { expireLease, type Passed, passTime } from './pass-time.js'
+import { changeServer, expireLease, type Passed, passTime } from './pass-time.js'
 import { type Prepare, prepareTables } from './prepare-tables.js'
 import { readCommits, setMark } from './read-history.js'
 import { createSchemas, dropLeftovers, dropSchemas } from './schemas.js'
@@ -195,6 +196,14 @@ export class KitDatabase {
     return passTime(this.admin, this.#schemas, scope, key, ms)
   }
 
+  /**
+   * Another server takes over, whose clock is so much ahead, or behind: the key's row was written by another clock, and by
+   * another server, than all that comes.
+   */
+  changeServer(scope: string, key: string, aheadMs: number): Promise<Passed> {
+    return changeServer(this.admin, this.#schemas, scope, key, aheadMs)
+  }
+
   /** The lease runs out now, and the back-off is over; nothing else changes. */
   expireLease(scope: string, key: string): Promise<Passed> {
     return expireLease(this.admin, this.#schemas, scope, key)
@@ -217,6 +226,11 @@ export class KitDatabase {
   /** The connections of one actor, or of all, as the server sees them. The kit's own are not among them. */
   backends(actor?: string): Promise<Backend[]> {
     return readBackends(this.admin, this.id, actor ?? null)
+  }
+
+  /** How long a statement of the actor has been waiting for the whole table of keys, by the server's clock; 0: none does. */
+  tableWaitMs(actor: string): Promise<number> {
+    return readTableWait(this.admin, this.id, actor, `${this.pawlSchema}.idempotency_keys`)
   }
 
   /** Ends the connections of an actor. Resolves to their number when they are gone. */

@@ -22,6 +22,11 @@ const movedIntent = (audit: string, ms: string): string => `
     WHEN 'not_made' THEN ${movedMoment('k.intent::jsonb', 'atMs', ms)}::json
     ELSE k.intent END`
 
+/** The same intent, declared by another server than the one that reads it. */
+const byAnotherServer = (audit: string, moved: string): string => `
+  CASE WHEN ${audit}.kind_of(k.intent) = 'calling'
+    THEN jsonb_set((${moved})::jsonb, '{server}', '"the server before"')::json ELSE ${moved} END`
+
 const movedMoment = (json: string, field: string, ms: string): string =>
   `jsonb_set(${json}, '{${field}}', to_jsonb((${json} ->> '${field}')::numeric - ${ms}::numeric))`
 
@@ -51,13 +56,37 @@ export function passTime(
   key: string,
   ms: number,
 ): Promise<Passed> {
+  return moveMoments(on, pawl, { scope, key, ms }, movedIntent(audit, '$3'))
+}
+
+/**
+ * Another server takes over, whose clock is so much ahead. Clocks show only where what is stored is compared with one: to
+ * the new server, every moment of the row is as much further in the past, or for one that is behind, in the future.
+ */
+export function changeServer(
+  on: Queryable,
+  { pawl, audit }: KitSchemas,
+  scope: string,
+  key: string,
+  aheadMs: number,
+): Promise<Passed> {
+  const intent = byAnotherServer(audit, movedIntent(audit, '$3'))
+  return moveMoments(on, pawl, { scope, key, ms: aheadMs }, intent)
+}
+
+function moveMoments(
+  on: Queryable,
+  pawl: string,
+  { scope, key, ms }: { readonly scope: string; readonly key: string; readonly ms: number },
+  intent: string,
+): Promise<Passed> {
   const moved = MOMENTS.map(
     (column) => `${column} = k.${column} - $3::double precision * interval '1 millisecond'`,
   )
   return meddle(
     on,
     `UPDATE ${pawl}.idempotency_keys AS k
-        SET ${moved.join(', ')}, trail = ${movedTrail('$3')}, intent = ${movedIntent(audit, '$3')}
+        SET ${moved.join(', ')}, trail = ${movedTrail('$3')}, intent = ${intent}
        FROM ${BOUNDED}
       WHERE k.scope = $1 AND k.key = $2
      RETURNING k.id`,

@@ -2,6 +2,7 @@ import { deadlock, serializationFailure, statementTimeout } from './conflict.js'
 import { connectionKilled, lostCommit, lostCommitAck, readOnlyFailover } from './connection.js'
 import { crash } from './crash.js'
 import { failovers } from './failover.js'
+import { databaseClocks } from './database-clock.js'
 import type { Fault } from './fault.js'
 import { abandonment, disconnect, memory, otherVersion, serverCrash } from './others.js'
 import {
@@ -11,6 +12,7 @@ import {
   providerMalformed,
   providerTimeouts,
 } from './provider.js'
+import { tableLock } from './table-lock.js'
 import { throwing } from './throw.js'
 import { clockSkew, freeze, leaseExpiry, reaper, slowProvider } from './time.js'
 
@@ -25,6 +27,7 @@ export const FAULTS = {
   serializationFailure: [serializationFailure],
   deadlock: [deadlock],
   statementTimeout: [statementTimeout],
+  tableLock: [tableLock],
   providerTimeout: providerTimeouts,
   providerDisconnect,
   provider429: [provider429],
@@ -35,6 +38,7 @@ export const FAULTS = {
   slowProvider: [slowProvider],
   disconnect: [disconnect, abandonment],
   clockSkew: [clockSkew],
+  databaseClock: databaseClocks,
   serverCrash: [serverCrash],
   failover: failovers,
   reaper: [reaper],

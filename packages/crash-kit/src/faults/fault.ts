@@ -32,6 +32,8 @@ export interface Fault {
   appliesTo(position: NamedPosition, shape: PipelineShape, committed?: number): boolean
   /** Settings for the phase it is to strike in, where the usual ones would make it slow or impossible. */
   settings?(): PhaseSettings
+  /** The same for the engine: what its statements outside of a phase's transaction go by. */
+  engineSettings?(): PhaseSettings
   /** It strikes at the fake provider: without one it cannot. */
   readonly needsProvider?: true
   /** It happens to others: whoever it strikes beside has to complete as if nothing had been. */

@@ -26,6 +26,7 @@ export interface KeyState {
   readonly attempts: number
   readonly effectEpoch: number
   readonly trail: readonly TrailEntry[]
+  readonly updatedMs: number
   readonly expiresMs: number | null
 }
 
@@ -45,6 +46,7 @@ export function readKey(row: Row): KeyState {
     attempts: Number(row['attempts']),
     effectEpoch: Number(row['effect_epoch']),
     trail: (row['trail'] ?? []) as unknown as readonly TrailEntry[],
+    updatedMs: timeIn(row, 'updated_at') ?? 0,
     expiresMs: timeIn(row, 'expires_at'),
   }
 }

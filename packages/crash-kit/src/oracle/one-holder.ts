@@ -40,5 +40,7 @@ function complaintOf({ write, actor, from }: Extract<Grant, { how: 'taken_over' 
   const taken = `${actor} took the key at '${before.recoveryPoint}' (${fences}) from ${from ?? 'nobody known'}`
   if (before.status !== 'running') return `${taken}, although it was ${before.status}.`
   if (before.leaseUntilMs === null || before.leaseUntilMs <= atMs) return null
+  // Written in the future: by a server whose clock was ahead, and so was the lease granted.
+  if (before.updatedMs > atMs) return null
   return `${taken}, whose lease had ${before.leaseUntilMs - Math.floor(atMs)} ms left on the database's clock.`
 }

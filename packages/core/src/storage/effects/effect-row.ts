@@ -16,7 +16,7 @@ export interface EffectRow {
   readonly reference: string | null
   readonly fence: number
   readonly createdMs: number
-  /** The same moment to the microsecond, as text: where a reading goes on. */
+  /** The same moment to the microsecond, as text: where reading continues. */
   readonly createdUs: string
 }
 

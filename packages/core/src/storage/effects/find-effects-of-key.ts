@@ -8,7 +8,10 @@ const findEffectsOfKeyStatement = defineStatement(
    WHERE e.scope = $1 AND e.key = $2 AND e.key_id = $3::uuid ORDER BY e.created_at, e.id LIMIT $4::integer`,
 )
 
-/** What a key's phases settled. By its names, which are indexed; an earlier key of the same names is left out. */
+/**
+ * What a key's phases settled. Found by scope and key, which are indexed; effects of an earlier key of the same name are
+ * left out.
+ */
 export async function findEffectsOfKey(
   store: Store,
   key: { readonly id: string; readonly scope: string; readonly key: string },

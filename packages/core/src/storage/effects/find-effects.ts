@@ -12,13 +12,13 @@ const findEffectsStatement = defineStatement(
    ORDER BY e.created_at, e.id LIMIT $4::integer`,
 )
 
-/** Where a reading of effects stands: behind this row. */
+/** How far the effects have been read: up to and including this row. */
 export interface EffectCursor {
   readonly createdUs: string
   readonly id: string
 }
 
-/** The effects behind a cursor and before a moment, oldest first. */
+/** The effects after a cursor and before a moment, oldest first. */
 export async function findEffects(
   store: Store,
   after: EffectCursor,

@@ -14,7 +14,7 @@ const reapEffectsStatement = defineStatement(
   RETURNING ${epochMs('e.created_at')} AS created_ms`,
 )
 
-/** Deletes a batch of old effects, the oldest first; gives when each was settled. */
+/** Deletes a batch of old effects, the oldest first; returns when each was settled. */
 export async function reapEffects(
   store: Store,
   limit: number,

@@ -8,8 +8,8 @@ const noteReapStatement = defineStatement(
 )
 
 /**
- * Writes down that somebody has expired rows deleted, which is many statements and about no single key: before the first
- * of them, and once more with what came of it. Notes are added, never changed.
+ * Notes that somebody has expired rows deleted, which takes many statements and is about no single key: once before the
+ * first of them, and once more with the result. Notes are added, never changed.
  */
 export async function noteReap(store: Store, note: Note): Promise<void> {
   await noteReapStatement(store, [note.actor, note.reason, note.detailJson])

@@ -1,7 +1,7 @@
-/** What is written down of an intervention. */
+/** What is recorded about an intervention. */
 export interface Note {
   readonly actor: string
   readonly reason: string
-  /** JSON text: what it was before, and what was given. */
+  /** JSON text: what the row was before, and what was given. */
   readonly detailJson: string
 }

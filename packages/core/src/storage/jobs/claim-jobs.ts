@@ -6,20 +6,20 @@ export interface ClaimedJob {
   readonly name: string
   readonly payloadJson: string
   readonly keyId: string
-  /** Deliveries that were begun, this one among them. */
+  /** Deliveries that were begun, including this one. */
   readonly attempts: number
   readonly createdMs: number
 }
 
 /**
- * Rows only, and a subselect for the clock, so that the index can be asked. A job waits for earlier jobs of its key, but
- * not for one that was put off on purpose and has never been due. `attempts` is raised by the claim: a job that kills
- * whoever delivers it is given up as well.
+ * Compares rows only, and reads the clock in a subselect, so that the index can be used. A job waits for earlier jobs of
+ * its key, but not for one that was put off on purpose and has never been due. The claim itself raises `attempts`, so
+ * that a job that kills whoever delivers it is given up as well.
  *
- * A job whose delivery did not end several times may be such a one, or was in its company. It is claimed alone, so that
- * from then on it wears out nobody else.
+ * A job whose deliveries repeatedly did not end may be such a job, or may have been delivered together with one. It is
+ * claimed alone, so that from then on it uses up no other job's attempts.
  *
- * What this claim has already is claimed again: a repeat whose first answer got lost finds its jobs.
+ * Jobs that this claim already has are claimed again, so that a repeat whose first answer got lost finds its jobs.
  */
 const claimJobsStatement = defineStatement(
   'claim_jobs',
@@ -54,16 +54,16 @@ export async function claimJobs(
   claim: {
     readonly id: string
     readonly forMs: number
-    /** Null: of any name. */
+    /** Null stands for any name. */
     readonly names: readonly string[] | null
     readonly limit: number
-    /** Where so many deliveries were begun and the last did not end, the job is claimed alone. */
+    /** A job is claimed alone once this many of its deliveries were begun and the last one did not end. */
     readonly aloneAfter: number
   },
 ): Promise<ClaimedJob[]> {
   const { id, forMs, names, limit, aloneAfter } = claim
   const { rows } = await claimJobsStatement(store, [id, forMs, names, limit, aloneAfter])
-  // An UPDATE gives its rows in no order.
+  // An UPDATE returns its rows in no particular order.
   const inOrder = rows.toSorted((a, b) => Number(a['seq']) - Number(b['seq']))
   return inOrder.map((row) => ({
     id: row['id'] ?? '',

@@ -8,7 +8,10 @@ const deleteJobsStatement = defineStatement(
   RETURNING j.id`,
 )
 
-/** Deletes exactly what was delivered under this claim. Gives the ids: what somebody else has claimed since is not among them. */
+/**
+ * Deletes exactly what was delivered under this claim. Returns their ids, without those that somebody else has claimed
+ * since.
+ */
 export async function deleteJobs(
   store: Store,
   claimId: string,

@@ -9,7 +9,7 @@ const findDeadJobsStatement = defineStatement(
    ORDER BY j.dead_at LIMIT $2::integer`,
 )
 
-/** Jobs that were given up, oldest first. `name` null: of any name. */
+/** Jobs that were given up, oldest first; of any name where `name` is null. */
 export async function findDeadJobs(store: Store, name: string | null, limit: number): Promise<JobRow[]> {
   const { rows } = await findDeadJobsStatement(store, [name, limit])
   return rows.map(readJobRow)

@@ -11,7 +11,7 @@ const requeueDeadJobsStatement = defineStatement(
   ),
 )
 
-/** Delivers a batch of dead jobs again, of a name or (null) of any; gives how many. */
+/** Has a batch of dead jobs delivered again, those of one name or (null) of any; returns how many. */
 export async function requeueDeadJobs(
   store: Store,
   { actor, reason, givenJson }: Requeueing,

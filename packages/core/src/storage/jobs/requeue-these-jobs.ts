@@ -10,7 +10,7 @@ const requeueTheseJobsStatement = defineStatement(
   ),
 )
 
-/** Delivers these jobs again, those of them that are dead; gives how many. */
+/** Has those of these jobs that are dead delivered again; returns how many. */
 export async function requeueTheseJobs(
   store: Store,
   { actor, reason, givenJson }: Requeueing,

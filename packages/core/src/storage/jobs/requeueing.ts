@@ -1,8 +1,9 @@
 import type { Tables } from '../tables.js'
 
 /**
- * Makes the chosen jobs new and writes each down: one statement, so that neither can be without the other. An array
- * instead of a join: the planner would rather read the whole table once than look five hundred jobs up.
+ * Makes the chosen jobs new again and notes each one: a single statement, so that neither can happen without the other.
+ * It uses an array instead of a join, because the planner would rather read the whole table than look up five hundred
+ * jobs.
  */
 export const requeueing =
   (chosen: (tables: Tables) => string) =>
@@ -24,7 +25,7 @@ export const requeueing =
 
 export const CHOSEN_COLUMNS = 'j.id, j.key_id, j.name, j.attempts, j.dead_at, j.last_error'
 
-/** Who has jobs delivered again. `givenJson`: by which choice. */
+/** Who has jobs delivered again. `givenJson`: how they were chosen. */
 export interface Requeueing {
   readonly actor: string
   readonly reason: string

@@ -8,7 +8,7 @@ export interface FailedJob {
   readonly dead: boolean
 }
 
-/** The claim stays, without its time: a repeat whose first answer got lost finds its jobs. */
+/** The claim stays, but without its end, so that a repeat whose first answer got lost finds its jobs. */
 const returnJobsStatement = defineStatement(
   'return_jobs',
   ({ stagedJobs }) => `
@@ -22,7 +22,7 @@ const returnJobsStatement = defineStatement(
   RETURNING j.id`,
 )
 
-/** Gives claimed jobs back, to be delivered later or by nobody. Gives the ids of those that were still ours. */
+/** Gives claimed jobs back, to be delivered later or not at all. Returns the ids of those that were still ours. */
 export async function returnJobs(
   store: Store,
   claimId: string,

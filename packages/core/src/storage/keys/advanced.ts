@@ -9,24 +9,24 @@ export interface Effect {
   readonly reference: string | null
 }
 
-/** What an advance gives back. */
+/** What an advance returns. */
 export interface Advanced {
   readonly nowMs: number
   readonly expiresMs: number | null
 }
 
-// The row has to be as the holder left it: its fence, its holder, its point. `id` goes by the primary key's index.
+// The row has to be as the holder left it: its fence, its holder, its recovery point. `id` uses the primary key's index.
 export const AS_LEFT = `k.id = $1::uuid AND k.fence = $2::bigint AND k.holder = $3::uuid
      AND k.recovery_point = $4 AND ${statusIs('running')}`
 
 /**
- * What is known of a call is never cleared by another phase: it belongs to this one, or is carried on to a later one
- * because the holder knows of it. Anything else means that the row is not as the holder believes.
+ * What is known about a call is never cleared by another phase: the call belongs to this phase, or is carried on to a
+ * later one because the holder knows about it. Anything else means that the row is not as the holder believes.
  */
 export const intentIs = (own: string, carried: string): string =>
   `(k.intent IS NULL OR ${INTENT_PHASE} = ${own}::text OR ${INTENT_PHASE} = ${carried}::text)`
 
-/** A carried intent stays, and the epoch of its provider key with it. */
+/** A carried intent stays, together with the epoch of its provider key. */
 export const intentAfter = (carried: string): string => `
          intent = CASE WHEN ${INTENT_PHASE} = ${carried}::text THEN k.intent END,
          effect_epoch = CASE WHEN ${INTENT_PHASE} = ${carried}::text THEN k.effect_epoch ELSE 0 END`
@@ -43,9 +43,9 @@ export type Outcome = 'known' | 'unknown'
 
 export const ADVANCED = `${epochMs('clock_timestamp()')} AS now_ms, ${epochMs('k.expires_at')} AS expires_ms`
 
-/** What becomes of a call that is known of. */
+/** What becomes of a call that we know about. */
 export interface Carrying {
-  /** The later phase that it belongs to; null: no call is known of, or only this phase's own. */
+  /** The later phase that the call belongs to; null when we know of no call, or only of this phase's own. */
   readonly carriedCallOf: string | null
 }
 

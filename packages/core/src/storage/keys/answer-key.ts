@@ -17,7 +17,7 @@ const answerKeyStatement = defineStatement(
   ),
 )
 
-/** Finishes a stuck key with a response that no phase gave. Null: it moved. */
+/** Finishes a stuck key with a response that no phase returned. Returns null when the key has moved on. */
 export async function answerKey(
   store: Store,
   steering: Steering,

@@ -2,7 +2,7 @@ import { COUNT_LIMIT } from '../../limits.js'
 import { NOW } from './unfinished.js'
 import { defineStatement, epochMs, type Store } from '../statement.js'
 
-/** Counts in an index's own order, so that it is the index that is read. One more than the limit tells "or more". */
+/** Counts in the index's own order, so that the index is what is read. One more than the limit means "or more". */
 const counted = (from: string, where: string, order: string): string =>
   `(SELECT count(*) FROM (SELECT FROM ${from} WHERE ${where} ORDER BY ${order} LIMIT ${COUNT_LIMIT + 1}) AS counted)`
 

@@ -8,7 +8,7 @@ const countUnfinishedStatement = defineStatement(
     FROM ${bothUnfinished(tables, 'k.created_at < to_timestamp($1::double precision / 1000)')}`,
 )
 
-/** How many keys of before a moment are unfinished; of each status, it stops at the limit. */
+/** How many keys from before a moment are unfinished; for each status, counting stops at the limit. */
 export async function countUnfinished(store: Store, beforeMs: number): Promise<number> {
   const { rows } = await countUnfinishedStatement(store, [beforeMs])
   return Number(rows[0]?.['count'])

@@ -15,7 +15,7 @@ const declareCallStatement = defineStatement(
   RETURNING k.intent`,
 )
 
-/** Says durably that the call is about to be made, and gives what was declared. Null: fenced off. */
+/** Durably records that the call is about to be made, and returns what was declared, or null when we were fenced off. */
 export async function declareCall(
   store: Store,
   hold: Hold,

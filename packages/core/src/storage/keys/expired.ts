@@ -6,14 +6,14 @@ export interface ExpiredKey {
   readonly expiresMs: number
 }
 
-/** With what became of it. Not deleted: something of the application's keeps it, without an error. */
+/** An expired key and what became of it. If it was not deleted, something in the application keeps it, without an error. */
 export interface ReapedKey extends ExpiredKey {
   readonly deleted: boolean
 }
 
 /**
- * From where the last batch of this round ended. The dead entries of the rows that were deleted before stay in the index
- * for as long as any transaction is older, such as a backup: without this, every batch would read all of them again.
+ * Starts where the last batch of this round ended. The dead index entries of rows that were deleted before stay as long
+ * as any older transaction is open, such as a backup: without this, every batch would read all of them again.
  */
 export const from = (column: string, parameter: string): string =>
   `${column} >= coalesce(to_timestamp(${parameter}::double precision / 1000), '-infinity')`
@@ -28,7 +28,7 @@ export const expired = (keys: string): string => `
 /** An array, not a join: however small the table and large the batch, the rows are fetched by the primary key. */
 export const oneOf = (found: string): string => `= ANY (ARRAY(SELECT id FROM ${found}))`
 
-/** Says once more what must hold of a row that is deleted. */
+/** Repeats what must be true of a row that is deleted. */
 export const deleteExpired = (keys: string, lockTimeout: string): string => `
     DELETE FROM ${keys} AS k USING ${boundedBy(lockTimeout)}
      WHERE k.id ${oneOf('expired')} AND k.status = 'finished'

@@ -7,7 +7,7 @@ const findExpiredKeysStatement = defineStatement(
   SELECT id, ${epochMs('expires_at')} AS expires_ms FROM expired ORDER BY expires_at`,
 )
 
-/** What the same batch would be about. */
+/** Finds the keys that the same batch would delete. */
 export async function findExpiredKeys(
   store: Store,
   limit: number,

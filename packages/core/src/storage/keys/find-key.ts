@@ -16,5 +16,5 @@ function findKeyWith(columns: string): FindKey {
 
 export const findKey = findKeyWith(KEY_COLUMNS)
 
-/** As `findKey`, but of a finished key, it is only told what it was answered. */
+/** As `findKey`, but for a finished key it reads only how it was answered. */
 export const findKeyToReplay = findKeyWith(KEY_COLUMNS_TO_REPLAY)

@@ -14,7 +14,7 @@ const findOverdueStatement = defineStatement(
    ORDER BY ${DUE_SINCE} LIMIT 1`,
 )
 
-/** The key that has been due longest, among those that have been for so long, and how many they are. */
+/** Among the keys that have been due for this long: the one that has been due longest, and how many there are. */
 export async function findOverdue(
   store: Store,
   forMs: number,

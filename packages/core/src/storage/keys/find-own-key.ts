@@ -1,7 +1,7 @@
 import { KEY_COLUMNS_TO_REPLAY, type KeyRow, readKeyRow } from './key-row.js'
 import { defineStatement, type Store } from '../statement.js'
 
-/** What belongs to somebody else is not found, rather than read and withheld: it costs what an unknown id costs. */
+/** A key that belongs to somebody else is not found, rather than read and withheld: it costs what an unknown id costs. */
 const findOwnKeyStatement = defineStatement(
   'find_own_key',
   ({ keys }) => `SELECT ${KEY_COLUMNS_TO_REPLAY} FROM ${keys} AS k
@@ -9,7 +9,7 @@ const findOwnKeyStatement = defineStatement(
      AND pg_catalog.substr(k.fingerprint, 1, pg_catalog.octet_length($3::bytea)) = $3::bytea`,
 )
 
-/** `fingerprintStart`: what the fingerprints of requests that may be asked about begin with. */
+/** `fingerprintStart`: the beginning of the fingerprints of those requests that may be asked about. */
 export async function findOwnKey(
   store: Store,
   of: { readonly id: string; readonly scope: string; readonly fingerprintStart: Buffer },

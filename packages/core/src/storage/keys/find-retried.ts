@@ -1,7 +1,7 @@
 import { FOR_A_COMPLETER, NOW, unfinished } from './unfinished.js'
 import { defineStatement, msInterval, type Store } from '../statement.js'
 
-/** How long a key has been tried for: a person who pushes it on gives it its time anew. */
+/** Since when a key has been tried: when a person unsticks it, its time starts again. */
 const TRIED_SINCE = 'coalesce(k.unstuck_at, k.created_at)'
 
 const findRetriedStatement = defineStatement(
@@ -14,7 +14,10 @@ const findRetriedStatement = defineStatement(
    ORDER BY ${TRIED_SINCE} LIMIT 1`,
 )
 
-/** Of the running keys that have been tried more than once, for so long: the one for longest, and how many they are. */
+/**
+ * Among the running keys that have been tried more than once and for this long: the one tried for longest, and how many
+ * there are.
+ */
 export async function findRetried(
   store: Store,
   forMs: number,

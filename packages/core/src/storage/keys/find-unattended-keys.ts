@@ -6,15 +6,15 @@ import { defineStatement, type Store, unnested } from '../statement.js'
 export interface RunnableVersion {
   readonly pipeline: string
   readonly version: number
-  /** Null: any, because a newer version declares how to go on from it. */
+  /** Null stands for any, because a newer version declares how to continue from it. */
   readonly definitionHash: string | null
   /** A lease that ends later than this from now counts as over. */
   readonly leaseBoundMs: number
 }
 
-/** A place among the keys of a version: by when they were created, and by id where that is the same. */
+/** A place among the keys of a version, which are ordered by creation time, then by id. */
 export interface Place {
-  /** As PostgreSQL writes it, to the microsecond. */
+  /** As PostgreSQL prints it, to the microsecond. */
   readonly createdAt: string
   readonly id: string
 }
@@ -24,13 +24,13 @@ export const AT_START: Place = { createdAt: '-infinity', id: '00000000-0000-0000
 
 /** A key that nobody holds and that is due. */
 export interface DueKey extends Place {
-  /** Which of the versions asked for it is of: its index. */
+  /** The index of its version among the versions asked for. */
   readonly version: number
 }
 
 /**
  * A key that crashed its holder more than once waits longer each time, or a poison request would kill one process after
- * the other. Full jitter, drawn from the row itself: every process reckons with the same moment, and nothing is written.
+ * the other. Full jitter, derived from the row itself: every process arrives at the same moment, and nothing is written.
  */
 const REST_AFTER_CRASH = `CASE WHEN k.attempts < 2 THEN interval '0' ELSE
            least(${BACKOFF_MAX_MS}, ${BACKOFF_BASE_MS} * (2 ^ least(k.attempts, 30)))
@@ -40,7 +40,7 @@ const REST_AFTER_CRASH = `CASE WHEN k.attempts < 2 THEN interval '0' ELSE
 const asText = (moment: string): string =>
   `pg_catalog.to_char(pg_catalog.timezone('UTC'::text, ${moment}), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'::text)`
 
-/** A back-off that was set by a clock that has gone back since has no end that could be waited for. */
+/** There is no point in waiting for the end of a back-off that was set by a clock that has gone back since. */
 const IS_RESTED = `(k.run_after IS NULL OR k.run_after <= clock_timestamp()
                      OR ${writtenAhead('k.')})`
 
@@ -64,8 +64,8 @@ const findUnattendedKeysStatement = defineStatement(
 )
 
 /**
- * Running keys that nobody holds and that are due, of each version those after the place given for it. Oldest first, and
- * versions take turns. It locks nothing. Fewer than `DUE_KEYS_PER_LOOK`: there are no more.
+ * Running keys that nobody holds and that are due; of each version, those after the place given for it. Oldest first, and
+ * versions take turns. It locks nothing. If it returns fewer than `DUE_KEYS_PER_LOOK`, there are no more.
  */
 export async function findUnattendedKeys(
   store: Store,

@@ -1,7 +1,7 @@
 import { bothUnfinished, FOR_A_COMPLETER } from './unfinished.js'
 import { defineStatement, type Store } from '../statement.js'
 
-/** Versions in flight. */
+/** A version that has keys in flight. */
 export interface VersionInFlight {
   readonly pipeline: string
   readonly version: number

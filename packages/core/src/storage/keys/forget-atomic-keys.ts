@@ -2,7 +2,7 @@ import type { RunnableVersion } from './find-unattended-keys.js'
 import { leaseIsOver } from './lease-is-over.js'
 import { boundedBy, defineStatement, msInterval, type Store, unnested } from '../statement.js'
 
-/** A version whose keys commit everything at once: one that has not committed has left nothing behind. */
+/** A version whose keys commit everything at once: a key that has not committed has left nothing behind. */
 export interface AtomicVersion extends RunnableVersion {
   readonly forgetAfterMs: number
 }
@@ -27,7 +27,7 @@ const forgetAtomicKeysStatement = defineStatement(
   RETURNING k.id`,
 )
 
-/** Deletes keys that nobody came back for, of versions that leave nothing behind; gives how many. */
+/** Deletes keys that nobody came back for, of versions that leave nothing behind; returns how many. */
 export async function forgetAtomicKeys(
   store: Store,
   versions: readonly AtomicVersion[],

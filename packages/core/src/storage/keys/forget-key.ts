@@ -10,7 +10,9 @@ const forgetKeyStatement = defineStatement(
   RETURNING k.id`,
 )
 
-/** Deletes a key whose first phase has not committed, as if it had never been sent. False: fenced off. */
+/**
+ * Deletes a key whose first phase has not committed, as if it had never been sent. Returns false when we were fenced off.
+ */
 export async function forgetKey(store: Store, hold: Hold, lockTimeoutMs: number): Promise<boolean> {
   const { rows } = await forgetKeyStatement(store, [hold.id, hold.fence, hold.holder, String(lockTimeoutMs)])
   return rows.length === 1

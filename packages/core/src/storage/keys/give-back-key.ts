@@ -4,10 +4,10 @@ import { boundedBy, defineStatement, msInterval, statusIs, type Store } from '..
 
 /** How a key is given back. */
 export interface GiveBack {
-  /** Leaves lease and intent as they are, because a call of ours is still under way and will say what it came to. */
+  /** Leaves lease and intent as they are, because a call of ours is still under way and will report its result. */
   readonly keepLease: boolean
   readonly runAfterMs: number
-  /** An attempt counts towards the cap; a retry lengthens the back-off; nothing is as if it had not been granted. */
+  /** `attempt` counts towards the cap; `retry` lengthens the back-off; `nothing` is as if the key had not been granted. */
   readonly countsAs: 'attempt' | 'retry' | 'nothing'
   readonly raiseEpoch: boolean
   readonly intent: Intent | null
@@ -30,7 +30,7 @@ const giveBackKeyStatement = defineStatement(
   RETURNING k.id`,
 )
 
-/** Gives the key back. False: fenced off, and the new holder is left alone. */
+/** Gives the key back. Returns false when we were fenced off; the new holder is then left alone. */
 export async function giveBackKey(store: Store, hold: Hold, giveBack: GiveBack): Promise<boolean> {
   const { rows } = await giveBackKeyStatement(store, [
     hold.id,

@@ -25,7 +25,7 @@ const groupUnfinishedStatement = defineStatement(
    ORDER BY k.pipeline, k.version, min(k.created_at)`,
 )
 
-/** Unfinished keys by where they stand; of one version, or (null) of all. */
+/** Unfinished keys grouped by where they stand, for one version or (null) for all. */
 export async function groupUnfinished(
   store: Store,
   of: { readonly pipeline: string; readonly version: number } | null,

@@ -11,7 +11,7 @@ const hasKeysOfStatement = defineStatement(
                   WHERE latest.pipeline = $1) AS found`,
 )
 
-/** Whether a key of that pipeline is there. No index has the pipelines of finished keys: only the latest are read. */
+/** Whether there is a key of that pipeline. No index covers the pipelines of finished keys, so only the latest are read. */
 export async function hasKeysOf(store: Store, pipeline: string): Promise<boolean> {
   const { rows } = await hasKeysOfStatement(store, [pipeline])
   return rows[0]?.['found'] === 't'

@@ -9,18 +9,18 @@ const FENCED_OFF = 'pawl: fenced off'
 const INVALID_TEXT_REPRESENTATION = '22P02'
 
 /**
- * Fails where the update found no row, so that a COMMIT that was sent along with it commits nothing. There is no RAISE
- * in plain SQL: a text that is no number says it. It is made from the count, or the planner would try it beforehand.
+ * Fails where the update found no row, so that a COMMIT that was sent along with it commits nothing. Plain SQL has no
+ * RAISE, so we cast a text that is not a number. It is built from the count, or the planner would evaluate it beforehand.
  *
- * A function of the schema could raise a SQLSTATE of our own, at no cost in time. But PostgreSQL looks for it, and for the
- * right to execute it, in every statement that names it, also where the row is found. Where the function is missing,
- * every advance would fail (42883); so would it for every role where EXECUTE is not PUBLIC's by default (42501), as
- * hardened databases have it. And servers that distribute tables, or that know no PL/pgSQL, would need it in each place.
- * A cast is everywhere, and everybody's.
+ * A function in the schema could raise a SQLSTATE of our own, at no cost in time. But PostgreSQL looks up the function,
+ * and the right to execute it, for every statement that names it, even where the row is found. Where the function is
+ * missing, every advance would fail (42883); so it would for every role where EXECUTE is not granted to PUBLIC by default
+ * (42501), as in hardened databases. And servers that distribute tables, or that have no PL/pgSQL, would need it in each
+ * place. A cast exists everywhere, and everybody may use it.
  */
 const ONE_ROW_OR_FAIL = `CASE WHEN count(*) = 1 THEN 1 ELSE ('${FENCED_OFF}, rows: ' || count(*))::integer END AS rows`
 
-/** A setting of a phase's transaction, made when it begins: another transaction does not have it. */
+/** A setting of a phase's transaction, made when it begins. No other transaction has it. */
 export const IN_PHASE = 'pawl.in_phase'
 
 const IN_ANOTHER = 'pawl: in another transaction'
@@ -38,7 +38,7 @@ export const alone =
     heldOrFail(`
   WITH advanced AS (${update(tables, outcome)})`)
 
-/** The same update, which also inserts the effect: one statement, so that neither can be without the other. */
+/** The same update, which also inserts the effect: a single statement, so that neither can happen without the other. */
 export const withEffect =
   (update: (tables: Tables) => string, first: number) =>
   (tables: Tables): string =>
@@ -48,19 +48,19 @@ export const withEffect =
     SELECT id, scope, key, pipeline, version, fence, $${first}, $${first + 1}, $${first + 2}, $${first + 3} FROM advanced
   )`)
 
-/** Whether an advance found that the key is another's by now. */
+/** Whether an advance found that the key belongs to another holder by now. */
 export function isFencedOff(error: unknown): boolean {
   return saysThat(FENCED_OFF, error)
 }
 
-/** Whether an advance found itself in another transaction than its phase's. */
+/** Whether an advance found itself in a transaction other than its phase's. */
 export function isInAnotherTransaction(error: unknown): boolean {
   return saysThat(IN_ANOTHER, error)
 }
 
 function saysThat(what: string, error: unknown): boolean {
   const { message, where } = error as { readonly message: string; readonly where?: string }
-  // What a trigger or a function says has a place; this statement's own cast has none.
+  // An error from a trigger or a function has a `where`; one from this statement's own cast does not.
   return (
     sqlStateOf(error) === INVALID_TEXT_REPRESENTATION &&
     // Without the quotation mark before it: servers translate those.

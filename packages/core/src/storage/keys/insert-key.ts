@@ -17,7 +17,7 @@ export interface NewKey {
 /** Whom it is reserved for. */
 export interface FirstGrant {
   readonly holder: string
-  /** Null: nobody runs it yet. */
+  /** Null when nobody runs it yet. */
   readonly leaseMs: number | null
   /** Whether the row has to survive a crash of the server before anything else of the request has been committed. */
   readonly durable: boolean
@@ -27,8 +27,8 @@ export interface FirstGrant {
  * ON CONFLICT alone would be right, but it waits for whoever has the row locked, such as a holder that froze before its
  * COMMIT, and duplicates would drain the pool. A row that can be seen needs no waiting: it is read, not inserted.
  *
- * A row that need not be durable is not waited for to be written to the disk. The next COMMIT of the request waits for
- * both: a server that crashes before has lost a reservation that nothing has followed.
+ * When a row need not be durable, we do not wait until it is written to disk. The request's next COMMIT waits for both: a
+ * server that crashes before that loses only a reservation that nothing has followed.
  */
 const insertKeyStatement = defineStatement(
   'insert_key',
@@ -51,7 +51,7 @@ function writtenOutIf(parameter: string): string {
                             THEN current_setting('synchronous_commit') ELSE 'off' END, true)) AS written_out`
 }
 
-/** Reserves the key if it is free. Null: somebody has it. */
+/** Reserves the key if it is free. Returns null when somebody has it. */
 export async function insertKey(
   store: Store,
   key: NewKey,
@@ -77,8 +77,8 @@ export async function insertKey(
 }
 
 /**
- * A fresh key's row: what was inserted is known, and need not travel back. A partitioned table cannot tell its xmin. The
- * latest column comes back all the same, so that a schema which lacks it is noticed before anything is run.
+ * A fresh key's row: we know what was inserted, so it need not travel back. A partitioned table cannot return its xmin.
+ * The newest column is returned anyway, so that a schema that lacks it is noticed before anything is run.
  */
 function newKeyRow(row: Readonly<Record<string, string | null>>, key: NewKey, grant: FirstGrant): KeyRow {
   const createdMs = Number(row['created_ms'])

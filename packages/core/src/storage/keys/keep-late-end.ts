@@ -2,7 +2,7 @@ import { HELD, type Hold } from './hold.js'
 import { type Intent, INTENT_PHASE } from './key-row.js'
 import { boundedBy, defineStatement, statusIs, type Store } from '../statement.js'
 
-/** Whether what the row knows is of this phase's call: then, and after what is written here. */
+/** Whether what the row knows is about this phase's call, both before this statement and after it. */
 const IS_OF_PHASE = `coalesce(${INTENT_PHASE} = $7::text, $8::boolean)`
 
 const keepLateEndStatement = defineStatement(
@@ -18,8 +18,9 @@ const keepLateEndStatement = defineStatement(
 )
 
 /**
- * Keeps what a call came to whose key was made stuck by this very holder while the call was under way. `of_another`: the
- * key is stuck by another call, and a row holds what is known of one. `decided`: somebody has decided about it since.
+ * Keeps the result of a call whose key this very holder made stuck while the call was under way. `of_another`: the key is
+ * stuck because of another call, and a row holds what is known about one call only. `decided`: somebody has decided about
+ * it since.
  */
 export async function keepLateEnd(
   store: Store,

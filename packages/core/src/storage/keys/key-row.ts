@@ -3,26 +3,26 @@ import type { JsonValue } from '../../pipeline/json-value.js'
 import type { StuckReason } from '../../pipeline/outcome.js'
 import { epochMs } from '../statement.js'
 
-/** What was said, durably, about a call before its result was settled. */
+/** What was durably recorded about a call before its result was settled. */
 export type Intent =
-  /** It may have been made; no attempt of it goes on after the deadline, on the clock of that server. */
+  /** It may have been made; no attempt at it continues past the deadline, by that server's clock. */
   | {
       readonly kind: 'calling'
       readonly phase: string
       readonly deadlineMs: number
-      /** How long it was declared to take at most. Not there: nobody knows. */
+      /** The longest it was declared to take. Missing when nobody knows. */
       readonly timeoutMs?: number
-      /** As `KeyRow.server`. Not there: nobody knows by whose clock. */
+      /** As `KeyRow.server`. Missing when nobody knows by whose clock. */
       readonly server?: string
     }
-  /** It was made and gave this result, which `settle` could not commit. */
+  /** It was made and returned this result, which `settle` could not commit. */
   | {
       readonly kind: 'called'
       readonly phase: string
       readonly result: JsonValue
-      /** It is what a person says it returned, and may be wrong. */
+      /** The result is what a person says the call returned, and may be wrong. */
       readonly said?: true
-      /** It came when the key was a person's already, who may go on with it. */
+      /** The result arrived when the key was already a person's, who may continue with it. */
       readonly late?: true
     }
   /** A person said, at this moment, that it had not been made: it may be made again. */
@@ -34,7 +34,7 @@ interface TrailEntry {
   readonly atMs: number
   readonly fence: number
   readonly skipped: boolean
-  /** Nobody knew whether the call before it was executed, and `whenUnknown` went on without. */
+  /** Nobody knew whether the call before it was executed, and `whenUnknown` went on without it. */
   readonly outcomeUnknown: boolean
 }
 
@@ -55,7 +55,7 @@ export interface KeyRow {
   readonly definitionHash: string
   readonly fingerprint: string
   readonly fingerprintVersion: number
-  /** JSON text: every phase gets a copy of its own, so that nothing is carried from one to the next but what is stored. */
+  /** JSON text: every phase gets its own copy, so that only what is stored is carried from one to the next. */
   readonly inputJson: string
   readonly stateJson: string
   readonly recoveryPoint: string
@@ -73,18 +73,21 @@ export interface KeyRow {
   readonly trail: readonly TrailEntry[]
   readonly response: StoredResponse | null
   readonly createdMs: number
-  /** When a person last pushed it on; null if nobody had to. */
+  /** When a person last unstuck it; null if nobody had to. */
   readonly unstuckMs: number | null
   readonly updatedMs: number
   readonly expiresMs: number | null
   readonly nowMs: number
-  /** Which server, since which of its starts, has read the row: what another one wrote is by another clock. */
+  /** Which server, since which of its starts, has read the row: what another one wrote goes by another clock. */
   readonly server: string
-  /** The transaction that wrote this version of the row: another one, if anything at all has changed since. */
+  /** The transaction that wrote this version of the row: it differs if anything at all has changed since. */
   readonly writtenBy: string
 }
 
-/** Tells servers apart, and one server before and after a restart: when it was started. Replicas have been at other times. */
+/**
+ * Tells servers apart, and one server before and after a restart, by when it was started. Replicas were started at other
+ * times.
+ */
 export const SERVER = `${epochMs('pg_catalog.pg_postmaster_start_time()')}::text`
 
 /** The columns that `readKeyRow` reads; `k` is the key's table. The body travels as base64: half of hex's size. */
@@ -103,7 +106,7 @@ export const KEY_COLUMNS = keyColumns({ input: 'k.input', state: 'k.state', trai
 const unlessFinished = (column: string, empty: string): string =>
   `CASE WHEN k.status = 'finished' THEN '${empty}' ELSE ${column}::text END`
 
-/** The same for who only wants to replay a finished key: how it came about then stays where it is. */
+/** The same for callers that only want to replay a finished key: how its response came about is then not read. */
 export const KEY_COLUMNS_TO_REPLAY = keyColumns({
   input: unlessFinished('k.input', 'null'),
   state: unlessFinished('k.state', '{}'),
@@ -155,12 +158,12 @@ export function readKeyRow(row: TextRow): KeyRow {
   }
 }
 
-/** When the last recovery point committed: from here on a call of the next phase may have happened. */
+/** When the last recovery point committed: from then on, a call of the next phase may have happened. */
 export function previousCommitMs(row: Pick<KeyRow, 'trail' | 'createdMs'>): number {
   return row.trail.at(-1)?.atMs ?? row.createdMs
 }
 
-/** How long the key has been tried for: a person who pushes it on gives it its time anew. */
+/** How long the key has been tried: when a person unsticks it, its time starts again. */
 export function ageMs(row: Pick<KeyRow, 'createdMs' | 'unstuckMs'>, nowMs: number): number {
   return nowMs - (row.unstuckMs ?? row.createdMs)
 }

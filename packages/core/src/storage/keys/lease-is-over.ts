@@ -6,9 +6,10 @@ export const writtenAhead = (of: string): string =>
   `${of}updated_at > (clock_timestamp() + ${msInterval(String(CLOCK_WENT_BACK_MS))})`
 
 /**
- * Nobody holds the key: it was given back, its lease has run out, or it is longer than any that is granted here and its row
- * was written in the future. Then the clock it was granted by was ahead of this one, and who was granted it has had its
- * time, or renews it soon. Longer alone proves nothing: another deployment may grant longer leases.
+ * Nobody holds the key: it was given back, its lease has run out, or the lease is longer than any that is granted here
+ * and the row was written in the future. In that last case the clock it was granted by was ahead of this one, and whoever
+ * got the lease has had its time, or renews it soon. A longer lease alone proves nothing: another deployment may grant
+ * longer leases.
  */
 export const leaseIsOver = (of: string, boundMs: string, rest = ''): string =>
   `(${of}lease_until IS NULL OR ${of}lease_until${rest} <= clock_timestamp()

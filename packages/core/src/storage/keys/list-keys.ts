@@ -3,7 +3,7 @@ import { CONDITION, NOW } from './unfinished.js'
 import { defineStatement, msInterval, type Store } from '../statement.js'
 import type { Tables } from '../tables.js'
 
-/** Which keys to list. Null: any. */
+/** Which keys to list. Null stands for any. */
 export interface Listing {
   readonly pipeline: string | null
   readonly version: number | null
@@ -22,8 +22,8 @@ const LISTED = `($1::text IS NULL OR k.pipeline = $1) AND ($2::integer IS NULL O
         AND (NOT $7::boolean OR ${CONDITION} = 'unattended')`
 
 /**
- * The oldest of each version, which the index gives without reading the others, and of those the oldest. The versions
- * are found by stepping through the index, one probe for each.
+ * The oldest keys of each version, which the index returns without reading the others, and of those the oldest. The
+ * versions are found by stepping through the index, with one probe for each.
  */
 const listUnfinished =
   (status: 'running' | 'stuck') =>
@@ -57,7 +57,7 @@ const LIST_STATEMENTS = {
   ),
 } as const
 
-/** Keys of one status, oldest first; finished ones by when they expire, which is how they are indexed. */
+/** Keys of one status, oldest first; finished ones ordered by when they expire, which is how they are indexed. */
 export async function listKeys(
   store: Store,
   status: keyof typeof LIST_STATEMENTS,

@@ -14,7 +14,7 @@ const markKeyStuckStatement = defineStatement(
   RETURNING k.id`,
 )
 
-/** Hands the key to a person. False: fenced off. */
+/** Hands the key to a person. Returns false when we were fenced off. */
 export async function markKeyStuck(
   store: Store,
   hold: Hold,

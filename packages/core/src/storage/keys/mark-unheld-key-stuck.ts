@@ -15,8 +15,8 @@ const markUnheldKeyStuckStatement = defineStatement(
 )
 
 /**
- * Instead of a take-over: nobody may run the key any more. Gives the row as it is now; null: it moved, is held, or is
- * locked. `lastError` is for a key whose holders died without a word.
+ * Used instead of a take-over when nobody may run the key any more. Returns the row as it is now, or null when it has
+ * moved on, is held, or is locked. `lastError` is for a key whose holders died without a word.
  */
 export async function markUnheldKeyStuck(
   store: Store,

@@ -1,7 +1,8 @@
 /**
- * Where a key stands, for people: the last phase that ran, and which were skipped since, as in `shipment_booked (refunded
- * skipped)`. The recovery point alone would say `refunded` of an order that was paid and shipped. Of the row `k`; in
- * TypeScript: `pointOf`. After an upgrade to another version, the trail names points that are no longer this one's.
+ * Where a key stands, for people: the last phase that ran, and which were skipped since, as in
+ * `shipment_booked (refunded skipped)`. The recovery point alone would say `refunded` about an order that was paid and
+ * shipped. It reads the row `k`; `pointOf` is the same in TypeScript. After an upgrade to another version, the trail
+ * names points that this version no longer has.
  */
 export const POINT_TEXT = `CASE WHEN pg_catalog.jsonb_path_exists(k.trail, '$[last].s')
             AND pg_catalog.jsonb_path_query_first(k.trail, '$[last].p') = pg_catalog.to_jsonb(k.recovery_point) THEN (

@@ -17,7 +17,7 @@ const putOffKeysStatement = defineStatement(
 
 /**
  * Lets keys that cannot be deleted expire later: as much later as they are old, so that a million of them do not come up
- * every round. They go on replaying meanwhile, which is no harm.
+ * every round. Meanwhile they continue to replay, which does no harm.
  */
 export async function putOffKeys(
   store: Store,

@@ -14,9 +14,9 @@ const raiseFenceStatement = defineStatement(
 )
 
 /**
- * Settles an unknown COMMIT: waits for the lost transaction's row lock, and once this has committed, that one can no
- * longer. What it returns is the truth; null means that we were fenced off. Whatever the status and the recovery point:
- * the commit in doubt may have moved both, and a failover may have lost earlier ones.
+ * Settles an unknown COMMIT: it waits for the lost transaction's row lock, and once this statement has committed, that
+ * transaction no longer can. What it returns is the truth; null means that we were fenced off. It accepts any status and
+ * recovery point: the commit in doubt may have moved both, and a failover may have lost earlier commits.
  */
 export async function raiseFence(
   store: Store,

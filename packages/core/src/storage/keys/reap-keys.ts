@@ -7,8 +7,9 @@ const reapKeysStatement = defineStatement(
 )
 
 /**
- * Deletes a batch of expired keys, those that expired first. Rows that somebody has locked are left for the next time;
- * one that cannot be deleted fails the whole batch. `lockTimeoutMs`: for rows of the application that refer to them.
+ * Deletes a batch of expired keys, starting with those that expired first. Rows that somebody has locked are left for the
+ * next time; one that cannot be deleted fails the whole batch. `lockTimeoutMs` is for rows of the application that refer
+ * to them.
  */
 export async function reapKeys(
   store: Store,

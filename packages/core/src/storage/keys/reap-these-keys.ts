@@ -11,7 +11,10 @@ const reapTheseKeysStatement = defineStatement(
   ), gone AS (${deleteExpired(keys, '$2')}) ${REAPED}`,
 )
 
-/** Deletes keys that were found before and are still finished, expired and free: all of them, or an error and none. */
+/**
+ * Deletes keys that were found before and are still finished, expired and not locked: either all of them, or none and an
+ * error.
+ */
 export async function reapTheseKeys(
   store: Store,
   keyIds: readonly string[],

@@ -25,14 +25,14 @@ const renewLeasesStatement = defineStatement(
 )
 
 export interface Renewal {
-  /** By the holder, not the key: one engine may have two grants of a key, of which one is over. */
+  /** Identified by the holder, not the key: one engine may have two grants of a key, one of which is over. */
   readonly holder: string
-  /** Neither renewed nor lost: the row is locked just now; the next tick tries again. */
+  /** `locked` is neither renewed nor lost: the row is locked just now, and the next tick tries again. */
   readonly result: 'renewed' | 'lost' | 'locked'
   readonly nowMs: number
 }
 
-/** Renews many leases in one statement. Rows that are locked are left for the next time instead of waited for. */
+/** Renews many leases in one statement. Locked rows are left for the next time instead of being waited for. */
 export async function renewLeases(
   store: Store,
   holds: readonly (Hold & { readonly leaseMs: number })[],

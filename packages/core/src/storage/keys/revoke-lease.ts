@@ -7,7 +7,7 @@ const revokeLeaseStatement = defineStatement(
   steered('revoke', `${statusIs('running')} AND k.lease_until > clock_timestamp()`, ''),
 )
 
-/** Ends the lease of whoever holds the key. Null: it moved, or nobody holds it any more. */
+/** Ends the lease of whoever holds the key. Returns null when the key has moved on, or nobody holds it any more. */
 export async function revokeLease(store: Store, steering: Steering): Promise<KeyRow | null> {
   const { rows } = await revokeLeaseStatement(store, steeringValues(steering))
   return rows[0] === undefined ? null : readKeyRow(rows[0])

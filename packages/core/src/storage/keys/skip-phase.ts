@@ -23,7 +23,10 @@ const skipStatement = defineStatement(
   RETURNING ${ADVANCED}`,
 )
 
-/** Passes over a phase whose `when` said no; null: fenced off. A single statement, hence no transaction of its own to open. */
+/**
+ * Skips a phase whose `when` said no; returns null when we were fenced off. A single statement needs no transaction of
+ * its own.
+ */
 export async function skipPhase(
   store: Store,
   hold: Hold,

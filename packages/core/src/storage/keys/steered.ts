@@ -3,7 +3,7 @@ import { KEY_COLUMNS, type KeyRow } from './key-row.js'
 import { boundedBy } from '../statement.js'
 import type { Tables } from '../tables.js'
 
-/** Who changes a row: as it was read, and the new identity that fences its holder off. */
+/** A change to a row: the row as it was read, and the new identity that fences its holder off. */
 export interface Steering {
   readonly read: KeyRow
   readonly holder: string
@@ -12,9 +12,9 @@ export interface Steering {
 }
 
 /**
- * Changes the row that was read, if nothing of it has changed since, and writes the intervention down: one statement, so
- * that neither can be without the other. The note has the new holder's name, so that it is made once. It waits for whoever is about to commit, but not for long. Parameters from $9
- * on are the change's own.
+ * Changes the row that was read, if nothing in it has changed since, and notes the intervention: a single statement, so
+ * that neither can happen without the other. The new holder's id is the note's id, so that it is made only once. The
+ * statement waits for whoever is about to commit, but not for long. Parameters from $9 on belong to the change itself.
  */
 export const steered =
   (action: string, condition: string, change: string) =>

@@ -2,7 +2,7 @@ import { KEY_COLUMNS, type KeyRow, readKeyRow } from './key-row.js'
 import { unheld } from './unheld.js'
 import { defineStatement, msInterval, type Store } from '../statement.js'
 
-/** Who takes a key over, and under which definition it goes on (its own, or one it is upgraded to). */
+/** Who takes a key over, and under which definition it continues (its own, or one it is upgraded to). */
 export interface TakeOver {
   readonly holder: string
   readonly leaseMs: number
@@ -11,7 +11,7 @@ export interface TakeOver {
   readonly version: number
   readonly definitionHash: string
   readonly recoveryPoint: string
-  /** Null: unchanged. */
+  /** Null leaves it unchanged. */
   readonly stateJson: string | null
   readonly intent: KeyRow['intent']
   readonly effectEpoch: number
@@ -30,7 +30,10 @@ const takeOverKeyStatement = defineStatement(
   RETURNING ${KEY_COLUMNS}`,
 )
 
-/** Grants the key anew, conditional on all that was read of it. Null: it moved, is held, or is locked. */
+/**
+ * Grants the key again, provided that nothing read of it has changed. Returns null when it has moved on, is held, or is
+ * locked.
+ */
 export async function takeOverKey(store: Store, read: KeyRow, by: TakeOver): Promise<KeyRow | null> {
   const { rows } = await takeOverKeyStatement(store, [
     read.id,

@@ -1,7 +1,7 @@
 import { COUNT_LIMIT } from '../../limits.js'
 import type { Tables } from '../tables.js'
 
-/** The clock as an index can be asked with: once per statement, instead of once per row. */
+/** The clock in a form that an index can use: read once per statement instead of once per row. */
 export const NOW = '(SELECT clock_timestamp())'
 
 /** Who has to act on a running key. */
@@ -11,7 +11,7 @@ export const CONDITION = `CASE WHEN k.status = 'stuck' THEN 'stuck' WHEN k.lease
 /** Keys of atomic handlers wait for their client: no completer runs them. */
 export const FOR_A_COMPLETER = `k.kind = 'pipeline'`
 
-/** A bounded number of unfinished keys, through the index that holds only those of their status. */
+/** A bounded number of unfinished keys, through the index that holds only keys of that status. */
 export const unfinished = ({ keys }: Tables, status: 'running' | 'stuck', where = 'true'): string => `
     (SELECT k.* FROM ${keys} AS k WHERE k.status = '${status}' AND ${where}
       ORDER BY k.pipeline, k.version, k.created_at LIMIT ${COUNT_LIMIT})`

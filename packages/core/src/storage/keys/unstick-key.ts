@@ -16,13 +16,13 @@ const unstickKeyStatement = defineStatement(
   ),
 )
 
-/** What a person said of a call. */
+/** What a person said about a call. */
 export type SaidOfCall =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'not_made'; readonly phase: string }
   | { readonly kind: 'called'; readonly phase: string; readonly intentJson: string }
 
-/** Lets a stuck key run again, its attempts and its age anew. Null: it moved. */
+/** Lets a stuck key run again, with attempts and age reset. Returns null when the key has moved on. */
 export async function unstickKey(store: Store, steering: Steering, said: SaidOfCall): Promise<KeyRow | null> {
   const { rows } = await unstickKeyStatement(store, [
     ...steeringValues(steering),

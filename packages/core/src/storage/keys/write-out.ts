@@ -5,7 +5,7 @@ const writeOutStatement = defineStatement(
   () => `SELECT pg_logical_emit_message(true, 'pawl', '')`,
 )
 
-/** Comes back once all that was committed before is on the disk, however it was committed. */
+/** Returns once everything that was committed before is on disk, however it was committed. */
 export async function writeOut(store: Store): Promise<void> {
   await writeOutStatement(store, [])
 }

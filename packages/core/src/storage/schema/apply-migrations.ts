@@ -12,12 +12,12 @@ import { findLockHolders, type LockHolder } from './find-lock-holders.js'
 import type { Store } from '../statement.js'
 import type { Tables } from '../tables.js'
 
-/** In order, never changed once released: a database remembers how many of them it has. */
+/** In order, and never changed once released: a database remembers only how many of them it has had. */
 export const MIGRATIONS: readonly ((tables: Tables) => string)[] = [initial, operations, leanChecks]
 
 /**
- * Types, functions and operators of a migration are PostgreSQL's own, whatever the role's search path says. Unlike a
- * statement of a request, it fires no trigger of the application's that would need another.
+ * The types, functions and operators in a migration are PostgreSQL's own, whatever the role's search path says. Unlike a
+ * request's statement, a migration fires no trigger of the application that would need another path.
  */
 export const OWN_SEARCH_PATH = 'SET LOCAL search_path = pg_catalog, pg_temp'
 
@@ -38,8 +38,8 @@ export async function applyMigrations(store: Store, patienceMs: number): Promise
 }
 
 /**
- * READ COMMITTED whatever the database's default: what another process did while this one waited has to be seen. And without
- * the role's time-outs: others take their time, and so does an index on a large table.
+ * READ COMMITTED whatever the database's default, to see what another process did while this one waited. And without the
+ * role's time-outs: other processes take their time, and so does an index on a large table.
  */
 const BEGIN: Begin = {
   alone: {
@@ -63,11 +63,11 @@ async function tryOnce({ session, tables }: Store): Promise<number | 'locked'> {
 }
 
 async function applyMissing(transaction: SessionTransaction, tables: Tables): Promise<number | 'locked'> {
-  // A lock of the transaction, not of the session: it holds behind a pooler, and cannot be left behind.
+  // A lock of the transaction, not of the session: it works behind a pooler, and cannot be left behind.
   const lock = qualified(`SELECT pg_advisory_xact_lock(hashtextextended('pawl.migrate.${tables.schema}', 0))`)
   const run = (name: string, text: string) => transaction.run({ statement: { name, text } })
   await run('migrate_lock', lock)
-  // Asking first: creating what is there already needs the right to create it all the same.
+  // We ask first, because creating a schema needs the right to create it even where it already exists.
   if (!(await exists(transaction, 'to_regnamespace', `"${tables.schema}"`))) {
     await run('migrate_schema', `CREATE SCHEMA "${tables.schema}"`)
   }
@@ -93,8 +93,9 @@ async function applyMissing(transaction: SessionTransaction, tables: Tables): Pr
 const IN_USE_STATES = new Set(['55P03', '57014', '40P01'])
 
 /**
- * All tables before the first change: with some of them locked, nothing waits for another. In the order of a request's
- * own statements. By the time-out of a statement, since that of a lock begins anew for each table.
+ * Locks all tables before the first change, so that it never waits for one table during a change to another, and in the
+ * order of a request's own statements. `statement_timeout` bounds the wait, since `lock_timeout` starts again for each
+ * table.
  */
 async function lockTables(transaction: SessionTransaction, tables: Tables): Promise<boolean> {
   const { stagedJobs, keys, effects, interventions } = tables

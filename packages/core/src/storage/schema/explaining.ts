@@ -9,7 +9,7 @@ interface Place {
   readonly tables: Tables
 }
 
-/** Does work with the tables. Where they are missing, or may not be used, the error says what to do. */
+/** Runs work on the tables. Where they are missing, or may not be used, the error says what to do. */
 export async function explaining<T>(
   place: Place,
   work: () => Promise<T>,
@@ -22,7 +22,7 @@ export async function explaining<T>(
   }
 }
 
-/** The same for an error that was caught: another one in its place, or itself. */
+/** The same for an error that was caught: returns another one in its place, or the error itself. */
 export async function explained(
   place: Place,
   error: unknown,

@@ -9,7 +9,7 @@ const findFirstSchemaStatement = defineStatement(
    WHERE n.nspname <> 'pg_catalog' AND has_schema_privilege(n.oid, 'USAGE') ORDER BY listed.nth LIMIT 1`,
 )
 
-/** The first of these schemas that is there and may be used: a table that is created without a schema goes there. */
+/** The first of these schemas that exists and may be used: a table that is created without a schema goes there. */
 export async function findFirstSchema(store: Store, names: readonly string[]): Promise<string | null> {
   const { rows } = await findFirstSchemaStatement(store, [names])
   return rows[0]?.['name'] ?? null

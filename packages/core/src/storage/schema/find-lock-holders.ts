@@ -6,9 +6,9 @@ export interface LockHolder {
   readonly role: string
   readonly application: string
   readonly state: string
-  /** For how long its transaction has been open. */
+  /** How long its transaction has been open. */
   readonly forMs: number
-  /** What it runs, or ran last: as much as PostgreSQL lets the asker see. */
+  /** What it is running, or ran last: as much as PostgreSQL lets us see. */
   readonly query: string
 }
 
@@ -25,7 +25,7 @@ const findLockHoldersStatement = defineStatement(
    ORDER BY a.xact_start LIMIT 3`,
 )
 
-/** Who has locks on the framework's tables, those first who have been at it for longest. */
+/** The sessions that have locks on the framework's tables, the longest-running transaction first. */
 export async function findLockHolders(store: Store): Promise<LockHolder[]> {
   const { rows } = await findLockHoldersStatement(store, [])
   return rows.map((row) => ({

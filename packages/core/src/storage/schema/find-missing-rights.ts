@@ -1,6 +1,6 @@
 import { defineStatement, type Store, unnested } from '../statement.js'
 
-/** A right on a table of the framework's. */
+/** A right on one of the framework's tables. */
 export interface NeededRight {
   readonly table: string
   readonly right: string
@@ -13,7 +13,7 @@ export interface MissingRights {
   readonly rights: readonly NeededRight[]
 }
 
-/** From the catalogs, which everybody may read: a name of the table would be refused without USAGE on its schema. */
+/** Reads the catalogs, which everybody may: without USAGE on the schema, naming the table itself would be refused. */
 const findMissingRightsStatement = defineStatement(
   'find_missing_rights',
   () => `
@@ -25,7 +25,7 @@ const findMissingRightsStatement = defineStatement(
     FROM pg_namespace AS n WHERE n.nspname = $1`,
 )
 
-/** Which of these rights the role does not have. Null: there is no such schema. */
+/** Returns which of these rights the role does not have, or null when there is no such schema. */
 export async function findMissingRights(
   store: Store,
   needed: readonly NeededRight[],

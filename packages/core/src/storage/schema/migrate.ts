@@ -20,8 +20,8 @@ export interface MigrateOptions {
   /** The schema for the framework's tables. Default `pawl`. */
   readonly schema?: string
   /**
-   * How long to go on trying while others use the tables. Default 60 s. Each try waits for a second only, so that
-   * requests are not held up behind it.
+   * How long to keep trying while others use the tables. Default 60 s. Each try waits only a second, so that requests are
+   * not held up behind it.
    */
   readonly lockWaitMs?: number
 }
@@ -44,7 +44,7 @@ export async function migrate(
   return { applied }
 }
 
-/** The same for a caller that tells people itself what to look at. */
+/** The same for a caller that itself tells people what to look at. */
 export async function migrateAndWarn(
   pool: Pool,
   options: MigrateOptions = {},
@@ -98,7 +98,7 @@ export function migrationSql(options: Pick<MigrateOptions, 'schema'> = {}): stri
   return `BEGIN;\n${OWN_SEARCH_PATH};\n${parts.join('\n')}\nCOMMIT;\n`
 }
 
-/** Says why: the pool's own message is that there is no connection, which helps nobody. */
+/** Says why the database cannot be reached: the pool's own message is that there is no connection, which helps nobody. */
 function unreachable(error: unknown): unknown {
   if (!(error instanceof PawlError) || error.cause === undefined) return error
   const { cause } = error
@@ -108,7 +108,7 @@ function unreachable(error: unknown): unknown {
 }
 
 function reasonOf(cause: unknown): string {
-  // Several addresses were tried and none answered: the error itself has no message then.
+  // Several addresses were tried and none answered; the error itself then has no message.
   if (cause instanceof AggregateError) return [...new Set(cause.errors.map(reasonOf))].join('; ')
   return cause instanceof Error && cause.message !== '' ? cause.message : String(cause)
 }

@@ -11,7 +11,7 @@ export type Worker = 'application' | 'operator'
 
 const ALL = ['SELECT', 'INSERT', 'UPDATE', 'DELETE']
 
-/** What docs/operations-reference.md has granted to each. */
+/** The rights that docs/operations-reference.md says to grant to each. */
 const NEEDED: Readonly<Record<Worker, Readonly<Record<string, readonly string[]>>>> = {
   application: { idempotency_keys: ALL, effects: ALL, staged_jobs: ALL },
   operator: {
@@ -23,15 +23,18 @@ const NEEDED: Readonly<Record<Worker, Readonly<Record<string, readonly string[]>
   },
 }
 
-/** Whether a statement of the framework failed for want of a right. What a trigger or a function lacks has a place. */
+/**
+ * Whether a statement of the framework failed because a right is missing. Where a trigger or a function lacks one, the
+ * error has a `where`.
+ */
 export function isMissingRight(error: unknown): boolean {
   const { where } = (error ?? {}) as { readonly where?: string }
   return sqlStateOf(error) === INSUFFICIENT_PRIVILEGE && where === undefined
 }
 
 /**
- * Says which rights are missing on what, and how to grant them. The server's own message names no more than the first
- * table, in its own language: the rights are asked for.
+ * Says which rights are missing on what, and how to grant them. We ask the server for them, because its own message names
+ * only the first table, and in its own language.
  */
 export async function missingRight(
   place: { readonly sessions: SessionPool; readonly tables: Tables },
@@ -44,12 +47,12 @@ export async function missingRight(
   )
   const found = await sessions
     .with('rights', (session) => findMissingRights({ session, tables }, needed))
-    // Then all that is known is what the server said.
+    // If that fails, all we know is what the server said.
     .catch(() => null)
   return new PawlError('PAWL_MISSING_RIGHT', message(tables, found, cause), { cause })
 }
 
-/** Does work with the tables. Where a right is missing, the error says which. */
+/** Runs work on the tables. Where a right is missing, the error says which. */
 export async function tellingRights<T>(
   place: { readonly sessions: SessionPool; readonly tables: Tables },
   work: () => Promise<T>,

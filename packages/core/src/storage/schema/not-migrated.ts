@@ -5,7 +5,7 @@ import { DEFAULT_SCHEMA, type Tables } from '../tables.js'
 /** undefined_table, invalid_schema_name, undefined_column */
 const NOT_THERE = new Set(['42P01', '3F000', '42703'])
 
-/** Whether a statement of the framework failed because its tables are missing or of another version. */
+/** Whether a statement of the framework failed because its tables are missing or have another version. */
 export function isNotMigrated(error: unknown): boolean {
   const sqlState = sqlStateOf(error)
   return sqlState !== null && NOT_THERE.has(sqlState)
@@ -19,7 +19,7 @@ export function notMigrated(tables: Tables, cause: unknown): PawlError {
   )
 }
 
-/** What to run, as one would write it. */
+/** The call to run, as one would write it. */
 export function migrateCall({ schema }: Tables): string {
   return schema === DEFAULT_SCHEMA ? 'migrate(pool)' : `migrate(pool, { schema: '${schema}' })`
 }

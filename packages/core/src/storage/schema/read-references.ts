@@ -1,6 +1,6 @@
 import { defineStatement, type Store } from '../statement.js'
 
-/** A foreign key of another table to the keys. */
+/** A foreign key of another table that refers to the keys. */
 export interface Reference {
   readonly table: string
   readonly column: string

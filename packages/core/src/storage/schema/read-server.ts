@@ -1,10 +1,10 @@
 import { defineStatement, epochMs, type Store } from '../statement.js'
 
-/** What the server says of itself, as this pool's sessions see it. Settings are as `pg_settings` spells them. */
+/** What the server says about itself, as this pool's sessions see it. Settings are spelled as in `pg_settings`. */
 export interface ServerFacts {
   readonly nowMs: number
   readonly inRecovery: boolean
-  /** Connections of clients to the whole server, and to this database. */
+  /** Client connections to the whole server, and to this database. */
   readonly connections: number
   readonly connectionsHere: number
   readonly settings: Readonly<Record<string, string>>

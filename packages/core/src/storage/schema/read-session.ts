@@ -1,6 +1,6 @@
 import { defineStatement, type Store } from '../statement.js'
 
-/** What a session is: its server, its role, and where that looks for names without a schema. */
+/** Facts about a session: its server, its role, and where that role looks for names without a schema. */
 export interface SessionFacts {
   /** Such as `18.1`. */
   readonly serverVersion: string
@@ -8,7 +8,7 @@ export interface SessionFacts {
   readonly serverVersionNumber: number
   readonly role: string
   readonly database: string
-  /** As it is set now, and as sessions of this role begin: who asks may have set another. */
+  /** The path as it is set now, and the one that sessions of this role begin with: the caller may have changed it. */
   readonly searchPaths: readonly string[]
 }
 

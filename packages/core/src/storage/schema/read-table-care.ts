@@ -1,12 +1,15 @@
 import { defineStatement, epochMs, type Store } from '../statement.js'
 
-/** How the keys' table is kept; where it is partitioned, all partitions together. */
+/** How well the keys' table is maintained; where it is partitioned, all partitions together. */
 export interface TableCare {
   readonly liveRows: number
   readonly deadRows: number
-  /** How many partitions hold its rows; null: it is not partitioned. */
+  /** How many partitions hold its rows; null when it is not partitioned. */
   readonly partitions: number | null
-  /** When it, or one of its partitions, was last vacuumed, by itself or by hand; null: never since the statistics were reset. */
+  /**
+   * When it, or one of its partitions, was last vacuumed, automatically or by hand; null if never since the statistics
+   * were reset.
+   */
   readonly vacuumedMs: number | null
 }
 

@@ -10,7 +10,7 @@ const readVersionStatement = defineStatement(
   ({ schema }) => `SELECT coalesce(max(version), 0) AS version FROM "${schema}"."migrations"`,
 )
 
-/** How many migrations the schema has; null where it has never been migrated. */
+/** How many migrations the schema has had; null where it has never been migrated. */
 export async function readVersion(store: Store): Promise<number | null> {
   const { rows } = await hasHistoryStatement(store, [])
   if (rows[0]?.['found'] !== 't') return null

@@ -1,10 +1,10 @@
 import type { Tables } from '../../tables.js'
 
 /**
- * fillfactor: an advance updates its row in place (HOT) as long as the page has room, so leave some. No advance
- * changes a column of an index or of an index's condition, which HOT needs as well.
- * json, not jsonb: what goes in comes out to the byte, and NUL or a lone surrogate is no error after a charge.
- * Collation "C": keys are compared as bytes, and faster.
+ * fillfactor: an advance updates its row in place (HOT) as long as the page has room, so leave some. No advance changes a
+ * column of an index or of an index's condition, which HOT needs as well. json, not jsonb: what goes in comes out byte
+ * for byte, and NUL or a lone surrogate is not an error after a charge. Collation "C": keys are compared as bytes, and
+ * faster.
  */
 export const initial = ({ schema, keys, effects, stagedJobs }: Tables): string => `
 CREATE TABLE ${keys} (

@@ -2,8 +2,8 @@ import { POINT_TEXT } from '../../keys/point-text.js'
 import type { Tables } from '../../tables.js'
 
 /**
- * What background services and operators need besides. The view is for people who have only psql: no bodies, no inputs,
- * and words instead of nulls.
+ * What background services and operators need in addition. The view is for people who have only psql: no bodies, no
+ * inputs, and words instead of nulls.
  */
 export const operations = ({ schema, keys, stagedJobs, interventions }: Tables): string => `
 ALTER TABLE ${keys} ADD COLUMN unstuck_at timestamptz;

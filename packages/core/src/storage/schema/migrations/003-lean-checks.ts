@@ -1,6 +1,6 @@
 import type { Tables } from '../../tables.js'
 
-/** The server reads the text of every check of a table each time a statement writes to it: half the cost of an advance. */
+/** The server reads the text of every check on a table each time a statement writes to it: half the cost of an advance. */
 const DEAR = {
   keys: [
     'scope_check',
@@ -31,7 +31,7 @@ const drop = (table: string, name: string, checks: readonly string[]): string =>
   `ALTER TABLE ${table}\n${checks.map((check) => `  DROP CONSTRAINT IF EXISTS ${name}_${check}`).join(',\n')};`
 
 /**
- * One check in place of twenty, for what would deceive whoever reads the row. Lengths and ranges are checked before a row
+ * One check in place of twenty, for what would mislead whoever reads the row. Lengths and ranges are checked before a row
  * is written.
  */
 export const leanChecks = ({ keys, stagedJobs }: Tables): string => `

@@ -1,0 +1,78 @@
+import type { Variant } from './variant.js'
+
+/** Engines that are wrong about the server: that its clock is one clock, and that it waits for locks as it is told. */
+export const SERVER_VARIANTS = [
+  {
+    name: 'absent-by-another-clock',
+    broken: 'How long a call has been quiet is told from a declaration by another clock.',
+    endangers: 'A call that is on its way is taken for one that was never made, and made again.',
+    replacements: [
+      {
+        file: 'run/next-step.ts',
+        from: `if (intent.server !== row.server) return { do: 'reconcile', phase, absentCountsInMs: null }`,
+        to: '',
+      },
+    ],
+    ride: 'queryable',
+    search: { by: 'faults', faults: ['databaseClock'], depth: 1 },
+    foundBy:
+      'The charge is on its way when process and server fail, and the clock of the new server is an hour ahead: the provider ' +
+      'says that there is none, and by that clock it has had its time. It is charged again, and then the first one arrives.',
+    expected: ['I2'],
+  },
+  {
+    name: 'future-lease-honoured',
+    broken: 'A lease is live until the moment that its row tells, however far that is.',
+    endangers:
+      'After a failover to a clock that is behind, the keys of the dead are held for as long as it is.',
+    replacements: [
+      {
+        file: 'request/decide-reservation.ts',
+        from: 'const isPlausible = leaseLeftMs <= settings.leaseBoundMs(resolution.definition) || !clockWentBack',
+        to: 'const isPlausible = settings.leaseBoundMs(resolution.definition) > 0',
+      },
+    ],
+    ride: 'keyed',
+    search: { by: 'faults', faults: ['databaseClock'], depth: 1 },
+    foundBy:
+      'Process and server fail once the key is reserved, and the clock of the new server is behind: when the lease would have ' +
+      'been over, a retry is told in_flight.',
+    expected: ['L1'],
+  },
+  {
+    name: 'completer-honours-future-leases',
+    broken: 'The completer looks for leases that are over, and not for those of another clock.',
+    endangers: 'The same, where no client comes back.',
+    replacements: [
+      {
+        file: 'storage/keys/find-unattended-keys.ts',
+        from: "${leaseIsOver('k.', 'v.lease_bound_ms', ` + ${REST_AFTER_CRASH}`)}",
+        to: `(k.lease_until IS NULL OR k.lease_until + \${REST_AFTER_CRASH} <= clock_timestamp())
+        AND v.lease_bound_ms > 0`,
+      },
+    ],
+    ride: 'keyed',
+    search: { by: 'faults', faults: ['databaseClock'], depth: 1 },
+    foundBy:
+      'Process, server and client fail, and the clock of the new server is behind: no round of the completer finds the key.',
+    expected: ['L1'],
+  },
+  {
+    name: 'lock-time-out-in-the-statement',
+    broken: 'A statement that stands alone sets its lock time-out itself, and not before it.',
+    endangers:
+      'PostgreSQL locks its tables first: while one is locked, requests wait without end and take all connections.',
+    replacements: [
+      {
+        file: 'driver/stand-alone.ts',
+        from: 'return [READ_COMMITTED, lockTimeout(lockTimeoutMs), statement]',
+        to: 'return lockTimeout(lockTimeoutMs) === statement ? [] : [READ_COMMITTED, statement]',
+      },
+    ],
+    ride: 'keyed',
+    search: { by: 'faults', faults: ['tableLock'], depth: 1 },
+    foundBy:
+      "The keys' table is locked when the key is to be reserved: the statement waits for it long after its time-out.",
+    expected: ['I14'],
+  },
+] as const satisfies readonly Variant[]
