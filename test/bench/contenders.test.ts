@@ -143,8 +143,8 @@ test.each([
 test('Pawl resumes all that was refused through its completer, also more than it finds at once', async () => {
   const one = await opened(pawl)
   await refusing(() => Promise.all(Array.from({ length: 120 }, () => one.request(randomUUID()))))
-  const release = 'UPDATE bench_pawl.idempotency_keys SET run_after = NULL, lease_until = NULL'
-  await database.observer.query(release)
+  const makeDue = 'UPDATE bench_pawl.idempotency_keys SET run_after = NULL, lease_until = NULL'
+  await database.observer.query(makeDue)
   expect(await one.controls?.['complete']?.(2)).toMatchObject({ completed: 120 })
   expect(await count(`bench_pawl.idempotency_keys WHERE status = 'finished'`)).toBe(120)
 })

@@ -63,7 +63,7 @@ async function key(): Promise<Key> {
   return row
 }
 
-async function released(): Promise<Key> {
+async function givenBack(): Promise<Key> {
   for (;;) {
     const row = await key()
     if (row.lease_until === null) return row
@@ -88,7 +88,7 @@ test('its late result is saved, its lease given back then, and the next settles 
   const { target, letGo, calls } = stubborn()
   await engineOf(target).execute(target, request)
   letGo()
-  expect(await released()).toMatchObject({
+  expect(await givenBack()).toMatchObject({
     intent: { kind: 'called', phase: 'charged', result: { id: 'late' } },
   })
   const outcome = await engineOf(target).execute(target, request)
@@ -105,7 +105,7 @@ test('its late error is recorded, and the call made again', async () => {
   })
   await engineOf(target).execute(target, request)
   letGo()
-  expect(await released()).toMatchObject({ intent: null, last_error: 'Error: late failure' })
+  expect(await givenBack()).toMatchObject({ intent: null, last_error: 'Error: late failure' })
   expect(await engineOf(target).execute(target, request)).toMatchObject({ type: 'completed' })
   expect(calls()).toBe(2)
 })
@@ -121,7 +121,7 @@ test('a result that comes while the key is being given back is not lost', async 
   })
   engines.push(engine)
   await engine.execute(target, request)
-  await released()
+  await givenBack()
   const other = await engineOf(target).execute(target, request)
   if (other.type !== 'completed') throw new Error(`unexpected ${other.type}`)
   expect(JSON.parse(other.response.body.toString())).toEqual({ chargeId: 'late' })
@@ -139,7 +139,7 @@ test('a time-out and its late end are one orderly retry: crashes before them sti
   await engineOf(target).execute(target, request)
   expect(await key()).toMatchObject({ attempts: 3, retries: 1 })
   letGo()
-  expect(await released()).toMatchObject({ attempts: 3, retries: 1 })
+  expect(await givenBack()).toMatchObject({ attempts: 3, retries: 1 })
 })
 
 test('a call that heeds its signal is given back at its time-out, at once', async () => {

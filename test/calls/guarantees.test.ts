@@ -249,6 +249,20 @@ describe('at_most_once', () => {
 })
 
 describe('notExecuted', () => {
+  test('a call that must not be repeated is made, once nothing has come of the one before', async () => {
+    await provider.willMeet('never_arrives')
+    const target = pipeline<number>({ name: 'never', version: 1 })
+      .foreign('charged', {
+        guarantee: 'at_most_once',
+        call: charge,
+        onError: ({ error }) => retryLater(error, { notExecuted: true }),
+      })
+      .finish(() => respond(201))
+    expect(await execute(target)).toMatchObject({ type: 'retry_later', reason: 'asked_by_phase' })
+    expect(await execute(target)).toMatchObject({ type: 'completed' })
+    expect(await provider.ledger()).toHaveLength(1)
+  })
+
   test.each([
     { notExecuted: true, second: 'completed' },
     { notExecuted: false, second: 'retry_later' },

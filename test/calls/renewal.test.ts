@@ -377,7 +377,11 @@ describe("the connection for renewals is made as the pool's own are", () => {
     const heard: string[] = []
     const removed = gate()
     const pool = database.pool()
-    pool.on('connect', () => void heard.push('connect'))
+    let client: pg.PoolClient | undefined
+    pool.on('connect', (connected) => {
+      heard.push('connect')
+      client = connected
+    })
     pool.on('remove', () => {
       heard.push('remove')
       removed.open()
@@ -386,6 +390,8 @@ describe("the connection for renewals is made as the pool's own are", () => {
     opened.release()
     await removed.opened
     expect(heard).toEqual(['connect', 'remove'])
+    // One that nobody listened for would end the process.
+    expect(client?.emit('error', new Error('read ETIMEDOUT'))).toBe(true)
   })
 })
 

@@ -8,6 +8,7 @@ import {
   subscribe,
   type TransactionContext,
 } from '@pawl/core'
+import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { dieAt } from '../support/die-at.js'
 import { createEngine, createRideTables, type Database, pipeline } from '../support/rides.js'
@@ -163,6 +164,59 @@ describe('a call that must not be repeated, and whose outcome is unknown', () =>
     ])
     expect(bodyOf(await engineOf(target).execute(target, request))).toEqual({ mail: 'perhaps' })
     expect(calls()).toBe(1)
+  })
+
+  test('a result that comes when a later phase is stuck is an effect, and not that phase to be settled', async () => {
+    const letGo = gate()
+    const target = pipeline<number>({ name: 'order', version: 1, callTimeoutMs: 100 })
+      .foreign('confirmed', {
+        guarantee: 'at_most_once',
+        call: async () => {
+          await letGo.opened
+          return { id: 'm_late' }
+        },
+        reference: ({ id }) => id,
+        whenUnknown: () => ({}),
+      })
+      .finish(async ({ tx }) => {
+        await sql`/* in disguise */ COMMIT`.execute(tx)
+        return respond(201)
+      })
+    const engine = engineOf(target)
+    expect(await engine.execute(target, request)).toMatchObject({
+      type: 'stuck',
+      reason: 'transaction_ended',
+    })
+    letGo.open()
+    await engine.close()
+    expect(await database.rows('SELECT reference FROM pawl.effects')).toEqual([{ reference: 'm_late' }])
+    expect(await database.rows('SELECT intent FROM pawl.idempotency_keys')).toEqual([{ intent: null }])
+  })
+
+  test('a result that comes later is recorded under the key that it was called with', async () => {
+    const letGo = gate()
+    const sent: string[] = []
+    const target = pipeline<number>({ name: 'order', version: 1, callTimeoutMs: 100 })
+      .foreign('confirmed', {
+        guarantee: 'at_most_once',
+        call: async ({ idempotencyKey }) => {
+          sent.push(idempotencyKey)
+          if (sent.length === 1) throw new Error('refused before it was sent')
+          await letGo.opened
+          return { id: 'm_late' }
+        },
+        // The next call is another one to the provider.
+        onError: ({ error }) => retryLater(error, { notExecuted: true }),
+        whenUnknown: () => ({}),
+      })
+      .finish(() => respond(201))
+    const engine = engineOf(target)
+    expect(await engine.execute(target, request)).toMatchObject({ type: 'retry_later' })
+    expect(await engine.execute(target, request)).toMatchObject({ type: 'completed' })
+    letGo.open()
+    await engine.close()
+    expect(new Set(sent).size).toBe(2)
+    expect(await database.rows('SELECT provider_key FROM pawl.effects')).toEqual([{ provider_key: sent[1] }])
   })
 
   test('is not asked where the result is known, or where onError has answered', async () => {

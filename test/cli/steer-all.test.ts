@@ -48,7 +48,7 @@ const notes = () =>
   )
 
 describe('resume --all', () => {
-  test('resumes every stuck key that fits, with a note for each', async () => {
+  test('unsticks every stuck key that fits, with a note for each', async () => {
     await fillWith(3)
     mendImport(database)
     const dry = await pawlOn(database, 'unstick', '--all', ...POISON, ...REASON, '--dry-run')

@@ -191,7 +191,7 @@ test('a key that was enqueued is taken over from nobody', async () => {
   expect(out).not.toContain('taken over')
 })
 
-test('release takes the key from its holder, and another goes on at once', async () => {
+test('revoke takes the key from its holder, and another goes on at once', async () => {
   const first = gate()
   const reached = gate()
   let calls = 0

@@ -93,7 +93,7 @@ describe('start and stop', () => {
     await finished
   })
 
-  test('a stop with a wrong bound stops nothing, not even the bell', async () => {
+  test('a stop with a wrong bound stops nothing, not even the wake signal', async () => {
     const trial = new RideTrial(database)
     const engine = engineOf(trial)
     const completer = completerOf(engine, { pollMs: NEVER_MS })

@@ -38,7 +38,7 @@ describe('what a holder writes before it finishes is a HOT update: no index has 
     expect(await updatesBy(pool)).toEqual({ all: 3, hot: 2 })
   })
 
-  test('a release and a take-over', async () => {
+  test('a give-back and a take-over', async () => {
     const pool = database.pool({ max: 1 })
     const trial = new RideTrial(database)
     await trial.provider.willMeet('refuse_500')

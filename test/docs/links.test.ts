@@ -1,34 +1,16 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { isCopiedPage, ourFiles, ROOT } from '../support/our-files.js'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const NOT_OURS = new Set(['node_modules', 'dist', 'coverage', '.git'])
-
-const files = await filesUnder('')
+const files = await ourFiles()
 const pages = new Map(
   await Promise.all(
     files
-      .filter((name) => name.endsWith('.md') && !isCopy(name))
+      .filter((name) => name.endsWith('.md') && !isCopiedPage(name))
       .map(async (name) => [name, withoutCode(await readFile(join(ROOT, name), 'utf8'))] as const),
   ),
 )
-
-async function filesUnder(folder: string): Promise<string[]> {
-  const entries = await readdir(join(ROOT, folder), { withFileTypes: true })
-  const ours = entries.filter(({ name }) => !NOT_OURS.has(name))
-  const found = ours.map(async (entry) => {
-    const path = join(folder, entry.name)
-    return entry.isDirectory() ? filesUnder(path) : [path]
-  })
-  return (await Promise.all(found)).flat()
-}
-
-/** `scripts/copy-docs.mjs` puts the pages into a package when it is packed. */
-function isCopy(name: string): boolean {
-  return /^packages\/[^/]+\/docs\//.test(name)
-}
 
 /** A `#` or a bracket in an example is neither a heading nor a link. */
 function withoutCode(markdown: string): string {
@@ -54,7 +36,7 @@ function anchorsOf(markdown: string): string[] {
 function targetOf(page: string, path: string): string {
   if (path === '') return page
   const target = normalize(join(dirname(page), path))
-  return isCopy(target) ? target.replace(/^packages\/[^/]+\//, '') : target
+  return isCopiedPage(target) ? target.replace(/^packages\/[^/]+\//, '') : target
 }
 
 test('there are pages, and links between them', () => {

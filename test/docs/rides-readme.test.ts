@@ -128,7 +128,7 @@ describe('the curl lines, against the processes that npm run rides:server starts
         {
           status: response.status,
           statusText: response.statusText,
-          headers: withoutUnlisted(response.headers),
+          headers: withoutOthers(response.headers),
           body,
         },
         command,
@@ -202,7 +202,7 @@ function headersLeftOut(): string[] {
   return names
 }
 
-function withoutUnlisted(headers: Headers): string[] {
+function withoutOthers(headers: Headers): string[] {
   const leftOut = headersLeftOut()
   const all = [...headers].filter(([name]) => !leftOut.includes(name))
   return all.map(([name, value]) => `${name}: ${value}`).toSorted()

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { respond } from '@pawl/core'
 import { type RawBuilder, sql } from 'kysely'
+import pg from 'pg'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { createEngine, createRideTables, pipeline } from '../support/rides.js'
 import { hear } from '../support/signals.js'
@@ -33,6 +34,11 @@ function runnerOf(
     .finish(() => respond(200))
   const engine = createEngine({ pool, pipelines: [noted], schema: database.schema, preparedQueries })
   return { pool, engine, run: () => engine.execute(noted, request()) }
+}
+
+/** A client as `pg-native` has one. */
+class OtherClient extends pg.Client {
+  static readonly Query = { prototype: {} }
 }
 
 const QUERIES: [string, () => RawBuilder<unknown>][] = [
@@ -185,28 +191,34 @@ describe("an application's queries are prepared, where it asks for that", () => 
     await engine.close()
   })
 
-  test('and a value that cannot be sent leaves no connection behind that only seems to have them', async () => {
-    let value: unknown = { a: 1 }
-    const { pool, engine, run } = runnerOf(
-      async (tx) => {
-        await sql`SELECT ${1}::integer`.execute(tx)
-        await sql`SELECT ${value}::json`.execute(tx)
-      },
-      { preparedQueries: true },
-    )
-    for (let time = 0; time < 6; time++) await run()
-    value = { a: 1n }
-    expect(await run()).toMatchObject({
-      type: 'retry_later',
-      error: { message: expect.stringContaining('BigInt') as unknown },
-    })
-    value = { a: 1 }
-    const retried = hear('pawl:phase_retried')
-    expect((await run()).type).toBe('completed')
-    expect(retried).toEqual([])
-    expect(pool.totalCount).toBe(1)
-    await engine.close()
-  })
+  test.each([
+    ['', {}],
+    [', also where statements cannot be sent together', { Client: OtherClient }],
+  ])(
+    'and a value that cannot be sent leaves no connection behind that only seems to have them%s',
+    async (_, options) => {
+      let value: unknown = { a: 1 }
+      const { pool, engine, run } = runnerOf(
+        async (tx) => {
+          await sql`SELECT ${1}::integer`.execute(tx)
+          await sql`SELECT ${value}::json`.execute(tx)
+        },
+        { pool: options, preparedQueries: true },
+      )
+      for (let time = 0; time < 6; time++) await run()
+      value = { a: 1n }
+      expect(await run()).toMatchObject({
+        type: 'retry_later',
+        error: { message: expect.stringContaining('BigInt') as unknown },
+      })
+      value = { a: 1 }
+      const retried = hear('pawl:phase_retried')
+      expect((await run()).type).toBe('completed')
+      expect(retried).toEqual([])
+      expect(pool.totalCount).toBe(1)
+      await engine.close()
+    },
+  )
 
   test('not those of engine.db, which nobody would try again', async () => {
     const { pool, engine } = runnerOf(async () => {}, { preparedQueries: true })

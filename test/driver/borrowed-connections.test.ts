@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type Engine, respond } from '@pawl/core'
+import { createProbedEngine } from '@pawl/core/internal'
 import { sql, type Transaction } from 'kysely'
 import type pg from 'pg'
 import { afterAll, beforeEach, describe, expect, inject, test } from 'vitest'
@@ -22,10 +23,11 @@ const request = () => ({ scope: 's', key: randomUUID(), input: null })
 const keys = () => database.rows('SELECT FROM pawl.idempotency_keys')
 
 /** Leaves an open transaction on each of a pool's connections, as code that forgets its COMMIT does. */
-async function leaveOpen(pool: pg.Pool, clients: number): Promise<void> {
+async function leaveOpen(pool: pg.Pool, clients: number, how: 'open' | 'failed' = 'open'): Promise<void> {
   const taken = await Promise.all(Array.from({ length: clients }, () => pool.connect()))
   for (const client of taken) {
     await client.query('BEGIN')
+    if (how === 'failed') await client.query('SELECT 1 / 0').catch(() => {})
     client.release()
   }
 }
@@ -52,9 +54,9 @@ describe('connections that somebody has left in a transaction', () => {
     return { pool, engine, whole: () => expectWholePool(pool, database, application_name) }
   }
 
-  test('are discarded: what was enqueued is there', async () => {
+  test.each(['open', 'failed'] as const)('are discarded: what was enqueued is there (%s)', async (how) => {
     const { pool, engine, whole } = open()
-    await leaveOpen(pool, LEFT)
+    await leaveOpen(pool, LEFT, how)
     expect(await engine.enqueue(note, request())).toMatchObject({ type: 'enqueued', fresh: true })
     expect(await keys()).toHaveLength(1)
     await whole()
@@ -107,6 +109,46 @@ describe('a client that somebody goes on using after its release', () => {
     await engine.close()
   })
 
+  test('a BEGIN that is known of when the turn of a statement comes keeps it from being sent', async () => {
+    // What counts is not undone with their transaction.
+    await database.rows(`CREATE SEQUENCE attempts;
+      CREATE FUNCTION count_attempt() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM nextval('${database.businessSchema}.attempts'); RETURN NULL; END $$;
+      CREATE TRIGGER count_attempt BEFORE INSERT ON pawl.idempotency_keys EXECUTE FUNCTION count_attempt()`)
+    const { pool, client } = await shared()
+    let begun = false
+    const engine = createProbedEngine<Database>(
+      { pool, pipelines: [note], schema: database.schema },
+      async ({ step, when }) => {
+        if (begun || step !== 'insert_key' || when !== 'before') return
+        begun = true
+        await client.query('BEGIN')
+      },
+    )
+    expect(await engine.enqueue(note, request())).toMatchObject({ type: 'enqueued' })
+    expect(await keys()).toHaveLength(1)
+    expect(await database.rows('SELECT last_value::int FROM attempts')).toEqual([{ last_value: 1 }])
+    await database.rows('DROP TRIGGER count_attempt ON pawl.idempotency_keys')
+    await engine.close()
+  })
+
+  test('a BEGIN in front of a phase: the phase runs elsewhere, and none of it in their transaction', async () => {
+    const { pool, client } = await shared()
+    let begun = false
+    const engine = createProbedEngine<Database>(
+      { pool, pipelines: [note], schema: database.schema },
+      async ({ phase, step, when }) => {
+        if (begun || phase !== 'noted' || step !== 'begin' || when !== 'before') return
+        begun = true
+        await client.query("BEGIN; INSERT INTO audit (what) VALUES ('theirs')")
+      },
+    )
+    expect(await engine.execute(note, request())).toMatchObject({ type: 'completed' })
+    expect(begun).toBe(true)
+    expect(await database.rows('SELECT what FROM audit')).toEqual([{ what: 'noted' }])
+    await engine.close()
+  })
+
   test("a COMMIT in the middle of a phase: the key is stuck, since the phase's rows may have been committed", async () => {
     const { pool, client } = await shared()
     let runs = 0
@@ -150,7 +192,45 @@ describe('a client that somebody goes on using after its release', () => {
   })
 })
 
+test('an error of theirs between the advance and its COMMIT: nothing is committed, and nobody is told that it was', async () => {
+  const { pool, client } = await shared()
+  let failed = false
+  const engine = createProbedEngine<Database>(
+    { pool, pipelines: [note], schema: database.schema, pipelining: false },
+    async ({ phase, step, when }) => {
+      if (failed || phase !== 'finished' || step !== 'commit' || when !== 'before') return
+      failed = true
+      await client.query('SELECT 1 / 0').catch(() => {})
+    },
+  )
+  const asked = request()
+  // The server answers COMMIT without an error, and with ROLLBACK.
+  expect(await engine.execute(note, asked)).toMatchObject({
+    type: 'retry_later',
+    recoveryPoint: 'noted',
+    error: { code: 'PAWL_TRANSACTION_ABORTED' },
+  })
+  expect(await engine.execute(note, asked)).toMatchObject({ type: 'completed' })
+  await engine.close()
+})
+
 describe('whatever the defaults of the database are', () => {
+  test.each([true, false])('ours run in READ COMMITTED, with pipelining: %s', async (pipelining) => {
+    await database.rows(`CREATE TABLE levels (of_statement text);
+      CREATE FUNCTION keep_level() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN INSERT INTO levels VALUES (current_setting('transaction_isolation')); RETURN NULL; END $$;
+      CREATE TRIGGER keep_level AFTER INSERT OR UPDATE ON pawl.idempotency_keys EXECUTE FUNCTION keep_level()`)
+    const pool = isolated('serializable')
+    const engine = createEngine({ pool, pipelines: [note], schema: database.schema, pipelining })
+    expect(await engine.enqueue(note, request())).toMatchObject({ type: 'enqueued' })
+    expect(await engine.execute(note, request())).toMatchObject({ type: 'completed' })
+    expect(await database.rows('SELECT DISTINCT of_statement FROM levels')).toEqual([
+      { of_statement: 'read committed' },
+    ])
+    await database.rows('DROP FUNCTION keep_level CASCADE; DROP TABLE levels')
+    await engine.close()
+  })
+
   test.each(['serializable', 'repeatable\\ read', 'read\\ uncommitted'])(
     'with %s as the default, fresh keys run at once, side by side',
     async (level) => {

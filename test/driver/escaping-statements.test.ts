@@ -232,6 +232,8 @@ describe.each(WAYS)('$how', ({ pool: poolOptions, engine: engineOptions }) => {
     ['SELECT 1; COMMIT; BEGIN; SELECT 1 / 0'],
     ['SELECT 1; COMMIT; BEGIN; SAVEPOINT s; SELECT 1 / 0'],
     ['SELECT 1; COMMIT AND CHAIN; SELECT 1 / 0'],
+    ['/* x */ ROLLBACK'],
+    ['/* x */ ROLLBACK AND CHAIN'],
   ])('%s in a phase: it runs once, and is stuck', async (text) => {
     const { engineOf } = open()
     let runs = 0

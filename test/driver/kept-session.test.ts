@@ -117,6 +117,26 @@ test('a connection that breaks between the reservation and its phase is replaced
   await engine.close()
 })
 
+test('a connection to a server that has become read-only is not kept for the next transaction', async () => {
+  const pool = database.pool({ max: 1 })
+  const pids: unknown[] = []
+  const pid = sql<{ pid: number }>`SELECT pg_backend_pid() AS pid, ${1}::integer`
+  const local = builder('read-only')
+    .local('one', async ({ tx }) => {
+      pids.push((await pid.execute(tx)).rows[0]?.pid)
+      await sql`SAVEPOINT here`.execute(tx)
+      await sql`SET LOCAL transaction_read_only = on`.execute(tx)
+      await expect(sql`DELETE FROM audit`.execute(tx)).rejects.toMatchObject({ code: '25006' })
+      await sql`ROLLBACK TO here`.execute(tx)
+    })
+    .local('two', async ({ tx }) => void pids.push((await pid.execute(tx)).rows[0]?.pid))
+    .finish(() => respond(200))
+  const engine = createEngine({ pool, pipelines: [local], schema: database.schema })
+  expect((await engine.execute(local, request())).type).toBe('completed')
+  expect(new Set(pids).size).toBe(2)
+  await engine.close()
+})
+
 test('what the transaction before has sent is not held against the next', async () => {
   const pool = database.pool({ max: 1 })
   const taken: (pg.PoolClient & { connection: { stream: { destroy(): void } } })[] = []

@@ -95,10 +95,18 @@ test('a transaction that was left open is not handed to the next borrower of its
   const pool = database.pool({ max: 1 })
   const createRide = createRideOf(provider)
   const engine = createEngine({ pool, pipelines: [createRide], schema: database.schema })
+  let stream: { readonly destroyed: boolean } | undefined
+  pool.once('acquire', (client) => {
+    stream = (client as unknown as { connection: { stream: { destroyed: boolean } } }).connection.stream
+  })
   await engine.db.connection().execute(async (connection) => {
     await sql`BEGIN`.execute(connection)
     await connection.insertInto('audit').values({ what: 'left open' }).execute()
   })
+  // Not ended politely: a server that is dead would be waited for.
+  expect(stream?.destroyed).toBe(true)
+  // Others use the pool, too, and do not look at what they get.
+  expect((await pool.query('SELECT what FROM audit')).rows).toEqual([])
   const outcome = await engine.execute(createRide, {
     scope: 'rider',
     key: randomUUID(),

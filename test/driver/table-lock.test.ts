@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { respond } from '@pawl/core'
+import { createProbedEngine } from '@pawl/core/internal'
 import { sql } from 'kysely'
 import type pg from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
 import { PostgresProxy } from '../support/postgres-proxy.js'
-import { createEngine, createRideTables, pipeline } from '../support/rides.js'
-import { expectWholePool } from '../support/signals.js'
+import { createEngine, createRideTables, type Database, pipeline } from '../support/rides.js'
+import { expectWholePool, waitingForLock } from '../support/signals.js'
 import { TestDatabase } from '../support/test-database.js'
 
 const database = await TestDatabase.create()
@@ -102,13 +104,57 @@ describe('a statement that is given up', () => {
     const pool = database.pool({ max: 1, connectionString: proxy.url, query_timeout: 300 })
     const engine = createEngine({ pool, pipelines: [note], schema: database.schema })
     expect((await engine.execute(note, request())).type).toBe('completed')
+    const removed = once(pool, 'remove')
     proxy.stall()
     await expect(sql`SELECT 1`.execute(engine.db)).rejects.toMatchObject({ code: 'PAWL_CONNECTION_LOST' })
+    await removed
+    expect(proxy.cancelRequests).toBe(1)
     proxy.flow()
     expect((await engine.execute(note, request())).type).toBe('completed')
     expect([pool.totalCount, pool.idleCount, pool.waitingCount]).toEqual([1, 1, 0])
     await engine.close()
     await proxy.close()
+  })
+
+  test.each(['reserve/insert_key', 'noted/commit'])(
+    'is not cancelled if it commits, as %s does: it may be waiting for a synchronous standby',
+    async (where) => {
+      const proxy = await PostgresProxy.start(database.url)
+      const pool = database.pool({ max: 1, connectionString: proxy.url, query_timeout: 300 })
+      let stalled = false
+      const engine = createProbedEngine<Database>(
+        { pool, pipelines: [note], schema: database.schema },
+        ({ phase, step, when }) => {
+          if (stalled || `${phase}/${step}` !== where || when !== 'before') return
+          stalled = true
+          proxy.stall()
+        },
+      )
+      pool.once('remove', () => proxy.flow())
+      expect((await engine.execute(note, request())).type).toBe('completed')
+      expect(stalled).toBe(true)
+      expect(proxy.cancelRequests).toBe(0)
+      await engine.close()
+      await proxy.close()
+    },
+  )
+
+  test('because nobody waits for it is cancelled as well, and its connection goes back to nobody', async () => {
+    const application_name = `unawaited_${randomUUID()}`
+    const pool = database.pool({ max: 1, application_name })
+    const engine = createEngine({ pool, pipelines: [note], schema: database.schema })
+    let unawaited: Promise<unknown> | undefined
+    await whileLocked(async () => {
+      await engine.db.connection().execute(async (connection) => {
+        unawaited = sql.raw(`SELECT FROM ${database.schema}.idempotency_keys`).execute(connection)
+        unawaited.catch(() => {})
+        await waitingForLock(database, application_name)
+      })
+      await expect(unawaited).rejects.toMatchObject({ code: 'PAWL_CONNECTION_LOST' })
+      await database.backendsGone(application_name)
+    })
+    expect((await engine.execute(note, request())).type).toBe('completed')
+    await engine.close()
   })
 })
 

@@ -79,7 +79,7 @@ function reap({ rules }: Model, state: State): Step[] {
   ]
 }
 
-/** A person resumes a stuck key, with a true word of its call, or takes a lease away. */
+/** A person unsticks a key, with a true word of its call, or revokes a lease. */
 function intervene(model: Model, state: State): Step[] {
   const { row } = state
   if (row === null || state.open !== null) return []

@@ -172,7 +172,7 @@ describe('unstick', () => {
     },
   )
 
-  test('what grew too old runs on, and its age is counted from the resume', async () => {
+  test('what grew too old runs on, and its age is counted from then', async () => {
     const trial = await stuckByAge()
     expect(await operator.unstick(nameOf(trial), because)).toMatchObject({
       type: 'done',
@@ -272,7 +272,7 @@ describe('unstick', () => {
 })
 
 test.each(['answer_lost', 'statement_lost'] as const)(
-  'a resume with %s is made once, written down once, and told as done',
+  'an unstick with %s is made once, written down once, and told as done',
   async (fault) => {
     const trial = await stuckByAge()
     const proxy = await PostgresProxy.start(database.url)
@@ -298,7 +298,7 @@ describe('revoke', () => {
       type: 'done',
       key: { status: 'running', fence: 2, lease: null, attempts: 1 },
     })
-    // Not finished by anybody yet: it is the release alone that fences the holder off.
+    // Not finished by anybody yet: it is the revocation alone that fences the holder off.
     wake()
     expect(await zombie).toMatchObject({ type: 'in_flight', fencedOff: true })
     expect(fencedOff).toMatchObject([{ phase: 'ride_created', fence: 1 }])
@@ -356,7 +356,7 @@ describe('revoke', () => {
     expect(await trial.provider.requests()).toHaveLength(1)
   })
 
-  test('where nobody holds the key, there is nothing to release', async () => {
+  test('where nobody holds the key, there is nothing to revoke', async () => {
     const trial = new RideTrial(database)
     await trial.dieAt('ride_created/commit#1:after')
     await database.expireLeases()
@@ -444,7 +444,7 @@ describe('answer', () => {
 const idOf = async (trial: RideTrial) => ({ keyId: (await trial.row())?.id ?? '' })
 
 describe('by the id of the key', () => {
-  test('resume: the call is settled, and what was done is written down under the names of the key', async () => {
+  test('unstick: the call is settled, and what was done is written down under the names of the key', async () => {
     const trial = await stuckOnce('executes_then_cuts')
     const bystander = await stuckOnce('executes_then_cuts')
     const [charge] = await trial.provider.ledger()
@@ -467,7 +467,7 @@ describe('by the id of the key', () => {
     expect(await execute(trial)).toMatchObject({ type: 'replayed', response: { status: 410 } })
   })
 
-  test('release: refused where nobody holds it, with the key in the answer', async () => {
+  test('revoke: refused where nobody holds it, with the key in the answer', async () => {
     const trial = await stuckOnce('never_arrives')
     expect(await operator.revoke(await idOf(trial), because)).toMatchObject({
       type: 'refused',

@@ -86,22 +86,22 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
   test('a deadlock is retried: the transaction only', async () => {
     const retried = hear('pawl:phase_retried')
     const other = await database.admin.connect()
-    let released: Promise<unknown> = Promise.resolve()
+    let unlocked: Promise<unknown> = Promise.resolve()
     const { target } = pipelineWith(where, async (tx, attempt) => {
       if (attempt === 1) {
         // The first to look for a deadlock is the one to end.
         await sql`SET LOCAL deadlock_timeout = '10ms'`.execute(tx)
         await other.query(`BEGIN; ${lock('two')}`)
-      } else await released
+      } else await unlocked
       await sql.raw(lock('one')).execute(tx)
       if (attempt === 1) {
-        released = other.query(lock('one')).then(() => other.query('COMMIT'))
+        unlocked = other.query(lock('one')).then(() => other.query('COMMIT'))
         await waitingForLock(database, `${database.businessSchema}_admin`)
       }
       await sql.raw(lock('two')).execute(tx)
     })
     expect(await run(target)).toMatchObject({ type: 'completed' })
-    await released
+    await unlocked
     other.release()
     expect(retried).toMatchObject([{ phase: 'written', error: { code: '40P01' } }])
     await expectWrittenOnce(where)

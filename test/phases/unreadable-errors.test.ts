@@ -26,6 +26,23 @@ const throwers: Readonly<Record<string, (fail: () => never, thrown: unknown) => 
     named('p')
       .foreign('a', { call: fail, onError: () => respond(402) })
       .finish(finish),
+  'an onError': (fail) =>
+    named('p')
+      .foreign('a', {
+        call: () => {
+          throw new Error('declined')
+        },
+        onError: fail,
+      })
+      .finish(finish),
+  'a settle': (fail) =>
+    named('p')
+      .foreign('a', { call: () => null, settle: fail })
+      .finish(finish),
+  'a when': (fail) =>
+    named('p')
+      .local('a', () => {}, { when: fail })
+      .finish(finish),
   'a phase that asks for a retry': (_, thrown) =>
     named('p')
       .local('a', () => retryLater(thrown))
@@ -62,15 +79,24 @@ test.each(Object.entries(throwers))(
   },
 )
 
-test('a call that must not be repeated is stuck for a person, whatever it throws', async () => {
-  let thrown: unknown
-  const target = named('p')
-    .foreign('a', {
-      guarantee: 'at_most_once',
+test.each([
+  ['it throws', (fail: () => never) => ({ call: fail })],
+  [
+    'its onError throws',
+    (fail: () => never) => ({
       call: () => {
-        throw thrown
+        throw new Error('declined')
       },
-    })
+      onError: fail,
+    }),
+  ],
+])('a call that must not be repeated is stuck for a person, whatever %s', async (_, of) => {
+  let thrown: unknown
+  const fail = (): never => {
+    throw thrown
+  }
+  const target = named('p')
+    .foreign('a', { guarantee: 'at_most_once', ...of(fail) })
     .finish(finish)
   const engine = createEngine({ pool: database.pool(), pipelines: [target], schema: database.schema })
   const outcomes: string[] = []

@@ -166,6 +166,26 @@ describe('an intent of another phase than the one that comes next', () => {
     await engine.close()
   })
 
+  test('keeps the epoch of its provider key while phases before it run', async () => {
+    const trial = await keyGoneBack()
+    await database.rows('UPDATE pawl.idempotency_keys SET effect_epoch = 3')
+    const { engine, stops } = engineWithStops(trial.options(), 'charge_created/declare_call#1:before')
+    await trial.execute(engine)
+    const operator = createOperator({ pool: database.pool(), schema: database.schema })
+    const of = { scope: trial.scope, key: trial.key }
+    await operator.unstick(of, { actor: 'ops', reason: 'looked it up' }, { type: 'not_executed' })
+    const epochs = () => database.rows('SELECT effect_epoch FROM pawl.idempotency_keys')
+    const before = await epochs()
+    const running = trial.execute(engine)
+    await stops[0].reached
+    expect(await trial.row()).toMatchObject({ recovery_point: 'ride_created' })
+    expect(await epochs()).toEqual(before)
+    expect(before).not.toEqual([{ effect_epoch: 0 }])
+    stops[0].go()
+    expect(await running).toMatchObject({ type: 'completed' })
+    await engine.close()
+  })
+
   test('is kept while a phase before it fails, after a person has said what came of the call', async () => {
     const trial = await keyGoneBack()
     const engine = createEngine(trial.options())

@@ -127,7 +127,7 @@ test.each(FAULTS)('a skipped phase with %s is skipped once', async (fault) => {
   await engine.close()
 })
 
-test.each(FAULTS)('a release with %s loses nothing but time', async (fault) => {
+test.each(FAULTS)('a give-back with %s loses nothing but time', async (fault) => {
   const { pool, engine, execute } = startRide()
   await provider.willMeet('refuse_500')
   const struck = proxy.armStatement(GIVE_BACK_KEY, fault)
@@ -137,6 +137,48 @@ test.each(FAULTS)('a release with %s loses nothing but time', async (fault) => {
   expect(await execute()).toMatchObject({ type: 'completed' })
   await expectOneWholeRide(database, provider)
   await expectWholePool(pool, database, application)
+  await engine.close()
+})
+
+test.each(FAULTS)('giving a key back with a result, with %s, is insisted on', async (fault) => {
+  let isBroken = true
+  const settling = pipeline<{ amount: number }>({ name: 'settling', version: 1, transactionRetries: 0 })
+    .foreign('charged', {
+      call: ({ input, idempotencyKey }) => provider.charge(input.amount, { idempotencyKey }),
+      settle: ({ result }) => {
+        if (isBroken) throw new Error('broken')
+        return { chargeId: result.id }
+      },
+    })
+    .finish(() => respond(201))
+  const engine = createEngine({ pool: proxied(), pipelines: [settling], schema: database.schema })
+  const request = { scope: 's', key: 'k', input: { amount: 7 } }
+  const struck = proxy.armStatement(GIVE_BACK_KEY, fault)
+  expect(await engine.execute(settling, request)).toMatchObject({ recoveryPoint: 'started' })
+  await struck
+  expect(await database.rows(`SELECT intent ->> 'kind' AS known FROM pawl.idempotency_keys`)).toEqual([
+    { known: 'called' },
+  ])
+  isBroken = false
+  expect(await engine.execute(settling, request)).toMatchObject({ type: 'completed' })
+  expect(await provider.requests()).toHaveLength(1)
+  await engine.close()
+})
+
+test('giving a key back whose call was not executed is insisted on', async () => {
+  await provider.willMeet('refuse_500')
+  const refused = pipeline<{ amount: number }>({ name: 'refused', version: 1 })
+    .foreign('charged', {
+      call: ({ input, idempotencyKey }) => provider.charge(input.amount, { idempotencyKey }),
+      onError: ({ error }) => retryLater(error, { notExecuted: true }),
+    })
+    .finish(() => respond(201))
+  const engine = createEngine({ pool: proxied(), pipelines: [refused], schema: database.schema })
+  const struck = proxy.armStatement(GIVE_BACK_KEY, 'statement_lost')
+  const request = { scope: 's', key: 'k', input: { amount: 7 } }
+  expect(await engine.execute(refused, request)).toMatchObject({ type: 'retry_later' })
+  await struck
+  expect(await database.rows('SELECT effect_epoch FROM pawl.idempotency_keys')).toEqual([{ effect_epoch: 1 }])
   await engine.close()
 })
 

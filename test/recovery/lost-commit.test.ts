@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { type Outcome, subscribe } from '@pawl/core'
+import { type Outcome, respond, subscribe } from '@pawl/core'
+import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import { PostgresProxy } from '../support/postgres-proxy.js'
 import { Provider } from '../support/provider.js'
-import { createEngine, createRideOf, createRideTables } from '../support/rides.js'
+import { createEngine, createRideOf, createRideTables, pipeline } from '../support/rides.js'
 import { expectWholePool, hear, waitingForLock } from '../support/signals.js'
 import { TestDatabase } from '../support/test-database.js'
 import { expectOneWholeRide } from '../support/whole-ride.js'
@@ -114,6 +115,58 @@ describe.each(COMMITS)('the COMMIT of $phase', ({ phase, commitsBefore }) => {
     expect(await provider.requests()).toHaveLength(1)
     await engine.close()
   })
+})
+
+test('the key is leased for as long as the phase takes that comes next, if the COMMIT has landed', async () => {
+  const pool = database.pool({ connectionString: proxy.url, max: 1 })
+  const LONG_MS = 600_000
+  let leftMs = 0
+  const slow = pipeline<null>({ name: 'slow', version: 1, leaseMs: 5_000 })
+    .local('noted', async ({ tx }) => void (await tx.insertInto('audit').values({ what: 'noted' }).execute()))
+    .foreign('charged', {
+      leaseMs: LONG_MS,
+      call: async () => {
+        const [left] = await database.rows<{ ms: number }>(
+          `SELECT extract(epoch FROM lease_until - clock_timestamp())::float * 1000 AS ms FROM pawl.idempotency_keys`,
+        )
+        leftMs = left?.ms ?? 0
+        return {}
+      },
+    })
+    .finish(() => respond(201))
+  const engine = createEngine({ pool, pipelines: [slow], schema: database.schema })
+  const struck = proxy.armCommit('answer_lost')
+  expect(await engine.execute(slow, { scope: 's', key: 'k', input: null })).toMatchObject({
+    type: 'completed',
+  })
+  await struck
+  expect(leftMs).toBeGreaterThan(LONG_MS / 2)
+  await engine.close()
+})
+
+test('of a client that merely rejects its query: what was committed is found out, and the client is not used again', async () => {
+  let commits = 0
+  class Rejecting extends pg.Client {
+    /** As of `pg-native`: no more is known of it than that a query is a promise. */
+    static readonly Query = { prototype: {} }
+    override query = (async (sent: { readonly text?: string }) => {
+      const result = await (pg.Client.prototype.query as (sent: unknown) => unknown).call(this, sent)
+      if (sent.text !== 'COMMIT' || ++commits > 1) return result
+      throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
+    }) as never
+  }
+  const pool = database.pool({ max: 1, Client: Rejecting })
+  const removed: unknown[] = []
+  pool.on('remove', (client) => removed.push(client))
+  const settled = hear('pawl:commit_settled')
+  const createRide = createRideOf(provider)
+  const engine = createEngine({ pool, pipelines: [createRide], schema: database.schema })
+  const request = { scope: 'rider', key: randomUUID(), input: { amount: 700 } }
+  expect(await engine.execute(createRide, request)).toMatchObject({ type: 'completed' })
+  expect(settled).toMatchObject([{ phase: 'ride_created', committed: true }])
+  expect(await database.rows('SELECT FROM rides')).toHaveLength(1)
+  expect(removed).toHaveLength(1)
+  await engine.close()
 })
 
 test.each(WAYS)('a raise whose own answer is lost recognises itself, $how', async ({ pipelining }) => {

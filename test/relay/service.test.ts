@@ -141,7 +141,7 @@ describe('start and stop', () => {
     expect(await trial.rows()).toEqual([])
   })
 
-  test('a stop with a wrong bound stops nothing, not even the bell', async () => {
+  test('a stop with a wrong bound stops nothing, not even the wake signal', async () => {
     const engine = trial.engine()
     const inbox = new Inbox()
     const relay = trial.relay({ sink: inbox, pollMs: AN_HOUR_MS }, engine)
@@ -154,7 +154,7 @@ describe('start and stop', () => {
     await relay.stop()
   })
 
-  test('one that is started again while it stops keeps its bell, and its deliveries are its own', async () => {
+  test('one that is started again while it stops keeps its wake signal, and its deliveries are its own', async () => {
     const [first, second] = [gate(), gate()]
     const begun = [gate(), gate()]
     const aborted: number[] = []

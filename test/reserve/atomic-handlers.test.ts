@@ -63,6 +63,24 @@ describe('a pipeline that the engine was not given', () => {
     await engine.close()
   })
 
+  test('of which a phase has committed is not forgotten', async () => {
+    const engine = createEngine(options())
+    const request = { scope: 's', key: 'two phases', input: null }
+    let fails = true
+    const twoPhases = pipeline<null>({ name: 'two', version: 1 })
+      .local('noted', async ({ tx }) => {
+        await tx.insertInto('audit').values({ what: 'two phases' }).execute()
+      })
+      .finish(() => (fails ? fail() : respond(201)))
+    await executeAtomic(engine, twoPhases, request)
+    expect(await rows('two phases')).toMatchObject([{ recovery_point: 'noted' }])
+    fails = false
+    await database.expireLeases()
+    expect(await executeAtomic(engine, twoPhases, request)).toMatchObject({ type: 'completed' })
+    expect(await audits('two phases')).toHaveLength(1)
+    await engine.close()
+  })
+
   test('whose key was taken over while it failed forgets nothing of the new holder', async () => {
     const request = { scope: 's', key: 'taken', input: null }
     const { engine, frozen, wake } = engineThatFreezesAt(options(), 'give_back/forget_key#1:before')

@@ -65,7 +65,7 @@ test('a phase whose key is locked by another session gives up in bounded time, a
       return first
     },
   )
-  // Its release met the lock as well: the lease runs out instead.
+  // Giving it back met the lock as well: the lease runs out instead.
   expect(outcome).toMatchObject({
     type: 'retry_later',
     reason: 'transient_error',

@@ -20,6 +20,8 @@ export class PostgresProxy {
   answered: Promise<void> = Promise.resolve()
   /** How much the server has sent, on all connections together. */
   bytesFromServer = 0
+  /** How often it was asked to end what a backend is doing. */
+  cancelRequests = 0
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   #fault: CommitFault | null = null
@@ -116,6 +118,7 @@ export class PostgresProxy {
     }
     let swallowAnswers = false
     client.on('data', (chunk: Buffer) => {
+      if (isCancelRequest(chunk)) this.cancelRequests++
       if (this.#stalled) return
       this.#garbleIn(chunk)
       const statementFault = this.#takeStatementFault(chunk)
@@ -207,6 +210,11 @@ export class PostgresProxy {
 function isCommit(chunk: Buffer): boolean {
   const alone = chunk[0] === 0x51 && chunk.subarray(5, 11).toString('latin1').toUpperCase() === 'COMMIT'
   return alone || chunk.includes('\0COMMIT\0') || chunk.includes('\0pawl_commit_')
+}
+
+/** A connection that has nothing else to say: length 16, code 80877102, and whom to cancel. */
+function isCancelRequest(chunk: Buffer): boolean {
+  return chunk.length === 16 && chunk.readUInt32BE(4) === 80_877_102
 }
 
 /** `E`, length, and fields of a letter and a text each: what a server says to its clients when it stops. */

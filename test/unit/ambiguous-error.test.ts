@@ -151,3 +151,13 @@ test('an error whose members throw when they are read says nothing', () => {
   })
   expect(judge(hostile)).toBe('ambiguous, unknown')
 })
+
+test('causes that never end are looked at for a while only', () => {
+  let made = 0
+  const endless = (): Error =>
+    Object.defineProperty(new Error('caused'), 'cause', {
+      get: () => (++made < 10_000 ? endless() : undefined),
+    })
+  expect(judge(endless())).toBe('ambiguous, unknown')
+  expect(made).toBeLessThan(1_000)
+})

@@ -108,7 +108,7 @@ describe('pauses', () => {
   })
 })
 
-describe('a bell', () => {
+describe('a wake-up', () => {
   test('ends the pause', async () => {
     const { poller, rounds } = pollerOf()
     poller.start()

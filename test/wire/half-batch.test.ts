@@ -32,11 +32,11 @@ test('a batch of which only the beginning arrives keeps its locks until transact
   const request = new WireRequest(trial, pipeline, inputOf)
   const proxy = await trial.proxy()
   const struck = gate()
-  const released = gate()
+  const letGo = gate()
   proxy.director = (message) => {
     if (statementIn(message) !== 'COMMIT') return 'pass'
     struck.open()
-    return { hold: released.opened }
+    return { hold: letGo.opened }
   }
   const server = { transaction_timeout: String(TRANSACTION_TIMEOUT_MS) }
   const one = trial.engine<Database>('one', proxy, { pipelines: [pipeline], defaults: SETTINGS, server })
@@ -44,7 +44,7 @@ test('a batch of which only the beginning arrives keeps its locks until transact
   const first = request.ask(one)
   await struck.opened
   expect(await request.askUntilOver(other, ASKED_FOR_MS)).toMatchObject({ type: 'completed' })
-  released.open()
+  letGo.open()
   await first
   expect([...(await trial.leave(one)), ...(await trial.leave(other))]).toEqual([])
 })

@@ -136,11 +136,11 @@ test('an answer that is lost was given: the server has executed what was asked',
 test('a message that is held passes when it is let go, also if its client has gone', async () => {
   const name = await withTable()
   const reached = gate()
-  const released = gate()
+  const letGo = gate()
   const { config } = await proxied(({ type, bytes }) => {
     if (type !== 'Query' || !bytes.includes('INSERT')) return 'pass'
     reached.open()
-    return { hold: released.opened }
+    return { hold: letGo.opened }
   })
   const client = await connected(config)
   const inserted = client.query(`INSERT INTO ${name} VALUES (1)`).catch(() => 'lost')
@@ -148,7 +148,7 @@ test('a message that is held passes when it is let go, also if its client has go
   expect(await aside(`SELECT n FROM ${name}`)).toEqual([])
   ;(client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy()
   expect(await inserted).toBe('lost')
-  released.open()
+  letGo.open()
   await expect.poll(() => aside(`SELECT n FROM ${name}`)).toEqual([{ n: 1 }])
 })
 

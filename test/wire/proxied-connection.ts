@@ -39,7 +39,7 @@ interface Direction {
   nth: number
   held: boolean
   /** The message at the head has waited: the director is not asked a second time. */
-  released: boolean
+  letGo: boolean
   /** The source has nothing more to send. */
   ended: boolean
   /** Nothing passes any more. */
@@ -77,7 +77,7 @@ export class ProxiedConnection {
   #keptAlive = false
   #losing = false
   /** Only the client has gone: the server's side ends when the server has nothing more to do. */
-  #abandoned = false
+  #clientIsGone = false
 
   constructor(id: number, client: Socket, server: Socket, directorOf: () => Director | null) {
     this.#id = id
@@ -138,8 +138,8 @@ export class ProxiedConnection {
     if (!way.reader.typed && this.#refuseEncryption(way, bytes)) return
     const type = typeOf(way, bytes)
     const message = this.#messageOf(way, type, bytes)
-    const verdict = way.released ? 'pass' : (this.#directorOf()?.(message) ?? 'pass')
-    way.released = false
+    const verdict = way.letGo ? 'pass' : (this.#directorOf()?.(message) ?? 'pass')
+    way.letGo = false
     if (verdict === 'pass') return this.#pass(way, type, bytes)
     if (verdict === 'lose_answer') {
       this.#losing = true
@@ -187,7 +187,7 @@ export class ProxiedConnection {
       // The first one tells that the connection is there.
       if (this.#answered < this.#roundTrip) this.#answered++
     }
-    if (this.#losing || this.#abandoned) {
+    if (this.#losing || this.#clientIsGone) {
       this.#flush(way)
       way.reader.drop(bytes)
       if (type === READY && this.#losing) this.#cut('both', false)
@@ -202,7 +202,7 @@ export class ProxiedConnection {
     way.held = true
     const letGo = (): void => {
       way.held = false
-      way.released = true
+      way.letGo = true
       this.#pump(way)
     }
     until.then(letGo, letGo)
@@ -216,14 +216,14 @@ export class ProxiedConnection {
   /** Whoever sent it has gone; what has not been passed on by now is half a message. */
   #finish(way: Direction): void {
     way.cut = true
-    if (way.from === 'client' && this.#abandoned) return
+    if (way.from === 'client' && this.#clientIsGone) return
     way.target.end()
   }
 
   #cut(side: 'client' | 'server' | 'both', reset: boolean): void {
     this.#toServer.cut = true
     if (side === 'client') {
-      this.#abandoned = true
+      this.#clientIsGone = true
       this.#leaveServer()
     } else {
       this.#toClient.cut = true
@@ -256,7 +256,7 @@ function direction(from: Sender, source: Socket, target: Socket, typed: boolean)
     reader: new MessageReader(typed),
     nth: 0,
     held: false,
-    released: false,
+    letGo: false,
     ended: false,
     cut: false,
   }

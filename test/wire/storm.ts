@@ -42,7 +42,7 @@ export interface Storm {
   readonly describe: (scope: string) => string
 }
 
-/** How long a client asks before it leaves the rest to the completer. */
+/** How long a client asks before it stops, and the completer does the rest. */
 const CLIENT_ASKS_MS = 4 * LEASE_MS
 
 /** Every so often a backend is ended from aside, and the provider told to misbehave. */

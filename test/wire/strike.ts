@@ -37,8 +37,8 @@ export function nameOf({ connection, from, nth, type }: Boundary): string {
   return `${from} ${connection}.${nth} ${type}`
 }
 
-/** `released` lets a held message go. */
-function verdictOf(fault: Fault, released: Promise<unknown>): Verdict {
+/** `letGo` lets a held message go. */
+function verdictOf(fault: Fault, letGo: Promise<unknown>): Verdict {
   switch (fault) {
     case 'cut_before':
       return { cut: 'both', when: 'before' }
@@ -49,7 +49,7 @@ function verdictOf(fault: Fault, released: Promise<unknown>): Verdict {
     case 'answer_lost':
       return 'lose_answer'
     case 'held':
-      return { hold: released }
+      return { hold: letGo }
   }
 }
 
@@ -58,7 +58,7 @@ export function strikeAt(
   boundary: Boundary,
   fault: Fault,
   onStruck: () => void,
-  released: Promise<unknown>,
+  letGo: Promise<unknown>,
 ): Director {
   let struck = false
   return ({ connection, from, nth }) => {
@@ -66,6 +66,6 @@ export function strikeAt(
       return 'pass'
     struck = true
     onStruck()
-    return verdictOf(fault, released)
+    return verdictOf(fault, letGo)
   }
 }

@@ -34,7 +34,7 @@ const CLEAN_TRIES = 10
 /** How long others ask for a key whose holder's message is held: until its lease has ended, if no lock is in the way. */
 const HELD_FOR_MS = 2.5 * LEASE_MS
 
-/** How long a client asks before it leaves the rest to the completer: for several leases. */
+/** How long a client asks before it stops, and the completer does the rest: several leases. */
 const CLIENT_ASKS_MS = 10 * LEASE_MS
 
 /** Every boundary that a request passes on a connection that is new, as a clean run shows them. */
@@ -91,7 +91,7 @@ export async function runCase<DB, Input>(
   const request = new WireRequest(trial, options.pipeline, options.inputOf)
   const proxy = await trial.proxy()
   const struck = gate()
-  const released = gate()
+  const letGo = gate()
   let hasStruck = false
   proxy.director = strikeAt(
     boundary,
@@ -100,7 +100,7 @@ export async function runCase<DB, Input>(
       hasStruck = true
       struck.open()
     },
-    released.opened,
+    letGo.opened,
   )
   const one = trial.engine<DB>('one', proxy, engineOptions(options))
   const other = trial.engine<DB>('other', null, engineOptions(options))
@@ -109,7 +109,7 @@ export async function runCase<DB, Input>(
     // Whichever comes first: the message that is held, or an end without it.
     await Promise.race([struck.opened, first])
     await request.askUntilOver(other, HELD_FOR_MS)
-    released.open()
+    letGo.open()
   }
   await first
   await request.askUntilOver(one, CLIENT_ASKS_MS)

@@ -32,13 +32,13 @@ export const resume: Scenario = {
     const { keys, rounds } = PLANS[mode]
     const entrant = await arena.enter(VARIANT)
     await warmUp(stage, [entrant], freshLoad(SENDING_CLIENTS, 0, 0))
-    const release = `UPDATE "${schemaOfVariant(VARIANT)}".idempotency_keys
+    const makeDue = `UPDATE "${schemaOfVariant(VARIANT)}".idempotency_keys
                         SET run_after = NULL, lease_until = NULL WHERE status = 'running'`
     const samples = await alternate(PARTICIPANTS, rounds, async ({ concurrency }) => {
       await arena.provider.ask('refuse', true)
       await entrant.each({ keys: newKeys(keys), clients: SENDING_CLIENTS, expectedStatus: RETRY_LATER })
       await arena.provider.ask('refuse', false)
-      await arena.database.observer.query(release)
+      await arena.database.observer.query(makeDue)
       const { completed, seconds } = (await entrant.control('complete', concurrency)) as Completion
       if (completed !== keys) throw new Error(`The completer finished ${completed} of ${keys} keys.`)
       return completed / seconds

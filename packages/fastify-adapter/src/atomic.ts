@@ -71,7 +71,7 @@ export class AtomicRun {
 
   /** Lets the engine run it, through `execute`. */
   async through(execute: () => Promise<Outcome>): Promise<Outcome> {
-    const release = guardReply(
+    const unguard = guardReply(
       this.#reply,
       () => this.#standing(),
       (what) => this.#refuse(what),
@@ -80,7 +80,7 @@ export class AtomicRun {
       return await currentRun.run(this, execute)
     } finally {
       this.#end()
-      release()
+      unguard()
     }
   }
 

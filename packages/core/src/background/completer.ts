@@ -143,13 +143,11 @@ export class Completer implements Service<CompleterCounts> {
     return sessions.with('completer', async (session) => {
       const store = { session, tables }
       if (atomicPipelines.size > 0) {
-        const forgettable = [...atomicPipelines.values()].map(
-          ({ definition, forgetAfterMs, leaseBoundMs }) => {
-            const { name: pipeline, version, hash: definitionHash } = definition
-            return { pipeline, version, definitionHash, forgetAfterMs, leaseBoundMs }
-          },
-        )
-        counts.forgotten += await this.#forget(store, forgettable)
+        const versions = [...atomicPipelines.values()].map(({ definition, forgetAfterMs, leaseBoundMs }) => {
+          const { name: pipeline, version, hash: definitionHash } = definition
+          return { pipeline, version, definitionHash, forgetAfterMs, leaseBoundMs }
+        })
+        counts.forgotten += await this.#forget(store, versions)
       }
       const resting = this.#resting.ids()
       const isWanted = (keyId: string): boolean => !resting.has(keyId) && !this.#begun.has(keyId)

@@ -82,7 +82,7 @@ export class Poller {
       this.#isWoken = false
       const end = await this.#tryRound(stopping, failures)
       failures = end === 'failed' ? failures + 1 : 0
-      // A bell must not hurry a database that is away.
+      // A wake-up must not hurry a database that is away.
       if (end === 'failed') await this.#pause(retryPauseMs(failures), stopping, false)
       else if (end === 'idle') await this.#pause(pollPauseMs(this.#options.pollMs), stopping, true)
     }

@@ -67,10 +67,6 @@ export class BorrowedClient {
     else listener()
   }
 
-  stopWaitingForLoss(): void {
-    this.#onLost = null
-  }
-
   /** Keeps it from going back to the pool, although nothing else is wrong with it. */
   spoil(): void {
     this.#isStale = true

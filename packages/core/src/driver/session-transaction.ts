@@ -182,9 +182,8 @@ export class SessionTransaction implements Sender {
     // None of its statements goes out before the message that begins it, so the first answer is the answer to that message.
     const opening = this.#begun ? 0 : this.#opening.length
     if (results.length < opening) {
+      // If a part of it was executed, the server says that a transaction is open, and the client is destroyed.
       this.#notBegun = { error: told }
-      // A part of that message may have been executed.
-      this.#client.spoil()
       return told
     }
     this.#begun = true

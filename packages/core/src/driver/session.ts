@@ -58,11 +58,10 @@ export class Session {
     }
   }
 
-  /** Goes on with other work, as if released and acquired again. Returns false if it cannot, and has to be released. */
+  /** Goes on with other work, as a session released and acquired again would. Returns false if it has to be released. */
   enter(place: string): boolean {
     if (!this.#client.isClean) return false
     this.#queue.place = place
-    this.#client.stopWaitingForLoss()
     return true
   }
 

@@ -24,7 +24,7 @@ export interface Engine<DB> {
    */
   execute<Input>(pipeline: Pipeline<DB, Input>, request: ExecuteRequest<NoInfer<Input>>): Promise<Outcome>
   /**
-   * Reserves the key and leaves the phases to the completer of `createBackground`: woken at once in this process, at its
+   * Reserves the key; the completer of `createBackground` runs the phases: woken at once in this process, at its
    * next poll in others. A retry gets the stored response once there is one. Throws only for wrong use.
    *
    * @example

@@ -200,7 +200,7 @@ function mayNotBeWrittenOut({ recoveryPoint, fence, attempts }: KeyRow): boolean
   return recoveryPoint === 'started' && fence === 1 && attempts > 0
 }
 
-/** Whether somebody works on the key or the completer will: taking it over or marking it stuck is left to the completer. */
+/** Whether somebody works on the key or the completer will: taking it over or marking it stuck is then their business. */
 function isUnfinished(
   decision: Decision,
 ): decision is Extract<Decision, { type: 'take_over' | 'ours' | 'in_flight' | 'mark_stuck' }> {

@@ -18,3 +18,12 @@ export function unlessFencedOff<T>(written: T | null | undefined): T {
   if (written == null) throw new FencedOff()
   return written
 }
+
+/** `instanceof FencedOff` of anything that was thrown: a user's function may throw a proxy that throws when it is asked. */
+export function isOvertaken(thrown: unknown): thrown is FencedOff {
+  try {
+    return thrown instanceof FencedOff
+  } catch {
+    return false
+  }
+}

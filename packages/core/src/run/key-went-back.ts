@@ -1,4 +1,4 @@
-import { PawlError } from '../errors.js'
+import { isPawlError, PawlError } from '../errors.js'
 import type { Intent } from '../storage/keys/key-row.js'
 
 /** Tells a person why a key cannot go on from where it is stored. */
@@ -29,5 +29,5 @@ export function responseBuries(call: Intent, phase: string, status: number): Paw
 }
 
 export function isKeyWentBack(error: unknown): boolean {
-  return error instanceof PawlError && error.code === 'PAWL_KEY_WENT_BACK'
+  return isPawlError(error) && error.code === 'PAWL_KEY_WENT_BACK'
 }

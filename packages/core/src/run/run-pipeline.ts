@@ -8,7 +8,7 @@ import { renewLeases } from '../storage/keys/renew-leases.js'
 import { disarmPromise } from '../disarm-promise.js'
 import { runForeignStep } from './foreign-phase.js'
 import { applyRaised } from './apply-raised.js'
-import { FencedOff, unlessFencedOff } from './fenced-off.js'
+import { FencedOff, isOvertaken, unlessFencedOff } from './fenced-off.js'
 import { announceFailure, giveBack, markStuck, whatOthersMadeOfIt } from './give-back.js'
 import { keyWentBack } from './key-went-back.js'
 import { nextStep, type Step } from './next-step.js'
@@ -41,7 +41,7 @@ async function unlessOvertaken(run: Run, work: () => Promise<Outcome>): Promise<
   try {
     return await work()
   } catch (error) {
-    if (!(error instanceof FencedOff)) throw error
+    if (!isOvertaken(error)) throw error
     return unlessOvertaken(run, () => whatOthersMadeOfIt(run, error))
   }
 }
@@ -118,7 +118,7 @@ async function runStep(run: Run, step: Step): Promise<StepResult> {
         return await runForeignStep(run, step)
     }
   } catch (error) {
-    if (error instanceof FencedOff) throw error
+    if (isOvertaken(error)) throw error
     return failureBy(phase.name, error, { intent: run.row.intent })
   }
 }

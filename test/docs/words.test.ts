@@ -1,0 +1,106 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { migrationSql } from '@pawl/core'
+import { describe, expect, test } from 'vitest'
+import { pawl } from '../cli/pawl.js'
+import { isCopiedPage, ourFiles, ROOT } from '../support/our-files.js'
+import { NOT_SEARCHED, RETIRED_WORDS } from './retired-words.js'
+
+/** The retired words of a text, each with where it is and what to write instead. */
+function retiredIn(where: string, text: string): string[] {
+  return text.split('\n').flatMap((line, index) =>
+    RETIRED_WORDS.flatMap(({ word, instead, unless = [] }) => {
+      const found = word.exec(line)
+      if (found === null || unless.some((ordinary) => ordinary.test(line))) return []
+      return [`${where}:${index + 1}: instead of '${found[0]}', write ${instead}`]
+    }),
+  )
+}
+
+describe('a retired word has come back in no', () => {
+  test('file: code, comments, tests and pages, nor in the name of one', async () => {
+    const all = await ourFiles()
+    const files = all.filter(
+      (name) => !isCopiedPage(name) && !NOT_SEARCHED.some((pattern) => pattern.test(name)),
+    )
+    expect(files).toEqual(expect.arrayContaining(['README.md', 'packages/core/src/index.ts']))
+    const found = await Promise.all(
+      files.map(async (name) => [
+        ...retiredIn(name, name),
+        ...retiredIn(name, await readFile(join(ROOT, name), 'utf8')),
+      ]),
+    )
+    expect(found.flat()).toEqual([])
+  })
+
+  test('help of the command line', async () => {
+    const { out } = await pawl(['help'])
+    const commands = [...out.matchAll(/^ {2}([a-z]+) /gm)].map(([, name = '']) => name)
+    expect(commands).toEqual(expect.arrayContaining(['unstick', 'revoke', 'answer']))
+    for (const name of commands) {
+      const help = await pawl(['help', name])
+      expect(retiredIn(`pawl help ${name}`, help.out.replaceAll(/\s+/g, ' '))).toEqual([])
+    }
+  })
+
+  test('table, column or comment of the schema', () => {
+    expect(retiredIn('migrationSql', migrationSql())).toEqual([])
+  })
+})
+
+describe('the search', () => {
+  test.each([
+    ['const abandoned = await findKeys()', 'abandon'],
+    ['Run pawl resume with a reason.', 'pawl resume'],
+    ['await operator.resume(of, because)', 'operator.resum'],
+    ['SELECT resumed_at FROM keys', 'resumed_at'],
+    ['until a person has resumed it', 'person has resum'],
+    ['the lease is released', 'releas'],
+    ['a key that was left for the completer', 'left for the completer'],
+    ['the caller leaves its phases to a completer', 'leaves its phases to a completer'],
+    ['executeUnlisted(engine)', 'Unlisted'],
+    ["WHERE NOT starts_with(k.pipeline, 'atomic.')", 'starts_with(k.pipeline'],
+    ["return { do: 'stick', phase }", 'stick'],
+    ["{ type: 'give_up' }", 'give_up'],
+    ['new Bell()', 'Bell'],
+  ])('finds %j', (line, word) => {
+    const [found = '', ...more] = retiredIn('a line', line)
+    expect(found.toLowerCase()).toContain(`instead of '${word.toLowerCase()}`)
+    expect(more).toEqual([])
+  })
+
+  test.each([
+    'await engine.resume(keyId)',
+    'a retry resumes from the recovery point',
+    'a person unsticks it',
+    'client.release(error)',
+    'the connection is released to its pool',
+    'RELEASE SAVEPOINT inner',
+    'the completer finishes what is left',
+    'what was left behind',
+    'the yardstick',
+  ])('lets %j be', (line) => expect(retiredIn('a line', line)).toEqual([]))
+})
+
+test('the dictionary has every word, once', async () => {
+  const page = await readFile(join(ROOT, 'docs/concepts.md'), 'utf8')
+  const entries = [...page.matchAll(/^\*\*([^*]+)\*\*:/gm)].map(([, word = '']) => word.toLowerCase())
+  expect(entries.toSorted()).toEqual([
+    'atomic handler',
+    'effect',
+    'enqueued',
+    'fence',
+    'holder',
+    'intent',
+    'key',
+    'lease',
+    'phase',
+    'pipeline',
+    'recovery point',
+    'request',
+    'scope',
+    'staged job',
+    'stuck',
+    'unattended',
+  ])
+})
