@@ -57,6 +57,8 @@ const asked = (provider: FakeProvider, maxAgeMs?: number) =>
 const riding = await openTrial()
 const asking = await openTrial(asked)
 
+const beforeStep = (step: string) => parsePosition(`any/${step}#1:before`)
+
 describe('databaseClock', () => {
   const AT = 'charged/call#1:before'
 
@@ -158,8 +160,9 @@ describe('tableLock', () => {
       'charged/declare_call#1:before',
     ])
     // In a recovery, there are more. By their names: one that no statement has any more would be struck nowhere.
-    const before = (step: string) => parsePosition(`any/${step}#1:before`)
-    const steps = [...STEP_WORDS.keys()].filter((step) => fault.appliesTo(before(step), asking.theatre.shape))
+    const steps = [...STEP_WORDS.keys()].filter((step) =>
+      fault.appliesTo(beforeStep(step), asking.theatre.shape),
+    )
     expect(steps.toSorted()).toEqual([
       'declare_call',
       'find_key',
