@@ -27,6 +27,8 @@ const DEEP = [
 const ALONE_AND_DEEP = ['broken-engines/*.test.ts', 'wire/broken-engines.test.ts']
 const ALONE = [
   ...ALONE_AND_DEEP,
+  // It counts the subscriptions of its process.
+  'calls/strict-mode.test.ts',
   'http/{respond-async-wait,waiting}.test.ts',
   'storage/shadowed-statements.test.ts',
   'unit/announce.test.ts',
@@ -87,6 +89,7 @@ export default defineConfig({
           ...sharedTest,
           name: 'alone',
           include: IS_DEEP ? ALONE_AND_DEEP : ALONE,
+          exclude: [...configDefaults.exclude, ...(IS_DEEP ? [] : [DEEP_ONLY])],
         },
       },
     ],

@@ -148,7 +148,9 @@ test('the command that status tells to run means the same key in a shell', async
     expect(out).not.toMatch(UNSAFE)
     expect(out).toMatch(/ran out .* ago: pawl show /)
     const [, command = ''] = /ran out .* ago: pawl (show .*)$/m.exec(out) ?? []
-    const words = execFileSync('bash', ['-c', `printf '%s\\0' ${command}`], { encoding: 'utf8' }).split('\0')
+    // bash knows characters beyond ASCII by their numbers in a UTF-8 locale only.
+    const inBash = { encoding: 'utf8', env: { ...process.env, LC_ALL: 'C.UTF-8' } } as const
+    const words = execFileSync('bash', ['-c', `printf '%s\\0' ${command}`], inBash).split('\0')
     const [show = '', ...rest] = words.slice(0, -1)
     const shown = await pawl([show, '--json', ...rest], { env: envOf(database) })
     expect(shown).toMatchObject({ exit: 0, err: '' })

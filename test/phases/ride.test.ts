@@ -50,6 +50,7 @@ describe('a ride runs through its phases', () => {
     expect(row).toEqual({
       id: keyId,
       scope: trial.scope,
+      kind: 'pipeline',
       key: trial.key,
       pipeline: 'create-ride',
       version: 1,
