@@ -231,6 +231,28 @@ describe('a renewal that hangs', () => {
     keeper.halt()
   })
 
+  test('for want of a connection is not made of a call that has ended meanwhile', async () => {
+    const opening = gate()
+    const connects = gate()
+    const pool = database.pool(
+      hooked({}, () => {
+        opening.open()
+        return connects.opened
+      }),
+    )
+    const steps: string[] = []
+    const released = gate()
+    pool.on('remove', released.open)
+    const probe = ({ step }: { readonly step: string }) => void steps.push(step)
+    const keeper = new LeaseKeeper(pool, tables, { ...options, probe })
+    const renewed = keeper.keep(holdOfNoKey(), LEASE_MS, dueSince(), () => {})
+    await opening.opened
+    await renewed.end()
+    connects.open()
+    await released.opened
+    expect(steps).toEqual([])
+  })
+
   test('lets a ride be settled all the same', async () => {
     const trial = new RideTrial(database)
     const { engine, stops } = engineWithStops(

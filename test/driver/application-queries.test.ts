@@ -141,6 +141,21 @@ describe.each([false, true])('with preparedQueries: %s', (preparedQueries) => {
   })
 })
 
+test('two queries that are not prepared each have their own columns, on one connection', async () => {
+  const rows: unknown[] = []
+  const queries = [sql`SELECT ${1}::integer AS a`, sql`SELECT ${'x'}::text AS b, 2 AS c`]
+  const { engine, run } = runnerOf(
+    async (tx) => {
+      rows.push((await queries[rows.length]?.execute(tx))?.rows)
+    },
+    { preparedQueries: false },
+  )
+  await run()
+  await run()
+  expect(rows).toEqual([[{ a: 1 }], [{ b: 'x', c: 2 }]])
+  await engine.close()
+})
+
 describe("an application's queries are prepared, where it asks for that", () => {
   const prepared = `SELECT regexp_replace(name, '_[0-9a-f]{16}$', '') AS name, statement FROM pg_prepared_statements
                      WHERE name LIKE 'pawl\\_query\\_%'`
@@ -219,6 +234,28 @@ describe("an application's queries are prepared, where it asks for that", () => 
       await engine.close()
     },
   )
+
+  test('each with the columns that its own connection knows: the same text can mean two tables', async () => {
+    const [one, other] = [database.businessSchema, `${database.businessSchema}_other`]
+    await database.rows(`CREATE TABLE things (a integer); INSERT INTO things VALUES (1);
+      CREATE SCHEMA ${other}; CREATE TABLE ${other}.things (b text, c integer);
+      INSERT INTO ${other}.things VALUES ('x', 2)`)
+    const rowsOn = async (schema: string) => {
+      let rows: unknown
+      const { engine, run } = runnerOf(
+        async (tx) => {
+          rows = (await sql`SELECT * FROM things WHERE ${true}`.execute(tx)).rows
+        },
+        { pool: { options: `-c search_path=${schema}` }, preparedQueries: true },
+      )
+      for (let time = 0; time < 8; time++) expect((await run()).type).toBe('completed')
+      await engine.close()
+      return rows
+    }
+    expect(await rowsOn(one)).toEqual([{ a: 1 }])
+    expect(await rowsOn(other)).toEqual([{ b: 'x', c: 2 }])
+    await database.rows(`DROP TABLE things; DROP SCHEMA ${other} CASCADE`)
+  })
 
   test('not those of engine.db, which nobody would try again', async () => {
     const { pool, engine } = runnerOf(async () => {}, { preparedQueries: true })

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type EngineOptions, respond, type Stage } from '@pawl/core'
+import { type EngineOptions, respond, retryLater, type Stage } from '@pawl/core'
 import { sql, type Transaction } from 'kysely'
 import pg from 'pg'
 import { afterAll, beforeEach, describe, expect, inject, test } from 'vitest'
@@ -255,6 +255,26 @@ describe.each(WAYS)('$how', ({ pool: poolOptions, engine: engineOptions }) => {
     expect(await engine.execute(ending, asked)).toMatchObject(stuck)
     expect(await engine.execute(ending, asked)).toMatchObject(stuck)
     expect(runs).toBe(1)
+    await engine.close()
+  })
+
+  test('a COMMIT in disguise in a phase that then asks for a retry: it runs once, and is stuck', async () => {
+    const { engineOf } = open()
+    const ending = pipeline<null>({ name: 'ending', version: 1 })
+      .local('noted', async ({ tx }) => {
+        await note(tx, 'inside')
+        await sql`/* x */ COMMIT`.execute(tx).catch(() => {})
+        return retryLater()
+      })
+      .finish(() => respond(200))
+    const engine = engineOf([ending])
+    const asked = request()
+    for (let attempt = 0; attempt < 2; attempt++)
+      expect(await engine.execute(ending, asked)).toMatchObject({
+        type: 'stuck',
+        reason: 'transaction_ended',
+      })
+    expect(await notes()).toEqual(['inside'])
     await engine.close()
   })
 

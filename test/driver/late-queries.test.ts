@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type EngineOptions, respond } from '@pawl/core'
 import { createProbedEngine } from '@pawl/core/internal'
 import { sql } from 'kysely'
-import type pg from 'pg'
+import pg from 'pg'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { SessionPool } from '../../packages/core/src/driver/session-pool.js'
 import { createEngine, createRideTables, type Database, pipeline } from '../support/rides.js'
@@ -18,17 +18,23 @@ const notes = async () =>
   (await database.rows<{ what: string }>('SELECT what FROM audit ORDER BY what')).map(({ what }) => what)
 const request = () => ({ scope: 's', key: randomUUID(), input: null })
 
-describe.each<{ how: string; options: Partial<EngineOptions<Database>> }>([
+/** A client as `pg-native` has one: it cannot send statements together, and tells of an error before its answer has ended. */
+class OtherClient extends pg.Client {
+  static readonly Query = { prototype: {} }
+}
+
+describe.each<{ how: string; options: Partial<EngineOptions<Database>>; client?: typeof pg.Client }>([
   { how: 'by default', options: {} },
   { how: 'without pipelining', options: { pipelining: false } },
-])('$how', ({ options }) => {
+  { how: 'with a client that cannot send together', options: {}, client: OtherClient },
+])('$how', ({ options, client: Client = pg.Client }) => {
   const engineOf = (pool: pg.Pool, pipelines: EngineOptions<Database>['pipelines']) =>
     createEngine({ pool, pipelines, schema: database.schema, ...options })
 
   test.each(['committed', 'rolled back'] as const)(
     'a transaction that is %s writes nothing into the next one on its connection',
     async (end) => {
-      const sessions = new SessionPool(database.pool({ max: 1 }), {
+      const sessions = new SessionPool(database.pool({ max: 1, Client }), {
         acquireTimeoutMs: 10_000,
         statementDeadlineMs: 10_000,
         lockTimeoutMs: 1_000,
@@ -53,7 +59,7 @@ describe.each<{ how: string; options: Partial<EngineOptions<Database>> }>([
   )
 
   test("a connection of engine.db that was given back writes nothing into the next borrower's transaction", async () => {
-    const engine = engineOf(database.pool({ max: 1 }), [])
+    const engine = engineOf(database.pool({ max: 1, Client }), [])
     const kept = await engine.db.connection().execute(async (connection) => connection)
     const note = (on: typeof kept, what: string) => on.insertInto('audit').values({ what }).execute()
     await engine.db.transaction().execute(async (tx) => {
@@ -68,7 +74,7 @@ describe.each<{ how: string; options: Partial<EngineOptions<Database>> }>([
     const unsent = pipeline<null>({ name: 'unsent', version: 1, idleTimeoutMs: 100 })
       .local('nothing', () => Promise.reject(new Error('a bug')))
       .finish(() => respond(200))
-    const pool = database.pool({ max: 1 })
+    const pool = database.pool({ max: 1, Client })
     const engine = engineOf(pool, [unsent])
     expect(await engine.execute(unsent, request())).toMatchObject({ error: { message: 'a bug' } })
     // Longer than the phase's idle time-out, of which the server knows nothing.
@@ -88,7 +94,7 @@ describe.each<{ how: string; options: Partial<EngineOptions<Database>> }>([
         await Promise.all([...all, Promise.reject(new Error('a bug'))])
       })
       .finish(() => respond(200))
-    const engine = engineOf(database.pool(), [counting])
+    const engine = engineOf(database.pool({ Client }), [counting])
     expect(await engine.execute(counting, request())).toMatchObject({ type: 'retry_later' })
     await engine.close()
     expect(await database.rows('SELECT is_called FROM numbers')).toEqual([{ is_called: false }])
@@ -106,7 +112,7 @@ describe.each<{ how: string; options: Partial<EngineOptions<Database>> }>([
     const unsent = pipeline<null>({ name: 'unsent', version: 1 })
       .local('nothing', () => Promise.reject(new Error('a bug')))
       .finish(() => respond(200))
-    const pool = database.pool()
+    const pool = database.pool({ Client })
     const notices: unknown[] = []
     pool.on('connect', (client) => client.on('notice', ({ message }) => notices.push(message)))
     const steps: string[] = []

@@ -137,3 +137,32 @@ test("the pool's query_timeout leaves no statement behind on a connection that i
   ])
   await engine.close()
 })
+
+test('a tracer whose query returns a promise, and rejects it, fails that query and nothing else', async () => {
+  let fails = true
+  class TracedClient extends pg.Client {
+    override query = ((...sent: unknown[]): unknown => {
+      const [{ text }] = sent as [{ text?: string }]
+      if (text?.includes('SELECT 1 /* traced */') === true && fails) {
+        fails = false
+        return Promise.reject(new Error('no span'))
+      }
+      return (pg.Client.prototype.query as (...sent: unknown[]) => unknown).apply(this, sent)
+    }) as never
+  }
+  const traced = pipeline({ name: 'traced', version: 1 })
+    .local('one', async ({ tx }) => {
+      await sql`SELECT ${1}::integer`.execute(tx)
+      await sql`SELECT 1 /* traced */`.execute(tx)
+    })
+    .finish(() => respond(204))
+  const pool = database.pool({ max: 1, Client: TracedClient })
+  const engine = createEngine({ pool, pipelines: [traced], schema: database.schema })
+  const request = { scope: 'rider', key: randomUUID(), input: null }
+  expect(await engine.execute(traced, request)).toMatchObject({
+    type: 'retry_later',
+    error: { message: 'no span' },
+  })
+  expect(await engine.execute(traced, request)).toMatchObject({ type: 'completed' })
+  await engine.close()
+})

@@ -27,6 +27,13 @@ test('queries that are used once do not keep others from being prepared', () => 
   expect(times(PREPARE_AFTER_USES, () => queries.nameOf('SELECT $1')).at(-1)).not.toBeNull()
 })
 
+test('what is counted does not grow without end: the uses of long ago are forgotten', () => {
+  const queries = new PreparedQueries()
+  times(PREPARE_AFTER_USES - 1, () => queries.nameOf('SELECT $1'))
+  times(PREPARED_QUERIES, (time) => queries.nameOf(`SELECT $1 /* ${time} */`))
+  expect(queries.nameOf('SELECT $1')).toBeNull()
+})
+
 test('so many are prepared, and no more', () => {
   const queries = new PreparedQueries()
   const names = times(
