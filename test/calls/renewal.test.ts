@@ -241,15 +241,15 @@ describe('a renewal that hangs', () => {
       }),
     )
     const steps: string[] = []
-    const released = gate()
-    pool.on('remove', released.open)
+    const disconnected = gate()
+    pool.on('remove', disconnected.open)
     const probe = ({ step }: { readonly step: string }) => void steps.push(step)
     const keeper = new LeaseKeeper(pool, tables, { ...options, probe })
     const renewed = keeper.keep(holdOfNoKey(), LEASE_MS, dueSince(), () => {})
     await opening.opened
     await renewed.end()
     connects.open()
-    await released.opened
+    await disconnected.opened
     expect(steps).toEqual([])
   })
 

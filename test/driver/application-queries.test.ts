@@ -156,6 +156,20 @@ test('two queries that are not prepared each have their own columns, on one conn
   await engine.close()
 })
 
+/** What a query returns that a connection with this search path has prepared. */
+const rowsOn = async (schema: string) => {
+  let rows: unknown
+  const { engine, run } = runnerOf(
+    async (tx) => {
+      rows = (await sql`SELECT * FROM things WHERE ${true}`.execute(tx)).rows
+    },
+    { pool: { options: `-c search_path=${schema}` }, preparedQueries: true },
+  )
+  for (let time = 0; time < 8; time++) expect((await run()).type).toBe('completed')
+  await engine.close()
+  return rows
+}
+
 describe("an application's queries are prepared, where it asks for that", () => {
   const prepared = `SELECT regexp_replace(name, '_[0-9a-f]{16}$', '') AS name, statement FROM pg_prepared_statements
                      WHERE name LIKE 'pawl\\_query\\_%'`
@@ -240,18 +254,6 @@ describe("an application's queries are prepared, where it asks for that", () => 
     await database.rows(`CREATE TABLE things (a integer); INSERT INTO things VALUES (1);
       CREATE SCHEMA ${other}; CREATE TABLE ${other}.things (b text, c integer);
       INSERT INTO ${other}.things VALUES ('x', 2)`)
-    const rowsOn = async (schema: string) => {
-      let rows: unknown
-      const { engine, run } = runnerOf(
-        async (tx) => {
-          rows = (await sql`SELECT * FROM things WHERE ${true}`.execute(tx)).rows
-        },
-        { pool: { options: `-c search_path=${schema}` }, preparedQueries: true },
-      )
-      for (let time = 0; time < 8; time++) expect((await run()).type).toBe('completed')
-      await engine.close()
-      return rows
-    }
     expect(await rowsOn(one)).toEqual([{ a: 1 }])
     expect(await rowsOn(other)).toEqual([{ b: 'x', c: 2 }])
     await database.rows(`DROP TABLE things; DROP SCHEMA ${other} CASCADE`)
