@@ -1,12 +1,12 @@
 import { checkPackages } from './check-packages.mjs'
 import { install } from './install.mjs'
 import { withLock } from './lock.mjs'
-import { bin, pnpm, run, step, StepFailed, tellOnStderr } from './step.mjs'
+import { bin, pnpm, run, step, StepFailed, tellOnStderr, together } from './step.mjs'
 import { runTests } from './run-tests.mjs'
 
 /** @type {Record<string, (args: string[]) => Promise<unknown>>} */
 const commands = {
-  /** With arguments for vitest, only what they ask for; without, all that CI does. */
+  /** With arguments for vitest, runs only what they select; without, everything that CI runs. */
   async test(args) {
     await prepare()
     if (args.length === 0) await checks()
@@ -14,7 +14,7 @@ const commands = {
     console.log(counts)
   },
 
-  /** More of all that is repeated: random cases, races, faults. `test/support/amounts.ts` says how much. */
+  /** Repeats more of everything that is repeated: random cases, races, faults. `test/support/amounts.ts` says how much. */
   async 'test-deep'(args) {
     await prepare()
     const counts = await step('test, deep', () => runTests(args, { PAWL_DEEP: '1' }))
@@ -73,15 +73,15 @@ async function prepare() {
 async function checks() {
   await step('lint', () => run(bin('oxlint'), ['--type-aware', '--deny-warnings']))
   await step('format check', () => run(bin('oxfmt'), ['--check', '.']))
-  await step('unused code', () => run(bin('knip'), []))
-  await step('packages', checkPackages)
+  // Side by side: unlike the linter, neither of them can use a second core.
+  await together([step('unused code', () => run(bin('knip'), [])), step('packages', checkPackages)])
 }
 
 /** @param {string[]} argv */
 export async function main([name = '', ...args]) {
   const command = commands[name]
   if (command === undefined) {
-    console.error(`Unknown command "${name}"; there are: ${Object.keys(commands).join(', ')}.`)
+    console.error(`Unknown command "${name}"; the commands are ${Object.keys(commands).join(', ')}.`)
     process.exitCode = 1
     return
   }

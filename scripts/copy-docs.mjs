@@ -1,6 +1,6 @@
 /**
- * Run as `prepack` in a package's folder: puts the pages of `docs/` into the package, where its README links to them. There
- * is no address on the web that they could be linked to.
+ * Runs as `prepack` in a package's folder: copies the pages of `docs/` into the package, where its README links to them. There
+ * is no web address that it could link to.
  */
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ const target = join(process.cwd(), 'docs')
 await mkdir(target, { recursive: true })
 for (const name of await readdir(join(ROOT, 'docs'))) {
   const text = await readFile(join(ROOT, 'docs', name), 'utf8')
-  // A package has neither the examples nor other packages: what a page says of them stays, as plain text.
+  // A package has neither the examples nor other packages: links to them become plain text.
   const copy = name.endsWith('.md') ? text.replaceAll(LINK_OUT_OF_DOCS, '$1') : text
   // In one step, since another run may be packing the same folder.
   const draft = join(target, `.${name}.${process.pid}`)

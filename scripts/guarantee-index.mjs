@@ -29,9 +29,10 @@ async function readGuaranteeTests() {
       const title = titleBelow(lines, index)
       if (title === null)
         throw new Error(`${relative(ROOT, file)}:${index + 1}: no test follows this comment.`)
+      const named = [...describesAround(lines, index), title].join(' › ')
       for (const guarantee of guarantees) {
         const tests = found.get(guarantee) ?? []
-        found.set(guarantee, [...tests, { file: relative(ROOT, file), title }])
+        found.set(guarantee, [...tests, { file: relative(ROOT, file), title: named }])
       }
     }
   }
@@ -47,6 +48,33 @@ function titleBelow(lines, index) {
   return match?.[2]?.replaceAll('\\', '') ?? null
 }
 
+/** The title of a `describe.each` that is only the name of its case, such as `$how`, says nothing here. */
+const PLACEHOLDER = /^(?:\$\w+|%\w)$/
+
+/**
+ * The titles of the `describe` blocks around a line, the outermost first. The formatter indents what is in a block, so the next
+ * line above that is indented less opens it.
+ *
+ * @param {string[]} lines
+ * @param {number} index
+ */
+function describesAround(lines, index) {
+  const titles = []
+  let indent = indentOf(lines[index] ?? '')
+  for (const line of lines.slice(0, index).toReversed()) {
+    if (line === '' || indentOf(line) >= indent) continue
+    indent = indentOf(line)
+    const title = /(?:^\s*describe\(|\)\()(['"`])((?:(?!\1)[^\\]|\\.)*)\1/.exec(line)?.[2]
+    if (title !== undefined && !PLACEHOLDER.test(title)) titles.unshift(title.replaceAll('\\', ''))
+  }
+  return titles
+}
+
+/** @param {string} line */
+function indentOf(line) {
+  return line.length - line.trimStart().length
+}
+
 /** @param {string} folder */
 async function testFiles(folder) {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
@@ -60,7 +88,7 @@ async function testFiles(folder) {
 }
 
 /**
- * The page with its table as the comments say.
+ * Returns the page with the index that the comments in the tests describe.
  *
  * @param {string} page
  */

@@ -7,13 +7,13 @@ import { pnpm, ROOT, step } from './step.mjs'
 
 const STAMP = join(ROOT, 'node_modules', '.pawl-installed')
 
-/** Installs what the lockfile says, unless that is what is installed already. */
+/** Installs what the lockfile says, unless it is installed already. */
 export async function install() {
   const packages = await listPackages()
   const wanted = await fingerprint(packages)
   if (isComplete(packages) && (await readFile(STAMP, 'utf8').catch(() => '')) === wanted) return
   await step('install', async () => {
-    // CI tells pnpm that there is nobody to answer a question.
+    // CI tells pnpm that nobody can answer questions.
     await pnpm(['install', '--frozen-lockfile'], { CI: 'true' })
     await writeFile(STAMP, wanted)
   })
@@ -27,7 +27,7 @@ async function fingerprint(packages) {
 }
 
 /**
- * The stamp lies in the root's node_modules and knows nothing of someone removing another one.
+ * The stamp is in the root's node_modules, so it does not notice when somebody removes another one.
  *
  * @param {Awaited<ReturnType<typeof listPackages>>} packages
  */

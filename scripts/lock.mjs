@@ -4,17 +4,17 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ROOT, StepFailed } from './step.mjs'
 
-// Short against an install, long against a file read.
+// Short compared with an install, long compared with reading a file.
 const POLL_MS = 100
 
 /** @typedef {{ token: string, pid: number, startedAt: string }} Owner */
 
 /**
- * Runs `work` while no other process does so in this checkout.
+ * Runs `work` while no other process runs its own in this checkout.
  *
  * @template T
  * @param {() => Promise<T>} work
- * @param {string} folder where the lock lies
+ * @param {string} folder where the lock is
  * @returns {Promise<T>}
  */
 export async function withLock(work, folder = join(ROOT, '.cache')) {
@@ -103,14 +103,14 @@ async function isAlive({ pid, startedAt }) {
   try {
     process.kill(pid, 0)
   } catch (error) {
-    // Another user's process may not be signalled, but it lives.
+    // We may not signal another user's process, but it is alive.
     return error instanceof Error && 'code' in error && error.code === 'EPERM'
   }
   return (await startTime(pid)) === startedAt
 }
 
 /**
- * Tells a process from a later one with the same id, which in a container is likely. Empty where there is no /proc.
+ * Distinguishes a process from a later one with the same id, which is likely in a container. Empty where there is no /proc.
  *
  * @param {number} pid
  */

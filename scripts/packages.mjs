@@ -13,7 +13,7 @@ import { ROOT } from './step.mjs'
  */
 
 /**
- * All packages of the workspace, the root included, with their folders relative to the root.
+ * Returns all packages of the workspace, including the root, with their folders relative to the root.
  *
  * @returns {Promise<{ folder: string, text: string, manifest: Manifest }[]>}
  */

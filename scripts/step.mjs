@@ -6,13 +6,13 @@ import { fileURLToPath } from 'node:url'
 
 export const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
-/** A step did not succeed: something to report, not a bug of these scripts. */
+/** A step failed: something to report, not a bug in these scripts. */
 export class StepFailed extends Error {
   /** @type {string | undefined} */
   lastLine
 }
 
-/** Where the steps tell of themselves: not on the standard output, where that is for a machine to read. */
+/** Where the steps report: not standard output when a machine reads that. */
 /** @type {NodeJS.WriteStream} */
 let told = process.stdout
 
@@ -21,7 +21,7 @@ export function tellOnStderr() {
 }
 
 /**
- * Runs one named step, telling that it runs and how long it took.
+ * Runs one named step, and reports that it runs and how long it took.
  *
  * @template T
  * @param {string} name
@@ -43,7 +43,18 @@ export async function step(name, work) {
   }
 }
 
-/** Ctrl-C reaches the child as well. Outliving it, we clean up after it. */
+/**
+ * Waits for all of them, so that none runs on after a failure of another.
+ *
+ * @param {Promise<unknown>[]} steps
+ */
+export async function together(steps) {
+  const ended = await Promise.allSettled(steps)
+  const failed = ended.find(({ status }) => status === 'rejected')
+  if (failed?.status === 'rejected') throw failed.reason
+}
+
+/** Ctrl-C reaches the child as well. We outlive the child, to clean up after it. */
 const outlive = () => {}
 
 /**
@@ -69,7 +80,7 @@ export async function run(program, args, { cwd = '.', env = {}, stdout = told } 
 }
 
 /**
- * A tool that the workspace installed. Called directly, since going through pnpm costs a second each time.
+ * The path of a tool that the workspace installed. We call it directly, since going through pnpm costs a second each time.
  *
  * @param {string} name
  * @param {string} owner the folder of the package that depends on the tool

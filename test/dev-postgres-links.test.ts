@@ -27,11 +27,11 @@ test('makes the links that the install script would have made, and leaves those 
   await linkLibraries(native)
 })
 
-test('binaries without a list of links need none', async () => {
+test('makes no links where the binaries have no list of them', async () => {
   await linkLibraries(native)
 })
 
-test('says which link could not be made, and what to do', async () => {
+test('says which link it could not make, and what to do', async () => {
   await list([{ source: 'native/lib/a.so.1', target: 'native/nowhere/a.so' }])
   await expect(linkLibraries(native)).rejects.toThrow(/nowhere\/a\.so.*install scripts/)
 })

@@ -9,6 +9,7 @@ import { migrate } from '@pawl/core'
 import { startPostgres, type DevPostgres } from '@pawl/dev-postgres'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { firstUnlessDeep, onlyDeep } from './support/amounts.js'
 
 const STARTER = fileURLToPath(new URL('./fixtures/postgres-starter.mjs', import.meta.url))
 
@@ -24,7 +25,7 @@ afterEach(async () => {
   await Promise.all(started.splice(0).map((postgres) => postgres.stop()))
 })
 
-/** Two that run side by side, for tests that leave them running: to make a server takes longer than most tests. */
+/** Two servers that run side by side, for tests that leave them running: creating a server takes longer than most tests. */
 let one: DevPostgres
 let other: DevPostgres
 beforeAll(async () => {
@@ -75,6 +76,9 @@ async function untilLogged(directory: string, text: string): Promise<void> {
   watcher.close()
 }
 
+/** Why a process that has started a server may end. */
+const CAUSES = ['SIGKILL', 'SIGINT', 'SIGTERM', 'its own end'] as const
+
 describe('startPostgres', () => {
   test('starts PostgreSQL 18 with the settings that tests rely on, and the given ones', async () => {
     const postgres = await start({ settings: { application_name: 'given', max_connections: '20' } })
@@ -99,7 +103,7 @@ describe('startPostgres', () => {
     expect(postgres.pid !== null && isAlive(postgres.pid)).toBe(true)
   })
 
-  test('lets nobody in without the password, which is another one for every server', async () => {
+  test('lets nobody in without the password, which differs from server to server', async () => {
     const url = new URL(one.url)
     expect(url.password).toMatch(/^[\w-]{43}$/)
     expect(url.password).not.toBe(new URL(other.url).password)
@@ -123,7 +127,7 @@ describe('startPostgres', () => {
     expect(await readFile(`${one.directory}/postgres.log`, 'utf8')).not.toContain(new URL(one.url).password)
   })
 
-  test('the role is not called like the schema of Pawl, which its own tables would end up in', async () => {
+  test('the role does not have the name of the schema of Pawl, where its own tables would otherwise end up', async () => {
     const pool = new pg.Pool({ connectionString: one.url })
     await migrate(pool)
     await pool.query('create table orders ()')
@@ -134,32 +138,36 @@ describe('startPostgres', () => {
     await pool.end()
   })
 
-  test('runs several at once, each with data of its own', async () => {
+  test('runs several servers at once, each with its own data', async () => {
     await query(one.url, 'create table only_here ()')
     expect(one.port).not.toBe(other.port)
     await expect(query(other.url, 'table only_here')).rejects.toThrow('relation "only_here" does not exist')
   })
 
-  test('keeps committed rows over a kill and a restart, on the same port', async () => {
-    const firstPid = one.pid
-    await query(one.url, 'create table kept as select 42 as answer')
+  onlyDeep(() => {
+    test('keeps committed rows through a kill and a restart, on the same port', async () => {
+      const firstPid = one.pid
+      await query(one.url, 'create table kept as select 42 as answer')
 
-    await one.kill()
-    expect(one.pid).toBeNull()
-    await expect(query(one.url, 'table kept')).rejects.toThrow('ECONNREFUSED')
+      await one.kill()
+      expect(one.pid).toBeNull()
+      await expect(query(one.url, 'table kept')).rejects.toThrow('ECONNREFUSED')
 
-    await one.restart()
-    expect(one.pid).not.toBe(firstPid)
-    expect(await query(one.url, 'table kept')).toEqual([{ answer: 42 }])
+      await one.restart()
+      expect(one.pid).not.toBe(firstPid)
+      expect(await query(one.url, 'table kept')).toEqual([{ answer: 42 }])
+    })
   })
 
-  test('restarts a running server, ending its sessions', async () => {
-    const session = await connect(one.url)
+  onlyDeep(() => {
+    test('restarts a running server, ending its sessions', async () => {
+      const session = await connect(one.url)
 
-    await one.restart()
-    await session.ended
-    expect(session.errors[0]?.message).toContain('terminating connection')
-    expect(await query(one.url, 'select 1 as up')).toEqual([{ up: 1 }])
+      await one.restart()
+      await session.ended
+      expect(session.errors[0]?.message).toContain('terminating connection')
+      expect(await query(one.url, 'select 1 as up')).toEqual([{ up: 1 }])
+    })
   })
 
   test('stop ends the server, removes its files, and may be called again', async () => {
@@ -171,48 +179,54 @@ describe('startPostgres', () => {
     expect(existsSync(directory)).toBe(false)
     expect(pid !== null && isAlive(pid)).toBe(false)
     await postgres.stop()
-    await expect(postgres.restart()).rejects.toThrow('it was stopped before')
+    await expect(postgres.restart()).rejects.toThrow('it has been stopped already')
   })
 
-  test('stop after pool.end() does not tell connections that are leaving that they are terminated', async () => {
-    const postgres = await start()
-    const pool = new pg.Pool({ connectionString: postgres.url })
-    const errors: string[] = []
-    pool.on('error', (error) => errors.push(error.message))
-    const { rows } = await pool.query<{ pid: number }>('select pg_backend_pid() as pid')
-    const [backend] = rows as [{ pid: number }]
-    // Frozen, it takes as long to leave as it can take on a busy machine.
-    process.kill(backend.pid, 'SIGSTOP')
-    await pool.end()
+  onlyDeep(() => {
+    test('stop after pool.end() does not terminate connections that are closing', async () => {
+      const postgres = await start()
+      const pool = new pg.Pool({ connectionString: postgres.url })
+      const errors: string[] = []
+      pool.on('error', (error) => errors.push(error.message))
+      const { rows } = await pool.query<{ pid: number }>('select pg_backend_pid() as pid')
+      const [backend] = rows as [{ pid: number }]
+      // Frozen, it takes as long to close as it can take on a busy machine.
+      process.kill(backend.pid, 'SIGSTOP')
+      await pool.end()
 
-    const stopped = postgres.stop()
-    await untilLogged(postgres.directory, 'shutdown request')
-    process.kill(backend.pid, 'SIGCONT')
-    await stopped
-    expect(errors).toEqual([])
+      const stopped = postgres.stop()
+      await untilLogged(postgres.directory, 'shutdown request')
+      process.kill(backend.pid, 'SIGCONT')
+      await stopped
+      expect(errors).toEqual([])
+    })
   })
 
-  test('stop ends the sessions that do not leave by themselves', async () => {
-    const postgres = await start()
-    const session = await connect(postgres.url)
-    await postgres.stop()
-    await session.ended
-    expect(session.errors[0]?.message).toContain('terminating connection')
+  onlyDeep(() => {
+    test('stop ends the sessions that do not close by themselves', async () => {
+      const postgres = await start()
+      const session = await connect(postgres.url)
+      await postgres.stop()
+      await session.ended
+      expect(session.errors[0]?.message).toContain('terminating connection')
+    })
   })
 
-  test('says why it cannot start, with the end of the log', async () => {
-    const taken = createServer().listen(0, '127.0.0.1')
-    await once(taken, 'listening')
-    const { port } = taken.address() as AddressInfo
-    await expect(startPostgres({ port })).rejects.toThrow('Address already in use')
-    taken.close()
+  onlyDeep(() => {
+    test('says why it cannot start, with the end of the log', async () => {
+      const taken = createServer().listen(0, '127.0.0.1')
+      await once(taken, 'listening')
+      const { port } = taken.address() as AddressInfo
+      await expect(startPostgres({ port })).rejects.toThrow('Address already in use')
+      taken.close()
 
-    await expect(startPostgres({ settings: { no_such_setting: '1' } })).rejects.toThrow(
-      'unrecognized configuration parameter "no_such_setting"',
-    )
+      await expect(startPostgres({ settings: { no_such_setting: '1' } })).rejects.toThrow(
+        'unrecognized configuration parameter "no_such_setting"',
+      )
+    })
   })
 
-  test.each(['SIGKILL', 'SIGINT', 'SIGTERM', 'its own end'] as const)(
+  test.each(firstUnlessDeep(1, CAUSES))(
     'after %s of the starter, the server and its files are gone',
     async (cause) => {
       const starter = fork(STARTER, { execArgv: [] })

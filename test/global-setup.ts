@@ -8,11 +8,11 @@ import type { TestProject } from 'vitest/node'
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The database of this test run; every test makes a schema of its own in it. */
+    /** The database of this test run; every test creates its own schema in it. */
     databaseUrl: string
-    /** Is in the name of every schema that this test run makes there. */
+    /** Part of the name of every schema that this test run creates there. */
     testRun: string
-    /** The payments provider's stand-in, a process of its own; every test has an account of its own there. */
+    /** The payments provider's stand-in, a separate process; every test has its own account there. */
     providerUrl: string
   }
 }
@@ -35,7 +35,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
 }
 
-/** Tests use schemas again and again, and nobody knows which is the last. */
+/** Tests reuse schemas, and none of them knows whether it is the last to do so. */
 async function dropSchemas(url: string, testRun: string): Promise<void> {
   const client = new pg.Client(url)
   await client.connect()
@@ -43,7 +43,7 @@ async function dropSchemas(url: string, testRun: string): Promise<void> {
     `SELECT nspname AS name FROM pg_namespace WHERE starts_with(nspname, $1)`,
     [`t_${testRun}_`],
   )
-  // One by one: all together are more locks than a server has room for.
+  // One by one, because all together need more locks than a server has room for.
   for (const { name } of rows) await client.query(`DROP SCHEMA ${name} CASCADE`)
   await client.end()
 }

@@ -7,11 +7,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
-/** What the lint configuration must say about an import, by the file that has it. */
+/** What the lint configuration has to say about an import, by the file that contains it. */
 const CASES = [
   ['core/src/pipeline/a.ts', `import { x } from '../errors.js'`, 'allowed'],
   ['core/src/pipeline/b.ts', `import { x } from '../storage/x.js'`, 'refused'],
   ['core/src/pipeline/c.ts', `import type { x } from '../announce/x.js'`, 'refused'],
+  ['core/src/query/a.ts', `import { x } from '../errors.js'`, 'allowed'],
+  ['core/src/query/b.ts', `import type { x } from '../driver/x.js'`, 'refused'],
+  ['core/src/run/e.ts', `import { x } from '../query/x.js'`, 'refused'],
   ['core/src/announce/a.ts', `import { x } from '../driver/x.js'`, 'refused'],
   ['core/src/driver/a.ts', `import { x } from '../pipeline/x.js'`, 'refused'],
   ['core/src/storage/a.ts', `import { x } from '../driver/x.js'`, 'allowed'],
@@ -46,6 +49,31 @@ const CASES = [
   ['crash-kit/src/database/d.ts', `import { x } from '../../../dev-postgres/src/index.js'`, 'refused'],
   ['crash-kit/src/database/e.ts', `import { x } from '../../../core/src/index.js'`, 'refused'],
   ['crash-kit/src/database/f.ts', `import { x } from '@pawl/crash-kit'`, 'refused'],
+  ['crash-kit/src/database/g.ts', `import type { x } from '../actors/x.js'`, 'refused'],
+  ['crash-kit/src/plan/a.ts', `import { x } from '../safe-text.js'`, 'allowed'],
+  ['crash-kit/src/plan/b.ts', `import type { x } from '../finding/x.js'`, 'refused'],
+  ['crash-kit/src/plan/c.ts', `import { x } from '../kit-options.js'`, 'refused'],
+  ['crash-kit/src/provider/a.ts', `import type { x } from '../history.js'`, 'allowed'],
+  ['crash-kit/src/provider/b.ts', `import type { x } from '../faults/x.js'`, 'refused'],
+  ['crash-kit/src/oracle/a.ts', `import { x } from '../limits.js'`, 'allowed'],
+  ['crash-kit/src/oracle/b.ts', `import type { x } from '../finding/x.js'`, 'refused'],
+  ['crash-kit/src/oracle/c.ts', `import { x } from '@pawl/core/dist/x.js'`, 'refused'],
+  ['crash-kit/src/finding/a.ts', `import { x } from '../plan/x.js'`, 'allowed'],
+  ['crash-kit/src/finding/b.ts', `import type { x } from '../actors/x.js'`, 'refused'],
+  ['crash-kit/src/actors/a.ts', `import { x } from '../database/x.js'`, 'allowed'],
+  ['crash-kit/src/actors/b.ts', `import type { x } from '../process/x.js'`, 'refused'],
+  ['crash-kit/src/actors/c.ts', `import { x } from '../finding/x.js'`, 'refused'],
+  ['crash-kit/src/process/a.ts', `import { x } from '../actors/x.js'`, 'allowed'],
+  ['crash-kit/src/process/b.ts', `import type { x } from '../case/x.js'`, 'refused'],
+  ['crash-kit/src/faults/a.ts', `import { x } from '../actors/x.js'`, 'allowed'],
+  ['crash-kit/src/faults/b.ts', `import { x } from '../case/x.js'`, 'refused'],
+  ['crash-kit/src/case/a.ts', `import { x } from '../process/x.js'`, 'allowed'],
+  ['crash-kit/src/case/b.ts', `import type { x } from '../explore/x.js'`, 'refused'],
+  ['crash-kit/src/explore/a.ts', `import { x } from '../oracle/x.js'`, 'allowed'],
+  ['crash-kit/src/explore/b.ts', `import { x } from '../races/x.js'`, 'refused'],
+  ['crash-kit/src/races/a.ts', `import { x } from '../explore/x.js'`, 'allowed'],
+  ['crash-kit/src/races/b.ts', `import { x } from '../kit.js'`, 'refused'],
+  ['crash-kit/src/kit.ts', `import { x } from './races/x.js'`, 'allowed'],
 ] as const
 
 let folder: string

@@ -1,6 +1,6 @@
 import { afterAll, vi } from 'vitest'
 
-// A process runs one file after the other: what one has replaced is not left to the next.
+// A process runs one file after the other, so what one file replaces is restored for the next.
 afterAll(() => {
   vi.restoreAllMocks()
   vi.unstubAllEnvs()

@@ -27,7 +27,7 @@ function startHolder(): ChildProcess {
   return holder
 }
 
-test('a second run waits, says so, and goes on when the first is done', async () => {
+test('a second run waits, says so, and continues when the first is done', async () => {
   const first = startHolder()
   await once(first, 'message')
 
@@ -41,7 +41,7 @@ test('a second run waits, says so, and goes on when the first is done', async ()
   expect(await readFile(join(folder, 'events'), 'utf8')).toBe('in\nout\nin\n')
 })
 
-test('a lock whose owner was killed is taken over, by one at a time', async () => {
+test('a lock whose owner was killed is taken over by one run at a time', async () => {
   const first = startHolder()
   await once(first, 'message')
   first.kill('SIGKILL')

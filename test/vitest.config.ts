@@ -1,41 +1,48 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { configDefaults, defineConfig } from 'vitest/config'
 import { brokenEngines } from './broken-engines/broken-engine-plugin.js'
+import { SlowFirst } from './slow-first.js'
 import { amountOf, IS_DEEP } from './support/amounts.js'
 
 const source = (path: string) => fileURLToPath(new URL(`../packages/${path}`, import.meta.url))
 
 const ALL = ['**/*.test.ts', '../examples/*/test/**/*.test.ts']
 
-/** Only deep. */
+/** Files that only deep runs include. */
 const DEEP_ONLY = '**/*.deep.test.ts'
 
-/** What `npm run test:deep` runs: these, and the files in which something is repeated. `support/amounts.ts` says how often. */
+/** What `npm run test:deep` runs: these, and every file that does more there, as `support/amounts.ts` says. */
 const DEEP = [
   DEEP_ONLY,
-  'broken-engines/*.test.ts',
-  'crash-kit/{ride,process-agrees}.test.ts',
+  ...testFilesWith('support/amounts.js'),
   'property/**/*.test.ts',
-  'reaper/scale.test.ts',
-  'relay/crash.test.ts',
-  'rides/demo.test.ts',
   'wire/*.test.ts',
   '../examples/*/test/**/*.test.ts',
 ]
 
-/** They exchange modules of ours, or load other copies of them: nobody else may get those. */
-const ALONE_AND_DEEP = ['broken-engines/*.test.ts', 'wire/broken-engines.test.ts']
+function testFilesWith(text: string): string[] {
+  const folder = fileURLToPath(new URL('.', import.meta.url))
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.test.ts') && !name.includes('node_modules'))
+    .filter((name) => readFileSync(join(folder, name), 'utf8').includes(text))
+}
+
+/** These files replace our modules, or load other copies of them, which no other file may get. */
+const ALONE_AND_DEEP = ['broken-engines/*.test.ts', 'wire/broken-engines.deep.test.ts']
 const ALONE = [
   ...ALONE_AND_DEEP,
   // It counts the subscriptions of its process.
   'calls/strict-mode.test.ts',
   'http/{respond-async-wait,waiting}.test.ts',
-  'storage/shadowed-statements.test.ts',
+  'storage/every-statement.test.ts',
   'unit/announce.test.ts',
 ]
 
 /** The example takes these from the environment, as it would in a repository of its own. */
 const env = {
+  ...(IS_DEEP ? {} : { RIDES_FAULTS: 'crash,lostCommitAck,providerTimeout' }),
   RIDES_DEPTH: String(amountOf('exampleDepth')),
   RIDES_RACES: String(amountOf('exampleRaces')),
 }
@@ -69,12 +76,13 @@ const include = IS_DEEP ? DEEP : ALL
 export default defineConfig({
   test: {
     globalSetup: ['./global-setup.ts'],
+    sequence: { sequencer: SlowFirst },
     // Two more than the cores of a small machine: some files wait for leases, or for processes to start, all the time.
     maxWorkers: 4,
     projects: [
       {
         ...shared,
-        // To load our sources takes longer than most files do: a worker does so once, and not once per file.
+        // Loading our sources takes longer than most files do, so a worker does so once, and not once per file.
         test: {
           ...sharedTest,
           name: 'all',

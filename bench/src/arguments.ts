@@ -21,9 +21,10 @@ export const USAGE = `npm run bench -- [options]
   --contenders <list>   contenders, separated by commas: ${contenderNames.join(', ')}
   --json                the report as JSON, and nothing else, on the standard output
   --chart <file.svg>    draws fresh requests and the slow provider
-  --help                this
+  --help                print this
 
-DATABASE_URL: measure on that server instead of one of its own. A database is created there, and dropped at the end.
+DATABASE_URL: measure on that server, instead of starting one. A database is created there, and dropped at the end.
+ABSURD_SQL: the schema file of Absurd. Without it, absurd does not take part.
 `
 
 /** Throws a sentence for people where the command line is wrong. */
@@ -58,7 +59,7 @@ function readList<Name extends string>(
   const wanted = text.split(',').map((name) => name.trim())
   const unknown = wanted.find((name) => !(known as readonly string[]).includes(name))
   if (unknown !== undefined) {
-    throw new TypeError(`${option}: there is no '${unknown}'; there are: ${known.join(', ')}.`)
+    throw new TypeError(`${option}: there is no '${unknown}'; it takes ${known.join(', ')}.`)
   }
   // In the order of the list, and each once.
   return known.filter((name) => wanted.includes(name))

@@ -8,6 +8,11 @@ export const RIDE = {
   amount: 2_000,
 }
 
+/** What a client sends; its scope comes from elsewhere. A type, not an interface: it is kept as JSON. */
+export type RideInput = { readonly origin: string; readonly target: string; readonly amount: number }
+
+export const rideInput: RideInput = { origin: RIDE.origin, target: RIDE.target, amount: RIDE.amount }
+
 /** The job that is written with every ride. */
 export const RECEIPT_JOB = 'send_receipt'
 
@@ -32,7 +37,7 @@ CREATE TABLE "${schema}".jobs (
   created_at timestamptz NOT NULL DEFAULT now()
 );`
 
-/** The schema of a contender, from nothing: what an earlier run left goes, the business tables come. */
+/** Creates the schema of a contender: drops what an earlier run left, and creates the business tables. */
 export function businessTables(schema: string, { withJobs }: { readonly withJobs: boolean }): string {
   return `DROP SCHEMA IF EXISTS "${schema}" CASCADE;
 CREATE SCHEMA "${schema}";${rides(schema)}${withJobs ? jobs(schema) : ''}`
@@ -40,7 +45,7 @@ CREATE SCHEMA "${schema}";${rides(schema)}${withJobs ? jobs(schema) : ''}`
 
 // The business statements. No schema in them: a contender's connections have it in their search_path.
 
-/** Values: scope, origin, target, amount. Gives the ride's id. */
+/** Values: scope, origin, target, amount. Returns the ride's id. */
 export const INSERT_RIDE =
   'INSERT INTO rides (scope, origin, target, amount) VALUES ($1, $2, $3, $4) RETURNING id'
 
@@ -50,14 +55,19 @@ export const SET_CHARGE = 'UPDATE rides SET charge_id = $1 WHERE id = $2'
 /** Values: name, payload as JSON text. */
 export const INSERT_JOB = 'INSERT INTO jobs (name, payload) VALUES ($1, $2)'
 
-export const rideValues = (): unknown[] => [RIDE.scope, RIDE.origin, RIDE.target, RIDE.amount]
+export const rideValues = ({ origin, target, amount } = rideInput): unknown[] => [
+  RIDE.scope,
+  origin,
+  target,
+  amount,
+]
 
 export const jobValues = (ride: string): unknown[] => [RECEIPT_JOB, JSON.stringify({ ride })]
 
 /** The answer to every request that went well. */
 export const CREATED = 201
 
-/** The answer to a request whose first is still running. */
+/** The answer to a duplicate while the first request is still running. */
 export const CONFLICT = 409
 
 /** The answer to another request under the same key. */

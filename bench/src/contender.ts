@@ -1,10 +1,10 @@
-/** What a contender gets: the same database, the same provider, and as many connections as all others. */
+/** What every contender gets: the same database, the same provider, and the same number of connections. */
 export interface ContenderOptions {
   readonly databaseUrl: string
   readonly providerUrl: string
   /** Connections for requests. */
   readonly poolSize: number
-  /** How long the provider takes for a charge. */
+  /** How long the provider takes to charge. */
   readonly providerDelayMs: number
 }
 
@@ -19,12 +19,17 @@ export interface Opened {
   /** Creates a ride, charges for it and stages its receipt, under this key. */
   request(key: string): Promise<Answer>
   /**
-   * Where it listens, if requests are to come over HTTP: timed ones are then sent by another process, whose CPU time is
+   * Where it listens, if requests come over HTTP. Timed requests are then sent by another process, whose CPU time is
    * not counted.
    */
   readonly url?: string
+  /** What it answers there to a ride that was created, if that is not 201. */
+  readonly createdStatus?: number
   /** What else a scenario may ask of it, by name. */
   readonly controls?: Readonly<Record<string, (argument: unknown) => Promise<unknown>>>
+  /** Stops the processes that it has started, while another contender has its turn. Synchronous, as its own stop is. */
+  pause?(): void
+  resume?(): void
   close(): Promise<void>
 }
 
@@ -37,7 +42,7 @@ export interface Contender {
   readonly name: string
   /** For people. */
   readonly title: string
-  /** Makes its tables from nothing, in a schema of its own, and drops what an earlier run left there. */
+  /** Creates its tables in its own schema, and drops what an earlier run left there. */
   prepare(databaseUrl: string): Promise<void>
   open(options: ContenderOptions): Promise<Opened>
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { type Arguments, readArguments, USAGE } from './arguments.js'
+import { type ContenderName, reasonToLeaveOut } from './contenders/registry.js'
 import { drawChart } from './report/chart.js'
 import { makeReport, type Report, reportText } from './report/report.js'
 import type { Section } from './report/section.js'
@@ -11,12 +12,12 @@ import { openDatabase } from './run/database.js'
 import { scenarios } from './scenarios/all.js'
 import type { Stage } from './scenarios/scenario.js'
 
-/** What shells say of a program that Ctrl-C has ended. */
+/** The exit code that shells report for a program that Ctrl-C has ended. */
 const INTERRUPTED = 130
 const WRONG_USE = 2
 
 process.exitCode = await main()
-// An interrupted scenario still waits for answers that will not come.
+// An interrupted scenario would still wait for answers that never come.
 process.exit()
 
 async function main(): Promise<number> {
@@ -43,7 +44,7 @@ async function main(): Promise<number> {
   }
 }
 
-/** Runs what was asked for. Null: it was interrupted. Nothing is left behind, however it ends. */
+/** Runs what was asked for. Returns null when it was interrupted. Nothing is left behind, however it ends. */
 async function measure(args: Arguments, interrupted: Promise<null>): Promise<Report | null> {
   const start = performance.now()
   const secondsSince = (): number => (performance.now() - start) / 1_000
@@ -52,18 +53,19 @@ async function measure(args: Arguments, interrupted: Promise<null>): Promise<Rep
   const database = await openDatabase(process.env['DATABASE_URL'])
   let arena: Arena | undefined
   try {
-    checkConnections(database, args.contenders)
+    const contenders = args.contenders.filter((name) => canTakePart(name, say))
+    checkConnections(database, contenders)
     arena = await Arena.create(database)
     const stage: Stage = {
       arena,
       mode: args.mode,
-      among: (names) => names.filter((name) => args.contenders.includes(name)),
+      among: (names) => names.filter((name) => contenders.includes(name)),
       say,
     }
     const surroundings = await describeSurroundings(database)
     for (const warning of surroundings.warnings) say(`WARNING: ${warning}`)
     const running = runAll(stage, args)
-    // Once interrupted, it fails for want of all that was stopped: nobody has to hear of that.
+    // Once interrupted, it fails because everything was stopped; nobody has to hear about that.
     running.catch(() => {})
     const sections = await Promise.race([running, interrupted])
     if (sections === null) return null
@@ -72,6 +74,12 @@ async function measure(args: Arguments, interrupted: Promise<null>): Promise<Rep
     await arena?.close()
     await database.close()
   }
+}
+
+function canTakePart(name: ContenderName, say: Stage['say']): boolean {
+  const reason = reasonToLeaveOut(name)
+  if (reason !== null) say(`${name} does not take part: ${reason}`)
+  return reason === null
 }
 
 async function runAll(stage: Stage, args: Arguments): Promise<Section[]> {

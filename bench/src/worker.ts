@@ -1,11 +1,12 @@
+import { CREATED } from './business.js'
 import { loadContender } from './contenders/registry.js'
 import type { Contender, Opened } from './contender.js'
 import { openHttpClient } from './run/http-client.js'
 import { runLoad, sendEach } from './run/load.js'
-import { serve } from './run/serve.js'
+import { type Handlers, serve } from './run/serve.js'
 import type { OpenedHandle, WorkerCommands } from './run/worker-commands.js'
 
-/** A process of its own for one contender, so that its CPU time is its own; or for the sender of HTTP requests. */
+/** A separate process for one contender, so that its CPU time can be measured, or for the sender of HTTP requests. */
 const [name = ''] = process.argv.slice(2)
 let contender: Contender | undefined
 const opened = new Map<number, Opened>()
@@ -20,7 +21,7 @@ async function ownContender(): Promise<Contender> {
 function keep(one: Opened): OpenedHandle {
   const handle = ++lastHandle
   opened.set(handle, one)
-  return { handle, url: one.url ?? null }
+  return { handle, url: one.url ?? null, createdStatus: one.createdStatus ?? CREATED }
 }
 
 function find(handle: number): Opened {
@@ -29,7 +30,7 @@ function find(handle: number): Opened {
   return one
 }
 
-serve<WorkerCommands>({
+const handlers: Handlers<WorkerCommands> = {
   async prepare({ databaseUrl }) {
     const own = await ownContender()
     await own.prepare(databaseUrl)
@@ -38,7 +39,7 @@ serve<WorkerCommands>({
   async open(options) {
     return keep(await (await ownContender()).open(options))
   },
-  connect: ({ url }) => keep(openHttpClient(url)),
+  connect: ({ url, createdStatus }) => keep(openHttpClient(url, createdStatus)),
   load: ({ handle, plan }) => runLoad((key) => find(handle).request(key), plan),
   each: ({ handle, plan }) => sendEach((key) => find(handle).request(key), plan),
   begin({ handle, keys }) {
@@ -60,4 +61,9 @@ serve<WorkerCommands>({
     const { user, system } = process.cpuUsage()
     return (user + system) / 1_000
   },
+}
+
+serve(handlers, {
+  before: () => opened.forEach((one) => one.pause?.()),
+  after: () => opened.forEach((one) => one.resume?.()),
 })

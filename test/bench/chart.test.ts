@@ -34,7 +34,7 @@ test('has colours for both light and dark', () => {
   expect(drawChart([])).toContain('prefers-color-scheme: dark')
 })
 
-test('what was not measured is said, and does not break the picture', () => {
+test('says what was not measured, and the picture stays valid', () => {
   const svg = drawChart([section('fresh C=32', [line('a<b>&"c"', [1])])])
   checkNesting(svg)
   expect(svg).toContain('not measured')

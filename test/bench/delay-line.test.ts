@@ -29,7 +29,7 @@ function turnAt(ms: number): void {
   for (const turn of due) turn()
 }
 
-test('delivers after the delay, in order, and then rests', () => {
+test('delivers after the delay, in order, and then stops polling', () => {
   const line = lineOf(0.5)
   const heard: string[] = []
   line.put(() => heard.push('a'))
@@ -44,7 +44,7 @@ test('delivers after the delay, in order, and then rests', () => {
   expect(turns).toEqual([])
 })
 
-test('goes on with what comes while it delivers, and after it has rested', () => {
+test('continues with what comes while it delivers, and after it has stopped polling', () => {
   const line = lineOf(1)
   const heard: string[] = []
   line.put(() => {
@@ -59,7 +59,7 @@ test('goes on with what comes while it delivers, and after it has rested', () =>
   expect(heard).toEqual(['a', 'b', 'c'])
 })
 
-test('without a delay nothing is held', () => {
+test('holds nothing without a delay', () => {
   const heard: string[] = []
   lineOf(0).put(() => heard.push('a'))
   expect(heard).toEqual(['a'])

@@ -26,7 +26,7 @@ describe('runLoad', () => {
     expect(result.latenciesMs).toHaveLength(3)
   })
 
-  test('keys that are given are taken in turn', async () => {
+  test('uses the given keys in turn', async () => {
     const sent: string[] = []
     await runLoad(
       async (key) => {
@@ -38,13 +38,13 @@ describe('runLoad', () => {
     expect(sent).toEqual(['a', 'b', 'a'])
   })
 
-  test('ends once enough were answered', async () => {
+  test('ends once enough requests were answered', async () => {
     const { total } = await runLoad(succeed, { ...once, windowMs: 1_000_000, atMost: 10 })
     expect(total).toBeGreaterThanOrEqual(10)
     expect(total).toBeLessThan(10 + once.clients)
   })
 
-  test('a wrong status and a throw are errors: counted, told, and not measured', async () => {
+  test('counts and reports a wrong status and a throw as errors, and does not measure them', async () => {
     let sent = 0
     const result = await runLoad(async () => {
       if (sent++ === 0) return { status: 503, body: 'retry_later' }
@@ -69,9 +69,9 @@ describe('sendEach', () => {
     expect(sent.toSorted()).toEqual(['a', 'b', 'c'])
   })
 
-  test('says what it got instead', async () => {
+  test('reports an answer that it did not expect', async () => {
     await expect(sendEach(refuse, { keys: ['a'], clients: 1, expectedStatus: 201 })).rejects.toThrow(
-      '201 was expected, and it answered 409: in_flight',
+      '201 was expected, but the answer was 409: in_flight',
     )
   })
 })

@@ -31,13 +31,13 @@ test('counts statements and round trips of a real connection', async () => {
   expect(after.isEncrypted).toBe(false)
 })
 
-test('hands large answers through unharmed', async () => {
+test('passes large answers through unchanged', async () => {
   const { client } = await connectedThrough(0.2)
   const { rows } = await client.query<{ text: string }>(`SELECT repeat('C', 1000000) AS text`)
   expect(rows[0]?.text).toBe('C'.repeat(1_000_000))
 })
 
-test('an end of one side is an end of the other', async () => {
+test('closes one side when the other closes', async () => {
   const { client } = await connectedThrough(1)
   const other = new pg.Client({ connectionString: inject('databaseUrl') })
   await other.connect()

@@ -49,7 +49,7 @@ describe('the table of a section', () => {
     ])
   })
 
-  test('fits into 110 columns with all there is', () => {
+  test('fits into 110 columns with every column', () => {
     const spread = { median: 1_234, min: 1_000, max: 1_999 }
     const all = line('no-idempotency', [1], {
       requestsPerSecond: spread,
@@ -69,7 +69,7 @@ describe('the table of a section', () => {
   })
 })
 
-test('a report says where it comes from, warns, and names errors', () => {
+test('a report describes its surroundings, warns, and names errors', () => {
   const bad = line('original', [1], { errors: 2, firstError: 'answered 503: busy' })
   const report = makeReport([section('fresh C=1', [bad])], { mode: 'quick', seconds: 61.4, surroundings })
   expect(report.errors).toEqual(['fresh C=1: original failed 2 times. The first answered 503: busy'])
@@ -78,6 +78,6 @@ test('a report says where it comes from, warns, and names errors', () => {
   expect(text).toContain('WARNING: fsync is off')
   expect(text).toContain('ERROR: fresh C=1: original failed 2 times')
   expect(text).toContain('Took 61 s (quick)')
-  // Nothing was compared: no table of dashes.
+  // Nothing was compared, so there is no table of dashes.
   expect(text).not.toContain('Targets')
 })

@@ -15,7 +15,7 @@ test('everybody has one turn in each round, in an order that rotates', async () 
   ])
 })
 
-test('one at a time', async () => {
+test('participants take their turns one at a time', async () => {
   let under = 0
   await alternate(['a', 'b'], 2, async () => {
     under++
@@ -25,6 +25,6 @@ test('one at a time', async () => {
   })
 })
 
-test('nobody at all is no error', async () => {
+test('no participants are not an error', async () => {
   expect((await alternate([], 3, async () => 1)).size).toBe(0)
 })

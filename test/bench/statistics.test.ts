@@ -18,7 +18,7 @@ describe('percentile', () => {
     expect(values).toEqual([10, 9, 2])
   })
 
-  test('of nothing is not a number', () => {
+  test('of an empty list is NaN', () => {
     expect(percentile([], 0.5)).toBeNaN()
   })
 })
@@ -37,7 +37,7 @@ test('a spread has the middle and both ends', () => {
   expect(spreadOf([5, 1, 3])).toEqual({ median: 3, min: 1, max: 5 })
 })
 
-test('ratios are taken round by round, not of the medians', () => {
+test('ratios are computed round by round, not from the medians', () => {
   // The medians are 20 and 20: their ratio would be 1.
   expect(ratiosOf([10, 20, 60], [20, 40, 10])).toEqual({ median: 0.5, min: 0.5, max: 6 })
 })

@@ -41,7 +41,7 @@ describe('round trips', () => {
     expect(wire.roundTrips).toBe(2)
   })
 
-  test('what is sent before an answer came belongs to the same one', () => {
+  test('include everything that is sent before an answer comes', () => {
     const wire = new Wire()
     wire.fromClient(query)
     wire.fromClient(query)
@@ -53,7 +53,7 @@ describe('round trips', () => {
 describe('encryption', () => {
   const sslRequest = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
 
-  test('refused: the one letter is no message', () => {
+  test('that is refused is answered with one letter, which is not a message', () => {
     const wire = new Wire()
     wire.fromClient(sslRequest)
     wire.fromServer(Buffer.from('N'))
@@ -62,7 +62,7 @@ describe('encryption', () => {
     expect(wire).toMatchObject({ statements: 1, isEncrypted: false })
   })
 
-  test('granted: nothing is counted any more', () => {
+  test('that is granted ends all counting', () => {
     const wire = new Wire()
     wire.fromClient(sslRequest)
     wire.fromServer(Buffer.concat([Buffer.from('S'), done]))

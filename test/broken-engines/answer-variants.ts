@@ -20,26 +20,27 @@ export const ANSWER_VARIANTS = [
   },
   {
     name: 'response-stored-as-jsonb',
-    broken: 'The response goes through jsonb, which reorders its members and spaces them anew.',
+    broken:
+      'The response goes through jsonb, which changes the order of its members and the spaces between them.',
     endangers: 'A replay has other bytes than the first answer.',
     replacements: [
       {
         file: 'storage/keys/finish-key.ts',
-        from: 'response_body = $7::bytea',
-        to: `response_body = convert_to(convert_from($7::bytea, 'UTF8')::jsonb::text, 'UTF8')`,
+        from: 'response_body = $10::bytea',
+        to: `response_body = convert_to(convert_from($10::bytea, 'UTF8')::jsonb::text, 'UTF8')`,
       },
     ],
     ride: 'keyed',
     search: { by: 'clean run' },
     foundBy:
-      'The stored body has a space after each colon and comma, and so has every replay; the first answer ' +
+      'The stored body has a space after each colon and comma, and so has every replay. The first answer ' +
       'had none.',
     expected: ['I3'],
   },
   {
     name: 'transient-response-stored',
-    broken: 'A response of 503 is stored and replayed as any other.',
-    endangers: 'A provider that was away for a moment has failed the request for good.',
+    broken: 'A response of 503 is stored and replayed like any other.',
+    endangers: 'A request fails for good because its provider was away for a moment.',
     replacements: [
       {
         file: 'run/interpret-return.ts',

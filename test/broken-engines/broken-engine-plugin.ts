@@ -8,8 +8,8 @@ const CORE = fileURLToPath(new URL('../../packages/core/src/', import.meta.url))
 const KIT = fileURLToPath(new URL('../../packages/crash-kit/src/', import.meta.url))
 
 /**
- * Lets tests import a broken engine beside the right one: `@pawl/core?broken=<variant>` is a graph of its own, of all
- * that lies in the sources of core and of the crash kit, which so runs on the broken core. All else is shared.
+ * Lets tests import a broken engine beside the right one: `@pawl/core?broken=<variant>` is a module graph of its own, with
+ * all sources of core and of the crash kit, which thus runs on the broken core. Everything else is shared.
  */
 export function brokenEngines(): Plugin {
   return {
@@ -35,7 +35,7 @@ export function brokenEngines(): Plugin {
   }
 }
 
-/** Other queries than ours stay where they are. */
+/** Import queries other than ours stay as they are. */
 function readId(id: string): { readonly path: string; readonly variant: string | null } {
   const [path = '', query = ''] = id.split('?', 2)
   const variant = new URLSearchParams(query).get('broken')

@@ -6,7 +6,7 @@ const TRANSACTION = 'driver/session-transaction.ts'
 const SENT_WHATEVER_THE_STATUS = {
   file: TRANSACTION,
   from: `    if (status === 'I') this.#endedEarly = true
-    return this.#endedEarly ? closed() : null`,
+    if (this.#endedEarly) return closed()`,
   to: '    return null',
 }
 
@@ -15,8 +15,8 @@ export const DRIVER_VARIANTS = [
   {
     name: 'rollback-overtakes',
     broken:
-      'A ROLLBACK goes out before the queries that were handed over before it, and those go out all the same.',
-    endangers: 'Queries of a phase that failed are executed outside of any transaction, and stay.',
+      'A ROLLBACK is sent before the queries that were handed over before it, and those are sent nevertheless.',
+    endangers: 'Queries of a failed phase are executed outside of any transaction, and stay.',
     replacements: [
       { file: TRANSACTION, from: '    this.#queue.drop(this, closed())\n', to: '' },
       SENT_WHATEVER_THE_STATUS,
@@ -37,8 +37,7 @@ export const DRIVER_VARIANTS = [
   {
     name: 'ended-transaction-unnoticed',
     broken: 'A phase that has ended its own transaction is taken for one that has not.',
-    endangers:
-      'Rows are committed without their recovery point, and once more each time that the phase is run.',
+    endangers: 'Rows are committed without their recovery point, and again each time that the phase runs.',
     replacements: [
       SENT_WHATEVER_THE_STATUS,
       {
@@ -76,6 +75,6 @@ export const DRIVER_VARIANTS = [
       'Somebody begins a transaction on a connection that a request has given back. The next one reserves its key in it, and ' +
       'the reservation is gone with the connection: the first phase finds no row, and its client is told that it was fenced ' +
       'off, by nobody.',
-    expected: ['told'],
+    expected: ['outcome'],
   },
 ] as const satisfies readonly Variant[]

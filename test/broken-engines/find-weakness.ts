@@ -5,16 +5,16 @@ import { chargeAt, createRideTables, findAt, isDeduplicated, type RideOf } from 
 import type { EngineUnderTest } from './load-variant.js'
 import type { Search } from './variant.js'
 
-/** What the kit said of an engine or a pipeline, and after how many cases. */
+/** What the kit found in an engine or a pipeline, and after how many cases. */
 export interface Searched {
   readonly finding: Finding | null
   readonly cases: number
 }
 
-/** As many schedules as a weakness may need that only a race shows. */
+/** As many schedules as a weakness that only a race shows may need. */
 const RACES = 400
 
-/** How often the kit is asked again that could not compare: each time, both runs without faults have to be broken alike. */
+/** How often the kit is asked again if it could not compare: both runs without faults have to be broken in the same way. */
 const COMPARE_TRIES = 10
 
 /** Lets the crash kit search for something wrong with an engine, or with a ride on it. */
@@ -35,7 +35,7 @@ export async function findWeakness(
 
 /** A broken engine may break its two runs without faults in different ways. The kit says so, and judges neither. */
 function cannotCompare(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('two runs without faults differ already')
+  return error instanceof Error && error.message.includes('two runs without faults already differ')
 }
 
 async function searchOnce(
@@ -53,7 +53,7 @@ async function searchOnce(
     provider,
     prepare: (place) => createRideTables(place.pool, place.schema, place.pawlSchema),
     request: { scope: 'rider-1', input: { amount: 1_200 } },
-    // What a wrong ride does is for the kit to find, not for the engine to refuse.
+    // The kit has to find what a wrong ride does, so the engine must not refuse it.
     engine: { strict: false },
   })
   try {
@@ -78,7 +78,7 @@ async function run(kit: CrashKit, search: Search, races: number): Promise<void> 
   }
 }
 
-/** By its name: each engine has a kit of its own, and that a class of its own. */
+/** Compares by name, because each engine has its own kit with its own class. */
 function isFinding(error: unknown): error is Finding {
   return error instanceof Error && error.name === 'Finding'
 }

@@ -6,20 +6,20 @@ const RESERVE_KEY = 'request/reserve-key.ts'
 export const HOLDING_VARIANTS = [
   {
     name: 'no-fence-in-the-update',
-    broken: 'An advance finds its row by the id alone, not by fence, holder, recovery point and status.',
-    endangers: 'A holder that was taken over from commits all the same.',
+    broken:
+      'An advance finds its row by scope and key alone, not by fence, holder, recovery point and status.',
+    endangers: 'A holder whose key was taken over commits nevertheless.',
     replacements: [
       {
         file: 'storage/keys/advanced.ts',
-        from: `AND k.fence = $2::bigint AND k.holder = $3::uuid
-     AND k.recovery_point = $4 AND \${statusIs('running')}`,
-        to: `AND $2::bigint IS NOT NULL AND $3::uuid IS NOT NULL AND $4::text IS NOT NULL`,
+        from: "`${HELD} AND k.recovery_point = $5 AND ${statusIs('running')}`",
+        to: "'k.scope = $1 AND k.key = $2 AND $3::bigint IS NOT NULL AND $4::uuid IS NOT NULL AND $5::text IS NOT NULL'",
       },
     ],
     ride: 'keyed',
     search: { by: 'faults', faults: ['freeze'], depth: 1 },
     foundBy:
-      'Frozen at finished/finish_key#1:before until another has taken over and finished: it finishes the ' +
+      'A holder frozen at finished/finish_key#1:before until another has taken over and finished: it finishes the ' +
       'key once more, under a fence that is not its own, and its job is staged twice. Or a race: a zombie ' +
       'frozen at ride_created/advance_key#1:before writes its point over that of whoever has come further.',
     expected: ['I5'],
@@ -27,16 +27,16 @@ export const HOLDING_VARIANTS = [
   {
     name: 'take-over-by-fence-alone',
     broken:
-      'A take-over asks for the fence that was read, and not whether the row has moved or is held again.',
+      'A take-over checks the fence that was read, and not whether the row has moved on or is held again.',
     endangers: 'The key goes back to the point at which it was read.',
     replacements: [
       {
         file: 'storage/keys/unheld.ts',
-        from: `AND fence = $2::bigint AND xmin = \${writtenBy}::xid AND \${statusIs('running', '')}
-     AND \${leaseIsOver('', leaseBoundMs)}`,
-        // A finished row would be refused by a check of the table: an error, and no harm.
-        to: `AND fence = $2::bigint AND \${writtenBy}::xid IS NOT NULL AND \${statusIs('running', '')}
-     AND \${leaseBoundMs}::double precision IS NOT NULL`,
+        from: `AND \${asRead('', 3)} AND \${statusIs('running', '')}
+     AND \${leaseIsOver('', '$7')}`,
+        // A check of the table would refuse a finished row, which is an error and does no harm.
+        to: `AND $3::uuid IS NOT NULL AND $4::uuid IS NOT NULL AND fence = $5::bigint AND $6::bigint IS NOT NULL
+     AND \${statusIs('running', '')} AND $7::double precision IS NOT NULL`,
       },
     ],
     ride: 'keyed',
@@ -44,21 +44,20 @@ export const HOLDING_VARIANTS = [
     foundBy:
       'A zombie frozen between ride_created/begin#1:after and ride_created/advance_key#1:before; its lease ' +
       'runs out; the client has read the row (reserve/find_key#1:after); the zombie commits; the client ' +
-      'takes over what it has read. The point goes back, out of a live lease, and there are two rides. No ' +
-      'single fault does it: the fence must not have grown.',
-    expected: ['I6', 'I1', 'told'],
+      'takes over from the row it had read, although the lease is live again: the recovery point goes back, ' +
+      'and there are two rides. No single fault does it: the fence must not have grown.',
+    expected: ['I6', 'I1', 'outcome'],
   },
   {
     name: 'give-back-without-fence',
     broken: 'Giving a key back is not conditional on fence and holder.',
-    endangers: 'The lease of whoever has taken it over is ended, and a third one gets the key beside them.',
+    endangers:
+      'The lease of whoever has taken the key over is ended, and a third one gets the key at the same time.',
     replacements: [
       {
         file: 'storage/keys/give-back-key.ts',
-        from: `FROM \${boundedBy('$11')}
-   WHERE \${HELD} AND \${statusIs('running')}`,
-        to: `FROM \${boundedBy('$11')}
-   WHERE k.id = $1::uuid AND $2::bigint IS NOT NULL AND $3::uuid IS NOT NULL`,
+        from: `WHERE \${HELD} AND \${statusIs('running')}`,
+        to: `WHERE k.scope = $1 AND k.key = $2 AND $3::bigint IS NOT NULL AND $4::uuid IS NOT NULL`,
       },
     ],
     ride: 'keyed',
@@ -71,7 +70,7 @@ export const HOLDING_VARIANTS = [
   },
   {
     name: 'app-clock-for-leases',
-    broken: 'Whether a lease is over is decided by the clock of the machine that asks.',
+    broken: 'The clock of the machine that asks decides whether a lease is over.',
     endangers:
       'A machine whose clock is fast takes keys from their holders; one whose clock is slow leaves them.',
     replacements: [
@@ -83,21 +82,21 @@ export const HOLDING_VARIANTS = [
       {
         file: 'storage/keys/unheld.ts',
         from: `
-     AND \${leaseIsOver('', leaseBoundMs)}`,
-        to: ' AND ${leaseBoundMs}::double precision IS NOT NULL',
+     AND \${leaseIsOver('', '$7')}`,
+        to: ' AND $7::double precision IS NOT NULL',
       },
     ],
     ride: 'keyed',
     search: { by: 'faults', faults: ['clockSkew'], depth: 1 },
     foundBy:
       'A holder stands at charge_created/call#1:before, its lease live; a duplicate whose Date is an hour ' +
-      "ahead takes over instead of being told in_flight. With an hour behind, a dead holder's key is left " +
-      'by client and completer alike.',
+      'ahead takes over instead of being told in_flight. If its clock is an hour behind, client and completer ' +
+      "alike leave a dead holder's key.",
     expected: ['I1', 'L1'],
   },
   {
     name: 'lease-never-renewed',
-    broken: 'A call that outlasts its lease loses it, though its process is well.',
+    broken: 'Leases are not renewed during a call.',
     endangers: 'A duplicate takes the key from a holder that is alive and waits for its provider.',
     replacements: [
       {
@@ -118,7 +117,7 @@ export const HOLDING_VARIANTS = [
     name: 'completer-skips-the-fence',
     broken:
       'The completer runs a key that it found under the grant of the last holder, without one of its own.',
-    endangers: 'Two run the key at once, and neither can be told from the other.',
+    endangers: 'Two run the key at once, and nothing distinguishes one from the other.',
     replacements: [
       {
         file: RESERVE_KEY,
@@ -136,15 +135,15 @@ export const HOLDING_VARIANTS = [
   },
   {
     name: 'reaper-deletes-running-keys',
-    broken: 'The reaper goes by age: a key that has no expiry yet counts from its creation.',
-    endangers: 'A request that runs loses its key, and a retry starts over.',
+    broken: 'The reaper goes by age: for a key that has no expiry yet, it counts from the creation.',
+    endangers: 'A running request loses its key, and a retry starts over.',
     replacements: [
       {
         file: 'storage/keys/expired.ts',
         from: `SELECT id, expires_at FROM \${keys}
-     WHERE status = 'finished' AND expires_at <= (SELECT clock_timestamp()) AND \${from('expires_at', '$2')}`,
+     WHERE status = 'finished' AND expires_at <= \${NOW} AND \${from('expires_at', '$2')}`,
         to: `SELECT id, coalesce(expires_at, created_at) AS expires_at FROM \${keys}
-     WHERE coalesce(expires_at, created_at) <= (SELECT clock_timestamp())
+     WHERE coalesce(expires_at, created_at) <= \${NOW}
        AND \${from('coalesce(expires_at, created_at)', '$2')}`,
       },
       {
@@ -163,7 +162,7 @@ export const HOLDING_VARIANTS = [
   {
     name: 'check-then-insert',
     broken:
-      'A key is reserved by looking whether it is there and then inserting it, and no constraint forbids a second.',
+      'A key is reserved by checking whether it is there and then inserting it, and no constraint forbids a second.',
     endangers: 'Two requests that come at once both get the key.',
     replacements: [
       {
@@ -173,17 +172,17 @@ export const HOLDING_VARIANTS = [
       },
       {
         file: 'storage/keys/insert-key.ts',
-        from: ` WHERE NOT EXISTS (SELECT FROM \${keys} AS seen WHERE seen.scope = $1 AND seen.key = $2)
+        from: ` WHERE NOT EXISTS (SELECT 1 FROM \${keys} AS seen WHERE seen.scope = $2 AND seen.key = $3)
   ON CONFLICT (scope, key) DO NOTHING`,
         to: '',
       },
-      { file: 'storage/schema/migrations/001-initial.ts', from: '  UNIQUE (scope, key),\n', to: '' },
+      { file: 'storage/schema/migrations/001-initial.ts', from: ',\n  UNIQUE (scope, key)\n', to: '\n' },
     ],
     ride: 'keyed',
     search: { by: 'races', actors: ['client', 'duplicate'] },
     foundBy:
       'Both stand at reserve/find_key#1:after, where neither has found a row. Two rows, two rides, two ' +
-      'jobs; one charge, since the provider key does not follow from the row.',
+      'jobs, but one charge, because the provider key does not depend on the row.',
     expected: ['I1'],
   },
   {
@@ -204,8 +203,8 @@ export const HOLDING_VARIANTS = [
   },
   {
     name: 'retry-never-takes-over',
-    broken: 'A client that retries a key whose lease is over is told to wait, each time.',
-    endangers: 'Only the completer, where there is one, finishes interrupted requests.',
+    broken: 'A client that retries a key whose lease is over is always told to wait.',
+    endangers: 'Only the completer, if there is one, finishes interrupted requests.',
     replacements: [
       {
         file: 'request/decide-reservation.ts',

@@ -5,15 +5,15 @@ export type Core = typeof import('@pawl/core')
 type CoreInternal = typeof import('@pawl/core/internal')
 type CrashKit = typeof import('@pawl/crash-kit')
 
-/** An engine with all that has to come from the same sources as itself. */
+/** An engine with everything that has to come from the same sources. */
 export interface EngineUnderTest {
   readonly core: Core
   readonly internal: CoreInternal
-  /** The crash kit, on this core. Loaded when it is asked for: most tests do without. */
+  /** The crash kit on this core. It is loaded on demand, because most tests do without it. */
   readonly kit: () => Promise<CrashKit>
 }
 
-/** Loads a broken engine, beside the right one and beside all other broken ones. */
+/** Loads a broken engine beside the right one and all other broken ones. */
 export async function loadVariant(name: VariantName): Promise<EngineUnderTest> {
   const engine = await load(`?broken=${name}`)
   const loaded = loadedPatches().filter(({ variant }) => variant === name)

@@ -2,7 +2,7 @@ import type { Fault } from '@pawl/crash-kit'
 import type { PoolClient } from 'pg'
 
 /**
- * Somebody goes on using a connection that was given back, and begins a transaction on it, which is still open when the next
+ * Somebody goes on using a connection that was given back, and begins a transaction on it that is still open when the next
  * case begins.
  */
 export const openTransaction: Fault = {

@@ -1,9 +1,9 @@
 import type { Variant } from './variant.js'
 
-/** Where a module that was patched says that it has been loaded. */
+/** Where a patched module reports that it has been loaded. */
 export const LOADED_KEY = 'pawl.test.broken-engines.loaded'
 
-/** A patched module that has really run, in the graph of which variant. */
+/** A patched module that has really run, and the variant in whose graph it did. */
 export interface LoadedPatch {
   readonly variant: string
   readonly file: string
@@ -15,11 +15,11 @@ export function patchSource(variant: Variant, file: string, source: string): str
   if (replacements.length === 0) return source
   const patched = replacements.reduce((text, { from, to }) => {
     const found = text.split(from).length - 1
-    // A function, because `$` means something in a replacement text.
+    // It is a function, because `$` has a meaning in a replacement text.
     if (found === 1) return text.replace(from, () => to)
     throw new Error(
-      `Broken engine '${variant.name}': ${file} has ${found} times, instead of once, the text it is to replace:\n${from}\n` +
-        'The source has changed: write the variant anew, in test/broken-engines.',
+      `Broken engine '${variant.name}': ${file} contains the text to replace ${found} times instead of once:\n${from}\n` +
+        'The source has changed: rewrite the variant, in test/broken-engines.',
     )
   }, source)
   return `${patched}\n${sayLoaded(variant.name, file)}`

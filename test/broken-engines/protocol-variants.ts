@@ -5,7 +5,7 @@ export const PROTOCOL_VARIANTS = [
   {
     name: 'call-declared-at-any-point',
     broken:
-      'A call is declared wherever the row is, and whatever is known of a call of another phase is run past and cleared.',
+      'A call is declared at whatever point the row is, and what is known of a call of another phase is ignored and cleared.',
     endangers:
       'After a failover that lost an advance, the retry of the earlier phase forgets the call, and makes it again.',
     replacements: [
@@ -40,15 +40,15 @@ export const PROTOCOL_VARIANTS = [
       },
       {
         file: 'run/give-back.ts',
-        from: 'const call = row !== null && isHeldBy(run.hold, row) ? callKnownOf(run, row) : null',
-        to: 'const call = row !== null && isHeldBy(run.hold, row) && false ? callKnownOf(run, row) : null',
+        from: `const call = isStillOurs && row.status === 'running' ? callKnownOf(run, row) : null`,
+        to: `const call = isStillOurs && row.status === 'never' ? callKnownOf(run, row) : null`,
       },
     ],
     ride: 'at_most_once',
     search: { by: 'faults', faults: ['failover'], depth: 1 },
     foundBy:
       'A failover that loses the last commit after ride_created/commit#1:after: the holder declares its call on the row ' +
-      'that is back at started, and charges; the retry creates the ride anew, which clears the declaration, and charges again.',
+      'that is back at started, and charges; the retry creates the ride again, which clears the declaration, and charges again.',
     expected: ['I2'],
   },
 ] as const satisfies readonly Variant[]

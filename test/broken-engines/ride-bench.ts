@@ -13,7 +13,7 @@ import {
   type RideOf,
 } from './rides.js'
 
-/** One ride on an engine of whatever core, on tables of its own. It ends with the test. */
+/** One ride on an engine of the given core, on its own tables. It ends with the test. */
 export class RideBench {
   readonly core: Core
   readonly database: TestDatabase
@@ -31,14 +31,14 @@ export class RideBench {
   static async open(core: Core, rideOf: RideOf): Promise<RideBench> {
     const database = await TestDatabase.create()
     onTestFinished(() => database.drop())
-    // The tables of this very core: it may be broken there.
+    // These are the tables of this core, because it may be broken there.
     await database.rows(`DROP SCHEMA ${database.schema} CASCADE`)
     await core.migrate(database.admin, { schema: database.schema })
     await createRideTables(database.admin, database.businessSchema, database.schema)
     return new RideBench(core, database, rideOf)
   }
 
-  /** Executes on a new engine, with a pipeline that is made anew, as another process would. */
+  /** Executes on a new engine with a new pipeline, as another process would. */
   async execute(how: { readonly strict?: boolean; readonly amount?: number } = {}): Promise<Outcome> {
     const { strict = true, amount = 1_200 } = how
     const { account, url } = this.provider

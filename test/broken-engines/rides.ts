@@ -26,7 +26,7 @@ export type Charge = (
   how: { readonly idempotencyKey?: string; readonly signal?: AbortSignal },
 ) => Promise<{ readonly id: string }>
 
-/** Asks for the charge that was made under a key; null: there is none. */
+/** Asks for the charge that was made under a key, which is null if there is none. */
 export type FindCharge = (idempotencyKey: string) => Promise<{ readonly id: string } | null>
 
 /** Writes a pipeline with a core: `respond` and the like have to be those of the engine that runs it. */
@@ -82,7 +82,7 @@ export function beginRide(core: Core, name: string, settings: PipelineSettings =
     })
 }
 
-/** A declined card is final; a provider that is away is not, and the client may hear of it. */
+/** A declined card is final. A provider that is away is not, and the client may be told so. */
 export function answerTo({ respond, retryLater }: Core, error: unknown) {
   const { status = 0 } = error as { readonly status?: number }
   if (status === 402) return respond(402, { code: 'card_declined' })
@@ -108,8 +108,13 @@ const rideOf: RideOf = (core, charge) =>
     })
 
 /** The same with a provider that neither deduplicates nor can be asked. */
-const atMostOnceRideOf: RideOf = (core, charge) =>
-  beginRide(core, 'at-most-once-ride')
+const atMostOnceRideOf: RideOf = (core, charge) => atMostOnceRide(core, charge, {})
+
+/** The same in legs: the first one declares the call. */
+const atMostOnceInLegsOf: RideOf = (core, charge) => atMostOnceRide(core, charge, { commits: 'fewest' })
+
+const atMostOnceRide = (core: Core, charge: Charge, settings: PipelineSettings) =>
+  beginRide(core, 'at-most-once-ride', settings)
     .foreign('charge_created', {
       guarantee: 'at_most_once',
       call: ({ input, signal }) => charge({ amount: input.amount }, { signal }),
@@ -125,7 +130,7 @@ const atMostOnceRideOf: RideOf = (core, charge) =>
       return core.respond(201, { ride: state.rideId, charge: state.chargeId })
     })
 
-/** The same with a provider that does not deduplicate, and can be asked. */
+/** The same with a provider that does not deduplicate, but can be asked. */
 const queryableRideOf: RideOf = (core, charge, find) =>
   beginRide(core, 'queryable-ride')
     .foreign('charge_created', {
@@ -145,12 +150,12 @@ const queryableRideOf: RideOf = (core, charge, find) =>
     })
     .finish(({ state }) => core.respond(201, { ride: state.rideId, charge: state.chargeId }))
 
-/** Whether its provider takes a second request under the same key for the same. */
+/** Whether its provider takes a second request under the same key for the same request. */
 export function isDeduplicated(ride: RideOf): boolean {
   return ride !== queryableRideOf
 }
 
-/** There and back: two charges that look the same and are not. */
+/** There and back: two charges that look the same, and are two. */
 const returnRideOf: RideOf = (core, charge) =>
   beginRide(core, 'return-ride')
     .foreign('charge_created', {
@@ -180,10 +185,10 @@ const returnRideOf: RideOf = (core, charge) =>
       return core.respond(201, { ride: rideId, charge: chargeId, return: returnChargeId })
     })
 
-/** What a client throws that does not tell why it has no answer. */
+/** The error of a client that does not say why it has no answer. */
 class ChargeFailed extends Error {}
 
-/** Takes every error for a declined card that the provider gave no status for. */
+/** Takes every error without a status of the provider for a declined card. */
 const hastyRideOf: RideOf = (core, charge) =>
   beginRide(core, 'hasty-ride')
     .foreign('charge_created', {
@@ -247,12 +252,12 @@ function statusOf(error: unknown): number | null {
   return (error as { readonly status?: number }).status ?? null
 }
 
-/** What a second database says that is busy: the engine tries the transaction again. */
+/** The error of a second database that is busy, for which the engine tries the transaction again. */
 const busy = () => Object.assign(new Error('the riders are busy'), { code: '40001', severity: 'ERROR' })
 
 /**
- * Both ways are written down at once, and the rider is looked up elsewhere beside them. That fails at first, while the inserts
- * are under way: none of them may outlive the transaction that it belonged to.
+ * Both ways are inserted at once, and the rider is looked up elsewhere at the same time. That fails at first, while the inserts
+ * are under way: none of them may outlive the transaction that it belongs to.
  */
 const parallelRideOf: RideOf = (core, charge) => {
   const asked = new Set<string>()
@@ -292,7 +297,7 @@ const parallelRideOf: RideOf = (core, charge) => {
     })
 }
 
-/** Commits by itself what it has written, behind a comment, and takes no notice of what the engine says to that. */
+/** Commits by itself what it has written, hidden behind a comment, and ignores the error of the engine. */
 const endingRideOf: RideOf = (core) =>
   core
     .pawl<RideDatabase>()
@@ -302,6 +307,59 @@ const endingRideOf: RideOf = (core) =>
       await sql`/* now */ COMMIT`.execute(tx).catch(() => {})
     })
     .finish(() => core.respond(201))
+
+/** Two legs of two transactions' work each: the ride and its way back, then the charge and that it is for both. */
+const rideInLegsOf: RideOf = (core, charge) =>
+  beginRide(core, 'ride-in-legs', { commits: 'fewest' })
+    .local('return_created', async ({ tx, scope, keyId }) => {
+      await tx.insertInto('rides').values({ rider: scope, amount: 0, key_id: keyId }).execute()
+    })
+    .foreign('charge_created', {
+      call: ({ input, idempotencyKey, signal }) =>
+        charge({ amount: input.amount }, { idempotencyKey, signal }),
+      settle: async ({ tx, state, result }) => {
+        await tx.updateTable('rides').set({ charge_id: result.id }).where('id', '=', state.rideId).execute()
+        return { chargeId: result.id }
+      },
+      reference: (result) => result.id,
+      onError: ({ error }) => answerTo(core, error),
+    })
+    .local('return_charged', async ({ tx, state, scope }) => {
+      const charged = { return_charge_id: state.chargeId }
+      await tx.updateTable('rides').set(charged).where('rider', '=', scope).execute()
+    })
+    .finish(async ({ state, stage }) => {
+      await stage('send_receipt', { rideId: state.rideId })
+      return core.respond(201, { ride: state.rideId, charge: state.chargeId })
+    })
+
+/** Rows travel with whatever is sent next, and the first phase does not mind if its own query fails. */
+const writingRideOf: RideOf = (core, charge) =>
+  core
+    .pawl<RideDatabase>()
+    .pipeline<RideInput>({ name: 'writing-ride', version: 1, commits: 'fewest' })
+    .local('ride_created', async ({ tx, write, input, scope, keyId }) => {
+      const rideId = randomUUID()
+      const rides = tx.selectFrom('rides').select('id').where('rider', '=', scope)
+      await rides.execute()
+      write(tx.insertInto('rides').values({ id: rideId, rider: scope, amount: input.amount, key_id: keyId }))
+      await rides.execute().catch(() => [])
+      return { rideId }
+    })
+    .foreign('charge_created', {
+      call: ({ input, idempotencyKey, signal }) =>
+        charge({ amount: input.amount }, { idempotencyKey, signal }),
+      settle: ({ tx, write, state, result }) => {
+        write(tx.updateTable('rides').set({ charge_id: result.id }).where('id', '=', state.rideId))
+        return { chargeId: result.id }
+      },
+      reference: (result) => result.id,
+      onError: ({ error }) => answerTo(core, error),
+    })
+    .finish(async ({ state, stage }) => {
+      await stage('send_receipt', { rideId: state.rideId })
+      return core.respond(201, { ride: state.rideId, charge: state.chargeId })
+    })
 
 /** The ride on which a variant's weakness shows. */
 export const RIDES: Readonly<Record<NeededRide, RideOf>> = {
@@ -314,4 +372,7 @@ export const RIDES: Readonly<Record<NeededRide, RideOf>> = {
   hasty: hastyRideOf,
   large_result: largeResultRideOf,
   refused: refusedRideOf,
+  legs: rideInLegsOf,
+  declaring_legs: atMostOnceInLegsOf,
+  writes: writingRideOf,
 }

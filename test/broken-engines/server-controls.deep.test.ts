@@ -6,9 +6,9 @@ import { SERVER_VARIANTS } from './server-variants.js'
 
 vi.setConfig({ testTimeout: 120_000 })
 
-/** The searches that find these engines, on the right one: what they find is the engine's, and not the ride's. */
+/** Runs the searches that find these engines on the right one: what they find is the fault of the engine, not of the ride. */
 test.each(SERVER_VARIANTS)(
-  'where $name is found, nothing is on the right engine',
+  'the search that finds $name finds nothing on the right engine',
   async ({ ride, search }) => {
     const { finding, cases } = await findWeakness(await loadUnbroken(), RIDES[ride], search)
     expect(finding?.message).toBeUndefined()

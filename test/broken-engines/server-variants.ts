@@ -4,7 +4,7 @@ import type { Variant } from './variant.js'
 export const SERVER_VARIANTS = [
   {
     name: 'absent-by-another-clock',
-    broken: 'How long a call has been quiet is told from a declaration by another clock.',
+    broken: 'How long a call has been quiet is computed from a declaration by another clock.',
     endangers: 'A call that is on its way is taken for one that was never made, and made again.',
     replacements: [
       {
@@ -22,9 +22,9 @@ export const SERVER_VARIANTS = [
   },
   {
     name: 'future-lease-honoured',
-    broken: 'A lease is live until the moment that its row tells, however far that is.',
+    broken: 'A lease is live until the moment in its row, however far away that is.',
     endangers:
-      'After a failover to a clock that is behind, the keys of the dead are held for as long as it is.',
+      'After a failover to a clock that is behind, the keys of dead holders stay held for as long as it is behind.',
     replacements: [
       {
         file: 'request/decide-reservation.ts',
@@ -41,8 +41,8 @@ export const SERVER_VARIANTS = [
   },
   {
     name: 'completer-honours-future-leases',
-    broken: 'The completer looks for leases that are over, and not for those of another clock.',
-    endangers: 'The same, where no client comes back.',
+    broken: 'The completer looks for leases that are over, but not for those of another clock.',
+    endangers: 'The same, if no client comes back.',
     replacements: [
       {
         file: 'storage/keys/find-unattended-keys.ts',
@@ -58,15 +58,14 @@ export const SERVER_VARIANTS = [
     expected: ['L1'],
   },
   {
-    name: 'lock-time-out-in-the-statement',
-    broken: 'A statement that stands alone sets its lock time-out itself, and not before it.',
-    endangers:
-      'PostgreSQL locks its tables first: while one is locked, requests wait without end and take all connections.',
+    name: 'reservation-without-lock-time-out',
+    broken: 'Nothing bounds how long a reservation waits for a lock.',
+    endangers: 'While its table is locked, requests wait without end and take all connections.',
     replacements: [
       {
         file: 'driver/stand-alone.ts',
-        from: 'return [READ_COMMITTED, lockTimeout(lockTimeoutMs), statement]',
-        to: 'return lockTimeout(lockTimeoutMs) === statement ? [] : [READ_COMMITTED, statement]',
+        from: 'return [READ_COMMITTED, NOT_WAITING(lockTimeoutMs), statement]',
+        to: 'return [READ_COMMITTED, NOT_WAITING(0), statement]',
       },
     ],
     ride: 'keyed',

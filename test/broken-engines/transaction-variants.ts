@@ -7,14 +7,14 @@ export const TRANSACTION_VARIANTS = [
   {
     name: 'advance-in-its-own-transaction',
     broken: "The phase's rows are committed before the recovery point is written.",
-    endangers: 'Rows of a phase that the key does not know of, and that are written again.',
+    endangers: 'There are rows of a phase that the key does not know of, and they are written again.',
     replacements: [
       {
         file: TRANSACTION,
-        from: 'return await commit(run, work, transaction, returned, [...first, ...staged, ...last])',
+        from: 'return await commit(run, leg, transaction, returned, statements)',
         to: `await transaction.commit([])
     const another = session.begin(beginStatement(settings))
-    return await commit(run, work, another, returned, [...first, ...staged, ...last])`,
+    return await commit(run, leg, another, returned, statements)`,
       },
     ],
     ride: 'keyed',
@@ -26,8 +26,8 @@ export const TRANSACTION_VARIANTS = [
   },
   {
     name: 'commit-beside-a-failed-advance',
-    broken: 'An advance that finds no row does not fail, and the COMMIT that travels with it is executed.',
-    endangers: 'Rows of a holder that was taken over from.',
+    broken: 'An advance that finds no row does not fail, and the COMMIT that is sent with it is executed.',
+    endangers: 'There are rows of a holder whose key was taken over.',
     replacements: [
       {
         file: 'storage/keys/held-or-fail.ts',
@@ -38,7 +38,7 @@ export const TRANSACTION_VARIANTS = [
     ride: 'keyed',
     search: { by: 'faults', faults: ['freeze'], depth: 1 },
     foundBy:
-      'Frozen at ride_created/advance_key#1:before until another has taken over: its ride is committed beside that of ' +
+      'A holder frozen at ride_created/advance_key#1:before until another has taken over: its ride is committed beside that of ' +
       'whoever has the key.',
     expected: ['I15'],
   },
@@ -50,7 +50,7 @@ export const TRANSACTION_VARIANTS = [
       {
         file: TRANSACTION,
         from: 'const raised = await raiseFenceOf(run, error)',
-        to: `if (sentAt > 0) return { type: 'conflict', error }
+        to: `if (sentAt > 0) return { type: 'conflict', phase: work.phase.name, error }
   const raised = await raiseFenceOf(run, error)`,
       },
     ],
@@ -59,23 +59,24 @@ export const TRANSACTION_VARIANTS = [
     foundBy:
       'The answer to the COMMIT of ride_created or charge_created is lost. The second try finds the point ' +
       'gone, and the client is told in_flight, fenced off, though nobody took the key: it waits for a whole ' +
-      'lease. Rows and effects stay right, since the advance asks for the point.',
-    expected: ['told'],
+      'lease. Rows and effects stay right, because the advance is conditional on the point.',
+    expected: ['outcome'],
   },
   {
     name: 'unknown-commit-as-success',
     broken: 'A COMMIT without an answer counts as done.',
     endangers:
-      'The client is told of a response that nobody has stored; calls are made that nothing leads up to.',
+      'The client gets a response that nobody has stored, and calls are made without the phases before them.',
     replacements: [
       {
         file: TRANSACTION,
-        from: `if (isConnectionLost(error) && transaction.commitSent) return { type: 'commit_unknown', error }`,
+        from: `if (isConnectionLost(error) && transaction.commitSent)
+      return { type: 'commit_unknown', error, declares: leg.advance.declares?.phase ?? null }`,
         to: `if (isConnectionLost(error) && transaction.commitSent) {
       if (returned.type === 'finish')
-        return { type: 'finished', response: returned.response, expiresMs: run.nowMs() }
-      run.advanced(work.phase.name, returned.stateJson, run.nowMs(), sentAt)
-      return { type: 'advanced' }
+        return { type: 'finished', response: returned.response, expiresMs: run.nowMs(), committed }
+      run.advanced(leg.advance, { nowMs: run.nowMs(), expiresMs: null, declared: null }, sentAt)
+      return { type: 'advanced', committed }
     }`,
       },
     ],
@@ -85,7 +86,7 @@ export const TRANSACTION_VARIANTS = [
       'The COMMIT of finished is lost before the server: the client is told completed, and the row runs on ' +
       'without response and job. That of ride_created: the charge is made for a ride that is not there, and ' +
       'its holder is fenced off by nobody.',
-    expected: ['told'],
+    expected: ['outcome'],
   },
   {
     name: 'job-outside-the-transaction',
@@ -94,10 +95,10 @@ export const TRANSACTION_VARIANTS = [
     replacements: [
       {
         file: 'run/stage-job.ts',
-        from: 'staged.push(insertStagedJob(tables, { id, name, payloadJson, keyId, runAfterMs }))',
+        from: 'staged.push(insertStagedJob(tables, { id, scope, keyId, seq, name, payloadJson, runAfterMs }))',
         to: `await run.engine.sessions.with(phase, (session) =>
         {
-        const job = insertStagedJob(tables, { id, name, payloadJson, keyId, runAfterMs })
+        const job = insertStagedJob(tables, { id, scope, keyId, seq, name, payloadJson, runAfterMs })
         return session.run(job.statement, job.values)
       })`,
       },

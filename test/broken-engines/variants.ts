@@ -1,8 +1,9 @@
 import { ANSWER_VARIANTS } from './answer-variants.js'
-import { CALL_VARIANTS } from './call-variants.js'
-import { CALLS_VARIANTS } from './calls-variants.js'
+import { CALL_REPEAT_VARIANTS } from './call-repeat-variants.js'
+import { CALL_RESULT_VARIANTS } from './call-result-variants.js'
 import { DRIVER_VARIANTS } from './driver-variants.js'
 import { HOLDING_VARIANTS } from './holding-variants.js'
+import { LEG_VARIANTS } from './leg-variants.js'
 import { PROTOCOL_VARIANTS } from './protocol-variants.js'
 import { SERVER_VARIANTS } from './server-variants.js'
 import { TRANSACTION_VARIANTS } from './transaction-variants.js'
@@ -13,11 +14,12 @@ export const VARIANTS = [
   ...HOLDING_VARIANTS,
   ...TRANSACTION_VARIANTS,
   ...DRIVER_VARIANTS,
-  ...CALL_VARIANTS,
-  ...CALLS_VARIANTS,
+  ...CALL_REPEAT_VARIANTS,
+  ...CALL_RESULT_VARIANTS,
   ...ANSWER_VARIANTS,
   ...PROTOCOL_VARIANTS,
   ...SERVER_VARIANTS,
+  ...LEG_VARIANTS,
 ] as const satisfies readonly Variant[]
 
 export type VariantName = (typeof VARIANTS)[number]['name']

@@ -1,18 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { answerTo, beginRide, type RideDatabase, type RideInput, type RideOf } from './rides.js'
 
-/** A ride as somebody might write it who has not understood phases. The engine that runs it is right. */
+/** A ride as somebody who has not understood phases might write it. The engine that runs it is right. */
 export interface WrongRide {
   readonly name: string
   readonly wrong: string
   readonly rideOf: RideOf
   /** What provokes it. */
   readonly foundBy: string
-  /** Rules of which one has to object. */
+  /** Rules, of which at least one has to be broken. */
   readonly expected: readonly string[]
 }
 
-/** Charges first and writes the ride down afterwards, in one local phase. */
+/** Charges first and writes the ride afterwards, in one local phase. */
 const chargeBeforeInsert: RideOf = (core, charge) =>
   core
     .pawl<RideDatabase>()
@@ -60,7 +60,7 @@ const secondCall: RideOf = (core, charge) =>
     })
     .finish(({ state }) => core.respond(201, { ride: state.rideId, charge: state.chargeId }))
 
-/** Remembers the ride's id in a variable, where a process that takes over does not find it. */
+/** Keeps the ride's id in a variable, where a process that takes over does not find it. */
 const carriedInMemory: RideOf = (core, charge) => {
   let rideId: string | null = null
   return core
@@ -100,7 +100,7 @@ const requestThatDiffers: RideOf = (core, charge) =>
     })
     .finish(({ state }) => core.respond(201, { ride: state.rideId, charge: state.chargeId }))
 
-/** Says that the provider deduplicates, and does not send it the key. */
+/** Declares that the provider deduplicates, and does not send it the key. */
 const keyNotSent: RideOf = (core, charge) =>
   beginRide(core, 'key-not-sent')
     .foreign('charge_created', {
@@ -147,7 +147,7 @@ export const WRONG_RIDES: readonly WrongRide[] = [
     rideOf: carriedInMemory,
     foundBy:
       'A crash anywhere between ride_created/commit#1:after and finished/finish_key#1:before, and a recovery with a ' +
-      'pipeline that is made anew: the response has no ride.',
+      'new pipeline: the response has no ride.',
     expected: ['oracle', 'lint'],
   },
   {
@@ -161,7 +161,7 @@ export const WRONG_RIDES: readonly WrongRide[] = [
   },
   {
     name: 'key-not-sent',
-    wrong: 'The provider is not given the key by which it would know a repetition.',
+    wrong: 'The provider is not given the key by which it would recognize a repetition.',
     rideOf: keyNotSent,
     foundBy: 'Any second call, such as after a crash at charge_created/call#1:after: charged twice.',
     expected: ['lint', 'I2'],

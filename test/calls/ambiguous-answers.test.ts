@@ -38,7 +38,7 @@ async function listen(server: NetServer): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** Executes a request whose only call is this one, and whose `onError` answers finally, whatever it is given. */
+/** Executes a request whose only call is this one, and whose `onError` returns a final response to any error. */
 async function executeOnce(call: () => Promise<{ id: string }>) {
   const errors: unknown[] = []
   const target = pipeline<number>({ name: 'hasty', version: 1 })
@@ -79,7 +79,7 @@ const answers =
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify({ error }))
     })
   }
-/** Executes, begins to answer, and goes away. */
+/** Executes the request, begins to answer, and goes away. */
 const cutsOff: RequestListener = (request, response) => {
   request.resume().on('end', () => {
     response.writeHead(200, { 'content-length': '100' })
@@ -88,7 +88,7 @@ const cutsOff: RequestListener = (request, response) => {
 }
 
 // Shows I7.
-describe('a final answer to an error of a real client that leaves open what happened is refused:', () => {
+describe('a final response is refused where the error of a real client leaves open what happened:', () => {
   const refused = {
     type: 'retry_later',
     error: { code: 'PAWL_AMBIGUOUS_RESPONSE', message: expect.stringContaining('isAnswer') as string },
@@ -111,7 +111,7 @@ describe('a final answer to an error of a real client that leaves open what happ
     expect(row).toEqual({ status: 'running', attempts: 0 })
   })
 
-  test("Stripe's SDK, whose key was used with another body: that one was charged", async () => {
+  test("Stripe's SDK, whose key was used with another body, which was charged", async () => {
     const { outcome, row, error } = await chargeAtStripe(
       answers(400, { type: 'idempotency_error', message: 'other parameters' }),
     )
@@ -191,7 +191,7 @@ describe('an answer of the provider becomes final:', () => {
     return engine.execute(target, { scope: 's', key: randomUUID(), input: 1 })
   }
 
-  test('an error without a status, if the phase declares it', async () => {
+  test('an error without a status, if the phase declares it an answer', async () => {
     const declared = (error: unknown) => error instanceof CardDeclined
     expect(await declining(declared, new CardDeclined())).toMatchObject({ response: { status: 402 } })
     expect(await declining(null, new CardDeclined())).toMatchObject({
@@ -201,7 +201,7 @@ describe('an answer of the provider becomes final:', () => {
     })
   })
 
-  test('but not one that a broken connection caused, whatever the phase declares', async () => {
+  test('but not an error that a broken connection caused, whatever the phase declares', async () => {
     const cause = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
     const outcome = await declining(() => true, new CardDeclined('failed', { cause }))
     expect(outcome).toMatchObject({
@@ -218,7 +218,7 @@ describe('an answer of the provider becomes final:', () => {
       },
     ],
     ['returns a promise', (() => Promise.resolve(true)) as unknown as () => boolean],
-  ])('nor one where isAnswer %s', async (_, isAnswer) => {
+  ])('nor an error where isAnswer %s', async (_, isAnswer) => {
     expect(await declining(isAnswer, new CardDeclined())).toMatchObject({
       error: { code: 'PAWL_AMBIGUOUS_RESPONSE' },
     })
@@ -244,9 +244,9 @@ async function keepsTrying(error: unknown, onError: Parameters<typeof retryLater
   return types
 }
 
-describe('an error that carries a final 4xx of the provider, and is tried again all the same', () => {
+describe('an error that carries a final 4xx of the provider, but is retried all the same,', () => {
   test.each([{}, { notExecuted: true }, 'answers 503' as const])(
-    'counts as an attempt, so that the cap tells somebody (%o)',
+    'counts as an attempt, so that the cap brings it to a person (%o)',
     async (onError) => {
       expect(await keepsTrying(refusedBy(400), onError)).toEqual([
         'retry_later',
@@ -260,12 +260,12 @@ describe('an error that carries a final 4xx of the provider, and is tried again 
     },
   )
 
-  test.each([503, 429, 409])('but a %d goes on being tried until the key is too old', async (status) => {
+  test.each([503, 429, 409])('but a %d is retried until the key is too old', async (status) => {
     const all = Array.from({ length: 4 }, () => 'retry_later')
     expect(await keepsTrying(refusedBy(status), {})).toEqual(all)
   })
 
-  test('and so does a broken connection', async () => {
+  test('and so is a broken connection', async () => {
     const all = Array.from({ length: 4 }, () => 'retry_later')
     const broken = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
     expect(await keepsTrying(broken, {})).toEqual(all)

@@ -63,27 +63,30 @@ describe('a call that fails', () => {
     { fault: 'executes_then_silent', reason: 'transient_error', executed: 1 },
     { fault: 'silent', reason: 'transient_error', executed: 0 },
     { fault: 'broken_body', reason: 'unknown_error', executed: 1 },
-  ] as const)('with $fault is given back at once, and made again under the same key', async (how) => {
-    await provider.willMeet(how.fault)
-    const target = pipeline<number>({ name: 'failing', version: 1, callTimeoutMs: 1_500 })
-      .foreign('charged', { call: charge })
-      .finish(() => respond(201))
-    const { execute } = engineOf(target)
-    expect(await execute()).toMatchObject({
-      type: 'retry_later',
-      reason: how.reason,
-      recoveryPoint: 'started',
-    })
-    expect(await provider.ledger()).toHaveLength(how.executed)
-    expect(await key()).toMatchObject({ lease_until: null, response_status: null })
-    expect(await execute()).toMatchObject({ type: 'completed' })
-    expect(await provider.ledger()).toHaveLength(1)
-    const [first, second, ...more] = await provider.requests()
-    expect(second?.key).toBe(first?.key)
-    expect(more).toEqual([])
-  })
+  ] as const)(
+    'with $fault gives its key back at once, and is made again under the same provider key',
+    async (how) => {
+      await provider.willMeet(how.fault)
+      const target = pipeline<number>({ name: 'failing', version: 1, callTimeoutMs: 1_500 })
+        .foreign('charged', { call: charge })
+        .finish(() => respond(201))
+      const { execute } = engineOf(target)
+      expect(await execute()).toMatchObject({
+        type: 'retry_later',
+        reason: how.reason,
+        recoveryPoint: 'started',
+      })
+      expect(await provider.ledger()).toHaveLength(how.executed)
+      expect(await key()).toMatchObject({ lease_until: null, response_status: null })
+      expect(await execute()).toMatchObject({ type: 'completed' })
+      expect(await provider.ledger()).toHaveLength(1)
+      const [first, second, ...more] = await provider.requests()
+      expect(second?.key).toBe(first?.key)
+      expect(more).toEqual([])
+    },
+  )
 
-  test('for good, is answered by onError: response and rows are stored together', async () => {
+  test('for good is answered by onError, whose response and rows are stored together', async () => {
     await provider.willMeet('declined')
     const target = pipeline<number>({ name: 'declining', version: 1 })
       .foreign('charged', {
@@ -109,7 +112,7 @@ describe('a call that fails', () => {
   })
 
   test.each(['refuse_500', 'too_many', 'never_arrives', 'executes_then_cuts', 'broken_body'] as const)(
-    'with %s leaves open what happened: a final response of onError is refused and never stored',
+    'with %s leaves open what happened, so that a final response of onError is refused and never stored',
     async (fault) => {
       await provider.willMeet(fault)
       const target = pipeline<number>({ name: 'ambiguous', version: 1 })
@@ -135,7 +138,7 @@ describe('a call that fails', () => {
   )
 
   // Shows I7.
-  test('a transient response of onError is sent, not stored, and its rows are rolled back', async () => {
+  test('sends a transient response of onError without storing it, and rolls its rows back', async () => {
     await provider.willMeet('refuse_500')
     const target = pipeline<number>({ name: 'passing_on', version: 1 })
       .foreign('charged', {
@@ -152,7 +155,7 @@ describe('a call that fails', () => {
     expect(await execute()).toMatchObject({ type: 'completed' })
   })
 
-  test('is asked about once more when the transaction of onError met a conflict; the call is not repeated', async () => {
+  test('has its onError run once more if that met a conflict, and is not repeated', async () => {
     await provider.willMeet('declined')
     let asked = 0
     const target = pipeline<number>({ name: 'conflicting', version: 1 })
@@ -172,7 +175,7 @@ describe('a call that fails', () => {
     expect(await provider.requests()).toHaveLength(1)
   })
 
-  test('with an onError that throws, keeps the error of onError and may be made again', async () => {
+  test('with an onError that throws keeps the error of onError, and may be made again', async () => {
     await provider.willMeet('declined')
     const target = pipeline<number>({ name: 'clumsy', version: 1 })
       .foreign('charged', {
@@ -209,7 +212,7 @@ function failingSettle(result: () => unknown) {
 }
 
 describe('a result that settle could not commit', () => {
-  test('is saved: another engine goes straight to settle, with the same value', async () => {
+  test('is saved, and another engine goes straight to settle with the same value', async () => {
     const value = { id: 'ch_1', odd: '\u0000 \ud800 ü', list: [1.5, null, { deep: true }] }
     const { target, seen, calls } = failingSettle(() => value)
     expect(await engineOf(target).execute()).toMatchObject({
@@ -226,7 +229,7 @@ describe('a result that settle could not commit', () => {
     expect(await database.rows('SELECT reference FROM pawl.effects')).toEqual([{ reference: 'ch_1' }])
   })
 
-  test('is settled anew each time from its stored form, whatever settle does to it', async () => {
+  test('is settled from its stored form each time, whatever settle does to it', async () => {
     const { target, seen } = failingSettle(() => ({ id: 'ch_2' }))
     await engineOf(target).execute()
     ;(seen[0] as { id: string }).id = 'changed'
@@ -237,7 +240,7 @@ describe('a result that settle could not commit', () => {
   test.each([
     { answer: () => respond(503, { code: 'full' }), reason: 'asked_by_phase' },
     { answer: () => retryLater(new Error('later'), { notExecuted: true }), reason: 'asked_by_phase' },
-  ])('because it asked for another try is saved too', async ({ answer, reason }) => {
+  ])('because it asked for a retry is saved too', async ({ answer, reason }) => {
     const answers = [answer(), undefined]
     let calls = 0
     const target = pipeline<number>({ name: 'asking', version: 1 })
@@ -249,17 +252,17 @@ describe('a result that settle could not commit', () => {
     expect(calls).toBe(1)
   })
 
-  test('is saved however large it is by far: more than the state may be', async () => {
+  test('is saved even if it is far larger than the state may be', async () => {
     const value = { id: 'ch_1', receipt: 'x'.repeat(100 * 1024) }
     const { target, seen, calls } = failingSettle(() => value)
     expect(await engineOf(target).execute()).toMatchObject({ reason: 'unknown_error' })
     expect(await engineOf(target).execute()).toMatchObject({ error: { code: 'PAWL_TOO_LARGE' } })
-    // The state does not take it; but it was settled with what the one call had returned.
+    // It is too large for the state, but settle got what the one call had returned.
     expect(seen).toEqual([value, value])
     expect(calls()).toBe(1)
   })
 
-  test('and is over its cap fails in strict mode before settle, and is saved: a higher cap settles it', async () => {
+  test('and is over its cap fails in strict mode before settle, and is saved, so that a higher cap settles it', async () => {
     const { target, seen, calls } = failingSettle(() => ({ id: 'ü'.repeat(300) }))
     const refused = {
       type: 'retry_later',
@@ -279,7 +282,7 @@ describe('a result that settle could not commit', () => {
     expect(calls()).toBe(1)
   })
 
-  test('and is over its cap is settled in production, with a warning, and saved where that fails', async () => {
+  test('and is over its cap is settled in production with a warning, and saved if settle fails', async () => {
     const { target, seen, calls } = failingSettle(() => ({ id: 'ü'.repeat(300) }))
     const warnings: string[] = []
     onTestFinished(subscribe('pawl:warning', ({ message }) => void warnings.push(message)))
@@ -292,7 +295,7 @@ describe('a result that settle could not commit', () => {
     expect(warnings).toEqual([warning, warning])
   })
 
-  test('by a final response of settle is stored with it, effect and all', async () => {
+  test('because settle returned a final response is stored with that response and its effect', async () => {
     const target = pipeline<number>({ name: 'ending', version: 1 })
       .foreign('charged', {
         call: charge,
@@ -313,24 +316,27 @@ describe('a result that settle could not commit', () => {
   test.each([
     { guarantee: 'at_most_once', next: { type: 'stuck', reason: 'unknown_outcome' } },
     { guarantee: 'queryable', next: { type: 'retry_later', reason: 'outcome_pending' } },
-  ] as const)('and cannot be saved, as it is not JSON: $guarantee does not call again', async (how) => {
-    let calls = 0
-    const reconcile = how.guarantee === 'queryable' ? { reconcile: () => absent() } : {}
-    const target = pipeline<number>({ name: 'not_json', version: 1 })
-      .foreign('charged', {
-        guarantee: how.guarantee as 'queryable',
-        ...(reconcile as { reconcile: () => ReturnType<typeof absent> }),
-        call: () => {
-          calls++
-          return { id: 1n } as unknown as { id: string }
-        },
-        settle: () => {
-          throw new Error('settle is broken')
-        },
-      })
-      .finish(() => respond(201))
-    expect(await engineOf(target).execute()).toMatchObject({ reason: 'unknown_error' })
-    expect(await engineOf(target).execute()).toMatchObject(how.next)
-    expect(calls).toBe(1)
-  })
+  ] as const)(
+    'and cannot be saved, because it is not JSON, is not called again under $guarantee',
+    async (how) => {
+      let calls = 0
+      const reconcile = how.guarantee === 'queryable' ? { reconcile: () => absent() } : {}
+      const target = pipeline<number>({ name: 'not_json', version: 1 })
+        .foreign('charged', {
+          guarantee: how.guarantee as 'queryable',
+          ...(reconcile as { reconcile: () => ReturnType<typeof absent> }),
+          call: () => {
+            calls++
+            return { id: 1n } as unknown as { id: string }
+          },
+          settle: () => {
+            throw new Error('settle is broken')
+          },
+        })
+        .finish(() => respond(201))
+      expect(await engineOf(target).execute()).toMatchObject({ reason: 'unknown_error' })
+      expect(await engineOf(target).execute()).toMatchObject(how.next)
+      expect(calls).toBe(1)
+    },
+  )
 })

@@ -31,7 +31,7 @@ function engineOf(target: Pipeline<Database, number>): Engine<Database> {
   return engine
 }
 
-/** A call that does not look at its signal, and ends when it is let go. */
+/** A call that ignores its signal, and ends when it is let go. */
 function stubborn(end: () => Promise<{ id: string }> = async () => ({ id: 'late' })) {
   const letGo = gate()
   let calls = 0
@@ -70,7 +70,7 @@ async function givenBack(): Promise<Key> {
   }
 }
 
-test('a call that ignores its signal is left behind at its time-out; its lease is not given back', async () => {
+test('a call that ignores its signal is left behind at its time-out, and its lease is not given back', async () => {
   const { target, letGo, calls } = stubborn()
   const engine = engineOf(target)
   const outcome = await engine.execute(target, request)
@@ -84,7 +84,7 @@ test('a call that ignores its signal is left behind at its time-out; its lease i
   letGo()
 })
 
-test('its late result is saved, its lease given back then, and the next settles without a call', async () => {
+test('a late result is saved, the key is given back then, and the next attempt settles without a call', async () => {
   const { target, letGo, calls } = stubborn()
   await engineOf(target).execute(target, request)
   letGo()
@@ -97,7 +97,7 @@ test('its late result is saved, its lease given back then, and the next settles 
   expect(calls()).toBe(1)
 })
 
-test('its late error is recorded, and the call made again', async () => {
+test('a late error is recorded, and the call is made again', async () => {
   let turn = 0
   const { target, letGo, calls } = stubborn(async () => {
     if (turn++ === 0) throw new Error('late failure')
@@ -116,7 +116,7 @@ test('a result that comes while the key is being given back is not lost', async 
   const engine = createProbedEngine<Database>(options, ({ phase, step, when }) => {
     if (step !== 'give_back_key' || phase !== 'give_back' || when !== 'before') return undefined
     letGo()
-    // As long as a result needs that does not wait for its turn.
+    // Long enough for a result to be saved, if it did not wait for its turn.
     return database.rows('SELECT 1').then(() => {})
   })
   engines.push(engine)
@@ -128,7 +128,7 @@ test('a result that comes while the key is being given back is not lost', async 
   expect(calls()).toBe(1)
 })
 
-test('a time-out and its late end are one orderly retry: crashes before them still count', async () => {
+test('a time-out and the late result of its call count as one retry; earlier crashes still count as attempts', async () => {
   const { target, letGo } = stubborn()
   for (let death = 1; death <= 3; death++) {
     await dieAt(database, { pipelines: [target] }, 'charged/call#1:before', async (engine) =>
@@ -142,7 +142,7 @@ test('a time-out and its late end are one orderly retry: crashes before them sti
   expect(await givenBack()).toMatchObject({ attempts: 3, retries: 1 })
 })
 
-test('a call that heeds its signal is given back at its time-out, at once', async () => {
+test('a call that heeds its signal has its key given back as soon as it times out', async () => {
   await provider.willMeet('silent')
   const target = pipeline<number>({ name: 'heeding', version: 1, callTimeoutMs: 100 })
     .foreign('charged', {
@@ -159,7 +159,7 @@ test('a call that heeds its signal is given back at its time-out, at once', asyn
   expect(await key()).toMatchObject({ lease_until: null })
 })
 
-test('at_most_once: a call left behind at its time-out is stuck', async () => {
+test('an at_most_once call that is left behind at its time-out is stuck', async () => {
   const letGo = gate()
   const target = pipeline<number>({ name: 'once', version: 1, callTimeoutMs: 50 })
     .foreign('charged', {

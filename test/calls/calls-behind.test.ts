@@ -36,7 +36,7 @@ function engineOf(target: Pipeline<Database, null>): Engine<Database> {
   return engine
 }
 
-/** The database loses all that the key has committed, once: as a failover to a replica that was behind does. */
+/** The database loses everything that the key has committed, once, as in a failover to a replica that was behind. */
 async function loseCommits(): Promise<void> {
   if (lost) return
   lost = true
@@ -49,7 +49,7 @@ const row = async () => (await database.rows('SELECT * FROM pawl.idempotency_key
 const effects = () => database.rows('SELECT phase, reference FROM pawl.effects ORDER BY created_at')
 
 describe('a result that comes when its key has gone back', () => {
-  test('does not take the place of what is known of another call, and is told', async () => {
+  test('does not replace what is known of another call, and is reported', async () => {
     const letGo = gate()
     const target = pipeline<null>({ name: 'two', version: 1, callTimeoutMs: CALL_TIMEOUT_MS })
       .foreign('charged', { guarantee: 'at_most_once', call: () => ({ id: 'ch_1' }) })
@@ -73,7 +73,7 @@ describe('a result that comes when its key has gone back', () => {
     expect(warnings).toContainEqual(expect.stringContaining("the call of phase 'mailed' of key"))
   })
 
-  test('of a call that was gone on from is kept for the person, settled once, and not made again', async () => {
+  test('from a call that whenUnknown went on without is kept for a person, settled once, and not called for again', async () => {
     const letGo = gate()
     let calls = 0
     const target = pipeline<null>({ name: 'unknown', version: 1, callTimeoutMs: CALL_TIMEOUT_MS })
@@ -127,7 +127,7 @@ function twoCalls() {
 }
 
 describe('a key that went back behind two calls', () => {
-  test('goes on once the second one is said not to have been made, and sends the first one as it was', async () => {
+  test('goes on once a person says that the second call was not made, and repeats the first under its key', async () => {
     const { target, sent, charges } = twoCalls()
     const engine = engineOf(target)
     expect(await engine.execute(target, request)).toMatchObject({ type: 'stuck', reason: 'unknown_outcome' })
@@ -137,23 +137,23 @@ describe('a key that went back behind two calls', () => {
     expect(charges()).toBe(2)
   })
 
-  test('says that nothing but answer is left once the second one is said to have been made', async () => {
+  test('says that only answer is left once a person says that the second call was made', async () => {
     const { target, charges } = twoCalls()
     const engine = engineOf(target)
     await engine.execute(target, request)
     expect(await operator.unstick(name(), BECAUSE, EXECUTED)).toMatchObject({ type: 'done' })
     expect(await engine.execute(target, request)).toMatchObject({
       type: 'stuck',
-      lastError: expect.stringMatching(/PAWL_KEY_WENT_BACK.*answer is what is left/s) as string,
+      lastError: expect.stringMatching(/PAWL_KEY_WENT_BACK.*only answering the key is left/s) as string,
     })
     expect(charges()).toBe(1)
-    // Unless that was wrong.
+    // Unless that verdict was wrong.
     expect(await operator.unstick(name(), BECAUSE, NOT_EXECUTED)).toMatchObject({ type: 'done' })
     expect(await engine.execute(target, request)).toMatchObject({ type: 'completed' })
   })
 })
 
-test('a verdict can be given anew while the call that was said not to have been made waits for its turn', async () => {
+test('a verdict of "not executed" can be corrected while its call waits for its turn', async () => {
   let broken = false
   let calls = 0
   const target = pipeline<null>({ name: 'waits', version: 1, maxAttempts: 1 })
@@ -180,7 +180,7 @@ test('a verdict can be given anew while the call that was said not to have been 
   expect(calls).toBe(1)
 })
 
-test('a final response of an earlier phase does not bury a call that is known to have been executed', async () => {
+test('a final response of an earlier phase does not bury a call that is known to have been made', async () => {
   let refuses = false
   const target = pipeline<null>({ name: 'refuses', version: 1 })
     .local('noted', () => (refuses ? respond(409) : undefined))
@@ -224,19 +224,19 @@ describe("a call that was declared by another server's clock", () => {
     expect(await engine.execute(target, request)).toMatchObject({ type: 'stuck', reason: 'unknown_outcome' })
   }
   test.each([-HOUR_MS, HOUR_MS])(
-    'may be under way for its whole time-out here: off by %i ms',
+    'may be under way for its whole time-out by the new clock, which is off by %i ms',
     async (offMs) => {
       await stuckAfterFailover(offMs, { timeoutMs: 30_000 })
       expect(await sayNotExecuted()).toMatchObject({
         type: 'refused',
-        detail: expect.stringContaining("'charged' may be under way until") as string,
+        detail: expect.stringContaining("'charged' may still be under way until") as string,
       })
       await pass(30_000)
       expect(await sayNotExecuted()).toMatchObject({ type: 'done' })
     },
   )
 
-  test('is waited for as long as any call may take where its time-out is not known', async () => {
+  test('is waited for as long as any call may take, if its time-out is not known', async () => {
     await stuckAfterFailover(-HOUR_MS, {})
     await pass(23 * HOUR_MS)
     expect(await sayNotExecuted()).toMatchObject({ type: 'refused' })
@@ -253,7 +253,7 @@ describe("a call that was declared by another server's clock", () => {
     })
     .finish(() => respond(201))
 
-  test('says with its declaration how long it may take', async () => {
+  test('has been declared with how long it may take', async () => {
     await engineOf(silent).execute(silent, request)
     expect(await row()).toMatchObject({ intent: { kind: 'calling', timeoutMs: 40 } })
   })

@@ -15,7 +15,7 @@ afterAll(() => database.drop())
 
 const oracle = await tracesWithoutCrash(new RideTrial(database, atMostOnceRideOf), database.pool())
 
-/** Declares the call, and stands still until a short lease, or a short call, is over. */
+/** Declares the call, and stands still until the short lease, or the short time-out of the call, is over. */
 async function freezeAfterDeclaring(trial: RideTrial, defaults: PipelineSettings = { leaseMs: LEASE_MS }) {
   const options = trial.options(database.pool(), { defaults })
   const { engine, stops, passed } = engineWithStops(options, 'charge_created/declare_call#1:after')
@@ -27,7 +27,7 @@ async function freezeAfterDeclaring(trial: RideTrial, defaults: PipelineSettings
 }
 
 describe('a process frozen between the declaration of its call and the call', () => {
-  test('does not send what another has given to a person meanwhile', async () => {
+  test('does not send a call that another process has meanwhile left to a person', async () => {
     const trial = new RideTrial(database, atMostOnceRideOf)
     const { engine, execution, wake } = await freezeAfterDeclaring(trial)
     const other = createEngine(trial.options())
@@ -39,7 +39,7 @@ describe('a process frozen between the declaration of its call and the call', ()
     await Promise.all([engine.close(), other.close()])
   })
 
-  test('declares it anew, and sends, when nobody has taken the key', async () => {
+  test('declares the call again, and sends it, if nobody has taken the key', async () => {
     const trial = new RideTrial(database, atMostOnceRideOf)
     const { engine, execution, passed, wake } = await freezeAfterDeclaring(trial)
     wake()
@@ -51,7 +51,7 @@ describe('a process frozen between the declaration of its call and the call', ()
     await engine.close()
   })
 
-  test('declares it anew when the declared deadline has passed, though the lease has not', async () => {
+  test('declares the call again if the declared deadline has passed, even though the lease has not', async () => {
     const trial = new RideTrial(database, atMostOnceRideOf)
     const { engine, execution, passed, wake } = await freezeAfterDeclaring(trial, { callTimeoutMs: LEASE_MS })
     wake()
@@ -62,7 +62,7 @@ describe('a process frozen between the declaration of its call and the call', ()
     await engine.close()
   })
 
-  test('sends nothing when it is frozen a second time', async () => {
+  test('sends nothing if it is frozen a second time', async () => {
     const trial = new RideTrial(database, atMostOnceRideOf)
     const options = trial.options(database.pool(), { defaults: { leaseMs: LEASE_MS } })
     const { engine, stops } = engineWithStops(

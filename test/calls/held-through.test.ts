@@ -38,7 +38,7 @@ test('after a COMMIT that landed with its answer lost, the next phase runs under
   await proxy.close()
 })
 
-test('a result that is known is tried to be saved again while the key cannot be written', async () => {
+test('we keep trying to save a known result while the key cannot be written', async () => {
   const createRide = createRideOf(provider)
   const { engine, stops } = engineWithStops(
     {

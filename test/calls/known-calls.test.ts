@@ -39,7 +39,7 @@ const order = (settled: boolean, wanted: boolean) =>
 
 const reject = () => Promise.reject(new Error('unheard')) as never
 
-test('an upgrade that puts a phase before a call that was made is refused: the call would be forgotten', async () => {
+test('an upgrade that puts a phase before a call that was made is refused, since the call would be forgotten', async () => {
   const v1 = pipeline<null>({ name: 'order', version: 1 })
     .foreign('charged', charge(false))
     .finish(() => respond(204))
@@ -67,7 +67,7 @@ test('a call that was made is settled, whatever `when` says by then', async () =
   expect(calls).toBe(1)
 })
 
-test('functions that have to answer at once and give a promise are refused, and its rejection harms nobody', async () => {
+test('functions that have to return at once are refused if they return a promise, whose rejection harms nobody', async () => {
   const v1 = pipeline<null>({ name: 'order', version: 1 })
     .foreign('charged', { call: () => ({ id: 'ch_1' }), reference: reject })
     .local('asked', () => ({}), { when: reject })
@@ -82,11 +82,11 @@ test('functions that have to answer at once and give a promise are refused, and 
     .finish(() => respond(204))
   expect(await run(v2)).toMatchObject({
     type: 'refused',
-    detail: expect.stringContaining('at once') as string,
+    detail: expect.stringContaining('synchronously') as string,
   })
 })
 
-test('an input that JSON would not give back is not taken for another one', async () => {
+test('an input that JSON would not preserve is refused, and not taken for another one', async () => {
   const amount = z.object({ amount: z.number() })
   const form = z.instanceof(URLSearchParams).transform((sent) => ({ amount: Number(sent.get('amount')) }))
   const pay = pipeline({ name: 'pay', version: 1, input: z.union([amount, form]) }).finish(() => respond(204))

@@ -33,7 +33,7 @@ function engineOf(target: Pipeline<Database, number>): Engine<Database> {
   return engine
 }
 
-/** A call that must not be repeated, does not look at its signal, and ends when it is let go. */
+/** A call that must not be repeated, ignores its signal, and ends when it is let go. */
 function stubborn(end: () => { id: string }) {
   const letGo = gate()
   let calls = 0
@@ -57,12 +57,12 @@ async function stuckThenEnded(end: () => { id: string }) {
   const engine = engineOf(target)
   expect(await engine.execute(target, request)).toMatchObject({ type: 'stuck', reason: 'unknown_outcome' })
   letGo()
-  // It waits for what goes on after its executions have answered.
+  // close() waits for what goes on after executions have answered.
   await engine.close()
   return { target, calls }
 }
 
-test('a result that comes when the key is stuck is kept for the person who decides', async () => {
+test('a result that comes once the key is stuck is kept for the person who decides', async () => {
   const { target, calls } = await stuckThenEnded(() => ({ id: 'ch_late' }))
   const report = await operator.show(name())
   expect(report?.key).toMatchObject({
@@ -82,7 +82,7 @@ test('a result that comes when the key is stuck is kept for the person who decid
   expect(calls()).toBe(1)
 })
 
-test('an error that comes then is kept as the last one', async () => {
+test('an error that comes once the key is stuck is kept as its last error', async () => {
   await stuckThenEnded(() => {
     throw new Error('line was busy after all')
   })
@@ -99,7 +99,7 @@ test('a result that comes while the key is being made stuck is not lost', async 
   const engine = createProbedEngine<Database>(options, async ({ step, when }) => {
     if (step !== 'mark_stuck' || when !== 'before') return
     letGo()
-    // Longer than a result needs that does not wait for its turn.
+    // Longer than it takes to save a result that does not wait for its turn.
     await database.rows('SELECT pg_sleep(0.3)')
   })
   engines.push(engine)
@@ -111,7 +111,7 @@ test('a result that comes while the key is being made stuck is not lost', async 
   })
 })
 
-test('a result that comes after somebody has decided changes nothing, and is told', async () => {
+test('a result that comes after somebody has decided changes nothing, and is reported', async () => {
   const { target, letGo, calls } = stubborn(() => ({ id: 'ch_1' }))
   const engine = engineOf(target)
   await engine.execute(target, request)

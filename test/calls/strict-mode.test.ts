@@ -42,7 +42,7 @@ function execute(
   return open(ride, options).execute(ride, anyRequest())
 }
 
-/** A charge as somebody sends it who has only node:http. */
+/** A charge as someone would send it with nothing but node:http. */
 function chargeByHttp(method = 'POST'): Promise<void> {
   const body = JSON.stringify({ account: provider.account, amount: 1 })
   return new Promise((resolve, reject) => {
@@ -132,7 +132,7 @@ describe('a state-changing request while a transaction is open fails its phase, 
     )
   })
 
-  test('but another key that calls at the same time is not blamed', async () => {
+  test('but another key that makes a call at the same time is not blamed', async () => {
     const calls = pipeline<null>({ name: 'calls', version: 1 })
       .foreign('charged', { call: () => provider.charge(1) })
       .finish(() => respond(200))
@@ -153,27 +153,34 @@ const callsWith = (call: () => Promise<unknown>) =>
     .foreign('charged', { call: () => call().then(() => null) })
     .finish(() => respond(200))
 
-/** All ways to ask without changing anything. */
+/** All the ways to ask without changing anything. */
 const look = () => Promise.all([provider.find('x'), provider.ledger(), chargeByHttp('GET')])
 
 describe('a call', () => {
-  test.each(ways)('sends one request by %s', async (_, send) => {
+  test.each(ways)('may send one request by %s', async (_, send) => {
     expect(await execute(callsWith(send))).toMatchObject({ type: 'completed' })
   })
 
-  test.each(ways)('that sends a second one by %s fails, with both named', async (_, send) => {
-    const outcome = await execute(
-      callsWith(async () => {
-        await send()
-        await send()
-      }),
-    )
-    const expected = failed('PAWL_SECOND_FOREIGN_REQUEST', "call of phase 'charged' sent POST", 'after POST')
-    expect(outcome).toMatchObject(expected)
-    expect(outcome).toMatchObject({ recoveryPoint: 'started' })
-  })
+  test.each(ways)(
+    'that sends a second request by %s fails, with an error that names both',
+    async (_, send) => {
+      const outcome = await execute(
+        callsWith(async () => {
+          await send()
+          await send()
+        }),
+      )
+      const expected = failed(
+        'PAWL_SECOND_FOREIGN_REQUEST',
+        "call of phase 'charged' sent POST",
+        'after POST',
+      )
+      expect(outcome).toMatchObject(expected)
+      expect(outcome).toMatchObject({ recoveryPoint: 'started' })
+    },
+  )
 
-  test('may look around first: GETs are free, in a call and in a transaction', async () => {
+  test('may look things up first, since GETs are free, in a call and in a transaction', async () => {
     const ride = pipeline<null>({ name: 'looks', version: 1 })
       .local('looked', async () => void (await look()))
       .foreign('charged', {
@@ -193,7 +200,7 @@ const throwBug = (): never => {
 }
 
 describe('allow', () => {
-  test('exempts requests, which it sees by method, host and path', async () => {
+  test('exempts requests by their method, host and path', async () => {
     const seen: unknown[] = []
     const allow = (request: unknown) => seen.push(request) > 0
     for (const [, send] of ways) {
@@ -205,7 +212,7 @@ describe('allow', () => {
     ])
   })
 
-  test('that throws exempts nothing, and is warned about', async () => {
+  test('exempts nothing if it throws, and a warning says so', async () => {
     const warned = new Promise<Error>((resolve) => {
       process.once('warning', resolve)
     })
@@ -221,7 +228,7 @@ describe('allow', () => {
 const watched = () =>
   ['http.client.request.start', 'undici:request:create'].map((name) => channel(name).hasSubscribers)
 
-test('it is on by default, and off in production, where it costs no subscription', async () => {
+test('strict mode is on by default, and off in production, where it costs no subscription', async () => {
   const ride = sendsInPhase(() => provider.charge(1))
   expect(watched()).toEqual([false, false])
   vi.stubEnv('NODE_ENV', 'production')
@@ -232,7 +239,7 @@ test('it is on by default, and off in production, where it costs no subscription
   expect(watched()).toEqual([true, true])
 })
 
-test('an option goes before NODE_ENV', async () => {
+test('the option takes precedence over NODE_ENV', async () => {
   const ride = sendsInPhase(() => provider.charge(1))
   expect(await execute(ride, { strict: false })).toMatchObject({ type: 'completed' })
   vi.stubEnv('NODE_ENV', 'production')
@@ -241,7 +248,7 @@ test('an option goes before NODE_ENV', async () => {
   })
 })
 
-test('closing ends the subscriptions, each engine its own', async () => {
+test('closing an engine ends its own subscriptions only', async () => {
   const ride = sendsInPhase(() => provider.charge(1))
   const [one, other] = [open(ride), open(ride)]
   await one.close()
@@ -250,7 +257,7 @@ test('closing ends the subscriptions, each engine its own', async () => {
   expect(watched()).toEqual([false, false])
 })
 
-test('a phase of another engine inside of a call is watched by both: each sees its own, and what it is inside of', async () => {
+test('a request of an engine that runs inside a call of another engine counts for both', async () => {
   const inner = pipeline<null>({ name: 'inner', version: 1 })
     .foreign('charged', { call: ({ idempotencyKey }) => provider.charge(1, { idempotencyKey }) })
     .finish(() => respond(200))

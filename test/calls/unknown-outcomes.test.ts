@@ -38,7 +38,7 @@ function engineOf(target: Pipeline<Database, number>): Engine<Database> {
 
 type Without = (context: TransactionContext<Database, number, object>) => unknown
 
-/** An order whose confirmation it can do without. */
+/** An order that can do without its confirmation. */
 function orderWith(call: () => Promise<{ id: string }>, whenUnknown: Without) {
   let calls = 0
   const target = pipeline<number>({ name: 'order', version: 1, callTimeoutMs: 100, maxAttempts: 2 })
@@ -70,7 +70,7 @@ const other = pipeline<number>({ name: 'other', version: 1 }).finish(() => respo
 const lost = () => Promise.reject(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }))
 
 describe('a call that must not be repeated, and whose outcome is unknown', () => {
-  test('after an error: the phase goes on without it, in one transaction, and the trail says so', async () => {
+  test('lets the phase go on without it after an error, in one transaction, and the trail says so', async () => {
     const { target, calls } = orderWith(lost, perhaps)
     const heard: unknown[] = []
     onTestFinished(subscribe('pawl:outcome_unknown', ({ phase, error }) => void heard.push({ phase, error })))
@@ -89,7 +89,7 @@ describe('a call that must not be repeated, and whose outcome is unknown', () =>
   })
 
   test.each(['confirmed/call#1:before', 'confirmed/call#1:after', 'confirmed/advance_key#1:before'])(
-    'after a crash at %s: the next process goes on without it, once',
+    'lets the next process go on without it, once, after a crash at %s',
     async (position) => {
       const { target, calls } = orderWith(async () => ({ id: 'm_1' }), perhaps)
       await dieAt(database, { pipelines: [target] }, position, async (engine) =>
@@ -103,7 +103,7 @@ describe('a call that must not be repeated, and whose outcome is unknown', () =>
   )
 
   test.each(['confirmed/advance_key#1:before', 'confirmed/commit#1:after'])(
-    'a crash of the transaction that goes on without it, at %s, leaves its rows once',
+    'leaves the rows of the transaction that goes on without it once, after a crash at %s',
     async (position) => {
       const { target, calls } = orderWith(lost, perhaps)
       await dieAt(database, { pipelines: [target] }, position, async (engine) =>
@@ -116,13 +116,13 @@ describe('a call that must not be repeated, and whose outcome is unknown', () =>
     },
   )
 
-  test('may end the request: rows, response and trail commit together', async () => {
+  test('may end the request, and rows, response and trail commit together', async () => {
     const { target } = orderWith(lost, () => respond(202, { mail: 'who knows' }))
     expect(bodyOf(await engineOf(target).execute(target, request))).toEqual({ mail: 'who knows' })
     expect(await trail()).toMatchObject([{ point: 'finished', outcomeUnknown: true }])
   })
 
-  test('may be asked about later: the call is not repeated meanwhile', async () => {
+  test('may be decided later, and the call is not repeated meanwhile', async () => {
     const answers = [retryLater(), { mail: 'later' }]
     const { target, calls } = orderWith(lost, () => answers.shift())
     expect(await engineOf(target).execute(target, request)).toMatchObject({ reason: 'asked_by_phase' })
@@ -130,7 +130,7 @@ describe('a call that must not be repeated, and whose outcome is unknown', () =>
     expect(calls()).toBe(1)
   })
 
-  test('is stuck at the cap where going on fails each time, and goes on once that is mended', async () => {
+  test('is stuck at the cap if going on without it fails each time, and goes on once that is fixed', async () => {
     let isBroken = true
     const { target, calls } = orderWith(lost, () => {
       if (isBroken) throw new Error('broken')
@@ -148,7 +148,7 @@ describe('a call that must not be repeated, and whose outcome is unknown', () =>
     expect(calls()).toBe(1)
   })
 
-  test('at its time-out: the request is answered; a result that comes later is recorded as an effect', async () => {
+  test('does not keep the request from being answered at its time-out, and a later result is recorded as an effect', async () => {
     const letGo = gate()
     const { target, calls } = orderWith(async () => {
       await letGo.opened
@@ -166,7 +166,7 @@ describe('a call that must not be repeated, and whose outcome is unknown', () =>
     expect(calls()).toBe(1)
   })
 
-  test('a result that comes when a later phase is stuck is an effect, and not that phase to be settled', async () => {
+  test('may return while a later phase is stuck: its result becomes an effect, and is not settled by that phase', async () => {
     const letGo = gate()
     const target = pipeline<number>({ name: 'order', version: 1, callTimeoutMs: 100 })
       .foreign('confirmed', {
@@ -193,7 +193,7 @@ describe('a call that must not be repeated, and whose outcome is unknown', () =>
     expect(await database.rows('SELECT intent FROM pawl.idempotency_keys')).toEqual([{ intent: null }])
   })
 
-  test('a result that comes later is recorded under the key that it was called with', async () => {
+  test('may return later, and its result is recorded under the provider key that it was called with', async () => {
     const letGo = gate()
     const sent: string[] = []
     const target = pipeline<number>({ name: 'order', version: 1, callTimeoutMs: 100 })
@@ -205,7 +205,7 @@ describe('a call that must not be repeated, and whose outcome is unknown', () =>
           await letGo.opened
           return { id: 'm_late' }
         },
-        // The next call is another one to the provider.
+        // To the provider, the next call is a different one.
         onError: ({ error }) => retryLater(error, { notExecuted: true }),
         whenUnknown: () => ({}),
       })
@@ -219,7 +219,7 @@ describe('a call that must not be repeated, and whose outcome is unknown', () =>
     expect(await database.rows('SELECT provider_key FROM pawl.effects')).toEqual([{ provider_key: sent[1] }])
   })
 
-  test('is not asked where the result is known, or where onError has answered', async () => {
+  test('is not decided by whenUnknown if its result is known, or if onError has answered', async () => {
     const { target } = orderWith(async () => ({ id: 'm_1' }), perhaps)
     expect(bodyOf(await engineOf(target).execute(target, request))).toEqual({ mail: 'm_1' })
     expect(await trail()).toMatchObject([{ outcomeUnknown: false }, { outcomeUnknown: false }])

@@ -25,7 +25,7 @@ function completerOf(engine: Engine<Database>) {
   return completer
 }
 
-test('a verdict whose answer is lost is applied once, even if its call was made and is in doubt again', async () => {
+test('a verdict whose answer is lost is applied once, even if its call was made since and is in doubt again', async () => {
   const trial = new RideTrial(database, atMostOnceRideOf)
   const engine = createEngine(trial.options())
   await trial.provider.willMeet('never_arrives')
@@ -33,8 +33,8 @@ test('a verdict whose answer is lost is applied once, even if its call was made 
 
   const proxy = await PostgresProxy.start(database.url)
   const pool = database.pool({ connectionString: proxy.url, max: 1 })
-  const struck = proxy.armStatement(`'unstick', $5`, 'answer_lost')
-  // Before the operator has a new connection, the completer has made the call, and lost its answer.
+  const struck = proxy.armStatement(`'unstick', $8`, 'answer_lost')
+  // Before the operator gets a new connection, the completer makes the call and loses its answer.
   const connect = pool.connect.bind(pool) as (...given: unknown[]) => unknown
   let connections = 0
   pool.connect = (async (...given: unknown[]) => {
@@ -60,7 +60,7 @@ test('a verdict whose answer is lost is applied once, even if its call was made 
   await proxy.close()
 })
 
-test('a call that may still be under way cannot be said not to have been executed', async () => {
+test('nobody may say that a call was not executed while it may still be under way', async () => {
   const begun = gate()
   const mayEnd = gate()
   let calls = 0
@@ -85,7 +85,7 @@ test('a call that may still be under way cannot be said not to have been execute
 
   expect(await operator.unstick(nameOf(trial), because, NOT_EXECUTED)).toMatchObject({
     type: 'refused',
-    detail: expect.stringMatching(/'charge_created' may be under way until \d{4}-/) as string,
+    detail: expect.stringMatching(/'charge_created' may still be under way until \d{4}-/) as string,
   })
   mayEnd.open()
   await first
@@ -100,7 +100,7 @@ test('a call that may still be under way cannot be said not to have been execute
   await engine.close()
 })
 
-test('a call that has ended in its own process need not be waited for', async () => {
+test('a call that has ended in its own process does not have to be waited for', async () => {
   const trial = new RideTrial(database, atMostOnceRideOf)
   const engine = createEngine(trial.options())
   await trial.provider.willMeet('never_arrives')
@@ -111,7 +111,7 @@ test('a call that has ended in its own process need not be waited for', async ()
   await engine.close()
 })
 
-test('a result that a person got wrong can be put right', async () => {
+test('a result that a person got wrong can be corrected', async () => {
   const trial = new RideTrial(database, (provider) =>
     pipeline<RideInput>({ name: 'picky', version: 1, maxAttempts: 1 })
       .foreign('charge_created', {
@@ -135,7 +135,7 @@ test('a result that a person got wrong can be put right', async () => {
   expect(await say({ id: 'ch_1', client_secret: 'hush' })).toMatchObject({ type: 'done' })
   expect(await trial.execute(engine)).toMatchObject({ type: 'completed' })
   expect(await trial.provider.requests()).toHaveLength(1)
-  // Notes are kept for ever: they tell which result it was, and do not keep it.
+  // Notes are kept for ever, so they identify the result without containing it.
   const notes = await notesOf(trial)
   expect(notes).toHaveLength(2)
   expect(JSON.stringify(notes)).not.toContain('hush')
@@ -145,7 +145,7 @@ test('a result that a person got wrong can be put right', async () => {
   await engine.close()
 })
 
-test('a lease that is taken away twice by one lost answer is taken away once', async () => {
+test('a lease is revoked once, even if a lost answer makes the operator revoke it twice', async () => {
   const begun = gate()
   const mayEnd = gate()
   const waiting = () =>
@@ -164,7 +164,7 @@ test('a lease that is taken away twice by one lost answer is taken away once', a
   await begun.opened
   const proxy = await PostgresProxy.start(database.url)
   const pool = database.pool({ connectionString: proxy.url, max: 1 })
-  const struck = proxy.armStatement(`'revoke', $5`, 'answer_lost')
+  const struck = proxy.armStatement(`'revoke', $8`, 'answer_lost')
   const connect = pool.connect.bind(pool) as (...given: unknown[]) => unknown
   let connections = 0
   const next: Promise<unknown>[] = []

@@ -5,7 +5,7 @@ import { pawl, pawlInto, pawlProcess } from './pawl.js'
 
 const PACKAGE = new URL('../../packages/cli/', import.meta.url)
 
-/** The terms and what follows them, of one section of the help. */
+/** The terms of one section of the help, with their explanations. */
 function termsOf(help: string, title: string): [string, string][] {
   const [, rest = ''] = help.split(`\n${title}\n`)
   const [section = ''] = rest.split('\n\n')
@@ -30,7 +30,7 @@ const COMMANDS = [
   'help',
 ]
 
-test('the help lists every command, and each has a help of its own', async () => {
+test('the help lists every command, and each has its own help', async () => {
   const { exit, out } = await pawl(['help'])
   expect(exit).toBe(0)
   expect(termsOf(out, 'Commands').map(([name]) => name)).toEqual(COMMANDS)
@@ -45,7 +45,7 @@ test('the help lists every command, and each has a help of its own', async () =>
   }
 })
 
-test("the README's table of commands is the help's, and so are its exit codes", async () => {
+test('the README has the same table of commands and exit codes as the help', async () => {
   const readme = await readFile(new URL('README.md', PACKAGE), 'utf8')
   const help = (await pawl(['help'])).out
   const commands = [...readme.matchAll(/^\| `pawl ([a-z]+)[^|`]*` +\| (.+?) +\|$/gm)].map(
@@ -56,7 +56,7 @@ test("the README's table of commands is the help's, and so are its exit codes", 
   expect(exits).toEqual(termsOf(help, 'Exit codes'))
 })
 
-test("the README's usages are the commands' own", async () => {
+test('the README has the same usages as the commands', async () => {
   const readme = await readFile(new URL('README.md', PACKAGE), 'utf8')
   const usages = [...readme.matchAll(/^\| `(pawl [a-z]+[^`]*)` +\|/gm)].map(([, usage]) => usage)
   expect(usages).toHaveLength(COMMANDS.length)
@@ -67,7 +67,7 @@ test("the README's usages are the commands' own", async () => {
   }
 })
 
-test("--version is the package's", async () => {
+test('--version prints the version of the package', async () => {
   const { version } = JSON.parse(await readFile(new URL('package.json', PACKAGE), 'utf8')) as {
     version: string
   }
@@ -78,7 +78,7 @@ test("--version is the package's", async () => {
 const ID = '4a1722e4-98a0-4ec6-8e57-78856650c621'
 
 const WRONG_USES: [argv: string[], says: string][] = [
-  [[], 'No command is given'],
+  [[], 'No command was given'],
   [['stauts'], "no command 'stauts'. Did you mean status?"],
   [['frobnicate'], "no command 'frobnicate'. pawl help"],
   [['help', 'lst'], 'Did you mean list?'],
@@ -86,8 +86,8 @@ const WRONG_USES: [argv: string[], says: string][] = [
   [['list', '--constructor'], 'no option --constructor.'],
   [['status', '-x'], 'no option -x.'],
   [['list', '--limit'], '--limit needs a value'],
-  [['list', '--limit', '0'], "--limit: '0' is no whole number from 1"],
-  [['list', '--limit', '5', '--limit', '6'], '--limit is given twice'],
+  [['list', '--limit', '0'], "--limit: '0' is not a whole number from 1"],
+  [['list', '--limit', '5', '--limit', '6'], '--limit was given twice'],
   [['list', '--pipeline', '--scope', 's'], '--pipeline needs a value'],
   [['list', '--status', 'done'], "'done' is not one of unfinished, running"],
   [['list', '--stuck-reason', 'x'], 'attempts_exhausted'],
@@ -95,47 +95,47 @@ const WRONG_USES: [argv: string[], says: string][] = [
   [['status', '--json=yes'], '--json takes no value'],
   [['status', 'now'], "'now' is one argument too many"],
   [['show', 'scope'], '<key> is missing. Usage: pawl show <scope> <key>'],
-  [['show', 'scope', 'key', 'more'], 'quote those with spaces'],
+  [['show', 'scope', 'key', 'more'], 'quote arguments that contain spaces'],
   [
     ['show'],
     '<scope> is missing. Usage: pawl show <scope> <key> [options], or pawl show --id UUID [options]',
   ],
   [['show', '--id'], '--id needs a value: --id UUID'],
-  [['show', '--id', '4a1722e4'], "--id: '4a1722e4' is no id; it has to be like"],
-  [['show', '--id', `{${ID}}`], 'is no id'],
-  [['show', '--id', ID, '--id', ID], '--id is given twice'],
+  [['show', '--id', '4a1722e4'], "--id: '4a1722e4' is not an id; it has to be like"],
+  [['show', '--id', `{${ID}}`], 'is not an id'],
+  [['show', '--id', ID, '--id', ID], '--id was given twice'],
   ...['show', 'unstick', 'revoke', 'answer'].flatMap((name): [string[], string][] => [
-    [[name, 's', 'k', '--id', ID], "'s' is one argument too many beside --id. Usage: pawl"],
-    [[name, 's', '--id', ID], "'s' is one argument too many beside --id. Usage: pawl"],
+    [[name, 's', 'k', '--id', ID], "'s' is one argument too many together with --id. Usage: pawl"],
+    [[name, 's', '--id', ID], "'s' is one argument too many together with --id. Usage: pawl"],
     [[name, 's'], '<key> is missing.'],
   ]),
   [['unstick', '--id', ID], '--reason is missing. Usage: pawl unstick <scope> <key> --reason TEXT'],
   [['list', '--id', ID], 'no option --id. Did you mean --ids?'],
   [['unstick', 's', 'k'], '--reason is missing'],
   [['unstick', 's', 'k', '--reason', '  '], '--reason: it is empty'],
-  [['unstick', 's', 'k', '--reason', 'r', '--result', '{}', '--not-executed'], 'exclude each other'],
-  [['unstick', 's', 'k', '--reason', 'r', '--phase', 'p'], '--phase is for'],
+  [['unstick', 's', 'k', '--reason', 'r', '--result', '{}', '--not-executed'], 'cannot be combined'],
+  [['unstick', 's', 'k', '--reason', 'r', '--phase', 'p'], '--phase needs --not-executed or --result'],
   [['unstick', 's', 'k', '--reason', 'r', '--result', 'ch_1'], '--result: it is not JSON'],
   [['revoke', 's', 'k'], '--reason is missing'],
   [['answer', 's', 'k', '--reason', 'r'], '--status is missing'],
-  [['answer', 's', 'k', '--reason', 'r', '--status', '503'], 'no whole number from 200 to 499'],
+  [['answer', 's', 'k', '--reason', 'r', '--status', '503'], 'not a whole number from 200 to 499'],
   [['answer', 's', 'k', '--reason', 'r', '--status', '200', '--header', 'x'], "like 'location: /rides/1'"],
-  [['requeue', '--reason', 'r'], 'Say which jobs in one way'],
-  [['requeue', '--all', '--name', 'n', '--reason', 'r'], 'Say which jobs in one way'],
-  [['requeue', 'not-an-id', '--reason', 'r'], "'not-an-id' is no id of a job"],
+  [['requeue', '--reason', 'r'], 'Say which jobs in exactly one way'],
+  [['requeue', '--all', '--name', 'n', '--reason', 'r'], 'Say which jobs in exactly one way'],
+  [['requeue', 'not-an-id', '--reason', 'r'], "'not-an-id' is not the id of a job"],
   [['requeue', '--all'], '--reason is missing'],
   [['drain', 'create-ride'], 'like create-ride@1'],
-  [['drain', 'a@1', '--timeout', '1s'], '--timeout is for --wait'],
+  [['drain', 'a@1', '--timeout', '1s'], '--timeout can be used only with --wait'],
   [['reconcile', 'm.mjs', '--from', '2026-01-01'], '--to is missing'],
-  [['reconcile', 'm.mjs', '--from', '2026-02-31', '--to', '2026-03-01'], 'is no moment'],
-  [['reconcile', 'm.mjs', '--from', '2026-01-01T00:00:00', '--to', '2026-03-01'], 'is no moment'],
-  [['reconcile', 'm.mjs', '--from', '2026-03-02', '--to', '2026-03-01'], '--to is not after --from'],
+  [['reconcile', 'm.mjs', '--from', '2026-02-31', '--to', '2026-03-01'], 'is not a moment'],
+  [['reconcile', 'm.mjs', '--from', '2026-01-01T00:00:00', '--to', '2026-03-01'], 'is not a moment'],
+  [['reconcile', 'm.mjs', '--from', '2026-03-02', '--to', '2026-03-01'], '--to has to be after --from'],
   [['status', '--database-url', 'mysql://u:secret@h/d'], 'cannot be read'],
   [
     ['status', '--schema', 'No-Schema', '--database-url', 'postgresql://u:secret@h/d'],
     'lower-case identifier',
   ],
-  [['status'], 'set DATABASE_URL'],
+  [['status'], 'Set DATABASE_URL'],
 ]
 
 test.each(WRONG_USES)('pawl %j: %s', async (argv, says) => {
@@ -149,7 +149,7 @@ test.each(WRONG_USES)('pawl %j: %s', async (argv, says) => {
   expect(JSON.parse(json.err)).toMatchObject({ error: { code: 'usage' } })
 })
 
-test('a process says the same, in one line, and ends with 2', async () => {
+test('a process prints the same, in one line, and ends with 2', async () => {
   const { exit, out, err } = await pawlProcess(['stauts'], {})
   expect({ exit, out }).toEqual({ exit: 2, out: '' })
   expect(err).toBe("pawl: There is no command 'stauts'. Did you mean status? pawl help lists them all.\n")
@@ -172,29 +172,32 @@ test('a command that takes an id says so in its usage, on a line of its own', as
 /** A file on a disk without space; Linux has one. */
 const full = () => openSync('/dev/full', 'w')
 
-describe.skipIf(!existsSync('/dev/full'))('the standard output cannot be written', () => {
-  test('one line on the standard error, and 1', async () => {
+describe.skipIf(!existsSync('/dev/full'))('where standard output cannot be written', () => {
+  test('there is one line on standard error, and the exit code is 1', async () => {
     const { exit, err } = await pawlInto(full(), ['help'])
     expect(exit).toBe(1)
-    expect(err).toBe('pawl: The standard output cannot be written: ENOSPC: no space left on device, write\n')
+    expect(err).toBe('pawl: Cannot write to standard output: ENOSPC: no space left on device, write\n')
   })
 
-  test('an object with --json', async () => {
+  test('there is an object on standard error with --json', async () => {
     const { exit, err } = await pawlInto(full(), ['help', '--json'])
     expect(exit).toBe(1)
     expect(JSON.parse(err)).toEqual({
-      error: { code: 'failed', message: expect.stringContaining('cannot be written: ENOSPC') as string },
+      error: {
+        code: 'failed',
+        message: expect.stringContaining('Cannot write to standard output: ENOSPC') as string,
+      },
     })
   })
 
-  test('an error that was told stays the only one', async () => {
+  test('an error that was already printed stays the only one', async () => {
     const { exit, err } = await pawlInto(full(), ['stauts'])
     expect(exit).toBe(2)
     expect(err).toMatch(/^pawl: There is no command 'stauts'\.[^\n]*\n$/)
   })
 })
 
-test('what waits for a completer and what waits for a person are told apart, in the help and in the README', async () => {
+test('the help and the README distinguish what waits for a completer from what waits for a person', async () => {
   const readme = await readFile(new URL('README.md', PACKAGE), 'utf8')
   const texts = [readme.replaceAll('`', '')]
   for (const name of ['status', 'list']) texts.push((await pawl(['help', name])).out)
@@ -209,6 +212,6 @@ test('options may stand before the command, and after -- nothing is an option', 
   expect((await pawl(['--schema', 'x', 'help', 'show'])).out).toMatch(/^Usage: pawl show/)
   const { exit, err } = await pawl(['show', '--', '--json', '--help'])
   expect(exit).toBe(2)
-  // As text: that --json is the name of a scope.
-  expect(err).toMatch(/^pawl: .*set DATABASE_URL/)
+  // Printed as text, because this --json is the name of a scope.
+  expect(err).toMatch(/^pawl: .*Set DATABASE_URL/)
 })

@@ -3,7 +3,7 @@ import { dieAt } from '../support/die-at.js'
 import { createEngine, type Database, pipeline } from '../support/rides.js'
 import type { TestDatabase } from '../support/test-database.js'
 
-/** What clients sent and got: nothing of it is for a terminal. */
+/** What clients sent and received: none of it may reach a terminal. */
 export const SECRETS = {
   input: 'input-4242',
   state: 'state-4242',
@@ -32,7 +32,7 @@ export const placeOrder = pipeline<Order>({ name: 'place-order', version: 2 })
     return respond(201, { number: SECRETS.body }, { headers: { location: SECRETS.header } })
   })
 
-/** What is wrong with the next run of `import-order`; nothing once it is mended. */
+/** What is wrong with the next run of `import-order`; nothing once it is fixed. */
 const faults = new Map<TestDatabase, string>()
 
 /** Throws as long as it is broken; stuck at once. */

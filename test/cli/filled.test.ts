@@ -22,7 +22,7 @@ async function idOf(key: string): Promise<string> {
 
 const KEYS = ['done', 'poison', 'in doubt', 'resting', 'left behind']
 
-/** The words of every line: what a table says, whatever the widths of its columns. */
+/** The words of every line, whatever the widths of the columns. */
 function words(out: string): string[][] {
   return out.split('\n').map((line) => line.trim().split(/ {2,}/))
 }
@@ -45,16 +45,16 @@ describe('status', () => {
       ),
     )
     expect(out).toMatch(/^Finished +1, of which 0 expired$/m)
-    expect(out).toMatch(/^Dead letters +1$/m)
+    expect(out).toMatch(/^Dead jobs +1$/m)
     expect(out).toMatch(/^! 2 stuck: a person has to decide\./m)
     expect(out).toMatch(/^! 1 dead job\b/m)
   })
 
-  test('work that lies around for longer than --overdue is a finding', async () => {
+  test('reports work that has been waiting for longer than --overdue', async () => {
     const lazy = await pawlOn(database, 'status', '--overdue', '7d')
     expect(lazy.out).not.toContain('completer')
     const strict = await pawlOn(database, 'status', '--overdue', '0s')
-    expect(strict.out).toContain('does a completer run')
+    expect(strict.out).toContain('is a completer running')
   })
 
   test('--json has the same', async () => {
@@ -116,7 +116,7 @@ describe('list', () => {
     expect(out.includes('there may be more')).toBe(argv.includes('--limit'))
   })
 
-  test('says where each is, in which condition, and why', async () => {
+  test('prints where each key is, in which condition, and why', async () => {
     const rows = words((await pawlOn(database, 'list')).out)
     const of = (key: string) => rows.find((row) => row[1] === key)
     expect(of('poison')).toEqual([
@@ -134,7 +134,7 @@ describe('list', () => {
     expect(of('left behind')?.[4]).toBe('unattended')
   })
 
-  test('--ids shows the id of each, too', async () => {
+  test('--ids also shows the id of each key', async () => {
     const plain = words((await pawlOn(database, 'list')).out.trimEnd())
     const rows = words((await pawlOn(database, 'list', '--ids')).out.trimEnd())
     expect(rows.map(([, ...rest]) => rest.slice(0, 3))).toEqual(plain.map((row) => row.slice(0, 3)))
@@ -143,7 +143,7 @@ describe('list', () => {
 })
 
 describe('show', () => {
-  test('a finished key: its timeline, effects and jobs', async () => {
+  test('prints the timeline, effects and jobs of a finished key', async () => {
     const { exit, out } = await pawlOn(database, 'show', 'shop → web', 'done')
     expect(exit).toBe(0)
     const timeline = words(out.split('Timeline\n')[1] ?? '')
@@ -161,7 +161,7 @@ describe('show', () => {
     expect(out).not.toContain('Interventions')
   })
 
-  test('a stuck one: its last error, and the call in doubt', async () => {
+  test('prints the last error and the call in doubt of a stuck key', async () => {
     const poison = (await pawlOn(database, 'show', 'shop → web', 'poison')).out
     expect(poison).toMatch(/^Condition +stuck: attempts_exhausted$/m)
     expect(poison).toMatch(/^Last error +TypeError: cannot read properties of undefined$/m)
@@ -169,7 +169,7 @@ describe('show', () => {
     expect(doubt).toMatch(/^Call in doubt +parcel_sent: may have been made; its outcome is unknown$/m)
   })
 
-  test.each(KEYS)('%s by its id is the same key', async (key) => {
+  test.each(KEYS)('prints the same key by its id: %s', async (key) => {
     const id = await idOf(key)
     for (const form of [[], ['--reveal', '--json']]) {
       const [byName, byId] = [
@@ -184,7 +184,7 @@ describe('show', () => {
     }
   })
 
-  test('an id that is of no key', async () => {
+  test('fails for an id that no key has', async () => {
     const id = randomUUID()
     const { exit, out, err } = await pawlOn(database, 'show', '--id', id)
     expect({ exit, out }).toEqual({ exit: 1, out: '' })
@@ -209,7 +209,7 @@ describe('show', () => {
   })
 })
 
-describe('what clients sent and got', () => {
+describe('what clients sent and received', () => {
   const LOOKS = [
     ['status'],
     ['list', '--status', 'finished'],
@@ -237,7 +237,7 @@ describe('what clients sent and got', () => {
     }
   })
 
-  test('is counted in its place', async () => {
+  test('is replaced by its size', async () => {
     const { out } = await pawlOn(database, 'show', 'shop → web', 'done')
     const bytes = Buffer.byteLength(JSON.stringify({ number: SECRETS.body }))
     expect(out).toMatch(new RegExp(`^Body +‹redacted, ${bytes} bytes; --reveal›$`, 'm'))
@@ -251,10 +251,10 @@ test('dead lists the jobs that were given up, and why', async () => {
   const keyId = await idOf('done')
   expect(out).toMatch(new RegExp(`^\\S+ +${keyId} +send_receipt +1 +dead .+ Error: mailbox is full$`, 'm'))
   const other = await pawlOn(database, 'dead', '--name', 'other')
-  expect(other).toMatchObject({ exit: 0, out: "No dead job has the name 'other'.\n" })
+  expect(other).toMatchObject({ exit: 0, out: "No dead job is named 'other'.\n" })
 })
 
-test('doctor finds what is wrong, and says which command mends it', async () => {
+test('doctor finds what is wrong, and says which command fixes it', async () => {
   const { exit, out } = await pawlOn(database, 'doctor')
   expect(exit).toBe(3)
   expect(out).toMatch(/^ok +schema +\S/m)
@@ -279,7 +279,7 @@ describe('colour', () => {
     expect((await statusOn({ isTTY: false })).out).not.toContain(ESCAPE)
   })
 
-  test('is not for those who want none', async () => {
+  test('is left out for people who want none', async () => {
     expect((await statusOn({ isTTY: true, env: { NO_COLOR: '1' } })).out).not.toContain(ESCAPE)
     expect((await statusOn({ isTTY: true, env: { TERM: 'dumb' } })).out).not.toContain(ESCAPE)
     expect((await statusOn({ isTTY: true, env: { NO_COLOR: '' } })).out).toContain(ESCAPE)

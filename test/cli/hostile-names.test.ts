@@ -29,7 +29,7 @@ const NAMES = [
   "'",
 ]
 
-/** Anything but a line break that a terminal does not simply print. */
+/** Anything that a terminal does not simply print, except a line break. */
 const UNSAFE = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
 
 let database: TestDatabase
@@ -50,7 +50,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-test('list has one safe line per key, and its columns stand in line', async () => {
+test('list prints one safe line per key, and its columns are aligned', async () => {
   const { exit, out } = await pawlOn(database, 'list')
   expect(exit).toBe(0)
   expect(out).not.toMatch(UNSAFE)
@@ -62,7 +62,7 @@ test('list has one safe line per key, and its columns stand in line', async () =
   for (const line of narrow.slice(1)) expect(line.indexOf('failing@1')).toBe(column)
 })
 
-test('--json is as safe, and exact', async () => {
+test('--json is just as safe, and exact', async () => {
   const { out } = await pawlOn(database, 'list', '--json')
   expect(out).not.toMatch(UNSAFE)
   const { keys } = JSON.parse(out) as { keys: { scope: string; key: string; lastError: string }[] }
@@ -84,7 +84,7 @@ describe('long names', () => {
   const list = (isTTY: boolean, ...argv: string[]) =>
     pawl(['list', '--schema', own.schema, ...argv], { isTTY, env: { ...envOf(own), NO_COLOR: '1' } })
 
-  test('are shortened on a terminal, so that their ends are seen, and it says how to get at them', async () => {
+  test('are shortened on a terminal so that their ends are visible, and list says how to see them whole', async () => {
     const { out } = await list(true)
     const [head = '', first = '', second = '', third = ''] = out.split('\n')
     for (const line of [head, first, second, third]) expect(line.length).toBeLessThan(140)
@@ -109,7 +109,7 @@ describe('long names', () => {
   })
 })
 
-test.each(NAMES)('show, resume and the error for %j are safe', async (name) => {
+test.each(NAMES)('show, unstick and the error for %j are safe', async (name) => {
   const shown = await pawlOn(database, 'show', '--', name, name)
   expect(shown).toMatchObject({ exit: 0, err: '' })
   expect(shown.out).not.toMatch(UNSAFE)
@@ -119,7 +119,7 @@ test.each(NAMES)('show, resume and the error for %j are safe', async (name) => {
   expect(missing.err.trimEnd()).not.toContain('\n')
 })
 
-test('what somebody typed is safe in errors, too', async () => {
+test('arguments are safe in errors, too', async () => {
   for (const argv of [
     ['\u001B[2J'],
     ['status', '\u001B[2J'],
@@ -132,11 +132,19 @@ test('what somebody typed is safe in errors, too', async () => {
   }
 })
 
-test('the command that status tells to run means the same key in a shell', async () => {
+/** The words that bash makes of a command line. */
+function wordsInBash(command: string, locale: string): string[] {
+  const inLocale = { encoding: 'utf8', env: { ...process.env, LC_ALL: locale } } as const
+  return execFileSync('bash', ['-c', `printf '%s\\0' ${command}`], inLocale)
+    .split('\0')
+    .slice(0, -1)
+}
+
+test('the command that status prints names the same key in a shell of any locale', async () => {
   const slow = pipeline<null>({ name: 'slow', version: 1 })
     .foreign('called', { call: async () => null })
     .finish(() => respond(204))
-  // One of each kind of quoting, since each dies once.
+  // One name for each kind of quoting, since each takes a crash.
   const names = ['alice → "bob" it\'s', 'new\nline \u202E\u{E0041}', 'back\\slash $HOME `id` $(id)', '--json']
   for (const name of names) {
     const request = { scope: name, key: `${name}.`, input: null }
@@ -148,10 +156,9 @@ test('the command that status tells to run means the same key in a shell', async
     expect(out).not.toMatch(UNSAFE)
     expect(out).toMatch(/ran out .* ago: pawl show /)
     const [, command = ''] = /ran out .* ago: pawl (show .*)$/m.exec(out) ?? []
-    // bash knows characters beyond ASCII by their numbers in a UTF-8 locale only.
-    const inBash = { encoding: 'utf8', env: { ...process.env, LC_ALL: 'C.UTF-8' } } as const
-    const words = execFileSync('bash', ['-c', `printf '%s\\0' ${command}`], inBash).split('\0')
-    const [show = '', ...rest] = words.slice(0, -1)
+    const [show = '', ...rest] = wordsInBash(command, 'C.UTF-8')
+    // bash expands a character's number, such as \u202E, only in a UTF-8 locale; bytes mean the same in every locale.
+    expect(wordsInBash(command, 'C')).toEqual([show, ...rest])
     const shown = await pawl([show, '--json', ...rest], { env: envOf(database) })
     expect(shown).toMatchObject({ exit: 0, err: '' })
     expect(JSON.parse(shown.out)).toMatchObject({ key: { scope: request.scope, key: request.key } })
@@ -159,9 +166,9 @@ test('the command that status tells to run means the same key in a shell', async
   }
 })
 
-test('a reader that leaves early is no error', async () => {
+test('a reader that leaves early is not an error', async () => {
   const child = spawnPawl(['migrate', '--print'], {})
-  // Before it can have written anything: all that it writes fails.
+  // Before it can have written anything, so that every write fails.
   child.stdout.destroy()
   let err = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text))

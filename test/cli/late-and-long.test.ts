@@ -5,7 +5,7 @@ import { gate } from '../support/signals.js'
 import { TestDatabase } from '../support/test-database.js'
 import { pawlOn } from './pawl.js'
 
-/** Calls that answer late, outcomes that stay unknown, and keys that are tried for long. */
+/** Calls that answer late, outcomes that stay unknown, and keys that have been retried for a long time. */
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -41,10 +41,10 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-test('show tells that a stuck key has its result by now, and prints it only if asked to', async () => {
+test('show reports that the result of a stuck key has arrived, and prints it only if asked to', async () => {
   const { out } = await pawlOn(database, 'show', 's', 'late')
   expect(out).toMatch(
-    /^Call in doubt +faxed: returned, after the key was stuck; unstick it to settle that result$/m,
+    /^Call in doubt +faxed: returned after the key became stuck; unstick it to settle that result$/m,
   )
   expect(out).toMatch(/^Its result +‹redacted, 17 bytes; --reveal›$/m)
   expect((await pawlOn(database, 'show', '--reveal', 's', 'late')).out).toContain('{"id":"fax-4242"}')
@@ -55,17 +55,17 @@ test('show tells that a stuck key has its result by now, and prints it only if a
   })
 })
 
-test('unstick lets it go on, without a verdict', async () => {
+test('unstick lets such a key run on without a verdict', async () => {
   const { exit, out } = await pawlOn(database, 'unstick', '--reason', 'it answered', 's', 'late')
   expect({ exit, out }).toMatchObject({ exit: 0, out: expect.stringContaining('Unstuck.') as string })
 })
 
-test('the timeline of a key that went on without a call says so', async () => {
+test('the timeline of a key that continued without knowing the outcome of its call says so', async () => {
   const { out } = await pawlOn(database, 'show', 's', 'without')
-  expect(out).toMatch(/ mailed +1 +outcome of its call unknown$/m)
+  expect(out).toMatch(/ mailed +1 +outcome of its call is unknown$/m)
 })
 
-test('status finds keys that have been tried for long', async () => {
+test('status finds keys that have been retried for a long time', async () => {
   const before = await pawlOn(database, 'status')
   expect(before.out).not.toContain('again and again')
   await database.rows(
@@ -75,7 +75,7 @@ test('status finds keys that have been tried for long', async () => {
   expect(exit).toBe(3)
   expect(out).toMatch(
     new RegExp(
-      `^! A key has been tried again and again, for 3h.*: can it succeed\\? See pawl show --schema ${database.schema} s patient\\.$`,
+      `^! A key has been tried again and again for 3h.*\\. Can this succeed\\? See pawl show --schema ${database.schema} s patient\\.$`,
       'm',
     ),
   )

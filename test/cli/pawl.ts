@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { run } from '@pawl/cli'
 import type { TestDatabase } from '../support/test-database.js'
 
-/** The tool as it is installed: what is built. */
+/** The tool as it is installed, from the build. */
 const BIN = fileURLToPath(new URL('../../packages/cli/bin/pawl.js', import.meta.url))
 const FIXTURES = fileURLToPath(new URL('fixtures', import.meta.url))
 
@@ -30,7 +30,7 @@ export async function pawl(
   return { exit, ...said }
 }
 
-/** The same on a test's own schema. */
+/** The same, on the schema of a test. */
 export function pawlOn(database: TestDatabase, ...argv: string[]): Promise<End> {
   return pawl([...argv.slice(0, 1), '--schema', database.schema, ...argv.slice(1)], { env: envOf(database) })
 }

@@ -4,7 +4,7 @@ import { TestDatabase } from '../support/test-database.js'
 import { fill, mendImport } from './filled-database.js'
 import { pawlOn } from './pawl.js'
 
-/** The README shows what the tool prints: times and ids apart, it is what it prints here. */
+/** The README shows what the tool prints; apart from times and ids, it has to print the same here. */
 
 const readme = await readFile(new URL('../../packages/cli/README.md', import.meta.url), 'utf8')
 
@@ -23,7 +23,7 @@ function shown(command: string): string {
   return output.split('```\n')[0] ?? ''
 }
 
-/** Without what is another one in every run. */
+/** Removes what differs from run to run. */
 function withoutTimes(text: string): string {
   return text
     .replaceAll(` --schema ${database.schema}`, '')

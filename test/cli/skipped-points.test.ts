@@ -12,7 +12,7 @@ afterEach(() => database.drop())
 
 const never = { when: () => false }
 
-/** Paid and shipped, not refunded, and then the mail does not go out. */
+/** Paid and shipped, not refunded, and then the mail cannot be sent. */
 const fulfil = pipeline<null>({ name: 'fulfil', version: 1, maxAttempts: 1 })
   .local('shipment_booked', () => undefined)
   .local('refunded', () => undefined, never)
@@ -29,7 +29,7 @@ const skipAll = pipeline<null>({ name: 'skip-all', version: 1, maxAttempts: 1 })
   })
   .finish(() => respond(200))
 
-test('a skipped phase is not shown as what was done', async () => {
+test('a skipped phase is not shown as done', async () => {
   const pool = database.pool()
   const engine = createEngine({ pool, schema: database.schema, pipelines: [fulfil, skipAll] })
   await engine.execute(fulfil, { scope: 's', key: 'k', input: null })
@@ -52,7 +52,7 @@ test('a skipped phase is not shown as what was done', async () => {
     { key: 'k', recovery_point: 'apologised', point: shown },
     { key: 'none', recovery_point: 'greeted', point: 'started (greeted skipped)' },
   ])
-  // What programs compare stays as it is.
+  // What programs compare stays the same.
   const [view] = await createOperator({ pool, schema: database.schema }).list({ recoveryPoint: 'apologised' })
   expect(view).toMatchObject({ recoveryPoint: 'apologised', point: shown })
 })

@@ -21,7 +21,7 @@ afterEach(async () => {
 const REASON = ['--reason', 'Ticket 4711']
 const POISON = ['--pipeline', 'import-order']
 
-/** Stuck keys of one pipeline, and one of another that holds a call in doubt. */
+/** Stuck keys of one pipeline, and one of another whose call is in doubt. */
 async function fillWith(poison: number): Promise<void> {
   const target = importOrderOn(database)
   const own = createEngine({ pool: database.pool(), schema: database.schema, pipelines: [target] })
@@ -47,8 +47,8 @@ const notes = () =>
        JOIN pawl.idempotency_keys AS k ON k.id = i.key_id ORDER BY k.key`,
   )
 
-describe('resume --all', () => {
-  test('unsticks every stuck key that fits, with a note for each', async () => {
+describe('unstick --all', () => {
+  test('unsticks every stuck key that matches, with a record for each', async () => {
     await fillWith(3)
     mendImport(database)
     const dry = await pawlOn(database, 'unstick', '--all', ...POISON, ...REASON, '--dry-run')
@@ -72,7 +72,7 @@ describe('resume --all', () => {
     ])
   })
 
-  test('leaves a key whose call is in doubt, and says so', async () => {
+  test('leaves a key whose call is in doubt alone, and says so', async () => {
     await fillWith(1)
     for (const [mode, wouldBe] of [
       [['--dry-run'], 'would_be_done'],
@@ -85,43 +85,47 @@ describe('resume --all', () => {
         untried: 0,
         keys: [
           { key: 'k0', result: wouldBe, detail: null },
-          { key: 'in doubt', result: 'refused', detail: expect.stringContaining('not known') as string },
+          {
+            key: 'in doubt',
+            result: 'refused',
+            detail: expect.stringContaining('nobody knows whether') as string,
+          },
         ],
       })
     }
     expect(await statuses()).toEqual({ 'in doubt': 'stuck', k0: 'running' })
   })
 
-  test('changes nothing where more fit than the limit, and a dry run says so', async () => {
+  test('changes nothing when more keys match than the limit allows, and a dry run says so', async () => {
     await fillWith(3)
     const said = await pawlOn(database, 'unstick', '--all', ...POISON, ...REASON, '--limit', '2')
     expect(said).toMatchObject({
       exit: 1,
       out: '',
-      err: expect.stringContaining('more than 2 stuck keys fit') as string,
+      err: expect.stringContaining('more than 2 stuck keys match') as string,
     })
     expect(await notes()).toEqual([])
     const dry = await pawlOn(database, 'unstick', '--all', ...POISON, ...REASON, '--limit', '2', '--dry-run')
     expect(dry.out).toContain('2 keys would be unstuck.')
-    expect(dry.out).toContain('More than 2 fit')
+    expect(dry.out).toContain('More than 2 match')
   })
 
-  test('where none fits, says so', async () => {
+  test('says so when no key matches', async () => {
     const said = await pawlOn(database, 'unstick', '--all', ...POISON, ...REASON)
-    expect(said).toMatchObject({ exit: 0, out: 'No stuck key fits. Nothing was changed.\n' })
+    expect(said).toMatchObject({ exit: 0, out: 'No stuck key matches. Nothing was changed.\n' })
   })
 
-  test('takes no running key, however well it fits', async () => {
+  test('takes no running key, even one that matches', async () => {
     await fillWith(1)
     await pawlOn(database, 'unstick', '--all', ...POISON, ...REASON)
     expect(await statuses()).toMatchObject({ k0: 'running' })
     const again = await pawlOn(database, 'unstick', '--all', ...POISON, ...REASON)
-    expect(again.out).toBe('No stuck key fits. Nothing was changed.\n')
+    expect(again.out).toBe('No stuck key matches. Nothing was changed.\n')
     expect(await notes()).toHaveLength(1)
   })
 })
 
-test('answer --all answers every stuck key that fits', async () => {
+test('answer --all answers every stuck key that matches', async () => {
   await fillWith(2)
   const args = ['answer', '--all', ...POISON, '--status', '410', ...REASON]
   expect((await pawlOn(database, ...args, '--dry-run')).out).toContain('2 keys would be answered.')
@@ -134,7 +138,7 @@ test('answer --all answers every stuck key that fits', async () => {
   expect(await notes()).toHaveLength(2)
 })
 
-test('it stops where the database does not answer, and says what was done before', async () => {
+test('unstick --all stops when the database does not answer, and reports what was done before', async () => {
   await fillWith(2)
   // A trigger fails at the second of them.
   await database.rows(`
@@ -144,27 +148,27 @@ test('it stops where the database does not answer, and says what was done before
       FOR EACH ROW WHEN (OLD.key = 'k1') EXECUTE FUNCTION pawl.fail()`)
   const said = await pawlOn(database, 'unstick', '--all', ...POISON, ...REASON)
   expect(said.exit).toBe(1)
-  expect(said.out).toContain('Unstuck 1 key.\n1 key not tried.\n')
+  expect(said.out).toContain('Unstuck 1 key.\n1 key was not tried.\n')
   expect(said.err).toContain('disk full')
   expect(await statuses()).toMatchObject({ k0: 'running', k1: 'stuck' })
 })
 
 test.each([
-  [['unstick', '--all', ...REASON], '--all wants a filter'],
+  [['unstick', '--all', ...REASON], '--all needs a filter'],
   [['unstick', '--all', ...POISON], '--reason is missing'],
-  [['unstick', 's', 'k', ...POISON, ...REASON], '--pipeline is for --all'],
-  [['unstick', 's', 'k', '--limit', '3', ...REASON], '--limit is for --all'],
-  [['unstick', 's', 'k', '--all', ...POISON, ...REASON], "'s' is one argument too many beside --all"],
-  [['unstick', '--all', ...POISON, ...REASON, '--result', '1'], '--result is of one call'],
-  [['unstick', '--all', ...POISON, ...REASON, '--not-executed'], '--not-executed for --all wants --phase'],
-  [['answer', '--all', '--status', '410', ...REASON], '--all wants a filter'],
+  [['unstick', 's', 'k', ...POISON, ...REASON], '--pipeline can be used only with --all'],
+  [['unstick', 's', 'k', '--limit', '3', ...REASON], '--limit can be used only with --all'],
+  [['unstick', 's', 'k', '--all', ...POISON, ...REASON], "'s' is one argument too many together with --all"],
+  [['unstick', '--all', ...POISON, ...REASON, '--result', '1'], '--result belongs to one call'],
+  [['unstick', '--all', ...POISON, ...REASON, '--not-executed'], '--not-executed with --all needs --phase'],
+  [['answer', '--all', '--status', '410', ...REASON], '--all needs a filter'],
   [['unstick', '--all', ...POISON, ...REASON, '--limit', '501'], '--limit'],
 ])('%j is wrong usage', async (argv, message) => {
   const said = await pawlOn(database, ...argv)
   expect(said).toMatchObject({ exit: 2, out: '', err: expect.stringContaining(message) as string })
 })
 
-test('one key can be looked at with --dry-run, too', async () => {
+test('--dry-run works for a single key, too', async () => {
   await fillWith(1)
   for (const argv of [
     ['unstick', 'even', 'k0', ...REASON, '--dry-run'],

@@ -17,8 +17,8 @@ test.each([
   ['1h30m', 5_400_000],
 ])('the duration %s is %i ms', (text, ms) => expect(parseDuration(text)).toBe(ms))
 
-test.each(['', '5', 'm', '-5m', '5 m', '1.5h', '5M', '5mm', 'm5'])('%j is no duration', (text) => {
-  expect(() => parseDuration(text)).toThrow('is no duration')
+test.each(['', '5', 'm', '-5m', '5 m', '1.5h', '5M', '5mm', 'm5'])('%j is not a duration', (text) => {
+  expect(() => parseDuration(text)).toThrow('is not a duration')
 })
 
 test.each([
@@ -28,9 +28,9 @@ test.each([
 ])('the moment %s is %s', (text, iso) => expect(parseMoment(text).toISOString()).toBe(iso))
 
 test.each(['', 'now', '2026-02-30', '2026-03-31T12:00:00', '2026-13-01', '31.03.2026'])(
-  '%j is no moment',
+  '%j is not a moment',
   (text) => {
-    expect(() => parseMoment(text)).toThrow('is no moment')
+    expect(() => parseMoment(text)).toThrow('is not a moment')
   },
 )
 
@@ -45,7 +45,7 @@ test.each([
   [90_061_000, '1d 1h'],
 ])('%i ms are written as %s', (ms, text) => expect(durationText(ms)).toBe(text))
 
-test('the nearest word is one that is near', () => {
+test('the nearest word is suggested only if it is near', () => {
   const known = ['status', 'list', 'show', 'unstick', 'revoke']
   expect(nearest('statsu', known)).toBe('status')
   expect(nearest('revok', known)).toBe('revoke')
@@ -53,7 +53,7 @@ test('the nearest word is one that is near', () => {
   expect(nearest('frobnicate', known)).toBeNull()
 })
 
-test('columns stand in line, whatever is in them', () => {
+test('columns are aligned, whatever is in them', () => {
   const rows = [
     ['東京', '1'],
     ['é', '22'],
@@ -78,17 +78,17 @@ test('a text is cut between characters', () => {
 
 describe('passwords', () => {
   const url = 'postgresql://anna:s%C3%A9same@db/pawl?password=other'
-  test('are hidden as they are written, and as they are meant', () => {
+  test('are hidden both encoded and decoded', () => {
     for (const text of [url, 'failed for sésame', 'failed for s%C3%A9same', 'got other']) {
       expect(hideSecrets(text, url)).not.toMatch(/sésame|s%C3%A9same|other/)
     }
   })
-  test('with what a URL may not hold, but people type', () => {
+  test('are hidden even with characters that a URL may not contain, but people type', () => {
     expect(hideSecrets('redis://bob:hun@ter:2@h:1/0 and http://h:1/a:b@c', undefined)).toBe(
       'redis://bob:***@h:1/0 and http://h:1/a:b@c',
     )
   })
-  test('of any other URL, too', () => {
+  test('of any other URL are hidden, too', () => {
     expect(hideSecrets('cannot parse redis://bob:hunter2@h:1', undefined)).toBe(
       'cannot parse redis://bob:***@h:1',
     )

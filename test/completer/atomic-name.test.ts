@@ -13,7 +13,7 @@ await createRideTables(database)
 afterAll(() => database.drop())
 beforeEach(() => database.rows('DELETE FROM pawl.idempotency_keys'))
 
-/** Named as the adapter names the pipelines of atomic handlers. A name says nothing of what a pipeline is. */
+/** Named as the adapter names the pipelines of atomic handlers. A name says nothing about what a pipeline is. */
 const NAME = 'atomic.transfer'
 const transfer = pipeline<null>({ name: NAME, version: 1 })
   .local('booked', async ({ tx }) => {
@@ -22,7 +22,7 @@ const transfer = pipeline<null>({ name: NAME, version: 1 })
   })
   .finish(() => respond(201, { booked: true }))
 
-/** One phase, so that nothing but the kind of its key tells it from an atomic handler of the same name. */
+/** It has one phase, so that only the kind of its key tells it from an atomic handler of the same name. */
 const short = pipeline<null>({ name: NAME, version: 1 }).finish(() => respond(201, { by: 'pipeline' }))
 const handler = pipeline<null>({ name: NAME, version: 1 }).finish(() => respond(201, { by: 'handler' }))
 
@@ -34,14 +34,14 @@ const options = (pipelines: readonly (typeof transfer)[]) => ({
   schema: database.schema,
 })
 
-/** The request of a process that died at that position, an hour or more ago. */
+/** Leaves the request of a process that died at that position, an hour or more ago. */
 async function strand(
   at: string,
   pipelines: readonly (typeof transfer)[],
   ask: (engine: Engine<Database>) => Promise<unknown>,
   since: string,
 ): Promise<void> {
-  // Not the database's own: nobody gives back what a dead process had checked out.
+  // Not a pool of the database's own, since nobody gives back what a dead process had checked out.
   const application_name = `dead_${randomUUID()}`
   const pool = new pg.Pool({
     connectionString: inject('databaseUrl'),
@@ -67,7 +67,7 @@ describe('a pipeline whose name begins like those of atomic handlers', () => {
     await strand('booked/commit#1:after', [transfer], (engine) => engine.execute(transfer, request), '1 hour')
   })
 
-  test('is seen when a key of it is stranded', async () => {
+  test('is reported by the operator when one of its keys is stranded', async () => {
     expect(await operator.status()).toMatchObject({
       unfinished: [{ pipeline: NAME, unattended: 1 }],
       oldestUnattended: { scope: 's', key: 'k' },
@@ -89,7 +89,7 @@ describe('a pipeline whose name begins like those of atomic handlers', () => {
 })
 
 describe('an atomic handler of the same name and definition', () => {
-  test('keeps its key to itself', async () => {
+  test('does not share its key with the pipeline', async () => {
     await strand(
       'finished/commit#1:before',
       [],
@@ -106,7 +106,7 @@ describe('an atomic handler of the same name and definition', () => {
     expect(await registered.execute(short, request)).toMatchObject({ type: 'mismatch', differs: 'pipeline' })
   })
 
-  test('does not have the completer forget the keys of the pipeline', async () => {
+  test('does not make the completer forget keys of the pipeline', async () => {
     await strand('finished/commit#1:before', [short], (engine) => engine.execute(short, request), '2 days')
     const other = createEngine(options([]))
     expect(await executeAtomic(other, handler, { ...request, key: 'other' })).toMatchObject({

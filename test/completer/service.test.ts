@@ -11,13 +11,13 @@ import { TestDatabase } from '../support/test-database.js'
 const database = await TestDatabase.create()
 await createRideTables(database)
 afterAll(() => database.drop())
-// Every test looks at the whole table: a completer takes what it finds.
+// Every test sees the whole table, since a completer takes what it finds.
 beforeEach(() => database.rows('DELETE FROM pawl.idempotency_keys'))
 
 const unattended = () => unattendedRide(database)
 
 describe('start and stop', () => {
-  test('an enqueued key wakes it at once, however seldom it polls', async () => {
+  test('an enqueued key wakes a completer at once, however seldom it polls', async () => {
     const trial = new RideTrial(database)
     const engine = engineOf(trial)
     const idle = heard('pawl:round')
@@ -29,7 +29,7 @@ describe('start and stop', () => {
     expect(await trial.provider.ledger()).toHaveLength(1)
   })
 
-  test('more than a batch is gone through without a pause', async () => {
+  test('more than one batch is run without a pause', async () => {
     const trial = new RideTrial(database)
     const engine = engineOf(trial)
     for (const key of 'abcdefg') {
@@ -93,7 +93,7 @@ describe('start and stop', () => {
     await finished
   })
 
-  test('a stop with a wrong bound stops nothing, not even the wake signal', async () => {
+  test('a stop with an invalid bound stops nothing, not even the wake signal', async () => {
     const trial = new RideTrial(database)
     const engine = engineOf(trial)
     const completer = completerOf(engine, { pollMs: NEVER_MS })
@@ -118,7 +118,7 @@ describe('start and stop', () => {
     await round
   })
 
-  test('an engine that has closed is not asked for more', async () => {
+  test('a completer asks no more of an engine that has closed', async () => {
     const trial = await unattended()
     await database.expireLeases()
     const engine = engineOf(trial)
@@ -138,9 +138,9 @@ describe('start and stop', () => {
     await engine.close()
   })
 
-  test('something that is no engine is refused', () => {
+  test('something that is not an engine is refused', () => {
     expect(() => createBackground({ engine: {} as never })).toThrow(
-      'createBackground: engine is an object; it takes what createEngine gives.',
+      'createBackground: engine is an object; it takes what createEngine returns.',
     )
   })
 })
@@ -158,7 +158,7 @@ const unattendedFor = (interval: string, key: string) =>
   )
 
 describe('keys of atomic handlers', () => {
-  test('which nobody came back for are forgotten: nothing of them was committed', async () => {
+  test('are forgotten if nobody came back for them, since they have committed nothing', async () => {
     const engine = engineOf(new RideTrial(database))
     const completer = completerOf(engine)
     await executeAtomic(engine, handler, { scope: 's', key: 'asked', input: null })
@@ -170,7 +170,7 @@ describe('keys of atomic handlers', () => {
     expect(await database.rows('SELECT key FROM pawl.idempotency_keys')).toEqual([{ key: 'young' }])
   })
 
-  test('which a row of the application refers to stay, and keep nobody from being finished', async () => {
+  test('stay if a row of the application refers to them, and keep no other key from being finished', async () => {
     const trial = await unattended()
     const engine = engineOf(trial)
     const completer = completerOf(engine)
@@ -185,7 +185,7 @@ describe('keys of atomic handlers', () => {
     expect(warnings).toMatchObject([{ error: { code: '23503' } }])
   })
 
-  test('that are held, however old, are not', async () => {
+  test('stay while they are held, however old they are', async () => {
     const engine = engineOf(new RideTrial(database))
     const completer = completerOf(engine)
     const begun = gate()

@@ -5,7 +5,7 @@ import type pg from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
 import { atMostOnceRideOf, skippedRide } from '../support/guarded-rides.js'
 import { RideTrial } from '../support/ride-trial.js'
-import { createRideOf, createRideTables, type Database } from '../support/rides.js'
+import { createRideOf, createRideTables, type Database, writingRideOf } from '../support/rides.js'
 import { engineWithStops } from '../support/stops.js'
 import { TestDatabase } from '../support/test-database.js'
 
@@ -17,11 +17,11 @@ afterAll(() => database.drop())
 interface Sent {
   /** The last of its statements, as the probe named it. */
   readonly step: string
-  /** It ended a transaction: its own, or with a COMMIT. */
+  /** Whether it ended a transaction, its own or by a COMMIT. */
   readonly commits: boolean
 }
 
-/** Writes down every message that passes through the pool's clients. */
+/** Records every message that passes through the pool's clients. */
 function record(pool: pg.Pool, positions: readonly Position[]): Sent[] {
   const sent: Sent[] = []
   let seen = 0
@@ -45,13 +45,13 @@ function record(pool: pg.Pool, positions: readonly Position[]): Sent[] {
 
 interface Cost {
   readonly outcome: Outcome
-  /** Framework statements, in their order. */
+  /** The statements of the framework, in their order. */
   readonly statements: readonly string[]
   readonly roundTrips: number
   readonly commits: number
 }
 
-/** Executes on an engine of its own, and counts twice: at the probe, and at the clients. */
+/** Executes on an engine of its own, and counts statements at the probe and messages at the clients. */
 async function costOf(trial: RideTrial): Promise<Cost> {
   const pool = database.pool()
   const positions: Position[] = []
@@ -69,20 +69,45 @@ async function costOf(trial: RideTrial): Promise<Cost> {
 }
 
 const RIDE_CREATED = ['begin', 'advance_key', 'commit']
-const CHARGE_CREATED = ['begin', 'advance_key', 'commit']
+const CHARGE_CREATED = ['begin', 'insert_effect', 'advance_key', 'commit']
+/** The same in one leg. */
+const CHARGED_AND_FINISHED = ['begin', 'insert_staged_job', 'insert_effect', 'finish_key', 'commit']
 const FINISHED = ['begin', 'insert_staged_job', 'finish_key', 'commit']
 
 describe('statements, round trips and commits', () => {
-  test('a ride with one staged job: 11 statements of the framework, 4 commits', async () => {
+  test('a ride with one staged job costs 12 statements of the framework and 4 commits', async () => {
     const { outcome, ...cost } = await costOf(new RideTrial(database))
     expect(outcome.type).toBe('completed')
     expect(cost).toEqual({
       statements: ['insert_key', ...RIDE_CREATED, ...CHARGE_CREATED, ...FINISHED],
-      // The reservation, two for each phase with a query (one with BEGIN, one with COMMIT), one for the last.
+      // One for the reservation, two for each phase with a query (one with BEGIN, one with COMMIT), and one for the last.
       roundTrips: 6,
       commits: 4,
     })
-    expect(cost.statements).toHaveLength(11)
+    expect(cost.statements).toHaveLength(12)
+  })
+
+  test("with commits: 'fewest', a ride costs 5 round trips, and 2 commits that wait for the disk", async () => {
+    const options = { defaults: { commits: 'fewest' } } as const
+    const { outcome, ...cost } = await costOf(new RideTrial(database, createRideOf, options))
+    expect(outcome.type).toBe('completed')
+    expect(cost).toEqual({
+      statements: ['insert_key', ...RIDE_CREATED, ...CHARGED_AND_FINISHED],
+      roundTrips: 5,
+      // The reservation is one of them, and does not wait.
+      commits: 3,
+    })
+  })
+
+  test('with rows that are handed to write as well, it costs 3: the reservation, and one for each leg', async () => {
+    const options = { defaults: { commits: 'fewest' } } as const
+    const { outcome, ...cost } = await costOf(new RideTrial(database, writingRideOf, options))
+    expect(outcome.type).toBe('completed')
+    expect(cost).toEqual({
+      statements: ['insert_key', ...RIDE_CREATED, ...CHARGED_AND_FINISHED],
+      roundTrips: 3,
+      commits: 3,
+    })
   })
 
   test('without pipelining, each statement is a round trip', async () => {
@@ -91,13 +116,13 @@ describe('statements, round trips and commits', () => {
     expect(outcome.type).toBe('completed')
     expect(cost).toEqual({
       statements: ['insert_key', ...RIDE_CREATED, ...CHARGE_CREATED, ...FINISHED],
-      // The user's own two queries are among them, and BEGIN and COMMIT of the reservation.
-      roundTrips: 15,
+      // They include the user's own two queries, and BEGIN and COMMIT of the reservation.
+      roundTrips: 16,
       commits: 4,
     })
   })
 
-  test('a replay: 2 statements', async () => {
+  test('a replay costs 2 statements', async () => {
     const trial = new RideTrial(database)
     await costOf(trial)
     const { outcome, ...cost } = await costOf(trial)
@@ -105,7 +130,7 @@ describe('statements, round trips and commits', () => {
     expect(cost).toEqual({ statements: ['insert_key', 'find_key'], roundTrips: 2, commits: 2 })
   })
 
-  test('where most keys are known, they are looked for first: a replay is 1 statement, a new request 1 more', async () => {
+  test('where most keys are known, they are looked for first, so that a replay costs 1 statement, and a new request 1 more', async () => {
     const trial = new RideTrial(database)
     const passed: string[] = []
     const engine = createProbedEngine<Database>(trial.options(), ({ phase, step, when }) => {
@@ -121,14 +146,14 @@ describe('statements, round trips and commits', () => {
     for (let replays = 0; replays < 11; replays++)
       expect(await statements(trial.execute(engine))).toEqual(['replayed', 'insert_key', 'find_key'])
     expect(await statements(trial.execute(engine))).toEqual(['replayed', 'find_key'])
-    // One that is new is no worse off than one that was there, and is soon the rule again.
+    // A new request costs no more than a replay did before, and new ones are soon the rule again.
     expect(await statements(fresh('one'))).toEqual(['completed', 'find_key', 'insert_key'])
     await fresh('two')
     expect(await statements(fresh('three'))).toEqual(['completed', 'insert_key'])
     await engine.close()
   })
 
-  test('a duplicate of a running request: 2 statements', async () => {
+  test('a duplicate of a running request costs 2 statements', async () => {
     const trial = new RideTrial(database)
     await trial.dieAt('charge_created/call#1:before')
     const { outcome, ...cost } = await costOf(trial)
@@ -141,7 +166,7 @@ describe('statements, round trips and commits', () => {
     ['ride_created', 'charge_created/call#1:after', [...CHARGE_CREATED, ...FINISHED], 6, 5],
     ['charge_created', 'charge_created/commit#1:after', FINISHED, 4, 4],
   ])(
-    'a resume from %s: 3 statements to get the key, then what is left',
+    'a resume from %s costs 3 statements to get the key, and those that are left',
     async (_, at, left, roundTrips, commits) => {
       const trial = new RideTrial(database)
       await trial.dieAt(at)
@@ -153,7 +178,7 @@ describe('statements, round trips and commits', () => {
     },
   )
 
-  test('a provider without keys costs one statement more: the declaration of the call', async () => {
+  test('a provider without idempotency keys costs one statement more, which declares the call', async () => {
     const { outcome, ...cost } = await costOf(new RideTrial(database, atMostOnceRideOf))
     expect(outcome.type).toBe('completed')
     expect(cost).toEqual({
@@ -175,7 +200,7 @@ describe('statements, round trips and commits', () => {
   })
 })
 
-/** What the server knows of a pool's connections, and of the renewal's, which has the same name. */
+/** What the server knows about a pool's connections, and about the one for renewals, which has the same name. */
 function backendsOf(applicationName: string): Promise<{ state: string; in_transaction: boolean }[]> {
   return database.rows(
     'SELECT state, xact_start IS NOT NULL AS in_transaction FROM pg_stat_activity WHERE application_name = $1',
@@ -218,7 +243,7 @@ describe('connections during a call', () => {
     secondRenewal.go()
     await trial.provider.letGo()
     expect((await execution).type).toBe('completed')
-    // What is left is the pool's own.
+    // The connections that are left are the pool's own.
     await pool.end()
     await database.backendsGone(application_name)
     await engine.close()

@@ -5,7 +5,7 @@ import { RideTrial } from '../support/ride-trial.js'
 import { createEngine, createRideTables } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 
-// A database for each test: only the backend under test writes to its keys, so that only that one has to report.
+// Each test has its own database, where only the backend under test writes keys, so that only that one has to report.
 let database: TestDatabase
 beforeEach(async () => {
   database = await TestDatabase.createNew()
@@ -13,7 +13,7 @@ beforeEach(async () => {
 })
 afterEach(() => database.drop())
 
-/** Updates of the keys' table that the statistics know of, once the pool's only backend has reported them. */
+/** The updates of the keys' table in the statistics, once the pool's only backend has reported them. */
 async function updatesBy(pool: pg.Pool): Promise<{ all: number; hot: number } | undefined> {
   await pool.query('SELECT pg_stat_force_next_flush()')
   const [counted] = await database.rows<{ all: number; hot: number }>(
@@ -30,8 +30,8 @@ async function executeUntilFinished(trial: RideTrial, pool: pg.Pool): Promise<vo
   await engine.close()
 }
 
-// All but the last update: that one moves the row from the index of running keys to that of finished ones.
-describe('what a holder writes before it finishes is a HOT update: no index has to learn of it', () => {
+// The last update is not HOT, since it moves the row from the index of running keys to that of finished ones.
+describe('what a holder writes before it finishes is a HOT update, which changes no index:', () => {
   test('both advances of a ride', async () => {
     const pool = database.pool({ max: 1 })
     await executeUntilFinished(new RideTrial(database), pool)

@@ -17,17 +17,17 @@ const INDEX_OF = {
   insert_key: BY_SCOPE_AND_KEY,
   find_key: BY_SCOPE_AND_KEY,
   find_key_by_id: BY_ID,
-  take_over_key: BY_ID,
-  mark_unheld_stuck: BY_ID,
-  advance_key: BY_ID,
-  finish_key: BY_ID,
-  skip_phase: BY_ID,
-  declare_call: BY_ID,
-  give_back_key: BY_ID,
-  forget_key: BY_ID,
-  mark_stuck: BY_ID,
-  raise_fence: BY_ID,
-  renew_leases: BY_ID,
+  take_over_key: BY_SCOPE_AND_KEY,
+  mark_unheld_stuck: BY_SCOPE_AND_KEY,
+  advance_key: BY_SCOPE_AND_KEY,
+  finish_key: BY_SCOPE_AND_KEY,
+  skip_phase: BY_SCOPE_AND_KEY,
+  declare_call: BY_SCOPE_AND_KEY,
+  give_back_key: BY_SCOPE_AND_KEY,
+  forget_key: BY_SCOPE_AND_KEY,
+  mark_stuck: BY_SCOPE_AND_KEY,
+  raise_fence: BY_SCOPE_AND_KEY,
+  renew_leases: BY_SCOPE_AND_KEY,
   find_unattended_keys: RUNNING,
   forget_atomic_keys: [RUNNING, BY_ID],
 } as const
@@ -49,7 +49,8 @@ const database = await TestDatabase.createNew()
 await createRideTables(database)
 afterAll(() => database.drop())
 
-// Most keys are finished. Enough rows that reading the whole table is dearer than an index, so that the planner chooses as in production.
+// Most keys are finished. With this many rows, reading the whole table costs more than an index, and the planner chooses
+// as in production.
 await database.rows(
   `INSERT INTO pawl.idempotency_keys (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version,
                                       input, holder, status, recovery_point, response_status, response_headers,
@@ -60,12 +61,12 @@ await database.rows(
 )
 await database.rows('ANALYZE pawl.idempotency_keys')
 
-/** Collects the statements of the framework as they really go out, by name. */
+/** Collects the statements of the framework, by name, as they are really sent. */
 class Collector {
   readonly sent = new Map<string, Map<string, Sent>>()
   #step = ''
 
-  /** `at`: what to do at a position, besides. */
+  /** `at` says what else to do at a position. */
   async execute(
     trial: RideTrial,
     settings = {},
@@ -74,7 +75,7 @@ class Collector {
   ) {
     const pool = database.pool({ max: 1 })
     pool.on('connect', (client) => this.#listen(client as unknown as { query: Query }))
-    // One statement in each message, so that each can be told by the position before it.
+    // There is one statement in each message, so that the position before it identifies it.
     const options = trial.options(pool, { defaults: settings, pipelining: false })
     const name = positionNamer()
     const engine = createProbedEngine<Database>(options, (position) => {
@@ -133,7 +134,7 @@ const ends = [
   }),
 ]
 
-/** A bitmap's index is named by what fills the bitmap. */
+/** The index of a bitmap scan is named by the node that fills the bitmap. */
 const indexOf = (scan: Plan) => scan['Index Name'] ?? scan.Plans?.[0]?.['Index Name']
 const flatten = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(flatten)]
 
@@ -145,8 +146,8 @@ async function explain({ text, values }: Sent): Promise<Plan[]> {
   return flatten(row['QUERY PLAN'][0].Plan)
 }
 
-describe('every statement about a key goes by an index', () => {
-  test('all of them were seen', () => {
+describe('every statement about a key uses an index', () => {
+  test('and all of them were seen', () => {
     expect(ends).toEqual([
       'retry_later',
       'replayed',
@@ -160,7 +161,7 @@ describe('every statement about a key goes by an index', () => {
     expect([...collector.sent.keys()].toSorted()).toEqual(Object.keys(INDEX_OF).toSorted())
   })
 
-  test.each(Object.entries(INDEX_OF))('%s by %s', async (name, index) => {
+  test.each(Object.entries(INDEX_OF))('%s uses %s', async (name, index) => {
     const texts = [...(collector.sent.get(name)?.values() ?? [])]
     expect(texts).not.toEqual([])
     for (const sent of texts) {
@@ -169,7 +170,7 @@ describe('every statement about a key goes by an index', () => {
         (node) => node['Relation Name'] === 'idempotency_keys' && node['Node Type'].includes('Scan'),
       )
       expect(scans).not.toEqual([])
-      // A scan that goes by no index has none to name.
+      // A scan without an index has none to name.
       for (const scan of scans) expect([index].flat()).toContain(indexOf(scan))
       const arbiters = nodes.flatMap((node) => node['Conflict Arbiter Indexes'] ?? [])
       expect(arbiters).toEqual(name === 'insert_key' ? [BY_SCOPE_AND_KEY] : [])

@@ -1,9 +1,9 @@
 import pg from 'pg'
 import { expect, inject, test } from 'vitest'
 import { connectionOf } from '../../packages/crash-kit/src/database/connection.js'
-import { connect, kitWith, poolOf, values } from './database-trial.js'
+import { connect, kitWith, poolOf, values } from './kit-with.js'
 
-/** What a connection of the actor says of itself. */
+/** What a connection of the actor reports about itself. */
 async function sessionOf(config: pg.PoolConfig): Promise<unknown> {
   const client = new pg.Client(config)
   await client.connect()
@@ -40,7 +40,7 @@ test("the kit's own connections are READ COMMITTED and have time-outs of their o
   expect(await values(kit, 'SHOW lock_timeout')).toEqual(['15s'])
 })
 
-test('what a connection string says of names and options does not win', async () => {
+test("a connection string's names and options do not win over the kit's", async () => {
   const url = new URL(inject('databaseUrl'))
   url.searchParams.set('application_name', 'theirs')
   url.searchParams.set('options', '-c work_mem=77MB -c search_path=pg_catalog,public')
@@ -61,7 +61,7 @@ test('a search path with spaces and backslashes in its names is kept', async () 
   })
 })
 
-test("a hook of the application's runs on each connection, and cannot change the search path", async () => {
+test("the application's hook runs on each connection, and cannot change the search path", async () => {
   const onConnect = (async (client: pg.ClientBase) => {
     await client.query(`SET search_path = pg_catalog; SET work_mem = '55MB'`)
   }) as (client: pg.ClientBase) => void
@@ -77,7 +77,7 @@ test("a hook of the application's runs on each connection, and cannot change the
 
 const password = (): Promise<string> => Promise.resolve('secret')
 
-test('passwords, functions that give one, and TLS settings are taken over', () => {
+test('passwords, functions that return one, and TLS settings are taken over', () => {
   const ssl = { rejectUnauthorized: false }
   const given = connectionOf(
     new pg.Pool({ host: 'db.example', port: 6543, user: 'me', database: 'mine', password, ssl }),
@@ -85,7 +85,7 @@ test('passwords, functions that give one, and TLS settings are taken over', () =
   expect(given).toMatchObject({ host: 'db.example', port: 6543, user: 'me', database: 'mine' })
   expect(given.password).toBe(password)
   expect(given.ssl).toBe(ssl)
-  // The pool hides a password that it was given by itself.
+  // The pool hides a password that was passed as an option.
   expect(connectionOf(new pg.Pool({ password: 'plain' })).password).toBe('plain')
   expect(
     connectionOf(new pg.Pool({ connectionString: 'postgresql://me:inside@db.example/mine' })),
@@ -93,7 +93,7 @@ test('passwords, functions that give one, and TLS settings are taken over', () =
     user: 'me',
     password: 'inside',
   })
-  // What says how many connections a pool has, or which class they are of, is for the actor's pool to say.
+  // The actor's pool decides how many connections it has, and of which class they are.
   expect(connectionOf(new pg.Pool({ max: 1, maxUses: 1, Client: pg.Client }))).not.toHaveProperty('max')
 })
 
@@ -105,7 +105,7 @@ test.each(['', 'ä', 'x'.repeat(41)])("'%s' cannot be an actor's name", async (n
   })
 })
 
-test('backends are seen with what they do, and whom they wait for', async () => {
+test('backends reports what each connection does, and whom it waits for', async () => {
   const kit = await kitWith('CREATE TABLE notes (id integer); INSERT INTO notes VALUES (1)')
   const [client, rival] = [await connect(kit, 'client'), await connect(kit, 'rival')]
   await client.query('BEGIN; UPDATE notes SET id = 2')
@@ -127,7 +127,7 @@ test('backends are seen with what they do, and whom they wait for', async () => 
   expect(await kit.backends('nobody')).toEqual([])
 })
 
-test('how long an actor has been waiting for the whole table of keys is told, and for nothing else', async () => {
+test('tableWaitMs returns how long an actor has waited for the whole table of keys, and for nothing else', async () => {
   const kit = await kitWith('CREATE TABLE notes (id integer)')
   const keys = `${kit.pawlSchema}.idempotency_keys`
   const [client, rival, migration] = [
@@ -164,7 +164,7 @@ test('terminate ends the connections of one actor, all of them, and resolves whe
   expect(await kit.terminate('client')).toBe(0)
 })
 
-test('terminate waits for a connection that takes its time to end', async () => {
+test('terminate waits for a connection that is slow to end', async () => {
   // A server of its own, whose processes are on this machine.
   const kit = await kitWith('', null)
   await connect(kit, 'client')
@@ -185,7 +185,7 @@ test('backendsGone resolves when the last connection of the actor has ended, and
   const [client, other] = [await connect(kit, 'client'), await connect(kit, 'other')]
   const order: string[] = []
   const gone = kit.backendsGone('client').then(() => order.push('gone'))
-  // Several looks at the server later, it still waits.
+  // It still waits after the server has been asked several times.
   for (let looks = 0; looks < 10; looks++) await values(kit, 'SELECT pg_sleep(0.01)')
   order.push('ended')
   await client.end()

@@ -1,22 +1,23 @@
 import { fork } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { beforeEach, expect, inject, test } from 'vitest'
 import { KitDatabase } from '../../packages/crash-kit/src/database/kit-database.js'
+import { randomLetters } from '../support/random-letters.js'
 import { TestDatabase } from '../support/test-database.js'
-import { connect, copyingKit, insertKey, kitWith, poolOf, values } from './database-trial.js'
+import { connect, copyingKit, insertKey, kitWith, poolOf, values } from './kit-with.js'
+import { onlyDeep } from '../support/amounts.js'
 
 const OPENER = fileURLToPath(new URL('../fixtures/crash-kit-opener.mjs', import.meta.url))
 
-/** A role of this test's own, which owns nothing but what its kits make. */
+/** A role for this test, which owns only what its kits create. */
 let role: string
 let database: TestDatabase
 
 beforeEach(async () => {
   database = await TestDatabase.create()
-  role = `role_${randomBytes(8).toString('hex')}`
+  role = `role_${randomLetters()}`
   await database.rows(`CREATE ROLE ${role} LOGIN PASSWORD 'secret' NOSUPERUSER`)
   await grantCreate()
   return async () => {
@@ -67,12 +68,12 @@ const failure = (open: Promise<KitDatabase>): Promise<unknown> =>
 
 const nothing = async (): Promise<void> => {}
 
-test('everything works for a role that is no superuser and may create schemas', async () => {
+test('everything works for a role that is not a superuser but may create schemas', async () => {
   await database.rows(`CREATE TABLE notes (id serial PRIMARY KEY, body text); INSERT INTO notes (body) VALUES ('theirs');
     CREATE TABLE secret (id integer);
     GRANT USAGE ON SCHEMA ${database.businessSchema} TO ${role}; GRANT SELECT, INSERT ON notes TO ${role}`)
   const kit = await copyingKit(rolePool({ options: `-c search_path=${database.businessSchema}` }))
-  // A table that it may do nothing with is none of its pipeline's.
+  // A table that it may do nothing with cannot be one that its pipeline uses.
   expect(
     await values(kit, `SELECT tablename::text FROM pg_tables WHERE schemaname = '${kit.schema}'`),
   ).toEqual(['notes'])
@@ -98,7 +99,7 @@ test('close leaves nothing behind, whoever is in the middle of something, and ma
   expect(await schemasLeft()).toEqual([kit.schema, `${kit.schema}_audit`, kit.pawlSchema])
   const client = await connect(kit, 'client')
   await client.query('BEGIN; INSERT INTO notes VALUES (1)')
-  // One of the kit's own that nobody gives back.
+  // A connection of the kit's own that nobody gives back.
   const held = await kit.admin.connect()
   held.on('error', () => {})
   await held.query(`BEGIN; LOCK TABLE ${kit.pawlSchema}.effects`)
@@ -113,18 +114,20 @@ test('close leaves nothing behind, whoever is in the middle of something, and ma
   await pool.end()
 })
 
-test('the next kit drops what one has left whose process was killed', async () => {
-  const opener = fork(OPENER, [roleUrl(), 'hold'], { execArgv: [] })
-  const [{ id }] = (await once(opener, 'message')) as [{ id: string }]
-  await once(opener, 'message')
-  const alive = await kitWith('', rolePool())
-  expect(await schemasLeft()).toEqual([id, `${id}_audit`, `${id}_pawl`, ...kitSchemas(alive)].toSorted())
+onlyDeep(() => {
+  test('the next kit drops what a kit whose process was killed has left', async () => {
+    const opener = fork(OPENER, [roleUrl(), 'hold'], { execArgv: [] })
+    const [{ id }] = (await once(opener, 'message')) as [{ id: string }]
+    await once(opener, 'message')
+    const alive = await kitWith('', rolePool())
+    expect(await schemasLeft()).toEqual([id, `${id}_audit`, `${id}_pawl`, ...kitSchemas(alive)].toSorted())
 
-  opener.kill('SIGKILL')
-  await once(opener, 'exit')
-  await ownerGone(id)
-  const next = await kitWith('', rolePool())
-  expect(await schemasLeft()).toEqual([...kitSchemas(alive), ...kitSchemas(next)].toSorted())
+    opener.kill('SIGKILL')
+    await once(opener, 'exit')
+    await ownerGone(id)
+    const next = await kitWith('', rolePool())
+    expect(await schemasLeft()).toEqual([...kitSchemas(alive), ...kitSchemas(next)].toSorted())
+  })
 })
 
 const kitSchemas = ({ schema, pawlSchema, id }: KitDatabase): string[] => [schema, pawlSchema, `${id}_audit`]
@@ -135,21 +138,23 @@ async function ownerGone(id: string): Promise<void> {
   while ((await database.rows<{ left: number }>(sql))[0]?.left !== 0);
 }
 
-test.each(['close', 'nothing'])(
-  'a process ends by itself, whether its kit is closed or not (%s)',
-  async (then) => {
-    const opener = fork(OPENER, [roleUrl(), then], { execArgv: [] })
-    // 13 would be: nothing was left to wait for, while something was awaited.
-    const [code] = (await once(opener, 'exit')) as [number | null]
-    expect(code).toBe(0)
-    await sessionsGone()
-    // What the other one leaves is the next kit's to drop, and another test may have been that.
-    if (then === 'close') expect(await schemasLeft()).toEqual([])
-  },
-)
+onlyDeep(() => {
+  test.each(['close', 'nothing'])(
+    'a process ends by itself, whether its kit is closed or not (%s)',
+    async (then) => {
+      const opener = fork(OPENER, [roleUrl(), then], { execArgv: [] })
+      // 13 would mean that something was awaited although nothing was left to wait for.
+      const [code] = (await once(opener, 'exit')) as [number | null]
+      expect(code).toBe(0)
+      await sessionsGone()
+      // The next kit drops what the other one leaves, and another test may have had that kit.
+      if (then === 'close') expect(await schemasLeft()).toEqual([])
+    },
+  )
+})
 
 test('a schema that merely has such a name is left alone', async () => {
-  const name = `crash_${randomBytes(8).toString('hex')}`
+  const name = `crash_${randomLetters()}`
   await database.rows(`CREATE SCHEMA ${name} AUTHORIZATION ${role}`)
   const kit = await kitWith('', rolePool())
   expect(await schemasLeft()).toContain(name)
@@ -177,19 +182,21 @@ test('two kits side by side do not see each other', async () => {
   expect(await other.backends()).toHaveLength(1)
 })
 
-test('without a pool, the kit has a PostgreSQL of its own, which ends with it', async () => {
-  const kit = await KitDatabase.open({ pool: null, prepare: null })
-  const client = await connect(kit, 'client')
-  const mark = await kit.mark()
-  await insertKey(client, kit, 'k')
-  expect(await kit.commitsSince(mark)).toHaveLength(1)
-  await client.end()
-  await kit.close()
-  await kit.close()
-  await expect(connect(kit, 'client')).rejects.toThrow('ECONNREFUSED')
+onlyDeep(() => {
+  test('without a pool, the kit has a PostgreSQL of its own, which ends with it', async () => {
+    const kit = await KitDatabase.open({ pool: null, prepare: null })
+    const client = await connect(kit, 'client')
+    const mark = await kit.mark()
+    await insertKey(client, kit, 'k')
+    expect(await kit.commitsSince(mark)).toHaveLength(1)
+    await client.end()
+    await kit.close()
+    await kit.close()
+    await expect(connect(kit, 'client')).rejects.toThrow('ECONNREFUSED')
+  })
 })
 
-test('a role that may not create schemas is told which right it needs', async () => {
+test('for a role that may not create schemas, the error names the right that it needs', async () => {
   await revokeCreate()
   expect(await failure(KitDatabase.open({ pool: rolePool(), prepare: nothing }))).toMatchObject({
     code: 'PAWL_KIT_NO_RIGHTS',
@@ -198,7 +205,7 @@ test('a role that may not create schemas is told which right it needs', async ()
   await sessionsGone()
 })
 
-test('a table that may be written and not read cannot be copied, and is named', async () => {
+test('a table that the role may write but not read cannot be copied, and the error names it', async () => {
   await database.rows(`CREATE TABLE inbox (id integer);
     GRANT USAGE ON SCHEMA ${database.businessSchema} TO ${role}; GRANT INSERT ON inbox TO ${role}`)
   const pool = rolePool({ options: `-c search_path=${database.businessSchema}` })
@@ -213,14 +220,14 @@ test('a table that may be written and not read cannot be copied, and is named', 
 test.each([
   ['a read-only database', { options: '-c default_transaction_read_only=on' }, 'PAWL_KIT_READ_ONLY'],
   ['no server', { connectionString: 'postgresql://nobody@127.0.0.1:1/nowhere' }, 'PAWL_KIT_NO_DATABASE'],
-])('%s is said to be so', async (_name, config, code) => {
+])('%s has an error of its own', async (_name, config, code) => {
   expect(await failure(KitDatabase.open({ pool: rolePool(config), prepare: nothing }))).toMatchObject({
     code,
   })
   await sessionsGone()
 })
 
-test('what is no pool is said to be none', async () => {
+test('something other than a pool is refused', async () => {
   expect(
     await failure(KitDatabase.open({ pool: 'postgresql://x' as never, prepare: nothing })),
   ).toMatchObject({
@@ -249,7 +256,7 @@ const keepClient = async ({ pool }: { pool: pg.Pool }): Promise<void> => {
   await client.query('BEGIN; CREATE TABLE notes (id integer)')
 }
 
-test('when prepare keeps a client, it is told so, and nothing is left behind', async () => {
+test('when prepare keeps a client, the error says so, and nothing is left behind', async () => {
   expect(await failure(KitDatabase.open({ pool: rolePool(), prepare: keepClient }))).toMatchObject({
     code: 'PAWL_KIT_PREPARE_FAILED',
   })
@@ -257,7 +264,7 @@ test('when prepare keeps a client, it is told so, and nothing is left behind', a
   await sessionsGone()
 })
 
-test("prepare is told both schemas, and its pool creates tables in the kit's", async () => {
+test("prepare gets the names of both schemas, and its pool creates tables in the kit's", async () => {
   let told: unknown
   const kit = await KitDatabase.open({
     pool: rolePool(),

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { KitDatabase } from '../../packages/crash-kit/src/database/kit-database.js'
-import { connect, insertKey, kitWith, values } from './database-trial.js'
+import { connect, insertKey, kitWith, values } from './kit-with.js'
 
-/** All rows of a table, in an order of their own. */
+/** All rows of a table, in a fixed order. */
 const rowsOf = (kit: KitDatabase, table: string): Promise<unknown[]> =>
   values(kit, `SELECT row_to_json(t)::text FROM ${table} AS t ORDER BY 1`)
 
@@ -20,7 +20,7 @@ const TABLES = `
   INSERT INTO rides (rider, amount) VALUES (1, 10.50), (2, 20);
   INSERT INTO log VALUES ('same', 0.1), ('same', 0.1)`
 
-test('takes back inserts, updates and deletes, the last one first', async () => {
+test('losing commits takes back inserts, updates and deletes, the last one first', async () => {
   const kit = await kitWith(TABLES)
   const client = await connect(kit, 'client')
   await client.query(`UPDATE rides SET amount = 11 WHERE rider = 1`)
@@ -33,10 +33,10 @@ test('takes back inserts, updates and deletes, the last one first', async () => 
   await client.query(
     `BEGIN; DELETE FROM rides WHERE amount > 40; INSERT INTO rides (rider, amount) VALUES (1, 1); COMMIT`,
   )
-  // Names are unique: undone in another order, they would be in each other's way.
+  // Names are unique, so changes undone in another order would collide.
   await client.query(`UPDATE riders SET name = 'x' WHERE id = 1`)
   await client.query(`UPDATE riders SET name = 'ada' WHERE id = 2`)
-  // No primary key, and rows that are equal: one more comes, and goes again when it is taken back.
+  // There is no primary key, and rows are equal: one more is added, and removed again when that is taken back.
   await client.query(`INSERT INTO log VALUES ('same', 0.1)`)
   await client.query(`DELETE FROM log WHERE ctid = (SELECT min(ctid) FROM log)`)
   await client.query(`UPDATE log SET weight = 0.30000000000000004`)
@@ -46,7 +46,7 @@ test('takes back inserts, updates and deletes, the last one first', async () => 
   expect(await Promise.all(['riders', 'rides', 'log'].map((table) => rowsOf(kit, table)))).toEqual(before)
 })
 
-test('takes back what foreign keys did', async () => {
+test('losing commits takes back what foreign keys did', async () => {
   const kit = await kitWith(`${TABLES};
     CREATE TABLE notes (id integer PRIMARY KEY, key_id uuid REFERENCES pawl.idempotency_keys ON DELETE SET NULL);
     CREATE TABLE pages (note integer REFERENCES notes ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED)`)
@@ -72,7 +72,7 @@ test('takes back what foreign keys did', async () => {
   )
 })
 
-test("the application's triggers do not see it, and are on afterwards", async () => {
+test("the application's triggers do not run for it, and are enabled afterwards", async () => {
   const kit = await kitWith(`
     CREATE TABLE notes (id integer PRIMARY KEY, changes integer NOT NULL DEFAULT 0);
     CREATE FUNCTION count_change() RETURNS trigger LANGUAGE plpgsql AS
@@ -93,7 +93,7 @@ test("the application's triggers do not see it, and are on afterwards", async ()
   expect(await rowsOf(kit, 'notes')).toEqual(['{"id":3,"changes":2}'])
 })
 
-test('the history knows neither what was lost nor that it was, and goes on', async () => {
+test('the history contains neither what was lost nor the loss, and goes on', async () => {
   const kit = await kitWith(TABLES)
   const client = await connect(kit, 'client')
   const first = await kit.mark()
@@ -115,7 +115,7 @@ test('jobs and effects are lost with the key', async () => {
   const client = await connect(kit, 'client')
   const mark = await kit.mark()
   const id = await insertKey(client, kit, 'k')
-  const staged = `INSERT INTO ${kit.pawlSchema}.staged_jobs (id, name, payload, key_id) VALUES (gen_random_uuid(), 'j', '{}', '${id}')`
+  const staged = `INSERT INTO ${kit.pawlSchema}.staged_jobs (id, scope, seq, name, payload, key_id) VALUES (gen_random_uuid(), 's', 1, 'j', '{}', '${id}')`
   await client.query(staged)
   await client.query(`UPDATE ${kit.pawlSchema}.staged_jobs SET attempts = 1`)
   const later = await kit.mark()
@@ -128,7 +128,7 @@ test('jobs and effects are lost with the key', async () => {
   expect(await kit.keyRow('s', 'k')).toBeNull()
 })
 
-test('says so when an actor is in the middle of a transaction, and changes nothing', async () => {
+test('losing commits fails while an actor is in the middle of a transaction, and changes nothing', async () => {
   const kit = await kitWith(TABLES)
   const client = await connect(kit, 'client')
   const mark = await kit.mark()
@@ -141,7 +141,7 @@ test('says so when an actor is in the middle of a transaction, and changes nothi
   expect(await values(kit, 'SELECT id FROM riders ORDER BY id')).toEqual([1, 2])
 })
 
-test('says so when a row is not as the history left it, and changes nothing', async () => {
+test('losing commits fails when a row is not as the history left it, and changes nothing', async () => {
   const kit = await kitWith(TABLES)
   const client = await connect(kit, 'client')
   const mark = await kit.mark()

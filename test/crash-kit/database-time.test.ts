@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { KitDatabase } from '../../packages/crash-kit/src/database/kit-database.js'
 import { KIT, type Row } from '../../packages/crash-kit/src/history.js'
-import { connect, insertKey, kitWith } from './database-trial.js'
+import { connect, insertKey, kitWith } from './kit-with.js'
 
 const MOMENTS = ['created_at', 'updated_at', 'lease_until', 'run_after', 'unstuck_at', 'expires_at']
 
@@ -28,7 +28,7 @@ const ALL_MOMENTS = `
 test.each([
   ['calling', 'deadlineMs'],
   ['not_made', 'atMs'],
-])('time passes for every moment that the row knows (intent %s)', async (kind, field) => {
+])('time passes for every time in the row (intent %s)', async (kind, field) => {
   const { kit } = await keyWith(
     `${ALL_MOMENTS}, intent = '{"kind": "${kind}", "phase": "c", "${field}": 1500000003000}'`,
   )
@@ -53,7 +53,7 @@ test.each([
   expect(await row(kit)).toEqual(before)
 })
 
-test('to another server, moments are further away, and a call was declared by somebody else', async () => {
+test('to another server, times are further away, and a call was declared by somebody else', async () => {
   const { kit, client } = await keyWith(ALL_MOMENTS)
   const before = await row(kit)
   const changed = async (intent: object, aheadMs: number): Promise<Row> => {
@@ -78,7 +78,7 @@ test('to another server, moments are further away, and a call was declared by so
   expect(behind).toMatchObject(Object.fromEntries(MOMENTS.map((column) => [column, before[column]])))
 })
 
-test('time that passes is in the history, as the doing of the kit', async () => {
+test('time that passes is in the history, as a change by the kit', async () => {
   const { kit } = await keyWith('attempts = 1')
   const mark = await kit.mark()
   await kit.passTime('s', 'k', 1)
@@ -95,7 +95,7 @@ test('time passes for one key only', async () => {
   expect(await kit.keyRow('s', 'other')).toEqual(other)
 })
 
-test('nulls stay null', async () => {
+test('times that are null stay null', async () => {
   const { kit } = await keyWith('lease_until = NULL, run_after = NULL, expires_at = NULL, intent = NULL')
   await kit.passTime('s', 'k', 1_000)
   await kit.expireLease('s', 'k')
@@ -122,11 +122,11 @@ test('the lease runs out, the back-off is over, and nothing else changes', async
   expect({ ...after, lease_until: 0, run_after: 0 }).toEqual({ ...before, lease_until: 0, run_after: 0 })
 
   await kit.expireLease('s', 'k')
-  // What is over stays as it is.
+  // What is already over stays as it is.
   expect(await row(kit)).toEqual(after)
 })
 
-test('a key that is not there, or whose row somebody holds, is said to be so and left alone', async () => {
+test('a missing key, or one whose row somebody has locked, is reported and left alone', async () => {
   const { kit, client } = await keyWith('attempts = 1')
   expect(await kit.passTime('s', 'nobody', 1)).toBe('no_key')
   expect(await kit.expireLease('s', 'nobody')).toBe('no_key')

@@ -2,7 +2,7 @@ import { pawl, respond } from '@pawl/core'
 import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Commit } from '../../packages/crash-kit/src/history.js'
-import { connect, insertKey, kitWith, values } from './database-trial.js'
+import { connect, insertKey, kitWith, values } from './kit-with.js'
 
 const NOTES = 'CREATE TABLE notes (id integer PRIMARY KEY, body text)'
 
@@ -12,7 +12,7 @@ const outline = (commits: readonly Commit[]): string[] =>
     ({ actor, changes }) => `${actor}: ${changes.map(({ op, table }) => `${op} ${table}`).join(', ')}`,
   )
 
-test('has every committed change, with who made it and what was there before and after', async () => {
+test('the history has every committed change, with its author and the row before and after', async () => {
   const kit = await kitWith(NOTES)
   const mark = await kit.mark()
   const client = await connect(kit, 'client')
@@ -41,7 +41,7 @@ test('has every committed change, with who made it and what was there before and
   }
 })
 
-test('has nothing of what was rolled back, and a transaction with its savepoints as one commit', async () => {
+test('the history has nothing that was rolled back, and a transaction with savepoints as one commit', async () => {
   const kit = await kitWith(NOTES)
   const mark = await kit.mark()
   const client = await connect(kit, 'client')
@@ -54,7 +54,7 @@ test('has nothing of what was rolled back, and a transaction with its savepoints
   expect(commits[0]?.changes.map(({ after }) => after?.['id'])).toEqual([2, 4])
 })
 
-test('has what an engine writes: the key, its effects and its jobs, with the business rows', async () => {
+test('the history has what an engine writes: the key, its effects and its jobs, with the business rows', async () => {
   const kit = await kitWith(NOTES)
   const { pipeline, createEngine } = pawl<{ notes: { id: number; body: string } }>()
   const writeNote = pipeline<{ id: number }>({ name: 'write-note', version: 1 })
@@ -79,7 +79,7 @@ test('has what an engine writes: the key, its effects and its jobs, with the bus
   expect(outline(commits)).toEqual([
     'client: INSERT idempotency_keys',
     'client: INSERT notes, UPDATE idempotency_keys',
-    'client: UPDATE idempotency_keys, INSERT effects',
+    'client: INSERT effects, UPDATE idempotency_keys',
     'client: INSERT staged_jobs, UPDATE idempotency_keys',
   ])
   expect(commits.flatMap(({ changes }) => changes).filter(({ framework }) => !framework)).toHaveLength(1)
@@ -89,7 +89,7 @@ test('has what an engine writes: the key, its effects and its jobs, with the bus
   expect(await kit.keyRow('s', 'other')).toBeNull()
 })
 
-test('commits that wrote the key are in the order of those writes, whoever began first', async () => {
+test('commits that wrote the key are in the order of those writes, whichever began first', async () => {
   const kit = await kitWith(NOTES)
   const [first, second] = [await connect(kit, 'first'), await connect(kit, 'second')]
   await insertKey(first, kit, 'k')
@@ -108,7 +108,7 @@ test('commits that wrote the key are in the order of those writes, whoever began
   for (const { changes } of commits) expect(changes[0]?.seq).toBeLessThan(changes[1]?.seq ?? 0)
 })
 
-test('what is committed after a mark comes after it, whenever it was written', async () => {
+test('what is committed after a mark belongs after it, whenever it was written', async () => {
   const kit = await kitWith(NOTES)
   const [slow, quick] = [await connect(kit, 'slow'), await connect(kit, 'quick')]
   const first = await kit.mark()
@@ -121,7 +121,7 @@ test('what is committed after a mark comes after it, whenever it was written', a
   expect(await kit.commitsSince(await kit.mark())).toEqual([])
 })
 
-test('NUL and lone surrogates in json are no obstacle', async () => {
+test('NUL and lone surrogates in json do not get in the way', async () => {
   const kit = await kitWith('CREATE TABLE payloads (id integer PRIMARY KEY, payload json)')
   const client = await connect(kit, 'client')
   const mark = await kit.mark()
@@ -146,7 +146,7 @@ test('NUL and lone surrogates in json are no obstacle', async () => {
   expect(await values(kit, 'SELECT count(*)::int FROM payloads')).toEqual([0])
 })
 
-test('a value is written the same way, whatever the session has set and the application has told pg', async () => {
+test('a value is written the same way, whatever the session and the application have set', async () => {
   const kit = await kitWith('CREATE TABLE moments (at timestamptz, span interval, bytes bytea, big bigint)')
   const client = await connect(kit, 'client')
   const mark = await kit.mark()
@@ -183,7 +183,7 @@ test('a partitioned table is recorded once, under its own name', async () => {
   expect(outline(await kit.commitsSince(mark))).toEqual(['client: INSERT events', 'client: INSERT events'])
 })
 
-test('serializable transactions that have nothing to do with each other stay that way', async () => {
+test('unrelated serializable transactions do not conflict in the audit', async () => {
   const kit = await kitWith(NOTES)
   const clients = await Promise.all(Array.from({ length: 20 }, (_, n) => connect(kit, `client ${n}`)))
   const mark = await kit.mark()
@@ -191,7 +191,7 @@ test('serializable transactions that have nothing to do with each other stay tha
     Promise.all(clients.map((client, n) => client.query(sql(n))))
   await all((n) => `BEGIN ISOLATION LEVEL SERIALIZABLE; INSERT INTO notes VALUES (${n})`)
   await all((n) => `INSERT INTO notes VALUES (${n} + 100)`)
-  // A single conflict would be a rejection here.
+  // A single conflict would reject here.
   await all(() => 'COMMIT')
   expect(await kit.commitsSince(mark)).toHaveLength(20)
   await Promise.all(clients.map((client) => client.end()))

@@ -4,8 +4,9 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { pipeline, type RideInput } from '../support/rides.js'
 import { rideKit } from './ride-kit.js'
 import { fakeStripe, stripeRide } from './stripe-ride.js'
+import { onlyDeep } from '../support/amounts.js'
 
-/** What the kit says of it; null: nothing. */
+/** Resolves to the kit's finding; null if there is none. */
 async function findIn(kit: ReturnType<typeof rideKit>, run: () => Promise<void>): Promise<Finding | null> {
   onTestFinished(() => kit.close())
   try {
@@ -17,15 +18,17 @@ async function findIn(kit: ReturnType<typeof rideKit>, run: () => Promise<void>)
   }
 }
 
-describe('a request to the provider that holds an id of the database', () => {
-  test('is found by a failover that loses it, and named', async () => {
+describe('a request to the provider that contains an id of the database', () => {
+  test('is found by a failover that loses the id, and the finding names the column', async () => {
     const provider = fakeStripe()
     const kit = rideKit({ pipeline: () => stripeRide(provider, ({ rideId }) => rideId) }, provider)
     const finding = await findIn(kit, () => kit.exhaustive({ faults: ['failover'] }))
     expect(finding?.violations[0]).toMatchObject({
       rule: 'lint',
       title: 'an outbound request does not differ between attempts under the same provider key',
-      detail: expect.stringContaining('It had held rides.id, which a failover lost with its row.') as string,
+      detail: expect.stringContaining(
+        'It had contained rides.id, which a failover lost with its row.',
+      ) as string,
     })
     // The cause, and not what follows from it.
     expect(finding?.message).toMatch(/^lint \(the pipeline is safe to resume\): /)
@@ -33,22 +36,26 @@ describe('a request to the provider that holds an id of the database', () => {
     expect(finding?.message.split('\n').length).toBeLessThan(40)
   })
 
-  test('is not found without one', async () => {
-    const provider = fakeStripe()
-    const kit = rideKit({ pipeline: () => stripeRide(provider, ({ rideId }) => rideId) }, provider)
-    expect(await findIn(kit, () => kit.exhaustive({ faults: ['crash', 'lostCommitAck'] }))).toBeNull()
+  onlyDeep(() => {
+    test('is not found without a failover', async () => {
+      const provider = fakeStripe()
+      const kit = rideKit({ pipeline: () => stripeRide(provider, ({ rideId }) => rideId) }, provider)
+      expect(await findIn(kit, () => kit.exhaustive({ faults: ['crash', 'lostCommitAck'] }))).toBeNull()
+    })
   })
 
-  test('is no finding where the provider key is the reference', async () => {
-    const provider = fakeStripe()
-    const referring = () => stripeRide(provider, ({ idempotencyKey }) => idempotencyKey)
-    const kit = rideKit({ pipeline: referring }, provider)
-    const finding = await findIn(kit, () => kit.exhaustive({ faults: ['failover'] }))
-    expect(finding?.message).toBeUndefined()
-    // Reserved, ride_created, charge_created and finished: one commit is lost, or two, or three, or all.
-    for (const id of ['failover.1', 'failover.2', 'failover.3', 'failover.all', 'failover.crash.all'])
-      expect(kit.coverage()).toContain(`\n${id.padEnd('failover.crash.all'.length)} `)
-    expect(kit.coverage()).not.toContain('failover.4')
+  onlyDeep(() => {
+    test('is not a finding when the provider key is the reference', async () => {
+      const provider = fakeStripe()
+      const referring = () => stripeRide(provider, ({ idempotencyKey }) => idempotencyKey)
+      const kit = rideKit({ pipeline: referring }, provider)
+      const finding = await findIn(kit, () => kit.exhaustive({ faults: ['failover'] }))
+      expect(finding?.message).toBeUndefined()
+      // Reserved, ride_created, charge_created and finished: one commit is lost, or two, or three, or all.
+      for (const id of ['failover.1', 'failover.2', 'failover.3', 'failover.all', 'failover.crash.all'])
+        expect(kit.coverage()).toContain(`\n${id.padEnd('failover.crash.all'.length)} `)
+      expect(kit.coverage()).not.toContain('failover.4')
+    })
   })
 })
 
@@ -84,7 +91,7 @@ interface SendOptions {
 
 describe('a call that the provider does not deduplicate', () => {
   test.each(['queryable', 'at_most_once'] as const)(
-    '%s: may be made again only where its declaration is lost',
+    '%s: may be made again only if its declaration is lost',
     async (guarantee) => {
       const provider = fakeProvider({ keyOf: null })
       const kit = rideKit({ pipeline: () => undedupedRide(provider, guarantee) }, provider)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Coverage } from '../../packages/crash-kit/src/finding/coverage.js'
-import type { PlannedFault } from '../../packages/crash-kit/src/finding/plan.js'
+import type { PlannedFault } from '../../packages/crash-kit/src/plan/planned-fault.js'
 import { KitError } from '../../packages/crash-kit/src/kit-error.js'
 
 const crash: PlannedFault = { attempt: 0, fault: 'crash', at: 'charge_created/call#1:after' }
@@ -26,7 +26,7 @@ function failureOf(coverage: Coverage): KitError {
   throw new Error('It was complete.')
 }
 
-test('all fired', () => {
+test('without missing faults, coverage is complete', () => {
   const coverage = coverageOf(
     { plan: [crash], fired: [crash] },
     { plan: [crash, lost], fired: [crash, lost] },
@@ -71,7 +71,7 @@ test('a fault that never fired is named, with its case', () => {
   expect(failure.code).toBe('PAWL_KIT_NOT_FIRED')
   expect(`\n${failure.message}\n`).toMatchInlineSnapshot(`
     "
-    2 planned faults never fired: nothing was tested there. Does the pipeline take another way each time it runs? It may depend on its input and state only.
+    2 planned faults never fired: nothing was tested there. Does the pipeline take another path each time it runs? It may depend on its input and state only.
       fault 2 (lostCommitAck) of 'crash@reserve/insert_key#1:before; recovery 1: lostCommitAck@finished/commit#1:before'
       'crash@reserve/insert_key#1:before'
     "
@@ -94,7 +94,7 @@ test('the same plan twice is one case, and firing in either is enough', () => {
   expect(coverage.render()).toContain('1 case,')
 })
 
-test('a run without faults has nothing to miss', () => {
+test('a run without faults misses nothing', () => {
   const coverage = coverageOf({ plan: [], fired: [] })
   coverage.addReached('ride_created/begin#1:before')
   coverage.assertComplete()
@@ -105,7 +105,7 @@ test('a run without faults has nothing to miss', () => {
   `)
 })
 
-test('very many are counted', () => {
+test('if very many never fired, the rest are counted', () => {
   const coverage = new Coverage()
   for (let occurrence = 1; occurrence <= 250; occurrence++) {
     coverage.addCase([{ ...crash, at: `ride_created/query#${occurrence}:before` }])

@@ -29,7 +29,7 @@ const PARTS: FindingParts = {
   title: 'crash after charge_created was called, before it was settled',
 }
 
-test('a finding tells what, in which case, how it came to that, and how to see it again', () => {
+test('a finding says what was broken, in which case, how it happened, and how to see it again', () => {
   expect(`\n${new Finding(PARTS).message}\n`).toMatchInlineSnapshot(`
     "
     I2 (one effect per key): charge_created was executed twice at the provider
@@ -67,7 +67,7 @@ test('its parts can be read, with the most important violation first', () => {
   expect(finding.cause).toBe(cause)
 })
 
-test('a lint leads, once, and what came after it is left out', () => {
+test('a lint comes first, once, and what came after it is left out', () => {
   const lint: Violation = {
     rule: 'lint',
     title: 'a keyed phase sends its provider key',
@@ -84,7 +84,7 @@ test('a lint leads, once, and what came after it is left out', () => {
       case       crash after charge_created was called, before it was settled
       must hold  a keyed phase sends its provider key
 
-    It also broke I2, oracle, which mostly follows from this. Mend it first, and run again.
+    It also broke I2, oracle, which mostly follows from this. Fix this first, and run again.
 
     #  who       what                    recovery point  fence
     1  client    reserved the key        started             1
@@ -97,7 +97,7 @@ test('a lint leads, once, and what came after it is left out', () => {
   `)
 })
 
-test('one violation is not followed by others', () => {
+test('with a single violation, no others are listed', () => {
   expect(new Finding({ ...PARTS, violations: [TWICE] }).message).not.toContain('also')
 })
 
@@ -110,7 +110,7 @@ test('many violations are counted, not listed', () => {
   expect(message).toContain('… and 29 more')
 })
 
-test('hostile and very long details are made safe', () => {
+test('hostile and very long details are made safe for a terminal', () => {
   const detail = `row \u001b[31m"${'x'.repeat(10_000)}"`
   const { message } = new Finding({
     ...PARTS,
@@ -125,13 +125,13 @@ test('hostile and very long details are made safe', () => {
   expect(message.length).toBeLessThan(5_000)
 })
 
-test('the replay is a string of JavaScript', () => {
+test('the replay line is a JavaScript string', () => {
   const { message } = new Finding({ ...PARTS, replay: "it's \\ and\nmore" })
   const [, literal = ''] = /await kit\.replay\((.*)\)$/.exec(message) ?? []
   expect(JSON.parse(literal.replaceAll("\\'", "'").replaceAll(/^'|'$/g, '"'))).toBe("it's \\ and\nmore")
 })
 
-test('its stack is the message, and whose test it was', () => {
+test('its stack has the message, and shows which test it was', () => {
   const { message, stack = '' } = new Finding(PARTS)
   expect(stack.startsWith(`Finding: ${message}\n`)).toBe(true)
   const frames = stack.slice(`Finding: ${message}\n`.length).split('\n')
@@ -140,12 +140,12 @@ test('its stack is the message, and whose test it was', () => {
   expect(frames.length).toBeLessThanOrEqual(5)
 })
 
-test('a few lines of it are enough', () => {
+test('its stack has only a few lines', () => {
   const deep = (levels: number): Finding => (levels === 0 ? new Finding(PARTS) : deep(levels - 1))
   expect(deep(30).stack?.match(/^ {4}at /gm)?.length).toBe(5)
 })
 
-test('the test is found although frames of the kit come first, and there are more of them than are kept', () => {
+test('the test is found although more frames of the kit come first than are kept', () => {
   const { stackTraceLimit } = Error
   // The first one is always the kit's.
   Error.stackTraceLimit = 1
@@ -157,7 +157,7 @@ test('the test is found although frames of the kit come first, and there are mor
   }
 })
 
-test('whoever prints it, prints nothing twice', () => {
+test('printing a finding prints nothing twice', () => {
   const finding = new Finding(PARTS)
   expect(inspect(finding)).toBe(finding.stack)
   expect(Object.keys(finding)).toEqual(['name'])
@@ -166,8 +166,8 @@ test('whoever prints it, prints nothing twice', () => {
   expect(JSON.parse(JSON.stringify(finding))).toEqual({ name, message, stack })
 })
 
-test('every rule has a few words, and what is not known comes last', () => {
-  const rules = [...Array.from({ length: 14 }, (_, at) => `I${at + 1}`), 'L1', 'oracle', 'told', 'lint']
+test('every rule has a title, and unknown rules come last', () => {
+  const rules = [...Array.from({ length: 14 }, (_, at) => `I${at + 1}`), 'L1', 'oracle', 'outcome', 'lint']
   for (const rule of rules) expect(ruleTitle(rule)).toMatch(/^\w+ \(.{5,40}\)$/)
   expect(new Set(rules.map(importanceOf)).size).toBe(rules.length)
   expect(ruleTitle('I99')).toBe('I99')

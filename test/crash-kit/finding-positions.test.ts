@@ -1,87 +1,19 @@
 import { readdir, readFile } from 'node:fs/promises'
-import type { Position } from '@pawl/core/internal'
-import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { describePosition, titleOf } from '../../packages/crash-kit/src/finding/describe-position.js'
-import { parsePosition, positionNamer } from '../../packages/crash-kit/src/finding/position-namer.js'
+import { describePosition } from '../../packages/crash-kit/src/finding/describe-position.js'
+import { parsePosition } from '../../packages/crash-kit/src/plan/named-position.js'
 import { STEP_WORDS } from '../../packages/crash-kit/src/finding/step-words.js'
-import type { PipelineShape } from '../../packages/crash-kit/src/history.js'
-import { assertProperty } from '../property/support/assert-property.js'
+import { RIDE_SHAPE } from './ride-shape.js'
 
 const CORE = new URL('../../packages/core/src/', import.meta.url)
 
-const SHAPE: Pick<PipelineShape, 'points' | 'foreign'> = {
-  points: ['started', 'ride_created', 'charge_created', 'driver_told', 'finished'],
-  foreign: [
-    { phase: 'charge_created', guarantee: 'keyed' },
-    { phase: 'driver_told', guarantee: 'at_most_once' },
-  ],
-}
+const said = (text: string, attempt = 0) => describePosition(parsePosition(text), RIDE_SHAPE, attempt)
 
-const name = fc.stringMatching(/^[A-Za-z][A-Za-z0-9_.-]{0,20}$/)
-const position: fc.Arbitrary<Position> = fc.record({
-  phase: fc.oneof(name, fc.constantFrom('ride_created', 'reserve')),
-  step: fc.oneof(name, fc.constantFrom('call', 'commit')),
-  when: fc.constantFrom('before', 'after'),
-})
-
-const said = (text: string, attempt = 0) => describePosition(parsePosition(text), SHAPE, attempt)
-
-/** `position -> words`, a line each. */
+/** One line for each position, with its words. */
 const listed = (texts: readonly string[], attempt = 0) =>
   `\n${texts.map((text) => `${text.padEnd(40)} ${said(text, attempt)}`).join('\n')}\n`
 
-test('positions that are alike are counted, each kind for itself', () => {
-  const named = positionNamer()
-  const query = { phase: 'ride_created', step: 'query' } as const
-  expect(named({ ...query, when: 'before' })).toEqual({
-    phase: 'ride_created',
-    step: 'query',
-    occurrence: 1,
-    when: 'before',
-    text: 'ride_created/query#1:before',
-  })
-  expect(named({ ...query, when: 'after' }).text).toBe('ride_created/query#1:after')
-  expect(named({ ...query, when: 'before' }).text).toBe('ride_created/query#2:before')
-  expect(named({ ...query, phase: 'finished', when: 'before' }).text).toBe('finished/query#1:before')
-  expect(named({ ...query, step: 'begin', when: 'before' }).text).toBe('ride_created/begin#1:before')
-  expect(positionNamer()({ ...query, when: 'before' }).occurrence).toBe(1)
-})
-
-test('the names of a run are distinct, and each is read as what it names', async () => {
-  await assertProperty(
-    fc.property(fc.array(position, { maxLength: 30 }), (positions) => {
-      const named = positions.map(positionNamer())
-      expect(new Set(named.map(({ text }) => text)).size).toBe(named.length)
-      for (const each of named) expect(parsePosition(each.text)).toEqual(each)
-    }),
-  )
-})
-
-test.each([
-  '',
-  'ride_created',
-  'ride_created/commit',
-  'ride_created/commit#1',
-  'ride_created/commit#0:after',
-  'ride_created/commit#01:after',
-  'ride_created/commit#1:during',
-  'ride_created/commit#9999999999999999:after',
-  'ride_created//commit#1:after',
-  ' ride_created/commit#1:after',
-  'ride_created/commit#1:after\n',
-  '1st/commit#1:after',
-  'ride created/commit#1:after',
-])('%j is not a position', (text) => {
-  expect(() => parsePosition(text)).toThrow(
-    expect.objectContaining({
-      code: 'PAWL_KIT_INVALID_REPLAY',
-      message: expect.stringContaining("such as 'charge_created/call#1:after'"),
-    }),
-  )
-})
-
-test('the way of a request, in words', () => {
+test('every position of a request is described in words', () => {
   expect(
     listed([
       'reserve/insert_key#1:before',
@@ -157,7 +89,7 @@ test('the way of a request, in words', () => {
   `)
 })
 
-test('what goes wrong, and is tried again', () => {
+test('positions of what goes wrong and is tried again are described in words', () => {
   expect(
     listed([
       'reserve/insert_key#2:before',
@@ -203,7 +135,7 @@ test('what goes wrong, and is tried again', () => {
   `)
 })
 
-test('a recovery, and the services beside it', () => {
+test('positions of a recovery, and of the services beside it, are described in words', () => {
   expect(
     listed(
       [
@@ -260,13 +192,13 @@ test('a recovery, and the services beside it', () => {
   `)
 })
 
-test('a step that nobody has words for keeps its name', () => {
+test('a step without words keeps its name', () => {
   expect(said('ride_created/vacuum_moon#1:before')).toBe('in ride_created, before vacuum_moon')
   expect(said('ride_created/constructor#2:after')).toBe('in ride_created, after constructor the 2nd time')
 })
 
-test('phases may be named like anything that the engine has', () => {
-  const shape = { ...SHAPE, points: ['started', 'transaction', 'relay', 'phase', 'finished'] }
+test('phases may have the same names as steps and connections of the engine', () => {
+  const shape = { ...RIDE_SHAPE, points: ['started', 'transaction', 'relay', 'phase', 'finished'] }
   const words = (text: string) => describePosition(parsePosition(text), shape)
   expect(words('transaction/begin#1:before')).toBe('in transaction, before BEGIN')
   expect(words('transaction/commit#1:after')).toBe('after transaction committed, before relay began')
@@ -279,12 +211,12 @@ async function stepsOfCore(): Promise<string[]> {
   const sources = await Promise.all(files.map((file) => readFile(new URL(file, CORE), 'utf8')))
   const found = sources.flatMap((source) => [
     ...source.matchAll(/defineStatement\(\s*'([^']+)'/g),
-    // Statements that have no text of their own kind: BEGIN, COMMIT, migrations.
+    // Statements that are not defined by defineStatement: BEGIN, COMMIT, migrations.
     ...source.matchAll(/name: '([^']+)',\s*text\b/g),
     ...source.matchAll(/\brun\(\s*'([^']+)'/g),
     ...source.matchAll(/step: '([^']+)', (?:when|config): /g),
   ])
-  // One that is made up at run time would be missed.
+  // A name that is made up at run time would be missed.
   const made = sources.flatMap((source) => [
     ...source.matchAll(/defineStatement\((?!\s*')(?!\s*name: string)/g),
   ])
@@ -292,13 +224,13 @@ async function stepsOfCore(): Promise<string[]> {
   return [...new Set(found.map(([, step = '']) => step))]
 }
 
-test('every step of the core has words, no two have the same, and there are none for steps that are gone', async () => {
+test('every step of core has words of its own, and there are none for steps that are gone', async () => {
   const steps = await stepsOfCore()
   expect(steps).toEqual(
     expect.arrayContaining(['insert_key', 'advance_key', 'commit', 'rollback', 'query', 'claim_jobs']),
   )
   expect(steps.filter((step) => !STEP_WORDS.has(step))).toEqual([])
-  // Given as a parameter, so that it is no literal there.
+  // These are passed as parameters, so they are not literals there.
   const known = [...steps, 'call', 'reconcile']
   expect([...STEP_WORDS.keys()].filter((step) => !known.includes(step))).toEqual([])
   const words = [...STEP_WORDS.values()].map(({ what }) => what)
@@ -308,7 +240,7 @@ test('every step of the core has words, no two have the same, and there are none
 test('positions of one run never have the same words', () => {
   const connections = ['reserve', 'renewal', 'raise', 'give_back', 'completer', 'relay', 'reaper', 'inspect']
   for (const attempt of [0, 1]) {
-    const words = [...SHAPE.points.slice(1), ...connections].flatMap((phase) =>
+    const words = [...RIDE_SHAPE.points.slice(1), ...connections].flatMap((phase) =>
       [...STEP_WORDS.keys()].flatMap((step) =>
         [1, 2, 3].flatMap((occurrence) =>
           ['before', 'after'].map((when) => said(`${phase}/${step}#${occurrence}:${when}`, attempt)),
@@ -317,60 +249,7 @@ test('positions of one run never have the same words', () => {
     )
     const seen = new Set<string>()
     const twice = words.filter((each) => seen.size === seen.add(each).size)
-    // What is reserved is reserved nowhere else, so that its words need no place.
+    // A key is reserved in only one place, so its words do not have to name the place.
     expect(twice.filter((each) => !each.includes('the key was asked for'))).toEqual([])
   }
-})
-
-const TITLES: Readonly<Record<string, string>> = {
-  crash: 'crash',
-  lostCommitAck: "COMMIT's answer lost",
-  'providerTimeout.after': 'provider time-out after it executed',
-  leaseExpiry: 'lease over during the call',
-  serializationFailure: 'serialization failure (40001)',
-}
-const titled = (...plan: readonly (readonly [attempt: number, fault: string, at: string])[]) =>
-  titleOf(
-    plan.map(([attempt, fault, at]) => ({ attempt, fault, at })),
-    (fault) => TITLES[fault] ?? fault,
-    SHAPE,
-  )
-
-test('the title of a case says which faults strike, and where', () => {
-  expect(titled([0, 'crash', 'charge_created/call#1:after'])).toBe(
-    'crash after charge_created was called, before it was settled',
-  )
-  expect(
-    titled([0, 'crash', 'charge_created/call#1:after'], [1, 'lostCommitAck', 'finished/commit#1:before']),
-  ).toBe(
-    "crash after charge_created was called, before it was settled, then COMMIT's answer lost in finished, during the recovery",
-  )
-  expect(titled([0, 'lostCommitAck', 'ride_created/commit#2:before'])).toBe(
-    "COMMIT's answer lost in ride_created, the 2nd time",
-  )
-  expect(titled([0, 'serializationFailure', 'ride_created/commit#1:before'])).toBe(
-    'serialization failure (40001) in ride_created, before COMMIT',
-  )
-  expect(titled([0, 'providerTimeout.after', 'charge_created/call#1:before'])).toBe(
-    'provider time-out after it executed in the call of charge_created',
-  )
-  expect(titled([2, 'providerTimeout.after', 'charge_created/reconcile#1:before'])).toBe(
-    'provider time-out after it executed when asked about charge_created, during the 2nd recovery',
-  )
-  expect(titled([1, 'crash', 'reserve/insert_key#1:after'])).toBe(
-    'crash after the key was asked for again, during the recovery',
-  )
-  expect(titled([0, 'leaseExpiry', 'charge_created/call#1:before'])).toBe(
-    'lease over during the call in charge_created',
-  )
-  expect(titled([0, 'lostCommitAck', 'reserve/insert_key#1:before'])).toBe(
-    "COMMIT's answer lost when the key was reserved",
-  )
-  expect(titled([1, 'lostCommitAck', 'raise/raise_fence#2:before'])).toBe(
-    "COMMIT's answer lost when the fence was raised the 2nd time, during the recovery",
-  )
-  expect(titled([0, 'lostCommitAck', 'ride_created/commit#1:after'])).toBe(
-    "COMMIT's answer lost after ride_created committed, before charge_created was called",
-  )
-  expect(titled()).toBe('without a fault')
 })

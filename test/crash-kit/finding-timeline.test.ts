@@ -1,21 +1,21 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { renderTimeline } from '../../packages/crash-kit/src/finding/render-timeline.js'
-import { safeText } from '../../packages/crash-kit/src/finding/safe-text.js'
-import type { TimelineEntry } from '../../packages/crash-kit/src/finding/timeline.js'
+import { safeText } from '../../packages/crash-kit/src/safe-text.js'
+import type { TimelineEntry } from '../../packages/crash-kit/src/history.js'
 import { textWidth, wrapText } from '../../packages/crash-kit/src/finding/wrap-text.js'
 import { assertProperty } from '../property/support/assert-property.js'
 
-/** In the order of a line: who, what, recovery point, fence. */
+/** Parameters are in the order of a line: who, what, recovery point, fence. */
 type Line = readonly [who: string, what: string, point: string | null, fence: number | null]
 
 const timelineOf = (...lines: readonly Line[]): TimelineEntry[] =>
   lines.map(([who, what, point, fence], index) => ({ tick: index + 1, who, what, point, fence }))
 
-/** Starts on a line of its own, so that the columns stand below each other in the snapshot. */
+/** Starts on a line of its own, so that columns are aligned in the snapshot. */
 const shown = (...lines: readonly Line[]) => `\n${renderTimeline(timelineOf(...lines))}\n`
 
-test('a charge that was made twice', () => {
+test('the timeline shows who did what, and names actor, point and fence where they change', () => {
   expect(
     shown(
       ['client', 'reserved the key', 'started', 1],
@@ -48,7 +48,7 @@ test('a charge that was made twice', () => {
   `)
 })
 
-test('a text that is too wide goes on below itself', () => {
+test('a text that is too wide is wrapped within its column', () => {
   expect(
     shown(
       [
@@ -109,11 +109,11 @@ test('a text is not cut in the middle of a character', () => {
   expect(safeText('a bike 🚲', 9)).toBe('a bike 🚲')
 })
 
-test('an empty one says so', () => {
+test('an empty timeline says that it is empty', () => {
   expect(renderTimeline([])).toBe('(nothing was recorded)')
 })
 
-test('of very many entries, the middle is left out, and the rest can be read by itself', () => {
+test('if there are very many entries, the middle is left out, and the rest can be read by itself', () => {
   const entries = timelineOf(...Array.from({ length: 1_000 }, (): Line => ['client', 'moved', 'started', 1]))
   const lines = renderTimeline(entries).split('\n')
   expect(lines.length).toBe(1 + 30 + 1 + 90)
@@ -155,7 +155,7 @@ const entry = fc.record({
   fence: fc.option(fc.nat()),
 })
 
-test('no line is wider than 110 columns, or holds what a terminal would obey', async () => {
+test('no line is wider than 110 columns, or contains what a terminal would obey', async () => {
   await assertProperty(
     fc.property(fc.array(entry, { maxLength: 8 }), (entries) => {
       const lines = renderTimeline(entries).split('\n')
@@ -165,7 +165,7 @@ test('no line is wider than 110 columns, or holds what a terminal would obey', a
   )
 })
 
-test('what is wrapped is all there, in lines that fit', async () => {
+test('wrapped text is complete, in lines that fit', async () => {
   await assertProperty(
     fc.property(fc.nat(60), text, fc.integer({ min: 2, max: 40 }), (indent, words, width) => {
       const given = ' '.repeat(indent) + words

@@ -13,7 +13,7 @@ type Noting = Pipeline<Database, null>
 
 const TABLES = 'CREATE TABLE notes (id serial PRIMARY KEY, text text NOT NULL)'
 
-/** What the kit says of a pipeline; null: nothing. */
+/** Resolves to the kit's finding about a pipeline; null if there is none. */
 async function findIn(
   noting: () => Noting,
   faults: readonly FaultName[] = ['crash'],
@@ -63,7 +63,7 @@ test('a query that a phase does not await is found in the clean run, and named',
   )
 })
 
-test('so is one of a function that returns no promise, and a job', async () => {
+test('a query of a function that returns no promise, and a job, are found as well', async () => {
   const query = await findIn(() =>
     begin()
       .local('noted', ({ tx }) => void tx.insertInto('notes').values({ text: 'forgotten' }).execute())
@@ -79,7 +79,7 @@ test('so is one of a function that returns no promise, and a job', async () => {
   expect(job?.violations[0]).toMatchObject(lint(NOT_AWAITED, `The job send_note in 'finished' of client`))
 })
 
-test('queries in parallel, one after the other, and of a body that throws are no finding', async () => {
+test('queries in parallel, in sequence, and of a body that throws are not a finding', async () => {
   const failed = new Set<string>()
   const noting = () =>
     begin()
@@ -108,7 +108,7 @@ test('queries in parallel, one after the other, and of a body that throws are no
   expect(finding?.message).toBeUndefined()
 })
 
-/** Notes something where `when` says so. */
+/** Writes a note if `when` returns true. */
 const notingWhen = (when: () => boolean) => () =>
   begin()
     .local(
@@ -122,30 +122,30 @@ const notingWhen = (when: () => boolean) => () =>
 
 const DECIDES = 'a `when` decides the same in every run'
 
-test('a `when` that decides differently in two clean runs is named, before what differs with it', async () => {
+test('a `when` that decides differently in two clean runs is reported before the differences that it causes', async () => {
   let runs = 0
   const finding = await findIn(notingWhen(() => ++runs > 1))
   expect(finding?.title).toBe('no fault at all')
   expect(finding?.violations).toEqual([
     lint(
       DECIDES,
-      "'noted' ran, and was skipped in a run without faults: its `when` looks at something besides",
+      "'noted' ran, but was skipped in a run without faults: its `when` looks at something besides",
     ),
   ])
 })
 
-test('so is one that decides differently after a fault', async () => {
-  // Each engine of the kit has a pipeline of its own: the third is not one of a clean run.
+test('a `when` that decides differently after a fault is reported', async () => {
+  // Each engine of the kit has a pipeline of its own, and the third one is not one of a clean run.
   let made = 0
   const finding = await findIn(() => {
     const [nth, isClean] = [++made, () => nth < 8]
     return notingWhen(isClean)()
   })
-  expect(finding?.violations[0]).toMatchObject(lint(DECIDES, "'noted' was skipped, and ran in a run without"))
+  expect(finding?.violations[0]).toMatchObject(lint(DECIDES, "'noted' was skipped, but ran in a run without"))
   expect(finding?.title).not.toBe('no fault at all')
 })
 
-test('a conflict strikes where phases wait for a lock for no longer than a millisecond', async () => {
+test('a conflict strikes even if phases wait for a lock for no longer than a millisecond', async () => {
   const impatient = { lockTimeoutMs: 1, statementTimeoutMs: 60, idleTimeoutMs: 60, leaseMs: 600 }
   const noting = notingWhen(() => true)
   const finding = await findIn(noting, ['serializationFailure', 'statementTimeout'], { defaults: impatient })

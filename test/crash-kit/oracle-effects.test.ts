@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { PipelineShape } from '../../packages/crash-kit/src/history.js'
 import { judge } from '../../packages/crash-kit/src/oracle/judge.js'
-import { begun, cleanRide, crashedRide, type HistoryBuilder, RIDES, ridesWith } from './history-builder.js'
+import type { HistoryBuilder } from './history-builder.js'
+import { begun, cleanRide, crashedRide, RIDES, ridesWith } from './ride-histories.js'
 
-/** What the rule says of the story. */
+/** Returns what the rule reports about the story. */
 function broken(rule: string, story: HistoryBuilder, shape: PipelineShape = RIDES): string[] {
   return judge(story.build(), shape, null)
     .filter((violation) => violation.rule === rule)
@@ -27,21 +28,21 @@ const calledAgain = (story: HistoryBuilder) =>
   story.takeOver('retry').call('retry', PHASE, { execution: 2 }).request('retry', PHASE)
 
 describe('I2: one effect', () => {
-  test('holds for a repetition that the provider knew, and for questions', () => {
+  test('holds for a repetition that the provider recognised, and for queries', () => {
     expect(broken('I2', crashedRide())).toEqual([])
     const asked = cleanRide().request('retry', PHASE, { method: 'GET', executed: false })
     expect(broken('I2', asked, ONCE)).toEqual([])
   })
 
   test.each(['keyed', 'queryable', 'at_most_once'] as const)(
-    'a second effect of a %s phase is seen',
+    'a second effect of a %s phase is reported',
     (guarantee) => {
       const story = cleanRide().request('rival', PHASE, { idempotencyKey: null })
       expect(broken('I2', story, ridesWith(guarantee)).length).toBeGreaterThan(0)
     },
   )
 
-  test('it says which requests they were', () => {
+  test('the violation names the requests', () => {
     const story = cleanRide().request('rival', PHASE, { idempotencyKey: null })
     expect(broken('I2', story)).toMatchInlineSnapshot(`
       [
@@ -50,13 +51,13 @@ describe('I2: one effect', () => {
     `)
   })
 
-  test('a second effect is seen even if nobody knows whose request it was', () => {
+  test('a second effect is reported even if nobody knows whose request it was', () => {
     const { story } = begun()
     story.call('client', PHASE).request('client', PHASE)
     expect(broken('I2', story.request('?', PHASE, { phase: null, actor: null }))).toHaveLength(1)
   })
 
-  test('a raised epoch allows a second attempt, and no second effect', () => {
+  test('a raised epoch allows a second attempt, but not a second effect', () => {
     const { story } = begun()
     story.call('client', PHASE).request('client', PHASE, { executed: false })
     story.giveBack('client', { effect_epoch: 1 }).takeOver('retry')
@@ -65,7 +66,7 @@ describe('I2: one effect', () => {
     expect(broken('I2', story.request('retry', PHASE), ONCE)).toHaveLength(2)
   })
 
-  test('a second attempt of an at_most_once phase is seen, also one without an effect', () => {
+  test('a second attempt of an at_most_once phase is reported, even without an effect', () => {
     const story = cleanRide().request('retry', PHASE, { executed: false })
     expect(broken('I2', story, ONCE)).toMatchInlineSnapshot(`
       [
@@ -75,23 +76,23 @@ describe('I2: one effect', () => {
     expect(broken('I2', story, QUERYABLE)).toEqual([])
   })
 
-  test('a key that was rightly forgotten has another effect when it is sent again', () => {
+  test('a key that was rightly deleted has another effect when it is sent again', () => {
     expect(broken('I2', sentAgain(cleanRide().expire().reap()), ONCE)).toEqual([])
     expect(broken('I2', sentAgain(cleanRide().reap()))).toHaveLength(1)
   })
 
-  test('a failover allows a second effect only of a call whose declaration it lost', () => {
+  test('a failover allows a second effect only for a call whose declaration it lost', () => {
     for (const shape of [ONCE, QUERYABLE]) {
       expect(broken('I2', calledAgain(declared().lose(1)), shape)).toEqual([])
-      // Something else was lost after it.
+      // Something else was lost after the declaration.
       expect(broken('I2', calledAgain(declared().renew('client').lose(1)), shape)).not.toEqual([])
       expect(broken('I2', calledAgain(calledAgain(declared().lose(1))), shape)).not.toEqual([])
     }
-    // One that deduplicates does so whatever was lost.
+    // A provider that deduplicates does so, whatever was lost.
     expect(broken('I2', calledAgain(declared().lose(1)), RIDES)).toHaveLength(1)
   })
 
-  test('a call that is repeated within one execution is seen', () => {
+  test('a call that is repeated within one execution is reported', () => {
     const { story } = begun()
     story.call('client', PHASE).call('client', PHASE)
     expect(broken('I2', story)).toMatchInlineSnapshot(`
@@ -101,7 +102,7 @@ describe('I2: one effect', () => {
     `)
   })
 
-  test('a call after the provider was asked is no repetition, nor is one of another execution or phase', () => {
+  test('a call after the provider was queried is not a repetition, nor is one of another execution or phase', () => {
     const { story } = begun()
     story.call('client', PHASE).call('client', PHASE, { kind: 'reconcile' }).call('client', PHASE)
     story.call('retry', PHASE, { execution: 2 }).call('client', 'other_phase')
@@ -114,12 +115,12 @@ describe('I8: provider keys', () => {
     expect(broken('I8', crashedRide())).toEqual([])
   })
 
-  test('a key that changes between attempts is seen', () => {
+  test('a key that changes between attempts is reported', () => {
     const { story } = begun()
     story.call('client', PHASE).call('retry', PHASE, { execution: 2, idempotencyKey: 'pawl_other' })
     expect(broken('I8', story)).toMatchInlineSnapshot(`
       [
-        "The calls of 'charge_created' carried 2 keys, and no epoch was raised: pawl_key_of_run_1 (client), pawl_other (retry).",
+        "The calls of 'charge_created' carried 2 keys, but no epoch was raised: pawl_key_of_run_1 (client), pawl_other (retry).",
       ]
     `)
   })
@@ -134,16 +135,16 @@ describe('I8: provider keys', () => {
     expect(broken('I8', raised(0))).toHaveLength(1)
     expect(broken('I8', raised(1).call('retry', PHASE, { execution: 3, idempotencyKey: 'pawl_2' })))
       .toMatchInlineSnapshot(`
-      [
-        "The calls of 'charge_created' carried 3 keys, and the epoch was raised once: pawl_key_of_run_1 (client), pawl_1 (retry), pawl_2 (retry).",
-      ]
-    `)
+        [
+          "The calls of 'charge_created' carried 3 keys, but the epoch was raised once: pawl_key_of_run_1 (client), pawl_1 (retry), pawl_2 (retry).",
+        ]
+      `)
     const elsewhere = begun().story.advance('client', PHASE).write('client', { effect_epoch: 1 })
     elsewhere.call('client', PHASE).call('retry', PHASE, { execution: 2, idempotencyKey: 'pawl_1' })
     expect(broken('I8', elsewhere)).toHaveLength(1)
   })
 
-  test('a key that two phases share is seen', () => {
+  test('a key that two phases share is reported', () => {
     const { story } = begun()
     story.call('client', PHASE).call('client', 'receipt_sent')
     expect(broken('I8', story)).toMatchInlineSnapshot(`
@@ -168,7 +169,7 @@ describe('lints', () => {
     ).toEqual([])
   })
 
-  test('a request inside a transaction is seen', () => {
+  test('a request inside a transaction is reported', () => {
     expect(broken('lint', begun().story.request('client', 'ride_created', { inTransaction: true })))
       .toMatchInlineSnapshot(`
       [
@@ -177,16 +178,16 @@ describe('lints', () => {
     `)
   })
 
-  test('a request outside of every call is seen', () => {
+  test('a request outside every call is reported', () => {
     expect(broken('lint', begun().story.request('x', '', { phase: null, actor: null })))
       .toMatchInlineSnapshot(`
-      [
-        "Somebody sent POST /charges outside of every call: nothing records it, and a resume may send it again.",
-      ]
-    `)
+        [
+          "Somebody sent POST /charges outside every call: nothing records it, and a resume may send it again.",
+        ]
+      `)
   })
 
-  test('two requests in one call are seen', () => {
+  test('two requests in one call are reported', () => {
     const { story } = begun()
     story.call('client', PHASE).request('client', PHASE)
     story.request('client', PHASE, { path: '/receipts', idempotencyKey: 'another' })
@@ -197,7 +198,7 @@ describe('lints', () => {
     `)
   })
 
-  test('the same request once more, under its key, is not', () => {
+  test('the same request again, under the same key, is not reported', () => {
     expect(repeated('pawl_1')).toEqual([])
     const { story } = begun()
     story
@@ -209,7 +210,7 @@ describe('lints', () => {
     expect(repeated('pawl_1', '/refunds')).toHaveLength(2)
   })
 
-  test('a request in each of two calls, and one that only asks, are not', () => {
+  test('one request in each of two calls, and a query, are not reported', () => {
     const { story } = begun()
     story.call('client', PHASE).request('client', PHASE).request('client', PHASE, { method: 'GET' })
     story.call('client', PHASE, { execution: 2 }).request('client', PHASE, { idempotencyKey: 'pawl_2' })
@@ -217,7 +218,7 @@ describe('lints', () => {
     expect(broken('lint', story)).toEqual([])
   })
 
-  test('a keyed phase that does not send its key is seen, and only a keyed one', () => {
+  test('a phase that does not send its key is reported only if it is keyed', () => {
     const { story } = begun()
     story.call('client', PHASE).request('client', PHASE, { idempotencyKey: null })
     expect(broken('lint', story)).toMatchInlineSnapshot(`
@@ -229,7 +230,7 @@ describe('lints', () => {
   })
 
   test.each([{ method: 'PUT' }, { path: '/refunds' }, { body: '{"amount":1900}' }])(
-    'a request that differs between attempts by %j is seen',
+    'a request that differs between attempts by %j is reported',
     (other) => {
       const { story } = begun()
       story.call('client', PHASE).request('client', PHASE)
@@ -238,7 +239,7 @@ describe('lints', () => {
     },
   )
 
-  test('it says what differs', () => {
+  test('the violation shows what differs', () => {
     const { story } = begun()
     story.call('client', PHASE).request('client', PHASE)
     story.call('retry', PHASE, { execution: 2 }).request('retry', PHASE, { body: '{"amount":1900}' })
@@ -249,7 +250,7 @@ describe('lints', () => {
     `)
   })
 
-  test('a key that was forgotten and sent again may send something else', () => {
+  test('a key that was deleted and sent again may send something else', () => {
     const story = cleanRide().expire().reap().reserve('retry')
     story.call('retry', PHASE, { execution: 2 }).request('retry', PHASE, { body: '{"amount":1900}' })
     expect(broken('lint', story)).toEqual([])

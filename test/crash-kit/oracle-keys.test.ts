@@ -1,17 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { judge } from '../../packages/crash-kit/src/oracle/judge.js'
-import {
-  begun,
-  cleanRide,
-  crashedRide,
-  type HistoryBuilder,
-  insert,
-  json,
-  REFUSED,
-  RIDES,
-} from './history-builder.js'
+import type { HistoryBuilder } from './history-builder.js'
+import { begun, cleanRide, crashedRide, RIDES } from './ride-histories.js'
+import { insert } from './row-changes.js'
+import { json, REFUSED } from './sample-outcomes.js'
 
-/** What the rule says of the story. */
+/** Returns what the rule reports about the story. */
 function broken(rule: string, story: HistoryBuilder): string[] {
   return judge(story.build(), RIDES, null)
     .filter((violation) => violation.rule === rule)
@@ -19,18 +13,18 @@ function broken(rule: string, story: HistoryBuilder): string[] {
 }
 
 describe('I1: one row, one holder', () => {
-  test('holds for take-overs of leases that are over or given back, and for a raise of the own fence', () => {
+  test('holds for take-overs of leases that are over or given back, and for a holder that raises its own fence', () => {
     expect(broken('I1', crashedRide())).toEqual([])
     expect(broken('I1', begun().story.giveBack('client').takeOver('retry'))).toEqual([])
     expect(broken('I1', begun().story.raise('client'))).toEqual([])
   })
 
-  test('holds for a person who takes a lease away, and for a key that was reaped and sent again', () => {
+  test('holds for a person who revokes a lease, and for a key that was reaped and sent again', () => {
     expect(broken('I1', begun().story.steer({}))).toEqual([])
     expect(broken('I1', cleanRide().expire().reap().reserve('retry'))).toEqual([])
   })
 
-  test('holds for a lease that another server has granted, whose clock was ahead of this one', () => {
+  test('holds for a lease that was granted by another server, whose clock was ahead of this one', () => {
     const { story } = begun()
     const ahead = { updated_at: story.now(9_000), lease_until: story.now(19_000) }
     expect(broken('I1', story.write('kit', ahead).takeOver('retry'))).toEqual([])
@@ -38,16 +32,16 @@ describe('I1: one row, one holder', () => {
     expect(broken('I1', begun().story.write('kit', inTime).takeOver('retry'))).toHaveLength(1)
   })
 
-  test('a second row of a key is seen', () => {
+  test('a second row of a key is reported', () => {
     const story = begun().story.reserve('rival')
     expect(broken('I1', story)).toMatchInlineSnapshot(`
       [
-        "rival reserved a key that was there: row 00000001-0000-4000-8000-000000000006 beside row 00000001-0000-4000-8000-000000000004.",
+        "rival reserved a key that already existed: row 00000001-0000-4000-8000-000000000006 beside row 00000001-0000-4000-8000-000000000004.",
       ]
     `)
   })
 
-  test('a take-over of a live lease is seen', () => {
+  test('a take-over of a live lease is reported', () => {
     expect(broken('I1', begun().story.takeOver('rival'))).toMatchInlineSnapshot(`
       [
         "rival took the key at 'ride_created' (fence 1 → 2) from client, whose lease had 9990 ms left on the database's clock.",
@@ -55,15 +49,15 @@ describe('I1: one row, one holder', () => {
     `)
   })
 
-  test('a take-over under the same name is no raise', () => {
+  test('a take-over under the same name does not count as a raise', () => {
     expect(broken('I1', begun().story.takeOver('client'))).toHaveLength(1)
   })
 
-  test("a raise of somebody else's fence is seen", () => {
+  test("raising somebody else's fence is reported", () => {
     expect(broken('I1', begun().story.raise('rival'))).toHaveLength(1)
   })
 
-  test('a take-over of a key that has finished or is stuck is seen', () => {
+  test('a take-over of a finished or stuck key is reported', () => {
     expect(broken('I1', cleanRide().takeOver('rival', { lease_until: null }))).toMatchInlineSnapshot(`
       [
         "rival took the key at 'finished' (fence 1 → 2) from client, although it was finished.",
@@ -83,13 +77,13 @@ describe('I5: fences', () => {
     expect(broken('I5', putOff.write('reaper', { expires_at: putOff.now(9_000) }))).toEqual([])
   })
 
-  test('a key that begins with another fence is seen', () => {
+  test('a key that begins with another fence is reported', () => {
     expect(broken('I5', begun().story.reap('kit').reserve('client', { fence: 2 }))).toEqual([
       'client reserved a key with fence 2.',
     ])
   })
 
-  test('a fence that leaps or falls is seen', () => {
+  test('a fence that skips a number or falls is reported', () => {
     const { story } = begun()
     story.expireLease().takeOver('rival', { fence: 3 }).expireLease().takeOver('retry', { fence: 2 })
     expect(broken('I5', story)).toMatchInlineSnapshot(`
@@ -100,15 +94,15 @@ describe('I5: fences', () => {
     `)
   })
 
-  test('a fence that is granted twice is seen', () => {
+  test('a fence that is granted twice is reported', () => {
     expect(broken('I5', begun().story.expireLease().takeOver('rival', { fence: 1 }))).toMatchInlineSnapshot(`
       [
-        "rival became the holder at 'ride_created' under fence 1, which another holder has.",
+        "rival became the holder at 'ride_created' under fence 1, which another holder had.",
       ]
     `)
   })
 
-  test('a holder that stays when the fence grows is seen', () => {
+  test('a holder that stays when the fence grows is reported', () => {
     const { story } = begun()
     const { holder = null } = story.row
     expect(broken('I5', story.expireLease().takeOver('rival', { holder }))).toMatchInlineSnapshot(`
@@ -118,12 +112,12 @@ describe('I5: fences', () => {
     `)
   })
 
-  test('a zombie that writes under the fence of its successor is seen', () => {
+  test('a zombie that writes under the fence of its successor is reported', () => {
     const { story } = begun()
     story.expireLease().takeOver('retry').advance('client', 'charge_created')
     expect(broken('I5', story)).toMatchInlineSnapshot(`
       [
-        "client wrote the row at 'ride_created' (recovery_point, lease_until, attempts, trail), and its fence 2 had been granted to retry.",
+        "client wrote the row at 'ride_created' (recovery_point, lease_until, attempts, trail), but its fence 2 had been granted to retry.",
       ]
     `)
   })
@@ -133,13 +127,13 @@ describe('I5: fences', () => {
     expect(broken('I5', story.expireLease().takeOver('retry')[how]('client'))).toHaveLength(1)
   })
 
-  test('nobody but the reaper, and only of expires_at, writes a finished row', () => {
+  test('only the reaper may write a finished row, and only expires_at', () => {
     expect(broken('I5', cleanRide().write('reaper', { expires_at: null, attempts: 7 }))).toHaveLength(1)
     const { story } = begun()
     expect(broken('I5', story.write('reaper', { expires_at: story.now() }))).toHaveLength(1)
   })
 
-  test('a trail whose fences fall is seen', () => {
+  test('a trail whose fences fall is reported', () => {
     const { story } = begun()
     story.expireLease().takeOver('retry').advance('retry', 'charge_created')
     const trail = [
@@ -156,40 +150,40 @@ describe('I5: fences', () => {
 })
 
 describe('I6: recovery points', () => {
-  test('holds phase by phase, over a phase that was skipped, and for a response before the end', () => {
+  test('holds phase by phase, for a skipped phase, and for a response before the end', () => {
     expect(broken('I6', cleanRide())).toEqual([])
     expect(broken('I6', begun().story.skip('client', 'charge_created'))).toEqual([])
     expect(broken('I6', begun().story.finish('client', json(402, {})))).toEqual([])
   })
 
-  test('a step back is seen', () => {
+  test('a step back is reported', () => {
     const { story } = begun()
     story.advance('client', 'charge_created').write('client', { recovery_point: 'ride_created' })
     expect(broken('I6', story)).toMatchInlineSnapshot(`
       [
-        "client moved the key from 'charge_created' to 'ride_created' under fence 1: back.",
+        "client moved the key from 'charge_created' to 'ride_created' under fence 1, which is backwards.",
       ]
     `)
   })
 
-  test('a point that is not of the pipeline is seen', () => {
+  test('a point that is not in the pipeline is reported', () => {
     expect(broken('I6', begun().story.advance('client', 'ride_paid'))).toMatchInlineSnapshot(`
       [
-        "client moved the key from 'ride_created' to 'ride_paid' under fence 1, which is no point of the pipeline.",
+        "client moved the key from 'ride_created' to 'ride_paid' under fence 1, which is not a point of the pipeline.",
       ]
     `)
   })
 
-  test('a phase that is passed over is seen', () => {
+  test('a phase that is left out is reported', () => {
     const story = cleanRide().reap('kit').reserve('client')
     expect(broken('I6', story.advance('client', 'charge_created'))).toMatchInlineSnapshot(`
       [
-        "client moved the key from 'started' to 'charge_created' under fence 1, and added 'charge_created' to the trail.",
+        "client moved the key from 'started' to 'charge_created' under fence 1, but added 'charge_created' to the trail.",
       ]
     `)
   })
 
-  test('a trail that lost, changed or lacks an entry is seen', () => {
+  test('a trail that lost, changed or lacks an entry is reported', () => {
     expect(broken('I6', begun().story.write('client', { trail: [] }))).toMatchInlineSnapshot(`
       [
         "client changed the trail of the key at 'ride_created': 'ride_created' became nothing.",
@@ -199,14 +193,14 @@ describe('I6: recovery points', () => {
     expect(broken('I6', begun().story.write('client', { trail: changed }))).toHaveLength(1)
     expect(broken('I6', begun().story.write('client', { recovery_point: 'charge_created' })))
       .toMatchInlineSnapshot(`
-      [
-        "client moved the key from 'ride_created' to 'charge_created' under fence 1, and added nothing to the trail.",
-      ]
-    `)
+        [
+          "client moved the key from 'ride_created' to 'charge_created' under fence 1, but added nothing to the trail.",
+        ]
+      `)
     expect(broken('I6', begun().story.write('client', { recovery_point: 'finished' }))).toHaveLength(1)
   })
 
-  test('a response before the end leaves no phases in the trail that were not next', () => {
+  test('a trail with phases that were not next is reported, also with a response before the end', () => {
     const { story } = begun()
     const trail = [
       ...(story.row['trail'] as []),
@@ -218,12 +212,12 @@ describe('I6: recovery points', () => {
 })
 
 describe('I9: the reaper', () => {
-  test('holds for a finished key whose time is over, and for the kit', () => {
+  test('holds for a finished and expired key, and for what the kit deletes', () => {
     expect(broken('I9', cleanRide().expire().reap())).toEqual([])
     expect(broken('I9', begun().story.reap('kit'))).toEqual([])
   })
 
-  test('a running key that is deleted is seen', () => {
+  test('a running key that is deleted is reported', () => {
     const { story } = begun()
     expect(broken('I9', story.write('kit', { expires_at: story.now(-1) }).reap())).toHaveLength(1)
     expect(broken('I9', begun().story.reap())).toMatchInlineSnapshot(`
@@ -233,7 +227,7 @@ describe('I9: the reaper', () => {
     `)
   })
 
-  test('a finished key that is deleted before its time is seen', () => {
+  test('a finished key that is deleted too early is reported', () => {
     expect(broken('I9', cleanRide().reap())).toMatchInlineSnapshot(`
       [
         "reaper deleted the finished key 00000001-0000-4000-8000-000000000004, which was to be kept for 86399985 ms more.",
@@ -244,18 +238,20 @@ describe('I9: the reaper', () => {
 })
 
 describe('I10: versions', () => {
-  test('holds for who is refused and writes nothing, and for who wrote in another execution', () => {
-    expect(broken('I10', begun().story.tell('next release', REFUSED, { disturbed: true }))).toEqual([])
-    const twice = cleanRide().tell('client', REFUSED, { disturbed: true, execution: 4 })
+  test('holds for an actor that is refused and writes nothing, or wrote in another execution', () => {
+    expect(broken('I10', begun().story.returnTo('next version', REFUSED, { disturbed: true }))).toEqual([])
+    const twice = cleanRide().returnTo('client', REFUSED, { disturbed: true, execution: 4 })
     expect(broken('I10', twice)).toEqual([])
     const { story } = begun()
-    story.tell('client', story.retryLater()).tell('client', REFUSED, { execution: 4 })
+    story.returnTo('client', story.retryLater()).returnTo('client', REFUSED, { execution: 4 })
     expect(broken('I10', story)).toEqual([])
-    const called = begun().story.call('client', 'charge_created').tell('client', REFUSED, { execution: 4 })
+    const called = begun()
+      .story.call('client', 'charge_created')
+      .returnTo('client', REFUSED, { execution: 4 })
     expect(broken('I10', called)).toEqual([])
   })
 
-  test('another version, or another definition, of a row in flight is seen', () => {
+  test('a running row that changes its version or definition is reported', () => {
     expect(broken('I10', begun().story.giveBack('client').takeOver('retry', { version: 2 })))
       .toMatchInlineSnapshot(`
       [
@@ -266,16 +262,17 @@ describe('I10: versions', () => {
     expect(broken('I10', other)).toHaveLength(1)
   })
 
-  test('who is refused and writes is seen', () => {
+  test('an actor that is refused and writes is reported', () => {
     const { story } = begun()
     story
       .giveBack('client')
-      .write('next release', { attempts: 5 }, insert('rides', { id: 1 }), insert('rides', { id: 2 }))
-    expect(broken('I10', story.tell('next release', REFUSED, { disturbed: true }))).toMatchInlineSnapshot(`
-      [
-        "next release was refused, and wrote: INSERT rides (2 rows), UPDATE idempotency_keys.",
-      ]
-    `)
+      .write('next version', { attempts: 5 }, insert('rides', { id: 1 }), insert('rides', { id: 2 }))
+    expect(broken('I10', story.returnTo('next version', REFUSED, { disturbed: true })))
+      .toMatchInlineSnapshot(`
+        [
+          "next version was refused, but wrote: INSERT rides (2 rows), UPDATE idempotency_keys.",
+        ]
+      `)
   })
 })
 
@@ -286,7 +283,7 @@ describe('L1: every key ends', () => {
     expect(broken('L1', begun().story.reap('kit'))).toEqual([])
   })
 
-  test('a key that is left running is seen', () => {
+  test('a key that is left running is reported', () => {
     expect(broken('L1', begun().story)).toMatchInlineSnapshot(`
       [
         "The key 00000001-0000-4000-8000-000000000004 was left running, at 'ride_created' under fence 1.",
@@ -294,7 +291,7 @@ describe('L1: every key ends', () => {
     `)
   })
 
-  test('a completer that does not come to an end is seen', () => {
+  test('a completer that does not end the key is reported', () => {
     expect(broken('L1', cleanRide().rounds(null))).toMatchInlineSnapshot(`
       [
         "The completer did not end the key in the rounds it had.",

@@ -1,12 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import type { Row } from '../../packages/crash-kit/src/history.js'
 import { snapshotOf } from '../../packages/crash-kit/src/oracle/snapshot.js'
-import { cleanRide, HistoryBuilder, insert, json, remove, Ride, update } from './history-builder.js'
+import { HistoryBuilder } from './history-builder.js'
+import { cleanRide, Ride } from './ride-histories.js'
+import { insert, remove, update } from './row-changes.js'
+import { json } from './sample-outcomes.js'
 
 const PHASE = 'charge_created'
 
 describe('the snapshot', () => {
-  test('has what was written, told and executed', () => {
+  test('has what was written, returned and executed', () => {
     expect(snapshotOf(cleanRide().build())).toMatchInlineSnapshot(`
       {
         "effects": [
@@ -107,7 +110,7 @@ describe('the snapshot', () => {
     })
   })
 
-  test('has rows of before that were deleted, and none that came and went', () => {
+  test('has older rows that were deleted, and none that were inserted and deleted', () => {
     const story = new HistoryBuilder().reserve('client')
     const [mine, old] = [{ id: 1 }, { id: 9, n: 1 }]
     story.advance('client', 'ride_created', insert('rides', mine), update('rides', old, { n: 2 }))
@@ -115,7 +118,7 @@ describe('the snapshot', () => {
     expect(snapshotOf(story.build()).tables).toEqual({ '-rides': [old] })
   })
 
-  test('has as many rows as there are, alike or not', () => {
+  test('has as many rows as there are, even if they are equal', () => {
     const story = new HistoryBuilder().reserve('client')
     const row = { n: 1 }
     story.advance('client', 'ride_created', insert('rides', row), insert('rides', row))
@@ -124,7 +127,7 @@ describe('the snapshot', () => {
     })
   })
 
-  test("follows what the kit does to the case's rows, and leaves its others out", () => {
+  test("includes what the kit does to the case's rows, and leaves out what else it does", () => {
     const story = new HistoryBuilder().reserve('client')
     const row = { id: 1, n: 1 }
     story.advance('client', 'ride_created', insert('rides', row))
@@ -132,7 +135,7 @@ describe('the snapshot', () => {
     expect(snapshotOf(story.build()).tables).toEqual({ rides: [{ id: 1, n: 2 }] })
   })
 
-  test('has the last time only of a key that was forgotten and sent again', () => {
+  test('has only the last time of a key that was deleted and sent again', () => {
     const story = cleanRide().expire().reap()
     const ride = new Ride(story)
     story.reserve('retry').advance('retry', 'ride_created', insert('rides', ride.row))
@@ -146,7 +149,7 @@ describe('the snapshot', () => {
     })
   })
 
-  test('has a key that was deleted as it last was, with rows as if it were there', () => {
+  test('has a deleted key as it last was, with its rows as if it still existed', () => {
     const story = cleanRide().expire()
     const [ride] = snapshotOf(story.build()).tables['rides'] ?? []
     const snapshot = snapshotOf(story.reap('reaper', update('rides', ride as Row, { key_id: null })).build())

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { cleanRunOf } from '../../packages/crash-kit/src/oracle/clean-run.js'
 import { judge } from '../../packages/crash-kit/src/oracle/judge.js'
-import { cleanRide, crashedRide, RIDES } from './history-builder.js'
+import { cleanRide, crashedRide, RIDES } from './ride-histories.js'
 
 const clean = cleanRunOf(cleanRide(1).build(), cleanRide(2).build(), [])
 

@@ -4,9 +4,9 @@ import { createProbedEngine } from '@pawl/core/internal'
 import type { Generated } from 'kysely'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest'
-import { Actor } from '../../packages/crash-kit/src/cast/actor.js'
-import { Scene } from '../../packages/crash-kit/src/cast/scene.js'
-import { type OpenTheatre, openTheatre } from '../../packages/crash-kit/src/open-theatre.js'
+import { Actor } from '../../packages/crash-kit/src/actors/actor.js'
+import { Trial } from '../../packages/crash-kit/src/actors/trial.js'
+import { type OpenEnvironment, openEnvironment } from '../../packages/crash-kit/src/open-environment.js'
 import { positionNamer } from '../support/crash.js'
 import { RecordingProxy } from '../support/recording-proxy.js'
 import { TurnLog } from '../support/turn-log.js'
@@ -22,7 +22,7 @@ type Body = (mark: Mark) => Pipeline<Database, null>
 const begin = () => pipeline<null>({ name: 'watched', version: 1 })
 const insert = (text: string) => ({ text })
 
-/** A phase of each kind: rows, a call, a job. */
+/** A pipeline with a phase of each kind: rows, a call, a job. */
 const ride: Body = (mark) =>
   begin()
     .local('noted', async ({ tx }) => {
@@ -54,7 +54,7 @@ const ride: Body = (mark) =>
       return respond(201, { id: state.noteId })
     })
 
-/** Queries that are made at once, as people write them. */
+/** Queries that run at the same time, as people write them. */
 const parallel: Body = (mark) =>
   begin()
     .local('noted', async ({ tx, stage }) => {
@@ -68,7 +68,7 @@ const parallel: Body = (mark) =>
     })
     .finish(() => respond(204))
 
-/** The same, and one of them fails before the others are answered. */
+/** The same, but one of them fails before the others are answered. */
 const failingEarly: Body = (mark) =>
   begin()
     .local('noted', async ({ tx }) => {
@@ -82,7 +82,7 @@ const failingEarly: Body = (mark) =>
     })
     .finish(() => respond(204))
 
-/** The same, and one of them is refused by the server while the others wait. */
+/** The same, but the server refuses one of them while the others wait. */
 const failingAtTheServer: Body = (mark) =>
   begin()
     .local('noted', async ({ tx }) => {
@@ -99,7 +99,7 @@ const failingAtTheServer: Body = (mark) =>
     })
     .finish(() => respond(204))
 
-/** One row, and before it a turn that nobody needs, or none. */
+/** One row, with or without an unnecessary turn before it. */
 const oneRow =
   (turn: (() => Promise<void>) | null): Body =>
   (mark) =>
@@ -112,13 +112,13 @@ const oneRow =
       .finish(() => respond(204))
 
 let proxy: RecordingProxy
-let opened: OpenTheatre
+let opened: OpenEnvironment
 
 beforeAll(async () => {
   // Back-offs have a random part.
   vi.spyOn(Math, 'random').mockReturnValue(0.5)
   proxy = await RecordingProxy.start(inject('databaseUrl'))
-  opened = await openTheatre({
+  opened = await openEnvironment({
     pipeline: () => ride(() => {}),
     pool: new pg.Pool({ connectionString: proxy.url }),
     prepare: async ({ pool }) => {
@@ -141,16 +141,16 @@ interface Sending {
 }
 
 interface Traced {
-  /** What went to the server, message by message, without what is new in each run. */
+  /** What was sent to the server, message by message, without what is new in each run. */
   readonly bytes: readonly string[]
-  /** When: in which order with the answers and with the user's own code, and in which turn. */
+  /** When it was sent: in which order relative to the answers and to user code, and in which turn. */
   readonly turns: readonly string[]
   readonly outcome: string
 }
 
 type Run = (body: Body, sending: Sending) => Promise<Traced>
 
-/** Executes on a pool whose one connection is there already. */
+/** Executes on a pool whose only connection is already open. */
 async function traced(pool: pg.Pool, log: TurnLog, run: () => Promise<string>): Promise<Traced> {
   log.watch(pool)
   ;(await pool.connect()).release()
@@ -163,7 +163,7 @@ async function traced(pool: pg.Pool, log: TurnLog, run: () => Promise<string>): 
 
 function onEngine(make: (options: Parameters<typeof createEngine<Database>>[0]) => Engine<Database>): Run {
   return async (body, sending) => {
-    const { database } = opened.theatre
+    const { database } = opened.environment
     const pool = new pg.Pool(database.poolConfig('client', { max: 1 }))
     const log = new TurnLog()
     const target = body((what) => log.mark(what))
@@ -187,18 +187,18 @@ const probed = onEngine((options) => {
   return createProbedEngine<Database>(options, (position) => void passed.push(name(position)))
 })
 
-/** As the crash kit does, with all that it watches: positions, user code, and connections. */
+/** Executes as the crash kit does, with everything that it observes: positions, user code, and connections. */
 const inTheKit: Run = async (body, sending) => {
   const log = new TurnLog()
-  const theatre = {
-    ...opened.theatre,
+  const environment = {
+    ...opened.environment,
     engine: { ...sending },
     pipeline: () => body((what) => log.mark(what)) as never,
   }
-  const scene = await Scene.open(theatre)
+  const trial = await Trial.open(environment)
   const name = `client ${randomUUID().slice(0, 8)}`
-  const actor = new Actor(scene, name, { at: () => {} })
-  onTestFinished(() => actor.leave())
+  const actor = new Actor(trial, name, { at: () => {} })
+  onTestFinished(() => actor.close())
   return traced(actor.pool, log, async () => {
     const outcome = await actor.execute()
     return outcome === 'died' ? outcome : outcome.type
@@ -220,7 +220,7 @@ const COMPARED = {
 describe.each(Object.entries(COMPARED))('an engine %s', (_, [bare, watched]) => {
   describe.each(SENDINGS)('pipelining $pipelining, preparedStatements $preparedStatements', (sending) => {
     test.each(Object.entries(BODIES))('%s: sends the same bytes in the same turns', async (_name, body) => {
-      // What the process has learned of a statement's rows, it does not ask for again.
+      // The process does not ask again for what it has learned about a statement's rows.
       await unprobed(body, sending)
       const [one, other] = [await bare(body, sending), await watched(body, sending)]
       expect.soft(other.bytes).toEqual(one.bytes)
@@ -231,7 +231,7 @@ describe.each(Object.entries(COMPARED))('an engine %s', (_, [bare, watched]) => 
   })
 })
 
-test('and the trace tells one turn more', async () => {
+test('the trace shows even a single additional turn', async () => {
   const [sending = { pipelining: true, preparedStatements: false }] = SENDINGS
   const [without, withOne] = [oneRow(null), oneRow(async () => {})]
   await unprobed(without, sending)
@@ -240,7 +240,7 @@ test('and the trace tells one turn more', async () => {
   expect(one.turns).not.toEqual(other.turns)
 })
 
-/** The frontend's messages, each with its letter, and ids, hashes and times replaced. */
+/** Returns the frontend's messages, each with its letter, with ids, hashes and times replaced. */
 function messagesIn(bytes: Buffer): string[] {
   const messages: string[] = []
   for (let at = 0; at < bytes.length;) {

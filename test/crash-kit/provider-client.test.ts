@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { fakeProvider } from '../../packages/crash-kit/src/provider/fake-provider.js'
 import { ProviderError } from '../../packages/crash-kit/src/provider/provider-error.js'
-import { openProvider } from './provider-trial.js'
+import { openProvider } from './open-provider.js'
 
 const refusal = (message: string) => ({ name: 'KitError', code: 'PAWL_KIT_INVALID_OPTION', message })
 
 describe('send', () => {
-  test('makes an effect, once per key', async () => {
+  test('has one effect per key', async () => {
     const { provider } = await openProvider()
     const first = await provider.send({ amount: 20 }, { idempotencyKey: 'k1' })
     expect(first).toEqual({ id: provider.ledger[0]?.id, amount: 20 })
@@ -15,7 +15,7 @@ describe('send', () => {
     expect(provider.requests[0]?.headers['content-type']).toBe('application/json')
   })
 
-  test('goes where it is told', async () => {
+  test('uses the path and the method of its options', async () => {
     const { provider } = await openProvider()
     await provider.send('so', { path: '/charges/7', method: 'PUT' })
     expect(provider.ledger).toMatchObject([
@@ -23,7 +23,7 @@ describe('send', () => {
     ])
   })
 
-  test('throws what the provider refused, with its status and body', async () => {
+  test("throws the provider's refusal, with its status and body", async () => {
     const { provider } = await openProvider({
       answer: () => ({ status: 402, body: { code: 'card_declined' } }),
     })
@@ -35,7 +35,7 @@ describe('send', () => {
     )
   })
 
-  test('throws a refusal that is no JSON', async () => {
+  test('throws a refusal that is not JSON', async () => {
     const { provider } = await openProvider({ answer: () => ({ status: 502, body: 'bad gateway' }) })
     await expect(provider.send({})).rejects.toMatchObject({ status: 502, body: 'bad gateway' })
   })
@@ -55,21 +55,21 @@ describe('send', () => {
     expect((thrown as Error).message).toContain(message)
   })
 
-  test('throws where the connection breaks', async () => {
+  test('throws if the connection breaks', async () => {
     const { provider, controls } = await openProvider()
     controls.arm('cutAfter')
     await expect(provider.send({})).rejects.toMatchObject({ code: 'ECONNRESET' })
     expect(await provider.send({ amount: 20 })).toMatchObject({ amount: 20 })
   })
 
-  test('takes a connection of its own each time, whatever becomes of the last', async () => {
+  test('uses a new connection each time, whatever happened to the last one', async () => {
     const { provider } = await openProvider()
     await provider.send({}, { idempotencyKey: 'k1' })
     await provider.find('k1')
     expect(provider.requests.map(({ headers }) => headers.connection)).toEqual(['close', 'close'])
   })
 
-  test('ends with its signal, whatever the provider did', async () => {
+  test('ends when its signal aborts, whatever the provider did', async () => {
     const { provider, controls } = await openProvider()
     const armed = controls.arm('timeoutAfter')
     const patience = new AbortController()
@@ -82,7 +82,7 @@ describe('send', () => {
 })
 
 describe('find', () => {
-  test('gives what send gave, also where nothing is deduplicated; null for an unknown key', async () => {
+  test('returns what send returned, even if nothing is deduplicated, and null for an unknown key', async () => {
     const { provider, controls } = await openProvider({ keyOf: null })
     const sent = await provider.send({ amount: 20 }, { idempotencyKey: 'k1' })
     expect(await provider.find('k1')).toEqual(sent)
@@ -93,7 +93,7 @@ describe('find', () => {
     ])
   })
 
-  test('throws where the provider does not say', async () => {
+  test('throws if the provider does not say', async () => {
     const { provider, controls } = await openProvider()
     controls.arm('unavailable', { on: 'any' })
     await expect(provider.find('k1', { path: '/charges' })).rejects.toMatchObject({
@@ -103,10 +103,10 @@ describe('find', () => {
   })
 })
 
-describe('a wrong option is named, with what it got and what it takes', () => {
+describe('the error for a wrong option names it, its value and what it takes', () => {
   test.each<[unknown, string]>([
     [null, 'fakeProvider: the options are null; they have to be an object.'],
-    [{ anwser: () => ({}) }, "fakeProvider: unknown option 'anwser'. Known are answer, keyOf, find."],
+    [{ anwser: () => ({}) }, "fakeProvider: unknown option 'anwser'. The options are answer, keyOf, find."],
     [{ answer: {} }, 'fakeProvider: answer is an object; it takes a function.'],
     [{ keyOf: 'id' }, "fakeProvider: keyOf is 'id'; it takes a function."],
     [{ find: null }, 'fakeProvider: find is null; it takes a function.'],
@@ -115,7 +115,10 @@ describe('a wrong option is named, with what it got and what it takes', () => {
   })
 
   test.each<[unknown, string]>([
-    [{ key: 'k1' }, "provider.send: unknown option 'key'. Known are idempotencyKey, signal, path, method."],
+    [
+      { key: 'k1' },
+      "provider.send: unknown option 'key'. The options are idempotencyKey, signal, path, method.",
+    ],
     [{ idempotencyKey: 7 }, 'provider.send: idempotencyKey is 7; it takes a string.'],
     [{ path: 'charges' }, "provider.send: path is 'charges'; it takes a path that begins with '/'."],
     [{ method: 'GET' }, "provider.send: method is 'GET'; it takes one of 'POST', 'PUT', 'PATCH', 'DELETE'."],
@@ -127,7 +130,7 @@ describe('a wrong option is named, with what it got and what it takes', () => {
 
   test.each<[unknown, unknown, string]>([
     [undefined, {}, 'provider.find: idempotencyKey is undefined; it takes a string.'],
-    ['k1', { method: 'GET' }, "provider.find: unknown option 'method'. Known are signal, path."],
+    ['k1', { method: 'GET' }, "provider.find: unknown option 'method'. The options are signal, path."],
     ['k1', { path: '' }, "provider.find: path is ''; it takes a path that begins with '/'."],
   ])('find(%o, %o)', async (key, options, message) => {
     const { provider } = await openProvider()

@@ -4,21 +4,21 @@ import { controlsOf } from '../../packages/crash-kit/src/provider/fake-provider.
 import type { ReceivedRequest } from '../../packages/crash-kit/src/provider/received-request.js'
 import { openSocket } from '../support/http-client.js'
 import { gate } from '../support/signals.js'
-import { keptConnection, openProvider, post, underKey } from './provider-trial.js'
+import { keptConnection, openProvider, post, underKey } from './open-provider.js'
 
 const sent = { amount: 20 }
 
-test('the kit takes nothing but what fakeProvider gives', () => {
+test('the kit takes only what fakeProvider returns', () => {
   expect(() => controlsOf({} as never)).toThrow(
     expect.objectContaining({
       name: 'KitError',
       code: 'PAWL_KIT_INVALID_OPTION',
-      message: 'crashKit: provider is an object; it takes what fakeProvider() gives.',
+      message: 'crashKit: provider is an object; it takes what fakeProvider() returns.',
     }),
   )
 })
 
-test('arrived says that so many have come, executed or not', async () => {
+test('arrived resolves when so many requests have come, executed or not', async () => {
   const { provider, controls, url } = await openProvider()
   const second = controls.arrived(2)
   await post(url, sent)
@@ -33,7 +33,7 @@ test('arrived says that so many have come, executed or not', async () => {
 })
 
 describe('the listener', () => {
-  test('hears of a request before it is executed, and says whose it is', async () => {
+  test('is called with a request before it is executed, and returns whose it is', async () => {
     const { provider, controls, url } = await openProvider()
     const seen: unknown[] = []
     controls.onRequest((request) => {
@@ -58,7 +58,7 @@ describe('the listener', () => {
     ])
   })
 
-  test('may arm a fault for the request that it hears of', async () => {
+  test('may arm a fault for the request that it is called with', async () => {
     const { controls, url } = await openProvider()
     controls.onRequest(({ idempotencyKey }) => {
       if (idempotencyKey === 'k2') controls.arm('tooMany')
@@ -68,7 +68,7 @@ describe('the listener', () => {
     expect((await post(url, sent, underKey('k2'))).status).toBe(429)
   })
 
-  test('is told the port that the request came from', async () => {
+  test('gets the port that the request came from', async () => {
     const { controls, url } = await openProvider()
     const ports: (number | null)[] = []
     controls.onRequest((_request, { clientPort }) => {
@@ -82,7 +82,7 @@ describe('the listener', () => {
     expect(ports[2]).toBe(ports[0])
   })
 
-  test('is one at a time, and can be taken away', async () => {
+  test('replaces the one before, and can be removed', async () => {
     const { controls, url } = await openProvider()
     const heard: string[] = []
     const listener = (name: string) => (request: ReceivedRequest) => {
@@ -98,7 +98,7 @@ describe('the listener', () => {
     expect(heard).toEqual(['second POST'])
   })
 
-  test('where it knows nothing or throws, the order counts and nobody is named', async () => {
+  test('leaves the order and names nobody if it returns null or throws', async () => {
     const { controls, url } = await openProvider()
     const error = new Error('a mistake of the kit')
     controls.onRequest(({ idempotencyKey }) => {
@@ -117,7 +117,7 @@ describe('the listener', () => {
 })
 
 describe('reset', () => {
-  test('forgets requests, effects, answers and mistakes, and starts counting anew', async () => {
+  test('forgets requests, effects, answers and mistakes, and starts counting again', async () => {
     const { provider, controls, url } = await openProvider({
       answer: ({ id, json }) => (json === null ? (undefined as never) : { body: { id } }),
     })
@@ -136,14 +136,14 @@ describe('reset', () => {
     expect(controls.history()).toMatchObject([{ tick: 1, executed: true }])
   })
 
-  test('disarms', async () => {
+  test('disarms faults', async () => {
     const { controls, url } = await openProvider()
     controls.arm('tooMany')
     controls.reset()
     expect((await post(url, sent)).status).toBe(200)
   })
 
-  test('answers what still waits with a refusal, which no SDK sends again', async () => {
+  test('answers requests that still wait with a refusal, which no SDK sends again', async () => {
     const executed: unknown[] = []
     const { provider, controls, url } = await openProvider({
       answer: ({ id, json }) => {
@@ -160,40 +160,40 @@ describe('reset', () => {
       expect({ status, body }).toEqual({ status: 400, body: expect.stringContaining('case_over') as string })
     }
     await post(url, 'fourth')
-    // The one that was held after it was executed, and none that was held before.
+    // Only the one that was held after it was executed, and none that was held before.
     expect(executed).toHaveLength(2)
     expect(executed.at(-1)).toBe('fourth')
     expect(provider.requests).toMatchObject([{ json: 'fourth', executed: true }])
   })
 
-  test('refuses a request that is still on its way, and what comes of it later is no request', async () => {
+  test('refuses a request that is still on its way, and does not count the rest of it', async () => {
     const { provider, controls, url } = await openProvider()
     const socket = await openSocket(url)
-    // It is known to have begun as soon as the provider wants its body.
+    // It has begun as soon as the provider asks for its body.
     socket.write('POST /first HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\nexpect: 100-continue\r\n\r\n')
     const [goOn] = (await once(socket, 'data')) as [Buffer]
     expect(goOn.toString()).toMatch(/^HTTP\/1.1 100/)
     controls.reset()
-    // For the next request, which that one is not.
+    // This is for the next request, which that one is not.
     controls.arm('tooMany')
     const [refused] = (await once(socket, 'data')) as [Buffer]
     expect(refused.toString()).toMatch(/^HTTP\/1.1 400/)
     socket.write('0123456789')
     socket.write('POST /second HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')
-    // Over the same connection, so that it comes after the rest of the first.
+    // It uses the same connection, so that it comes after the rest of the first.
     socket.resume()
     await once(socket, 'close')
     expect(provider.requests).toMatchObject([{ path: '/second', status: 429 }])
     expect(provider.ledger).toEqual([])
   })
 
-  test('keeps what is under way out of the next books', async () => {
+  test('keeps what is under way out of the next state', async () => {
     const [begun, goOn, ended] = [gate(), gate(), gate()]
     const { provider, controls, url } = await openProvider({
       answer: async ({ id }) => {
         begun.open()
         await goOn.opened
-        // After every promise that waits for this answer.
+        // This runs after every promise that waits for this answer.
         setImmediate(ended.open)
         return { body: { id } }
       },
@@ -207,7 +207,7 @@ describe('reset', () => {
     expect([provider.ledger, provider.requests]).toEqual([[], []])
   })
 
-  test('leaves answers alone that have been sent, and connections that are idle', async () => {
+  test('leaves alone answers that have been sent, and idle connections', async () => {
     const { controls, url } = await openProvider()
     const client = keptConnection()
     const armed = controls.arm('tooMany')

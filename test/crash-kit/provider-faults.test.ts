@@ -1,17 +1,17 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { ProviderFault } from '../../packages/crash-kit/src/provider/provider-fault.js'
-import { keptConnection, openProvider, post, type Trial, underKey } from './provider-trial.js'
+import { keptConnection, openProvider, post, type OpenedProvider, underKey } from './open-provider.js'
 
 const sent = { amount: 20 }
 
-let trial: Trial
+let opened: OpenedProvider
 beforeEach(async () => {
-  trial = await openProvider()
+  opened = await openProvider()
 })
 
-/** What the key of the fault's request gets when it is tried again: the effect, made once. */
+/** Expects that a second attempt under the key of the fault's request gets the effect, which happened once. */
 async function expectOneEffectAfterRetry(): Promise<void> {
-  const { provider, url } = trial
+  const { provider, url } = opened
   const { status, body } = await post(url, sent, underKey('k1'))
   expect(status).toBe(200)
   expect(provider.ledger).toMatchObject([
@@ -24,7 +24,7 @@ describe('a request that is never answered', () => {
     ['timeoutBefore', false],
     ['timeoutAfter', true],
   ])('%s: executed is %s, and its client waits until the connection ends', async (fault, executed) => {
-    const { provider, controls, url } = trial
+    const { provider, controls, url } = opened
     const armed = controls.arm(fault)
     const answered = post(url, sent, underKey('k1'))
     await armed.struck
@@ -35,8 +35,8 @@ describe('a request that is never answered', () => {
     await expect(answered).rejects.toThrow('fetch failed')
   })
 
-  test('lets go of its client, which gives up', async () => {
-    const { provider, controls, url } = trial
+  test('does not keep a client that gives up', async () => {
+    const { provider, controls, url } = opened
     const armed = controls.arm('timeoutAfter')
     const patience = new AbortController()
     const answered = fetch(url, { method: 'POST', signal: patience.signal })
@@ -51,7 +51,7 @@ test.each<[ProviderFault, boolean]>([
   ['cutBefore', false],
   ['cutAfter', true],
 ])('%s: the connection breaks, executed is %s', async (fault, executed) => {
-  const { provider, controls, url } = trial
+  const { provider, controls, url } = opened
   const armed = controls.arm(fault)
   await expect(post(url, sent, underKey('k1'))).rejects.toThrow('fetch failed')
   expect(armed.hasStruck).toBe(true)
@@ -65,7 +65,7 @@ test.each<[ProviderFault, number, string | null]>([
   ['serverError', 500, null],
   ['unavailable', 503, '1'],
 ])('%s: %i, not executed, not remembered', async (fault, status, retryAfter) => {
-  const { provider, controls, url } = trial
+  const { provider, controls, url } = opened
   const armed = controls.arm(fault)
   const refused = await post(url, sent, underKey('k1'))
   expect(refused.status).toBe(status)
@@ -78,7 +78,7 @@ test.each<[ProviderFault, number, string | null]>([
 })
 
 test('a refusal also meets a repetition, whose effect stays', async () => {
-  const { controls, url } = trial
+  const { controls, url } = opened
   await post(url, sent, underKey('k1'))
   controls.arm('serverError')
   expect((await post(url, sent, underKey('k1'))).status).toBe(500)
@@ -86,7 +86,7 @@ test('a refusal also meets a repetition, whose effect stays', async () => {
 })
 
 test('malformed: executed, and the body ends in the middle of a whole response', async () => {
-  const { provider, controls, url } = trial
+  const { provider, controls, url } = opened
   controls.arm('malformed')
   const { status, headers, body } = await post(url, sent, underKey('k1'))
   expect({ status, type: headers.get('content-type') }).toEqual({ status: 200, type: 'application/json' })
@@ -98,8 +98,8 @@ test('malformed: executed, and the body ends in the middle of a whole response',
 })
 
 describe('a request that is held', () => {
-  test('hold: executed at once, answered when it is let go', async () => {
-    const { provider, controls, url } = trial
+  test('hold: is executed at once, and answered when it is let go', async () => {
+    const { provider, controls, url } = opened
     const armed = controls.arm('hold')
     const answered = post(url, sent, underKey('k1'))
     await armed.struck
@@ -110,8 +110,8 @@ describe('a request that is held', () => {
     await expectOneEffectAfterRetry()
   })
 
-  test('holdBefore: executed and answered when it is let go', async () => {
-    const { provider, controls, url } = trial
+  test('holdBefore: is executed and answered when it is let go', async () => {
+    const { provider, controls, url } = opened
     const armed = controls.arm('holdBefore')
     const answered = post(url, sent, underKey('k1'))
     await armed.struck
@@ -123,7 +123,7 @@ describe('a request that is held', () => {
   })
 
   test('holdBefore: a second attempt overtakes it, and it becomes the repetition', async () => {
-    const { provider, controls, url } = trial
+    const { provider, controls, url } = opened
     const armed = controls.arm('holdBefore')
     const answered = post(url, sent, underKey('k1'))
     await armed.struck
@@ -135,8 +135,8 @@ describe('a request that is held', () => {
     expect(provider.ledger).toHaveLength(1)
   })
 
-  test('is executed although its client has gone away', async () => {
-    const { provider, controls, url } = trial
+  test('is executed even if its client has gone away', async () => {
+    const { provider, controls, url } = opened
     const armed = controls.arm('holdBefore')
     const gone = new AbortController()
     const answered = fetch(url, { method: 'POST', headers: underKey('k1'), signal: gone.signal })
@@ -144,14 +144,14 @@ describe('a request that is held', () => {
     gone.abort()
     await expect(answered).rejects.toThrow('aborted')
     controls.letGo()
-    // Its repetition finds it: that is a moment after, whatever the provider does in between.
+    // Its repetition finds it, since that comes a moment later, whatever the provider does in between.
     const { headers } = await fetch(url, { method: 'POST', headers: underKey('k1') })
     expect(headers.get('idempotent-replayed')).toBe('true')
     expect(provider.ledger).toHaveLength(1)
   })
 
   test('can be one of several, and all are let go', async () => {
-    const { provider, controls, url } = trial
+    const { provider, controls, url } = opened
     const armed = [controls.arm('hold'), controls.arm('holdBefore')]
     const both = [post(url, sent, underKey('k1')), post(url, sent, underKey('k2'))]
     await Promise.all(armed.map(({ struck }) => struck))
@@ -163,7 +163,7 @@ describe('a request that is held', () => {
 
 describe('a fault that is armed', () => {
   test('meets one request, and waits for one that changes something', async () => {
-    const { controls, url } = trial
+    const { controls, url } = opened
     const armed = controls.arm('tooMany')
     expect((await fetch(url)).status).toBe(404)
     expect(armed.hasStruck).toBe(false)
@@ -171,15 +171,15 @@ describe('a fault that is armed', () => {
     expect((await post(url, sent)).status).toBe(200)
   })
 
-  test('meets a question too, if it is for any', async () => {
-    const { controls, url } = trial
+  test("meets a query as well, with on: 'any'", async () => {
+    const { controls, url } = opened
     controls.arm('unavailable', { on: 'any' })
     expect((await fetch(url)).status).toBe(503)
     expect((await fetch(url)).status).toBe(404)
   })
 
-  test('comes after those that were armed before, as far as they fit', async () => {
-    const { controls, url } = trial
+  test('comes after those that were armed before, as far as they apply', async () => {
+    const { controls, url } = opened
     controls.arm('tooMany')
     controls.arm('unavailable', { on: 'any' })
     expect((await fetch(url)).status).toBe(503)
@@ -188,16 +188,16 @@ describe('a fault that is armed', () => {
     expect((await post(url, sent)).status).toBe(500)
   })
 
-  test('meets nobody once it is disarmed', async () => {
-    const { controls, url } = trial
+  test('meets no request once it is disarmed', async () => {
+    const { controls, url } = opened
     const [first, second] = [controls.arm('tooMany'), controls.arm('unavailable')]
     first.disarm()
     expect((await post(url, sent)).status).toBe(503)
     expect([first.hasStruck, second.hasStruck]).toEqual([false, true])
   })
 
-  test('breaks only its own connection: others are kept and used again', async () => {
-    const { controls, url } = trial
+  test('breaks only its own connection; others are kept and used again', async () => {
+    const { controls, url } = opened
     const [ann, bob] = [keptConnection(), keptConnection()]
     expect(await ann(url, sent)).toEqual({ status: 200, reused: false })
     expect(await bob(url, sent)).toEqual({ status: 200, reused: false })

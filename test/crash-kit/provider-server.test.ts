@@ -3,13 +3,13 @@ import { once } from 'node:events'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { controlsOf, fakeProvider } from '../../packages/crash-kit/src/provider/fake-provider.js'
 import { openSocket } from '../support/http-client.js'
-import { keptConnection, openProvider, post, underKey } from './provider-trial.js'
+import { keptConnection, openProvider, post, underKey } from './open-provider.js'
 
 const notStarted = (message: string) =>
   expect.objectContaining({ name: 'KitError', code: 'PAWL_KIT_NOT_STARTED', message })
 
 describe('the address', () => {
-  test('is there once it is started, however often, and not before', async () => {
+  test('exists once the provider is started, however often, and not before', async () => {
     const provider = fakeProvider()
     onTestFinished(() => provider.close())
     expect(() => provider.url).toThrow(
@@ -23,7 +23,7 @@ describe('the address', () => {
     expect((await post(url, {})).status).toBe(200)
   })
 
-  test('is there after the first send', async () => {
+  test('exists after the first send', async () => {
     const provider = fakeProvider()
     onTestFinished(() => provider.close())
     const both = await Promise.all([provider.send({}), provider.send({})])
@@ -32,8 +32,8 @@ describe('the address', () => {
   })
 })
 
-describe('closed', () => {
-  test('it has no address, does not open for a straggler, and its ledger can be read', async () => {
+describe('a closed provider', () => {
+  test('has no address, does not open for a late request, and its ledger can be read', async () => {
     const { provider } = await openProvider()
     const { id } = await provider.send({}, { idempotencyKey: 'k1' })
     await provider.close()
@@ -47,7 +47,7 @@ describe('closed', () => {
     expect(await provider.find('k1')).toEqual({ id })
   })
 
-  test('before it was open, it is closed', async () => {
+  test('is closed even if it never listened', async () => {
     const provider = fakeProvider()
     const started = provider.start()
     await provider.close()
@@ -55,7 +55,7 @@ describe('closed', () => {
     expect(() => provider.url).toThrow('is closed')
   })
 
-  test('it ends every connection: waiting for an answer, idle, and without a request', async () => {
+  test('ends every connection: waiting for an answer, idle, and without a request', async () => {
     const { provider, controls, url } = await openProvider()
     const armed = controls.arm('timeoutAfter')
     const answered = post(url, {})
@@ -70,14 +70,14 @@ describe('closed', () => {
   })
 })
 
-/** What keeps this process alive, as far as it has to do with sockets. */
+/** Returns the sockets and servers that keep this process alive. */
 const resources = () =>
   process
     .getActiveResourcesInfo()
     .filter((name) => name.startsWith('TCP'))
     .toSorted()
 
-test('neither it nor its connections keep a process alive', async () => {
+test('neither the provider nor its connections keep a process alive', async () => {
   const provider = fakeProvider()
   onTestFinished(() => provider.close())
   const before = resources()
@@ -92,7 +92,7 @@ test('neither it nor its connections keep a process alive', async () => {
   socket.destroy()
 })
 
-test('it runs in no context of whoever starts it or sends', async () => {
+test('the provider runs outside the async context of whoever starts it or sends', async () => {
   const context = new AsyncLocalStorage<string>()
   const seen: unknown[] = []
   const provider = fakeProvider({
@@ -112,7 +112,7 @@ test('it runs in no context of whoever starts it or sends', async () => {
 })
 
 describe('a connection that is kept', () => {
-  test('is used again, also after a request that was refused', async () => {
+  test('is used again, even after a request that was refused', async () => {
     const { provider, controls, url } = await openProvider()
     const client = keptConnection()
     expect(await client(url, {})).toEqual({ status: 200, reused: false })
@@ -122,7 +122,7 @@ describe('a connection that is kept', () => {
     expect(provider.ledger).toHaveLength(2)
   })
 
-  test('is never ended by the provider on its own', async () => {
+  test('is never ended by the provider itself', async () => {
     const { url } = await openProvider()
     const { headers } = await post(url, {}, underKey('k1'))
     expect([headers.get('connection'), headers.get('keep-alive')]).toEqual(['keep-alive', null])

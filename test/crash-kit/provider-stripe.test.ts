@@ -1,11 +1,11 @@
 import { Stripe } from 'stripe'
 import { expect, test } from 'vitest'
 import type { FakeRequest } from '../../packages/crash-kit/src/provider/fake-request.js'
-import { openProvider } from './provider-trial.js'
+import { openProvider } from './open-provider.js'
 
 const DECLINED = { error: { type: 'card_error', code: 'card_declined', message: 'Your card was declined.' } }
 
-/** As much of Stripe as the tests use: payment intents that are confirmed as they are created. */
+/** The part of Stripe that the tests use: payment intents that are confirmed when they are created. */
 function answer({ id, form }: FakeRequest) {
   if (form.get('payment_method') === 'pm_card_chargeDeclined') return { status: 402, body: DECLINED }
   return {
@@ -21,14 +21,14 @@ function answer({ id, form }: FakeRequest) {
 }
 
 async function stripeAtProvider() {
-  const trial = await openProvider({
+  const opened = await openProvider({
     answer,
     find: ({ path }, ledger) => {
       const effect = ledger.find(({ id }) => path === `/v1/payment_intents/${id}`)
       return effect === undefined ? null : { body: effect.answer }
     },
   })
-  const { hostname: host, port } = new URL(trial.url)
+  const { hostname: host, port } = new URL(opened.url)
   const stripe = new Stripe('sk_test', {
     host,
     port,
@@ -41,7 +41,7 @@ async function stripeAtProvider() {
       { amount, currency: 'usd', payment_method: method, confirm: true, metadata: { ride_id: '7' } },
       { idempotencyKey },
     )
-  return { ...trial, stripe, charge }
+  return { ...opened, stripe, charge }
 }
 
 test("Stripe's SDK pays once per Idempotency-Key, and finds the payment again", async () => {
@@ -54,7 +54,7 @@ test("Stripe's SDK pays once per Idempotency-Key, and finds the payment again", 
   expect((await stripe.paymentIntents.retrieve(first.id)).status).toBe('succeeded')
 })
 
-test("Stripe's SDK knows a declined card, and that a key was used for something else", async () => {
+test("Stripe's SDK recognises a declined card, and a key that was used for something else", async () => {
   const { provider, charge } = await stripeAtProvider()
   await expect(charge('pm_card_chargeDeclined', 'k1')).rejects.toBeInstanceOf(Stripe.errors.StripeCardError)
   expect(provider.ledger).toEqual([])
@@ -73,7 +73,7 @@ test("Stripe's SDK meets the faults as it would meet them at Stripe, and the nex
   expect(provider.ledger).toMatchObject([{ id }])
 })
 
-test("Stripe's SDK repeats a request whose connection broke, without any retries of its own, and pays once", async () => {
+test("Stripe's SDK sends a request again when its connection broke, even with maxNetworkRetries 0, and pays once", async () => {
   const { provider, controls, charge } = await stripeAtProvider()
   controls.arm('cutAfter')
   const { id } = await charge('pm_card_visa', 'k1')

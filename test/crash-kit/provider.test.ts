@@ -1,13 +1,9 @@
-import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { openSocket } from '../support/http-client.js'
 import { gate } from '../support/signals.js'
-import { openProvider, post, tell, underKey } from './provider-trial.js'
-
-const MIB = 1024 * 1024
+import { openProvider, post, answerOf, underKey } from './open-provider.js'
 
 describe('an effect', () => {
-  test('is executed, answered with its fields and an id, and written into the ledger', async () => {
+  test('is executed, answered with its fields and an id, and recorded in the ledger', async () => {
     const { provider, url } = await openProvider()
     const { status, headers, body } = await post(`${url}/charges?test=1`, { amount: 20 }, underKey('k1'))
     const { id } = JSON.parse(body) as { id: string }
@@ -30,7 +26,7 @@ describe('an effect', () => {
     expect(request?.query.get('test')).toBe('1')
   })
 
-  test('has an id of its own, whatever the request calls so', async () => {
+  test('has an id of its own, even if the request has one', async () => {
     const { provider, url } = await openProvider()
     const { body } = await post(url, { id: 'mine' })
     expect((JSON.parse(body) as { id: string }).id).toBe(provider.ledger[0]?.id)
@@ -47,17 +43,17 @@ describe('an effect', () => {
     ['a list', [1, 2]],
     ['null', null],
     ['text', 'so'],
-  ])('of %s gets an answer with nothing but an id', async (_name, sent) => {
+  ])('of %s gets an answer with only an id', async (_name, sent) => {
     const { provider, url } = await openProvider()
     const { body } = await post(url, sent)
     expect(JSON.parse(body)).toEqual({ id: provider.ledger[0]?.id })
     expect(provider.requests[0]?.json).toEqual(sent)
   })
 
-  test('of a form gets its fields; what is no JSON is undefined', async () => {
+  test('of a form gets its fields, and json is undefined if the body is not JSON', async () => {
     const { provider, url } = await openProvider()
     const form = new URLSearchParams({ amount: '20', 'metadata[ride]': '7' })
-    const { body } = await tell(await fetch(url, { method: 'POST', body: form }))
+    const { body } = await answerOf(await fetch(url, { method: 'POST', body: form }))
     expect(JSON.parse(body)).toEqual({ id: provider.ledger[0]?.id, amount: '20', 'metadata[ride]': '7' })
     expect(provider.requests[0]?.form.get('metadata[ride]')).toBe('7')
     expect(provider.requests[0]?.json).toBeUndefined()
@@ -65,11 +61,11 @@ describe('an effect', () => {
 })
 
 describe('an answer of the user', () => {
-  test('is told as it is, and names the effect', async () => {
+  test('is sent as it is, and names the effect', async () => {
     const { provider, url } = await openProvider({
       answer: async ({ json }) => ({
         status: 201,
-        // The length would be wrong.
+        // This length would be wrong.
         headers: { 'X-Trace': 't1', 'Content-Length': '3' },
         body: { id: 'ch_1', of: json },
       }),
@@ -88,11 +84,11 @@ describe('an answer of the user', () => {
     const { provider, url } = await openProvider({ answer: () => ({ body: given }) })
     const told = await post(url, {})
     expect({ body: told.body, type: told.headers.get('content-type') }).toEqual({ body, type })
-    // No id of its own: the request's.
+    // The body has no id, so the effect has the request's.
     expect(provider.ledger[0]?.id).toBe(provider.requests[0]?.id)
   })
 
-  test('of 400 and above has executed nothing, and is remembered for its key', async () => {
+  test('of 400 and above executes nothing, and is remembered for its key', async () => {
     let asked = 0
     const answer = () => ({ status: ++asked === 1 ? 402 : 200, body: { asked } })
     const { provider, url } = await openProvider({ answer })
@@ -111,34 +107,37 @@ describe('an answer of the user', () => {
 
   test.each<[string, () => unknown, string]>([
     ['throws', () => Promise.reject(new Error('no such card')), 'no such card'],
-    ['gives nothing', () => undefined, 'its answer: the options are undefined; they have to be an object'],
+    ['returns nothing', () => undefined, 'its answer: the options are undefined; they have to be an object'],
     [
       'forgets body',
       () => ({ id: 'ch_1' }),
-      "its answer: unknown option 'id'. Known are status, headers, body",
+      "its answer: unknown option 'id'. The options are status, headers, body",
     ],
     [
-      'gives an unknown status',
+      'returns an unknown status',
       () => ({ status: 42 }),
       'status is 42; it takes a whole number from 200 to 599',
     ],
-    ['gives no JSON', () => ({ body: 1n }), 'BigInt'],
-    ['gives a wrong header', () => ({ headers: { 'x y': '1' } }), 'x y'],
-  ])('that %s is a 500 that says so, executes nothing and is remembered', async (_name, answer, message) => {
-    const { provider, controls, url } = await openProvider({ answer: answer as never })
-    for (const time of [1, 2]) {
-      const { status, headers, body } = await post(url, {}, underKey('k1'))
-      expect(headers.get('idempotent-replayed')).toBe(time === 1 ? null : 'true')
-      expect({ status, body }).toEqual({ status: 500, body: expect.stringContaining(message) as string })
-      expect(body).toContain('fakeProvider: answer failed')
-    }
-    expect(provider.ledger).toEqual([])
-    expect(controls.failures()).toEqual([{ where: 'answer', error: expect.any(Error) as Error }])
-  })
+    ['returns what is not JSON', () => ({ body: 1n }), 'BigInt'],
+    ['returns a wrong header', () => ({ headers: { 'x y': '1' } }), 'x y'],
+  ])(
+    'that %s becomes a 500 that says so, executes nothing and is remembered',
+    async (_name, answer, message) => {
+      const { provider, controls, url } = await openProvider({ answer: answer as never })
+      for (const time of [1, 2]) {
+        const { status, headers, body } = await post(url, {}, underKey('k1'))
+        expect(headers.get('idempotent-replayed')).toBe(time === 1 ? null : 'true')
+        expect({ status, body }).toEqual({ status: 500, body: expect.stringContaining(message) as string })
+        expect(body).toContain('fakeProvider: answer failed')
+      }
+      expect(provider.ledger).toEqual([])
+      expect(controls.failures()).toEqual([{ where: 'answer', error: expect.any(Error) as Error }])
+    },
+  )
 })
 
 describe('a repetition', () => {
-  test('under the same key gets the first answer, and no second effect', async () => {
+  test('under the same key gets the first answer, and has no second effect', async () => {
     const { provider, url } = await openProvider()
     const first = await post(url, { amount: 20 }, underKey('k1'))
     const second = await post(url, { amount: 20 }, underKey('k1'))
@@ -149,7 +148,7 @@ describe('a repetition', () => {
     expect(provider.requests.map(({ executed }) => executed)).toEqual([true, false])
   })
 
-  test('without a key, or with an empty one, or under another one, is an effect of its own', async () => {
+  test('without a key, with an empty one, or under another one is an effect of its own', async () => {
     const { provider, url } = await openProvider()
     for (const headers of [{}, {}, underKey(''), underKey(''), underKey('k1'), underKey('k2')])
       await post(url, { amount: 20 }, headers)
@@ -185,7 +184,7 @@ describe('a repetition', () => {
   ])('with another %s is refused with 409, and recorded', async (_what, method, path, body) => {
     const { provider, controls, url } = await openProvider()
     const first = await post(url, { amount: 20, of: [1, 2] }, underKey('k1'))
-    const other = await tell(await fetch(url + path, { method, body, headers: underKey('k1') }))
+    const other = await answerOf(await fetch(url + path, { method, body, headers: underKey('k1') }))
     expect(other.status).toBe(409)
     expect(other.body).toContain('idempotency_key_reused')
     expect(provider.ledger).toHaveLength(1)
@@ -217,7 +216,7 @@ describe('a repetition', () => {
     expect(provider.ledger).toHaveLength(1)
   })
 
-  test('is known by what keyOf says', async () => {
+  test('is recognised by what keyOf returns', async () => {
     const { provider, url } = await openProvider({
       keyOf: ({ json }) => (json as { reference?: string }).reference ?? null,
     })
@@ -225,11 +224,11 @@ describe('a repetition', () => {
     await post(url, { reference: 'r1' }, underKey('b'))
     await post(url, {}, underKey('c'))
     await post(url, {}, underKey('c'))
-    // Without a key of that kind, what the client sent is recorded all the same.
+    // Without such a key, what the client sent is recorded anyway.
     expect(provider.ledger.map(({ idempotencyKey }) => idempotencyKey)).toEqual(['r1', 'c', 'c'])
   })
 
-  test('is a second effect where the provider does not deduplicate', async () => {
+  test('is a second effect if the provider does not deduplicate', async () => {
     const { provider, url } = await openProvider({ keyOf: null })
     await post(url, { amount: 20 }, underKey('k1'))
     await post(url, { amount: 21 }, underKey('k1'))
@@ -238,111 +237,17 @@ describe('a repetition', () => {
 
   test.each<[string, () => unknown, string]>([
     ['throws', () => (undefined as never as { x: string }).x, 'Cannot read properties of undefined'],
-    ['gives a number', () => 7, 'it gave a value of type number; it gives a string, or null for no key'],
-  ])('is not known where keyOf %s: that is a 500 that says so', async (_name, keyOf, message) => {
+    [
+      'returns a number',
+      () => 7,
+      'it returned a value of type number; it has to return a string, or null for no key',
+    ],
+  ])('is not recognised if keyOf %s, which becomes a 500 that says so', async (_name, keyOf, message) => {
     const { provider, controls, url } = await openProvider({ keyOf: keyOf as never })
     const { status, body } = await post(url, {}, underKey('k1'))
     expect({ status, body }).toEqual({ status: 500, body: expect.stringContaining(message) as string })
     expect(provider.ledger).toEqual([])
     expect(provider.requests).toMatchObject([{ idempotencyKey: 'k1', executed: false, status: 500 }])
     expect(controls.failures()).toMatchObject([{ where: 'keyOf' }])
-  })
-})
-
-describe('a question', () => {
-  test('is answered from the ledger, by query or by header, and is no effect', async () => {
-    const { provider, url } = await openProvider({ keyOf: null })
-    const { body } = await post(url, { amount: 20 }, underKey('k 1'))
-    await post(url, { amount: 21 }, underKey('k 1'))
-    await post(url, { amount: 22 })
-    expect(await (await fetch(`${url}/charges?key=k%201`)).text()).toBe(body)
-    expect(await (await fetch(url, { headers: underKey('k 1') })).text()).toBe(body)
-    expect((await fetch(`${url}?key=k2`)).status).toBe(404)
-    expect((await fetch(url)).status).toBe(404)
-    expect((await fetch(`${url}?key=k%201`, { method: 'HEAD' })).status).toBe(200)
-    expect(provider.ledger).toHaveLength(3)
-    expect(provider.requests.slice(3).map(({ executed }) => executed)).toEqual(Array(5).fill(false))
-  })
-
-  test('is not asked for its key, and does not use one up', async () => {
-    const { provider, url } = await openProvider({
-      keyOf: ({ json }) => (json as { reference: string }).reference,
-    })
-    await fetch(`${url}?key=r1`)
-    expect((await post(url, { reference: 'r1' })).status).toBe(200)
-    expect((await fetch(`${url}?key=r1`)).status).toBe(200)
-    expect(provider.requests.map(({ status }) => status)).toEqual([404, 200, 200])
-  })
-
-  test('is answered by find, which gets a copy of the ledger', async () => {
-    const { provider, url } = await openProvider({
-      find: async ({ path }, ledger) => {
-        const effect = ledger.find(({ id }) => path === `/charges/${id}`)
-        ;(ledger as unknown[]).length = 0
-        return effect === undefined ? null : { status: 203, body: effect.answer }
-      },
-    })
-    const { body } = await post(url, { amount: 20 })
-    const found = await tell(await fetch(`${url}/charges/${provider.ledger[0]?.id}`))
-    expect({ status: found.status, body: found.body }).toEqual({ status: 203, body })
-    expect((await fetch(`${url}/charges/none`)).status).toBe(404)
-    expect(provider.ledger).toHaveLength(1)
-  })
-
-  test('is a 500 that says so where find fails', async () => {
-    const { controls, url } = await openProvider({ find: (() => undefined) as never })
-    const { status, body } = await tell(await fetch(url))
-    expect({ status, body }).toEqual({
-      status: 500,
-      body: expect.stringContaining('fakeProvider: find failed') as string,
-    })
-    expect(controls.failures()).toMatchObject([{ where: 'find' }])
-  })
-})
-
-describe('a body', () => {
-  test('of a mebibyte is taken', async () => {
-    const { provider, url } = await openProvider()
-    expect((await fetch(url, { method: 'POST', body: 'x'.repeat(MIB) })).status).toBe(200)
-    expect(provider.requests[0]?.body).toHaveLength(MIB)
-  })
-
-  test('of more is refused with 413, recorded, and neither executed nor remembered', async () => {
-    const { provider, controls, url } = await openProvider()
-    const armed = controls.arm('cutBefore')
-    const large = { method: 'POST', body: 'x'.repeat(3 * MIB), headers: underKey('k1') }
-    expect((await fetch(url, large)).status).toBe(413)
-    expect(provider.ledger).toEqual([])
-    expect(provider.requests).toMatchObject([{ idempotencyKey: 'k1', executed: false, status: 413 }])
-    expect(armed.hasStruck).toBe(false)
-    armed.disarm()
-    expect((await post(url, {}, underKey('k1'))).status).toBe(200)
-  })
-
-  test('nested deeper than the stack is taken, and known again', async () => {
-    const { provider, url } = await openProvider({ answer: ({ id }) => ({ body: { id } }) })
-    const deep = { method: 'POST', body: '['.repeat(100_000) + ']'.repeat(100_000), headers: underKey('k1') }
-    expect([(await fetch(url, deep)).status, (await fetch(url, deep)).status]).toEqual([200, 200])
-    expect(provider.ledger).toHaveLength(1)
-  })
-
-  test('that never comes to its end is no request', async () => {
-    const { provider, controls, url } = await openProvider()
-    const socket = await openSocket(url)
-    socket.resume()
-    socket.end('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n12345')
-    await once(socket, 'close')
-    await post(url, {})
-    await controls.arrived(1)
-    expect(provider.requests).toMatchObject([{ body: '{}' }])
-  })
-
-  test('an address that is none is answered as well', async () => {
-    const { provider, url } = await openProvider()
-    const socket = await openSocket(url)
-    socket.write('POST //?? HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')
-    const [first] = (await once(socket, 'data')) as [Buffer]
-    expect(first.toString()).toMatch(/^HTTP\/1.1 200/)
-    expect(provider.requests[0]?.path).toBe('//')
   })
 })

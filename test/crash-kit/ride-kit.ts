@@ -20,7 +20,7 @@ export function rideAt(provider: FakeProvider): Pipeline<Database, RideInput> {
   })
 }
 
-/** Tables of a ride, in the schema that the kit prepares. */
+/** Creates the tables of a ride, in the schema that the kit prepares. */
 export async function prepareRides({
   pool,
   pawlSchema,
@@ -35,12 +35,12 @@ export async function prepareRides({
     CREATE TABLE audit (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), what text NOT NULL)`)
 }
 
-/** A pool that only says where the database is. */
+/** Returns a pool that only says where the database is. */
 export function whereabouts(): pg.Pool {
   return new pg.Pool({ connectionString: inject('databaseUrl') })
 }
 
-/** A kit for the ride, or for what is made of it. */
+/** Returns a kit for the ride, or for a variation of it. */
 export function rideKit(
   more: Partial<CrashKitOptions<Database, RideInput>> = {},
   provider: FakeProvider = fakeProvider(),

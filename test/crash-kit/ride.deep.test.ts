@@ -24,7 +24,7 @@ describe('a second fault anywhere in the recovery from a first', async () => {
   await rideKit().exhaustive({ faults: ['crash'], depth: 2 })
 })
 
-/** A provider that can be asked, then one that cannot. */
+/** Guarantees of a provider that can be queried, and of one that cannot. */
 function guardedRide(provider: ReturnType<typeof fakeProvider>) {
   return pipeline<RideInput>({ name: 'guarded-ride', version: 1 })
     .foreign('seat_held', {

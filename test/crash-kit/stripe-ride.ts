@@ -3,7 +3,7 @@ import { type FakeProvider, fakeProvider } from '@pawl/crash-kit'
 import { Stripe } from 'stripe'
 import { pipeline, type RideInput } from '../support/rides.js'
 
-/** What is there to know a charge by, when it is sent. */
+/** What can identify a charge when it is sent. */
 interface Known {
   readonly rideId: string
   readonly idempotencyKey: string
@@ -20,8 +20,8 @@ export function fakeStripe(): FakeProvider {
 }
 
 /**
- * The ride of the rides example, through Stripe's own SDK. `referenceOf` gives what the charge is sent with: the example
- * once sent the ride's id, which its database had made.
+ * The ride of the rides example, through Stripe's own SDK. `referenceOf` returns the reference that the charge is sent with. The
+ * example once sent the ride's id, which its database had generated.
  */
 export const stripeRide = (provider: FakeProvider, referenceOf: (known: Known) => string) => {
   const { hostname: host, port } = new URL(provider.url)

@@ -13,10 +13,10 @@ import { createEngine, createRideTables, type Database, pipeline } from '../supp
 import { TestDatabase } from '../support/test-database.js'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-/** Ignored by git, compiler and linter, and a new one for each run: two may go on at once. */
+/** A folder that git, compiler and linter ignore. Each run has a new one, since two may run at once. */
 const FOLDER = fileURLToPath(new URL(`../dist/examples-${randomUUID()}`, import.meta.url))
 
-/** What examples may use without importing it. */
+/** What examples may use without importing. */
 const PRELUDE = `
 import type { Outcome, StoredResponse } from '@pawl/core'
 import type { FastifyInstance } from 'fastify'
@@ -97,7 +97,7 @@ function codeBlocks(markdown: string): string[] {
   return [...markdown.matchAll(/^```ts\n(.*?)^```$/gms)].map((match) => match[1] ?? '')
 }
 
-/** Others import an example by the name in its first line; the README's first one is imported by the second. */
+/** Other examples import an example by the name in its first line; the README's second example imports the first. */
 function nameOf(code: string, index: number): string {
   if (index === 0) return 'create-ride.ts'
   return /^\/\/ ([a-z-]+\.ts)\n/.exec(code)?.[1] ?? `example-${index}.ts`
@@ -153,7 +153,7 @@ test('docs/guide.md names every option of the engine', async () => {
   expect(options.filter((option) => !new RegExp(`\\b${option}\\b`).test(settings))).toEqual([])
 })
 
-test('a job is written as docs/guide.md says: not before its phase has returned, and whatever is rolled back in it', async () => {
+test('a job is written as docs/guide.md says: not before its phase has returned, and even if a savepoint in it is rolled back', async () => {
   const database = await TestDatabase.create()
   let seen: unknown
   const staging = pipeline<null>({ name: 'staging', version: 1 }).finish(async ({ tx, stage }) => {
@@ -200,7 +200,7 @@ test('the consumer of docs/guide.md pays once per message, however often and whe
   const consumers = [1, 2, 3].map(() => createEngine({ ...options, pool: database.pool() }))
   const [first] = consumers as [Engine<Database>]
 
-  // A queue that forgets acknowledgements: it delivers every message three times, to whoever is there.
+  // A queue that forgets acknowledgements: it delivers every message three times, to any consumer.
   const messages = Array.from({ length: 20 }, (_, n) => ({ id: `order-${n}`, body: { amount: n + 1 } }))
   const deliver = async (message: Message, consumer: Engine<Database>): Promise<string> => {
     const told = await consume(consumer, message)
@@ -212,7 +212,7 @@ test('the consumer of docs/guide.md pays once per message, however often and whe
   expect(new Set(told)).toEqual(new Set(['acknowledge']))
   expect(await payments.ledger()).toHaveLength(messages.length)
 
-  // A consumer that dies after the payment: the queue delivers again, and the next one goes on.
+  // A consumer that dies after the payment: the queue delivers again, and the next consumer resumes.
   // Its pool is not one of the database's: its clients are never given back, so that it cannot be ended.
   const pool = new pg.Pool({ connectionString: database.url })
   const doomed = engineThatDiesAt({ ...options, pool }, 'paid/begin#1:before')

@@ -7,7 +7,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const read = (path: string): string => readFileSync(`${ROOT}${path}`, 'utf8')
 const page = read('docs/internals.md')
 
-/** Where a path of the page is. */
+/** The file that a path on the page means. */
 const sourceOf = (path: string): string =>
   path.startsWith('fastify:')
     ? `packages/fastify-adapter/src/${path.slice('fastify:'.length)}`
@@ -37,6 +37,7 @@ test('every folder of core is on the drawing, and in the table of CONTRIBUTING',
     'engine',
     'operate',
     'pipeline',
+    'query',
     'request',
     'run',
     'storage',
@@ -48,15 +49,21 @@ test('every folder of core is on the drawing, and in the table of CONTRIBUTING',
   }
 })
 
-test('the index of guarantees is what the comments in the tests say', () => {
+test('the index of guarantees matches the comments in the tests', () => {
   // To make it again: node scripts/guarantee-index.mjs
   const script = `${ROOT}scripts/guarantee-index.mjs`
   expect(page).toBe(execFileSync(process.execPath, [script, '--print'], { encoding: 'utf8' }))
 })
 
-test('every guarantee that is promised has a test, and no other is spoken of', () => {
+test('every guarantee that is promised has a test, and no other is mentioned', () => {
   const promised = [...read('docs/guarantees.md').matchAll(/^\| ([IL]\d+) /gm)].map(([, name]) => name)
   expect(promised.length).toBeGreaterThan(15)
   const shown = [...page.matchAll(/^- \*\*([IL]\d+)\*\*: \[/gm)].map(([, name]) => name)
   expect(shown).toEqual(promised)
+})
+
+test('every guarantee has a test in npm test, and not only in npm run test:deep', () => {
+  const lines = [...page.matchAll(/^- \*\*([IL]\d+)\*\*: (.*)$/gm)]
+  const onlyDeep = lines.filter(([, , tests = '']) => !/\/[\w-]+\.test\.ts\)/.test(tests))
+  expect(onlyDeep.map(([, name]) => name)).toEqual([])
 })

@@ -113,7 +113,7 @@ test('every SQL block of the page has a name and is run here', () => {
   engine = createEngine({ pool: database.pool(), pipelines: [fax()], schema: database.schema })
 })
 
-test('stuck keys are listed, looked at, and the decision is written down', async () => {
+test('stuck keys are listed and shown, and the decision is recorded', async () => {
   const keyId = await stuck(fax())
   expect(await run('keys')).toMatchObject([
     {
@@ -133,8 +133,8 @@ test('stuck keys are listed, looked at, and the decision is written down', async
   ])
 })
 
-describe('a stuck key goes on once it is unstuck', () => {
-  test('it did not happen: called again', async () => {
+describe('a stuck key runs again once it is unstuck', () => {
+  test('it did not happen: it calls again', async () => {
     const keyId = await stuck(fax())
     call = () => ({ id: 'second' })
     expect(await run('unstick: it did not happen', { key_id: keyId, reason })).toHaveLength(1)
@@ -143,7 +143,7 @@ describe('a stuck key goes on once it is unstuck', () => {
     expect(await run('effects', { key_id: keyId })).toMatchObject([{ phase: 'sent', reference: 'second' }])
   })
 
-  test('it did happen: settled with the result that was given, not called', async () => {
+  test('it did happen: it settles the given result, and does not call', async () => {
     const keyId = await stuck(fax())
     const given = { key_id: keyId, result: '{"id": "found by a person"}', reason }
     expect(await run('unstick: it did happen', given)).toHaveLength(1)
@@ -154,7 +154,7 @@ describe('a stuck key goes on once it is unstuck', () => {
     expect(calls).toBe(1)
   })
 
-  test('cause removed: tried anew', async () => {
+  test('cause removed: it is tried again', async () => {
     const keyId = await stuck(charge(1))
     expect(await run('keys')).toMatchObject([{ id: keyId, stuck_reason: 'attempts_exhausted' }])
     call = () => ({ id: 'ch' })
@@ -162,7 +162,7 @@ describe('a stuck key goes on once it is unstuck', () => {
     expect(answerOf(await engine.resume(keyId))).toEqual({ type: 'completed', body: { charge: 'ch' } })
   })
 
-  test('cause removed says nothing of a call: at_most_once stays stuck', async () => {
+  test('cause removed, which says nothing about a call: at_most_once stays stuck', async () => {
     const keyId = await stuck(fax())
     await run('unstick: cause removed', { key_id: keyId, reason })
     expect(await engine.resume(keyId)).toMatchObject({ type: 'stuck', reason: 'unknown_outcome' })
@@ -183,7 +183,7 @@ describe('a stuck key goes on once it is unstuck', () => {
       call = () => ({ id: 'ch' })
     })
 
-    test('it did happen: settled', async () => {
+    test('it did happen: it settles', async () => {
       await run('unstick: it did happen', {
         key_id: keyId,
         result: '{"id": "old"}',
@@ -193,20 +193,20 @@ describe('a stuck key goes on once it is unstuck', () => {
       expect(calls).toBe(1)
     })
 
-    test('it did not happen: called again, and its window starts anew', async () => {
+    test('it did not happen: it calls again, and its window starts again', async () => {
       await run('unstick: it did not happen', { key_id: keyId, reason })
       expect(answerOf(await engine.resume(keyId))).toEqual({ type: 'completed', body: { charge: 'ch' } })
       expect(calls).toBe(2)
     })
 
-    test('cause removed says nothing of the call: stuck again', async () => {
+    test('cause removed, which says nothing about the call: it becomes stuck again', async () => {
       await run('unstick: cause removed', { key_id: keyId, reason })
       expect(await engine.resume(keyId)).toMatchObject({ type: 'stuck', reason: 'window_passed' })
       expect(calls).toBe(1)
     })
   })
 
-  test('however old it is: its age counts from then', async () => {
+  test('however old it is, since its age counts from then', async () => {
     const keyId = await stuck(charge(1))
     call = () => ({ id: 'ch' })
     await database.rows(`UPDATE pawl.idempotency_keys SET created_at = clock_timestamp() - interval '25 hours',
@@ -228,7 +228,7 @@ describe('a stuck key goes on once it is unstuck', () => {
 
 const condition = async () => (await run('keys')).map((row) => row['condition'])
 
-test('the view tells who has to act', async () => {
+test('the view shows who has to act', async () => {
   const outcome = await start(charge(10))
   if (outcome.type !== 'retry_later') throw new Error(`it is ${outcome.type}`)
   await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp() + interval '1 hour'`)

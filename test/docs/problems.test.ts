@@ -46,7 +46,7 @@ test('each says its status, and what client and operator should do', async () =>
   }
 })
 
-test('it says that the same request may succeed later exactly where it may', async () => {
+test('each says that the same request may succeed later exactly where it may', async () => {
   for (const { code, text } of await sections()) {
     const { retry } = problems[code as keyof typeof problems]
     const promised = /with `Retry-After`/.test(text)
@@ -54,7 +54,7 @@ test('it says that the same request may succeed later exactly where it may', asy
   }
 })
 
-test('every problem that the page shows is told in the words that are sent', async () => {
+test('every problem that the page shows has the words that are sent', async () => {
   const page = await readFile(PAGE, 'utf8')
   const bodies = [...page.matchAll(/^\{"type":.*\}$/gm)].map(
     ([body]) => JSON.parse(body) as { code: keyof typeof problems },

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { until } from '../support/rides-processes.js'
+import { onlyDeep } from '../support/amounts.js'
 
 const RIDES = new URL('../../examples/rides/', import.meta.url)
 /** Ends a process with this one, also when this one is killed: the system then closes its standard input. */
@@ -23,7 +24,7 @@ async function load<Module>(path: string): Promise<Module> {
   return (await import(new URL(path, RIDES).href)) as Module
 }
 
-test("the diagram is the pipeline's", async () => {
+test('the diagram matches the pipeline', async () => {
   const { createRideWith } = await load<{ createRideWith: (payments: object) => { diagram(): string } }>(
     'src/create-ride.ts',
   )
@@ -60,7 +61,7 @@ test('every fault of the stand-in has its row', async () => {
 })
 
 describe('the environment', () => {
-  /** Names and defaults, as the README has them; null where it says that there is none. */
+  /** Names and defaults, as the README lists them; null where it says that there is none. */
   const rows = section('The service').matchAll(/^\| `([A-Z_]+)` +\| (?:`(.+?)`|none) +\|/gm)
   const table = new Map([...rows].map(([, name = '', fallback]) => [name, fallback ?? null]))
 
@@ -83,63 +84,65 @@ describe('the environment', () => {
   })
 })
 
-describe('the curl lines, against the processes that npm run rides:server starts', () => {
-  let server: ChildProcess
-  let api: string
-  let standIn: string
-  let db: pg.Pool
+onlyDeep(() => {
+  describe('the curl lines, against the processes that npm run rides:server starts', () => {
+    let server: ChildProcess
+    let api: string
+    let standIn: string
+    let db: pg.Pool
 
-  beforeAll(async () => {
-    const script = fileURLToPath(new URL('dist/demo/serve.js', RIDES))
-    const env = { ...process.env, DATABASE_URL: inject('databaseUrl'), PORT: '0', HOST: '127.0.0.1' }
-    const argv = ['--import', LIFE_LINE, script]
-    server = spawn(process.execPath, argv, { env, stdio: ['pipe', 'pipe', 'inherit'] })
-    const said = await saidUntil(server, 'Ctrl-C')
-    api = /The API is at (http:\/\/[\d.:]+\d)/.exec(said)?.[1] ?? ''
-    standIn = /stand-in at (http:\/\/[\d.:]+\d)/.exec(said)?.[1] ?? ''
-    db = new pg.Pool({ connectionString: /PostgreSQL at (postgres\S+),/.exec(said)?.[1], max: 1 })
-    // The database ends with the server, before this does.
-    db.on('error', () => {})
-  })
-  afterAll(async () => {
-    await db.end()
-    const ended = once(server, 'exit')
-    if (server.kill('SIGTERM')) await ended
-  })
+    beforeAll(async () => {
+      const script = fileURLToPath(new URL('dist/demo/serve.js', RIDES))
+      const env = { ...process.env, DATABASE_URL: inject('databaseUrl'), PORT: '0', HOST: '127.0.0.1' }
+      const argv = ['--import', LIFE_LINE, script]
+      server = spawn(process.execPath, argv, { env, stdio: ['pipe', 'pipe', 'inherit'] })
+      const said = await saidUntil(server, 'Ctrl-C')
+      api = /The API is at (http:\/\/[\d.:]+\d)/.exec(said)?.[1] ?? ''
+      standIn = /stand-in at (http:\/\/[\d.:]+\d)/.exec(said)?.[1] ?? ''
+      db = new pg.Pool({ connectionString: /PostgreSQL at (postgres\S+),/.exec(said)?.[1], max: 1 })
+      // The database ends with the server, before this does.
+      db.on('error', () => {})
+    })
+    afterAll(async () => {
+      await db.end()
+      const ended = once(server, 'exit')
+      if (server.kill('SIGTERM')) await ended
+    })
 
-  test('answer what the README says', async () => {
-    const exchanges = readExchanges(page)
-    const statuses = exchanges.map(({ answer }) => answer.status)
-    expect(statuses).toEqual([201, 201, 422, 400, 402, 200, 404, 202, 201, 200, 503, 201])
+    test('answer what the README says', async () => {
+      const exchanges = readExchanges(page)
+      const statuses = exchanges.map(({ answer }) => answer.status)
+      expect(statuses).toEqual([201, 201, 422, 400, 402, 200, 404, 202, 201, 200, 503, 201])
 
-    /** The ids of the README, and those of this run. */
-    const ids = new Map<string, string>()
-    const translate = (text: string) =>
-      [...ids].reduce((done, [theirs, ours]) => done.replaceAll(theirs, ours), text)
-    for (const { command, answer } of exchanges) {
-      // The README's reader has waited, and the completer has ended what there was.
-      await until('the completer', async () => (await db.query(UNFINISHED)).rows.length === 0)
-      const { url, ...request } = readCurl(translate(command))
-      const target = url.replace('http://127.0.0.1:3000', api).replace('$STAND_IN', standIn)
-      const response = await fetch(target, request)
-      const body = await response.text()
-      for (const [theirs, ours] of pairIds(answer.body, body)) ids.set(theirs, ours)
-      expect(
-        {
-          status: response.status,
-          statusText: response.statusText,
-          headers: withoutOthers(response.headers),
-          body,
-        },
-        command,
-      ).toEqual({
-        ...answer,
-        headers: answer.headers.map((header) => translate(header)).toSorted(),
-        body: translate(answer.body),
-      })
-    }
-    // Three rides were charged, once each, however often they were asked for.
-    expect(await (await fetch(`${standIn}/ledger`)).json()).toHaveLength(3)
+      /** The ids of the README, and those of this run. */
+      const ids = new Map<string, string>()
+      const translate = (text: string) =>
+        [...ids].reduce((done, [theirs, ours]) => done.replaceAll(theirs, ours), text)
+      for (const { command, answer } of exchanges) {
+        // The reader of the README has waited, and the completer has finished everything.
+        await until('the completer', async () => (await db.query(UNFINISHED)).rows.length === 0)
+        const { url, ...request } = readCurl(translate(command))
+        const target = url.replace('http://127.0.0.1:3000', api).replace('$STAND_IN', standIn)
+        const response = await fetch(target, request)
+        const body = await response.text()
+        for (const [theirs, ours] of pairIds(answer.body, body)) ids.set(theirs, ours)
+        expect(
+          {
+            status: response.status,
+            statusText: response.statusText,
+            headers: withoutOthers(response.headers),
+            body,
+          },
+          command,
+        ).toEqual({
+          ...answer,
+          headers: answer.headers.map((header) => translate(header)).toSorted(),
+          body: translate(answer.body),
+        })
+      }
+      // Three rides were charged, once each, however often they were requested.
+      expect(await (await fetch(`${standIn}/ledger`)).json()).toHaveLength(3)
+    })
   })
 })
 
@@ -208,7 +211,7 @@ function withoutOthers(headers: Headers): string[] {
   return all.map(([name, value]) => `${name}: ${value}`).toSorted()
 }
 
-/** What is another one in every run. */
+/** What differs from run to run. */
 function pairIds(theirs: string, ours: string): [string, string][] {
   const [before, now] = [theirs, ours].map((text) => JSON.parse(text) as Record<string, unknown>)
   return ['id', 'charge_id', 'location'].flatMap((name) => {
@@ -235,7 +238,7 @@ function camelCase(variable: string): string {
   return variable.toLowerCase().replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
 }
 
-/** What a process printed, once that has a text in it. */
+/** What a process has printed, once it contains a text. */
 async function saidUntil(child: ChildProcess, text: string): Promise<string> {
   let said = ''
   for await (const chunk of child.stdout ?? []) {

@@ -23,7 +23,7 @@ type Phase = Parameters<ReturnType<typeof pipeline<null>>['local']>[1]
 type Tx = Parameters<Phase>[0]['tx']
 type PoolOptions = Parameters<typeof database.pool>[0]
 
-/** Runs one phase, as often as is asked for. */
+/** Runs one phase as often as `run` is called. */
 function runnerOf(
   phase: (tx: Tx) => Promise<void>,
   { pool: options = {}, preparedQueries }: { pool?: PoolOptions; preparedQueries: boolean },
@@ -36,8 +36,8 @@ function runnerOf(
   return { pool, engine, run: () => engine.execute(noted, request()) }
 }
 
-/** A client as `pg-native` has one. */
-class OtherClient extends pg.Client {
+/** Like a client of `pg-native`, it cannot send statements together. */
+class ClientWithoutPipelining extends pg.Client {
   static readonly Query = { prototype: {} }
 }
 
@@ -74,7 +74,7 @@ const typedRow = () => sql`SELECT ${'{"a":1}'}::json AS json, '2020-01-02'::date
 
 describe.each([false, true])('with preparedQueries: %s', (preparedQueries) => {
   test.each(QUERIES)(
-    'the query that travels with BEGIN gives what one by itself gives: %s',
+    'the query that travels with BEGIN returns the same as one sent on its own: %s',
     async (_, query) => {
       const given: unknown[][] = []
       const { engine, run } = runnerOf(
@@ -85,7 +85,7 @@ describe.each([false, true])('with preparedQueries: %s', (preparedQueries) => {
         },
         { preparedQueries },
       )
-      // Often enough to be prepared, and to be prepared already.
+      // Often enough to be prepared, and then to be used prepared.
       for (let time = 0; time < 8; time++) expect((await run()).type).toBe('completed')
       for (const [first, second] of given) expect(first).toStrictEqual(second)
       expect(
@@ -113,7 +113,7 @@ describe.each([false, true])('with preparedQueries: %s', (preparedQueries) => {
     await engine.close()
   })
 
-  test('type parsers of the pool are asked', async () => {
+  test('type parsers of the pool are used', async () => {
     const types = { getTypeParser: () => (value: unknown) => `parsed ${String(value)}` }
     const seen: unknown[] = []
     const { engine, run } = runnerOf(
@@ -125,7 +125,7 @@ describe.each([false, true])('with preparedQueries: %s', (preparedQueries) => {
     await engine.close()
   })
 
-  test('a row that cannot be read fails the phase, and nothing of it stays', async () => {
+  test('a row that cannot be read fails the phase, and leaves nothing of it', async () => {
     const types = {
       getTypeParser: () => () => {
         throw new Error('unreadable')
@@ -156,7 +156,7 @@ test('two queries that are not prepared each have their own columns, on one conn
   await engine.close()
 })
 
-/** What a query returns that a connection with this search path has prepared. */
+/** What a query returns on a connection with this search path, which has prepared it. */
 const rowsOn = async (schema: string) => {
   let rows: unknown
   const { engine, run } = runnerOf(
@@ -170,7 +170,7 @@ const rowsOn = async (schema: string) => {
   return rows
 }
 
-describe("an application's queries are prepared, where it asks for that", () => {
+describe("an application's queries are prepared, if it asks for that,", () => {
   const prepared = `SELECT regexp_replace(name, '_[0-9a-f]{16}$', '') AS name, statement FROM pg_prepared_statements
                      WHERE name LIKE 'pawl\\_query\\_%'`
 
@@ -193,7 +193,7 @@ describe("an application's queries are prepared, where it asks for that", () => 
   })
 
   test.each(['DISCARD ALL', 'DEALLOCATE ALL', 'ALTER TABLE notes ADD COLUMN IF NOT EXISTS more text'])(
-    'and prepared anew where that is needed: %s',
+    'and prepared again where that is needed: %s',
     async (statement) => {
       const { pool, engine, run } = runnerOf(
         async (tx) => void (await sql`INSERT INTO notes VALUES (${'noted'}) RETURNING *`.execute(tx)),
@@ -207,7 +207,7 @@ describe("an application's queries are prepared, where it asks for that", () => 
     },
   )
 
-  test('but no more, once their rows have changed: connections that have them are more than tries', async () => {
+  test('but no longer once the type of their rows has changed, since more connections may have them than there are tries', async () => {
     const { pool, engine, run } = runnerOf(
       async (tx) => void (await sql`INSERT INTO notes VALUES (${'noted'}) RETURNING *`.execute(tx)),
       { pool: { max: 10 }, preparedQueries: true },
@@ -222,9 +222,9 @@ describe("an application's queries are prepared, where it asks for that", () => 
 
   test.each([
     ['', {}],
-    [', also where statements cannot be sent together', { Client: OtherClient }],
+    [', also where statements cannot be sent together', { Client: ClientWithoutPipelining }],
   ])(
-    'and a value that cannot be sent leaves no connection behind that only seems to have them%s',
+    'and a value that cannot be sent leaves no connection that only seems to have them prepared%s',
     async (_, options) => {
       let value: unknown = { a: 1 }
       const { pool, engine, run } = runnerOf(
@@ -249,7 +249,7 @@ describe("an application's queries are prepared, where it asks for that", () => 
     },
   )
 
-  test('each with the columns that its own connection knows: the same text can mean two tables', async () => {
+  test('each with the columns that its own connection knows, since the same text can mean two tables', async () => {
     const [one, other] = [database.businessSchema, `${database.businessSchema}_other`]
     await database.rows(`CREATE TABLE things (a integer); INSERT INTO things VALUES (1);
       CREATE SCHEMA ${other}; CREATE TABLE ${other}.things (b text, c integer);
@@ -259,14 +259,14 @@ describe("an application's queries are prepared, where it asks for that", () => 
     await database.rows(`DROP TABLE things; DROP SCHEMA ${other} CASCADE`)
   })
 
-  test('not those of engine.db, which nobody would try again', async () => {
+  test('but not those of engine.db, which nobody would retry', async () => {
     const { pool, engine } = runnerOf(async () => {}, { preparedQueries: true })
     for (let time = 0; time < 8; time++) await sql`SELECT ${1}::integer`.execute(engine.db)
     expect((await pool.query(prepared)).rows).toEqual([])
     await engine.close()
   })
 
-  test('unless nobody asks for it', async () => {
+  test('and not otherwise', async () => {
     const { pool, engine, run } = runnerOf(
       async (tx) => void (await sql`INSERT INTO notes VALUES (${'noted'})`.execute(tx)),
       { preparedQueries: false },

@@ -32,7 +32,7 @@ async function leaveOpen(pool: pg.Pool, clients: number, how: 'open' | 'failed' 
   }
 }
 
-/** A pool of one, and its one client in somebody else's hands. */
+/** A pool of one, and its only client, which somebody else still has. */
 async function shared() {
   const pool = database.pool({ max: 1 })
   const client = await pool.connect()
@@ -54,16 +54,19 @@ describe('connections that somebody has left in a transaction', () => {
     return { pool, engine, whole: () => expectWholePool(pool, database, application_name) }
   }
 
-  test.each(['open', 'failed'] as const)('are discarded: what was enqueued is there (%s)', async (how) => {
-    const { pool, engine, whole } = open()
-    await leaveOpen(pool, LEFT, how)
-    expect(await engine.enqueue(note, request())).toMatchObject({ type: 'enqueued', fresh: true })
-    expect(await keys()).toHaveLength(1)
-    await whole()
-    await engine.close()
-  })
+  test.each(['open', 'failed'] as const)(
+    'are discarded, and what was enqueued is stored (%s)',
+    async (how) => {
+      const { pool, engine, whole } = open()
+      await leaveOpen(pool, LEFT, how)
+      expect(await engine.enqueue(note, request())).toMatchObject({ type: 'enqueued', fresh: true })
+      expect(await keys()).toHaveLength(1)
+      await whole()
+      await engine.close()
+    },
+  )
 
-  test('are discarded: what was executed is there', async () => {
+  test('are discarded, and what was executed is stored', async () => {
     const { pool, engine, whole } = open()
     await leaveOpen(pool, LEFT)
     expect(await engine.execute(note, request())).toMatchObject({ type: 'completed' })
@@ -72,7 +75,7 @@ describe('connections that somebody has left in a transaction', () => {
     await engine.close()
   })
 
-  test('pool.query with a BEGIN among requests loses none of them', async () => {
+  test('by pool.query with a BEGIN, among requests, lose none of them', async () => {
     const { pool, engine } = open()
     const outcomes = await Promise.all(
       Array.from({ length: 60 }, async (_, n) => {
@@ -85,9 +88,9 @@ describe('connections that somebody has left in a transaction', () => {
     await engine.close()
   })
 
-  test('a pool whose every new connection comes in a transaction is refused, and the error says so', async () => {
+  test('are refused, with an error that says why, if every new connection of the pool is in one', async () => {
     const pool = database.pool({ max: 2 })
-    // Asked first of all that is done with it, so that it is in a transaction before the engine has it.
+    // This runs first on a new connection, which is in a transaction before the engine gets it.
     Object.assign(pool.options, { onConnect: (client: pg.ClientBase) => client.query('BEGIN') })
     const engine = createEngine({ pool, pipelines: [note], schema: database.schema })
     expect(await engine.execute(note, request())).toMatchObject({
@@ -99,18 +102,18 @@ describe('connections that somebody has left in a transaction', () => {
 })
 
 describe('a client that somebody goes on using after its release', () => {
-  test('a BEGIN in front of a statement makes that statement fail, and it is made again elsewhere', async () => {
+  test('and sends BEGIN in front of a statement makes that fail, and it is sent again on another', async () => {
     const { pool, client } = await shared()
     const engine = createEngine({ pool, pipelines: [note], schema: database.schema })
-    // Sent when the engine has just taken the client, and so before its first statement.
+    // It is sent when the engine has just taken the client, and so before its first statement.
     pool.once('acquire', () => void client.query('BEGIN').catch(() => {}))
     expect(await engine.enqueue(note, request())).toMatchObject({ type: 'enqueued' })
     expect(await keys()).toHaveLength(1)
     await engine.close()
   })
 
-  test('a BEGIN that is known of when the turn of a statement comes keeps it from being sent', async () => {
-    // What counts is not undone with their transaction.
+  test('and has sent a BEGIN that we know about by then keeps a statement from being sent', async () => {
+    // A sequence, because it is not undone with their transaction.
     await database.rows(`CREATE SEQUENCE attempts;
       CREATE FUNCTION count_attempt() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN PERFORM nextval('${database.businessSchema}.attempts'); RETURN NULL; END $$;
@@ -132,7 +135,7 @@ describe('a client that somebody goes on using after its release', () => {
     await engine.close()
   })
 
-  test('a BEGIN in front of a phase: the phase runs elsewhere, and none of it in their transaction', async () => {
+  test('and sends BEGIN in front of a phase makes it run on another, with nothing of it in their transaction', async () => {
     const { pool, client } = await shared()
     let begun = false
     const engine = createProbedEngine<Database>(
@@ -149,7 +152,7 @@ describe('a client that somebody goes on using after its release', () => {
     await engine.close()
   })
 
-  test("a COMMIT in the middle of a phase: the key is stuck, since the phase's rows may have been committed", async () => {
+  test("and sends COMMIT in the middle of a phase makes the key stuck, since the phase's rows may have been committed", async () => {
     const { pool, client } = await shared()
     let runs = 0
     const interrupted = pipeline<null>({ name: 'interrupted', version: 1 })
@@ -172,7 +175,7 @@ describe('a client that somebody goes on using after its release', () => {
     await engine.close()
   })
 
-  test('a ROLLBACK and a BEGIN in the middle of a phase: rows of the phase are gone, and its key is stuck', async () => {
+  test('and sends ROLLBACK and BEGIN in the middle of a phase makes the key stuck, since rows of the phase are gone', async () => {
     const { pool, client } = await shared()
     const interrupted = pipeline<null>({ name: 'interrupted', version: 1 })
       .local('noted', async ({ tx }) => {
@@ -192,7 +195,7 @@ describe('a client that somebody goes on using after its release', () => {
   })
 })
 
-test('an error of theirs between the advance and its COMMIT: nothing is committed, and nobody is told that it was', async () => {
+test("somebody else's error between the advance and its COMMIT commits nothing, and nobody is told that it was committed", async () => {
   const { pool, client } = await shared()
   let failed = false
   const engine = createProbedEngine<Database>(
@@ -204,7 +207,7 @@ test('an error of theirs between the advance and its COMMIT: nothing is committe
     },
   )
   const asked = request()
-  // The server answers COMMIT without an error, and with ROLLBACK.
+  // The server answers COMMIT with ROLLBACK, and without an error.
   expect(await engine.execute(note, asked)).toMatchObject({
     type: 'retry_later',
     recoveryPoint: 'noted',
@@ -215,24 +218,27 @@ test('an error of theirs between the advance and its COMMIT: nothing is committe
 })
 
 describe('whatever the defaults of the database are', () => {
-  test.each([true, false])('ours run in READ COMMITTED, with pipelining: %s', async (pipelining) => {
-    await database.rows(`CREATE TABLE levels (of_statement text);
+  test.each([true, false])(
+    'our statements run in READ COMMITTED, with pipelining: %s',
+    async (pipelining) => {
+      await database.rows(`CREATE TABLE levels (of_statement text);
       CREATE FUNCTION keep_level() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN INSERT INTO levels VALUES (current_setting('transaction_isolation')); RETURN NULL; END $$;
       CREATE TRIGGER keep_level AFTER INSERT OR UPDATE ON pawl.idempotency_keys EXECUTE FUNCTION keep_level()`)
-    const pool = isolated('serializable')
-    const engine = createEngine({ pool, pipelines: [note], schema: database.schema, pipelining })
-    expect(await engine.enqueue(note, request())).toMatchObject({ type: 'enqueued' })
-    expect(await engine.execute(note, request())).toMatchObject({ type: 'completed' })
-    expect(await database.rows('SELECT DISTINCT of_statement FROM levels')).toEqual([
-      { of_statement: 'read committed' },
-    ])
-    await database.rows('DROP FUNCTION keep_level CASCADE; DROP TABLE levels')
-    await engine.close()
-  })
+      const pool = isolated('serializable')
+      const engine = createEngine({ pool, pipelines: [note], schema: database.schema, pipelining })
+      expect(await engine.enqueue(note, request())).toMatchObject({ type: 'enqueued' })
+      expect(await engine.execute(note, request())).toMatchObject({ type: 'completed' })
+      expect(await database.rows('SELECT DISTINCT of_statement FROM levels')).toEqual([
+        { of_statement: 'read committed' },
+      ])
+      await database.rows('DROP FUNCTION keep_level CASCADE; DROP TABLE levels')
+      await engine.close()
+    },
+  )
 
   test.each(['serializable', 'repeatable\\ read', 'read\\ uncommitted'])(
-    'with %s as the default, fresh keys run at once, side by side',
+    'such as %s, fresh keys run side by side without a retry',
     async (level) => {
       const pool = isolated(level)
       const provider = new Provider(inject('providerUrl'))
@@ -266,7 +272,7 @@ describe('a role that a phase takes on', () => {
   test.each([
     ['in a local phase', false],
     ['in settle', true],
-  ])('%s is laid down before its recovery point is written', async (_, inSettle) => {
+  ])('%s is reset before its recovery point is written', async (_, inSettle) => {
     const role = `reader_${database.schema}`
     await database.rows(`CREATE ROLE ${role}; GRANT USAGE ON SCHEMA ${database.businessSchema} TO ${role};
                          GRANT INSERT ON audit TO ${role}; GRANT ${role} TO CURRENT_USER`)
@@ -293,7 +299,7 @@ describe('a role that a phase takes on', () => {
     await database.rows(`DROP OWNED BY ${role}; DROP ROLE ${role}`)
   })
 
-  test('also where many requests find that out at once', async () => {
+  test('is also reset if many requests find that out at the same time', async () => {
     const role = `burst_${database.schema}`
     await database.rows(`CREATE ROLE ${role}; GRANT USAGE ON SCHEMA ${database.businessSchema} TO ${role};
                          GRANT INSERT ON audit TO ${role}; GRANT ${role} TO CURRENT_USER`)

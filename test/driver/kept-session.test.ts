@@ -14,7 +14,7 @@ afterAll(() => database.drop())
 
 const request = () => ({ scope: 's', key: randomUUID(), input: null })
 
-/** What was taken from a pool, and what is out at the moment. */
+/** How many connections were taken from a pool, and how many are checked out at the moment. */
 function watch(pool: pg.Pool) {
   const seen = { taken: 0, out: 0 }
   pool.on('acquire', () => {
@@ -28,7 +28,7 @@ function watch(pool: pg.Pool) {
 const builder = (name: string) => pipeline<null>({ name, version: 1 })
 
 describe('a connection goes from one transaction to the next', () => {
-  test('from the reservation to the end, where no call comes between', async () => {
+  test('from the reservation to the end, if no call comes in between', async () => {
     const pool = database.pool()
     const seen = watch(pool)
     const local = builder('local')
@@ -41,7 +41,7 @@ describe('a connection goes from one transaction to the next', () => {
     await engine.close()
   })
 
-  test('but is held by nobody while a provider is asked', async () => {
+  test('but is not held while a provider is called', async () => {
     const pool = database.pool()
     const seen = watch(pool)
     const duringCall: number[] = []
@@ -56,7 +56,7 @@ describe('a connection goes from one transaction to the next', () => {
     await engine.close()
   })
 
-  test('nor while something else needs one: a pool of one is enough for all that a phase can do', async () => {
+  test('nor while something else needs one, so that a pool of one is enough for everything that a phase can do', async () => {
     const pool = database.pool({ max: 1, connectionTimeoutMillis: 1_000 })
     let fails = true
     const all = builder('all')
@@ -77,7 +77,7 @@ describe('a connection goes from one transaction to the next', () => {
     await engine.close()
   })
 
-  test('nor while the schema of a request that is resumed takes its time', async () => {
+  test('nor while the input of a resumed request is being validated', async () => {
     const pool = database.pool()
     const seen = watch(pool)
     const whileChecked: number[] = []
@@ -137,7 +137,7 @@ test('a connection to a server that has become read-only is not kept for the nex
   await engine.close()
 })
 
-test('what the transaction before has sent is not held against the next', async () => {
+test('what a transaction has sent is not attributed to the next', async () => {
   const pool = database.pool({ max: 1 })
   const taken: (pg.PoolClient & { connection: { stream: { destroy(): void } } })[] = []
   pool.on('acquire', (client) => void taken.push(client as never))
@@ -157,7 +157,7 @@ test('what the transaction before has sent is not held against the next', async 
   const engine = createEngine({ pool, pipelines: [local], schema: database.schema })
   expect((await engine.execute(local, request())).type).toBe('completed')
   expect(retried.map(({ phase }) => phase)).toEqual(['two'])
-  // No COMMIT of the second was under way: there is nothing to learn about it.
+  // No COMMIT of the second was under way, so there is nothing to find out about it.
   expect(settled).toEqual([])
   await engine.close()
 })

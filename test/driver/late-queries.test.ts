@@ -18,15 +18,15 @@ const notes = async () =>
   (await database.rows<{ what: string }>('SELECT what FROM audit ORDER BY what')).map(({ what }) => what)
 const request = () => ({ scope: 's', key: randomUUID(), input: null })
 
-/** A client as `pg-native` has one: it cannot send statements together, and tells of an error before its answer has ended. */
-class OtherClient extends pg.Client {
+/** Like a client of `pg-native`, it cannot send statements together, and reports an error before its answer has ended. */
+class ClientWithoutPipelining extends pg.Client {
   static readonly Query = { prototype: {} }
 }
 
 describe.each<{ how: string; options: Partial<EngineOptions<Database>>; client?: typeof pg.Client }>([
   { how: 'by default', options: {} },
   { how: 'without pipelining', options: { pipelining: false } },
-  { how: 'with a client that cannot send together', options: {}, client: OtherClient },
+  { how: 'with a client that cannot send together', options: {}, client: ClientWithoutPipelining },
 ])('$how', ({ options, client: Client = pg.Client }) => {
   const engineOf = (pool: pg.Pool, pipelines: EngineOptions<Database>['pipelines']) =>
     createEngine({ pool, pipelines, schema: database.schema, ...options })
@@ -50,7 +50,7 @@ describe.each<{ how: string; options: Partial<EngineOptions<Database>>; client?:
         await (end === 'committed' ? first.commit([]) : first.rollBack())
         const second = session.begin(begin)
         await second.query(insert, ['second'])
-        // The server would take it for a statement of the second.
+        // The server would take it for a statement of the second transaction.
         await expect(first.query(insert, ['late'])).rejects.toMatchObject({ code: 'PAWL_TRANSACTION_CLOSED' })
         await second.commit([])
       })
@@ -70,14 +70,14 @@ describe.each<{ how: string; options: Partial<EngineOptions<Database>>; client?:
     await engine.close()
   })
 
-  test('a phase that failed before its first query does not end the connection of whoever has it next', async () => {
+  test('a phase that failed before its first query does not end the connection of the next borrower', async () => {
     const unsent = pipeline<null>({ name: 'unsent', version: 1, idleTimeoutMs: 100 })
       .local('nothing', () => Promise.reject(new Error('a bug')))
       .finish(() => respond(200))
     const pool = database.pool({ max: 1, Client })
     const engine = engineOf(pool, [unsent])
     expect(await engine.execute(unsent, request())).toMatchObject({ error: { message: 'a bug' } })
-    // Longer than the phase's idle time-out, of which the server knows nothing.
+    // Longer than the phase's idle time-out, which the server knows nothing about.
     expect((await pool.query('SELECT pg_sleep(0.3)')).rowCount).toBe(1)
     expect(pool.totalCount).toBe(1)
     await engine.close()
@@ -88,7 +88,7 @@ describe.each<{ how: string; options: Partial<EngineOptions<Database>>; client?:
       .local('counted', async ({ tx }) => {
         const all = [
           sql`SELECT pg_sleep(${0.05}::float8)`.execute(tx),
-          // Not undone by a ROLLBACK.
+          // A ROLLBACK does not undo this.
           sql`SELECT nextval('numbers')`.execute(tx),
         ]
         await Promise.all([...all, Promise.reject(new Error('a bug'))])
@@ -120,7 +120,7 @@ describe.each<{ how: string; options: Partial<EngineOptions<Database>>; client?:
       { pool, pipelines: [twice, unsent], schema: database.schema, ...options },
       ({ phase, step, when }) => void (when === 'before' && steps.push(`${phase}/${step}`)),
     )
-    // By the time that its COMMIT fails, the server has undone it; the other has not begun.
+    // When its COMMIT fails, the server has already undone it; the other has not begun.
     expect(await engine.execute(twice, request())).toMatchObject({ error: { code: '23505' } })
     expect(await engine.execute(unsent, request())).toMatchObject({ error: { message: 'a bug' } })
     expect(notices).toEqual([])

@@ -29,7 +29,7 @@ async function runRide(pool: pg.Pool) {
   return { first: first.type, second: second.type, fence: view?.fence, charges: await provider.ledger() }
 }
 
-/** The ride itself reads ids, and needs them as they are. */
+/** The type of ids, which the ride itself reads and needs as they are. */
 const UUID_OID = 2950
 
 const FINE = { first: 'completed', second: 'replayed', fence: 1, charges: [{ amount: 5 }] }
@@ -43,7 +43,7 @@ test.each(['repeatable read', 'serializable'])(
 )
 
 test("the application's type parsers make no difference", async () => {
-  // A pool's parsers have the same reach as global ones, and do not disturb other tests.
+  // A pool's parsers apply to everything that global ones do, and do not disturb other tests.
   const types = { getTypeParser: (oid: number) => (oid === UUID_OID ? String : () => 'parsed') }
   expect(await runRide(database.pool({ types }))).toMatchObject(FINE)
 })
@@ -67,7 +67,7 @@ test('a server that ends a connection as it becomes ready does not end the proce
   expect(uncaught).toEqual([])
 })
 
-test('an idle connection that is killed does not end the process, though nobody listens to the pool', async () => {
+test('an idle connection that is killed does not end the process, even if nobody listens to the pool', async () => {
   const name = `idle_${randomUUID().slice(0, 8)}`
   const options = `-c search_path=${database.businessSchema}`
   const pool = new pg.Pool({ connectionString: database.url, options, application_name: name })
@@ -103,9 +103,9 @@ test('a transaction that was left open is not handed to the next borrower of its
     await sql`BEGIN`.execute(connection)
     await connection.insertInto('audit').values({ what: 'left open' }).execute()
   })
-  // Not ended politely: a server that is dead would be waited for.
+  // It is cut off, because ending it politely would wait for a server that may be dead.
   expect(stream?.destroyed).toBe(true)
-  // Others use the pool, too, and do not look at what they get.
+  // Others use the pool, too, and do not check what they get.
   expect((await pool.query('SELECT what FROM audit')).rows).toEqual([])
   const outcome = await engine.execute(createRide, {
     scope: 'rider',

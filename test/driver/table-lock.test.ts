@@ -47,7 +47,7 @@ describe('a lock on the whole table', () => {
   test.each([
     ['by default', {}],
     ['without pipelining', { pipelining: false }],
-  ])('%s: requests are told to come back, and backends stay within the pool', async (_, options) => {
+  ])('%s makes requests come back later, and backends stay within the pool', async (_, options) => {
     const application_name = `locked_${randomUUID()}`
     const pool = database.pool({ max: MAX, application_name })
     const engine = createEngine({
@@ -69,7 +69,7 @@ describe('a lock on the whole table', () => {
       }
     }
     await whileLocked(async (blocker) => {
-      // New requests and replays alike wait for the table.
+      // New requests and replays both wait for the table.
       const clients = [request, request, request, request, () => known, () => known].map(client)
       await blocker.query(`SELECT pg_sleep(${LOCKED_S})`)
       unlocked.abort()
@@ -77,7 +77,7 @@ describe('a lock on the whole table', () => {
       await Promise.all(clients)
     })
     expect(most).toBeLessThanOrEqual(MAX + 1)
-    // Those that ran when the lock was gone, those that it kept waiting, and those that found no connection free.
+    // Some ran when the lock was gone, some were kept waiting by it, and some found no free connection.
     for (const type of told) expect(['completed', 'replayed', 'in_flight', 'unavailable']).toContain(type)
     expect(told).toContain('in_flight')
     expect((await engine.execute(note, request())).type).toBe('completed')
@@ -86,7 +86,7 @@ describe('a lock on the whole table', () => {
   })
 })
 
-describe('a statement that is given up', () => {
+describe('a statement that we give up on', () => {
   test('is cancelled at the server, so that no backend is left behind', async () => {
     const application_name = `given_up_${randomUUID()}`
     const pool = database.pool({ max: 1, application_name, query_timeout: 300 })
@@ -99,7 +99,7 @@ describe('a statement that is given up', () => {
     await engine.close()
   })
 
-  test('a server that takes no cancel request either is cut off all the same', async () => {
+  test('is cut off even if the server does not take the cancel request either', async () => {
     const proxy = await PostgresProxy.start(database.url)
     const pool = database.pool({ max: 1, connectionString: proxy.url, query_timeout: 300 })
     const engine = createEngine({ pool, pipelines: [note], schema: database.schema })
@@ -117,7 +117,7 @@ describe('a statement that is given up', () => {
   })
 
   test.each(['reserve/insert_key', 'noted/commit'])(
-    'is not cancelled if it commits, as %s does: it may be waiting for a synchronous standby',
+    'is not cancelled if it commits, as %s does, since it may be waiting for a synchronous standby',
     async (where) => {
       const proxy = await PostgresProxy.start(database.url)
       const pool = database.pool({ max: 1, connectionString: proxy.url, query_timeout: 300 })
@@ -139,7 +139,7 @@ describe('a statement that is given up', () => {
     },
   )
 
-  test('because nobody waits for it is cancelled as well, and its connection goes back to nobody', async () => {
+  test('because nobody awaits it is cancelled as well, and its connection is given to nobody else', async () => {
     const application_name = `unawaited_${randomUUID()}`
     const pool = database.pool({ max: 1, application_name })
     const engine = createEngine({ pool, pipelines: [note], schema: database.schema })
@@ -188,7 +188,7 @@ describe('parallel queries of one phase', () => {
     await engine.close()
   })
 
-  test('a query that the protocol cannot carry is an error of the phase, and is counted', async () => {
+  test('fail the phase if the protocol cannot carry one of them, and that counts as an attempt', async () => {
     const tooMany = pipeline<null>({ name: 'too-many', version: 1, maxAttempts: 2 })
       .local('noted', async ({ tx }) => {
         const values = Array.from({ length: 70_000 }, (_, n) => sql`${n}`)

@@ -6,9 +6,9 @@ import { TestDatabase } from '../support/test-database.js'
 /** A test's database with graphile-worker really installed, in a schema of the test's own. */
 export class GraphileDatabase {
   readonly database: TestDatabase
-  /** graphile-worker's schema. In mixed case: whoever forgets to quote it, or renames it, does not find it. */
+  /** graphile-worker's schema, in mixed case, so that whoever forgets to quote it, or renames it, does not find it. */
   readonly schema: string
-  /** The same as SQL takes it. */
+  /** The same, quoted for SQL. */
   readonly quoted: string
   readonly #pool: pg.Pool
 
@@ -17,7 +17,7 @@ export class GraphileDatabase {
     this.schema = `${database.businessSchema}_myJobs`
     this.quoted = `"${this.schema}"`
     this.#pool = database.pool()
-    // graphile-worker warns of a pool without it.
+    // graphile-worker warns about a pool without such a listener.
     this.#pool.on('connect', (client) => client.on('error', () => {}))
   }
 
@@ -29,7 +29,7 @@ export class GraphileDatabase {
     return graphile
   }
 
-  /** What `run` and `runOnce` take, without their log. */
+  /** The options of `run` and `runOnce`, without a log. */
   options() {
     return {
       pgPool: this.#pool,
@@ -45,7 +45,7 @@ export class GraphileDatabase {
     await this.writtenDown()
   }
 
-  /** graphile-worker does not wait for its own last UPDATE: a job is locked until that has committed. */
+  /** Waits for graphile-worker's last UPDATE, for which it does not wait itself: a job is locked until that has committed. */
   async writtenDown(): Promise<void> {
     const sql = `SELECT count(*)::int AS locked FROM ${this.quoted}._private_jobs, pg_sleep(0.005)
                   WHERE locked_at IS NOT NULL`
@@ -59,7 +59,7 @@ export class GraphileDatabase {
     )
   }
 
-  /** Every job that is there, oldest first, as graphile-worker's own tables hold it. */
+  /** Every job in graphile-worker's own tables, oldest first. */
   jobs(): Promise<(Job & { queue_name: string | null; wait_ms: number })[]> {
     return this.database.rows(
       `SELECT jobs.*, tasks.identifier AS task_identifier, queues.queue_name,

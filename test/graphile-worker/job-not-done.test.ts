@@ -33,7 +33,7 @@ type Settings = PipelineTaskOptions & {
   readonly pool?: ReturnType<GraphileDatabase['database']['pool']>
 }
 
-/** Lets a real worker run the only job with a pipeline, and gives what the task threw, and what is left of the job. */
+/** Lets a real worker run the only job with a pipeline, and returns what the task threw and what is left of the job. */
 async function work(
   target: Target,
   { name = 'note', pool = graphile.database.pool(), ...options }: Settings = {},
@@ -55,7 +55,7 @@ async function work(
 }
 
 describe('a job whose pipeline has not finished is tried again, and says why', () => {
-  test('retry_later: where it stopped, with the error as its cause and not in what is stored', async () => {
+  test('retry_later: it says where it stopped, with the error as its cause and not in what is stored', async () => {
     await graphile.addJob('note', null)
     const { thrown, job } = await work(failing(1))
     if (!(thrown instanceof JobNotDone) || thrown.outcome.type !== 'retry_later')
@@ -68,7 +68,7 @@ describe('a job whose pipeline has not finished is tried again, and says why', (
     expect(job).toMatchObject({ attempts: 1, locked_at: null, last_error: thrown.message })
   })
 
-  test('stuck: that a person has to look, at every attempt', async () => {
+  test('stuck: it says that a person has to look, at every attempt', async () => {
     await graphile.addJob('note', null)
     const target = failing(1, { maxAttempts: 1 })
     for (const attempts of [1, 2]) {
@@ -78,14 +78,14 @@ describe('a job whose pipeline has not finished is tried again, and says why', (
       expect(thrown).toMatchObject({
         name: 'JobNotDone',
         message: expect.stringMatching(
-          /is not done: it is stuck at 'started' \(attempts_exhausted, key [0-9a-f-]{36}\) until a person has looked\.$/,
+          /is not done: it is stuck at 'started' \(attempts_exhausted, key [0-9a-f-]{36}\) until a person decides\.$/,
         ),
         outcome: { type: 'stuck', lastError: 'Error: no such table: [key]' },
       })
     }
   })
 
-  test('mismatch: the key is that of a job of another task, in the scope that both share', async () => {
+  test('mismatch: its key belongs to a job of another task, in the scope that both share', async () => {
     const key = randomUUID()
     await graphile.addJob('note', null, key)
     expect((await work(working, { scope: shared })).job).toBeUndefined()
@@ -97,7 +97,7 @@ describe('a job whose pipeline has not finished is tried again, and says why', (
     })
   })
 
-  test('mismatch: the pipeline of a task was replaced by another', async () => {
+  test('mismatch: its key belongs to another pipeline, which the task ran before', async () => {
     await graphile.addJob('note', null)
     await work(failing(1))
     await graphile.makeDue()
@@ -107,7 +107,7 @@ describe('a job whose pipeline has not finished is tried again, and says why', (
     })
   })
 
-  test('refused: which version is not here', async () => {
+  test('refused: it says which version this process does not have', async () => {
     await graphile.addJob('note', null)
     await work(failing(1))
     await graphile.makeDue()
@@ -118,19 +118,19 @@ describe('a job whose pipeline has not finished is tried again, and says why', (
     })
   })
 
-  test('unavailable: that the database cannot answer, with the error as its cause', async () => {
+  test('unavailable: it says that the database is not available, with the error as its cause', async () => {
     await graphile.addJob('note', null)
     // Nobody listens on port 1.
     const { thrown } = await work(working, {
       pool: graphile.database.pool({ connectionString: 'postgres://127.0.0.1:1/x' }),
     })
     expect(thrown).toMatchObject({
-      message: expect.stringMatching(/is not done: the database cannot answer\.$/),
+      message: expect.stringMatching(/is not done: the database is not available\.$/),
       cause: expect.any(Error),
     })
   })
 
-  test('in_flight: that another worker took it over from this one', () => {
+  test('in_flight: it says that another worker took it over', () => {
     const outcome: Outcome = { type: 'in_flight', retryAfterMs: 1, leaseLeftMs: null, fencedOff: true }
     const error = new JobNotDone({ id: '7', task_identifier: 'note' } as Job, outcome)
     expect(error.message).toBe('Job 7 (note) is not done: another worker took it over.')
@@ -139,23 +139,23 @@ describe('a job whose pipeline has not finished is tried again, and says why', (
 
 const refused = (message: string) => expect.objectContaining({ code: 'PAWL_INVALID_OPTION', message })
 
-test('what cannot work is refused when the task is made', async () => {
+test('arguments that cannot work are refused when the task is made', async () => {
   const engine = createEngine({
     pool: graphile.database.pool(),
     pipelines: [working],
     schema: graphile.database.schema,
   })
   expect(() => pipelineTask(undefined as never, working)).toThrow(
-    refused('pipelineTask: engine is undefined; it takes what createEngine gives.'),
+    refused('pipelineTask: engine is undefined; it takes what createEngine returns.'),
   )
   expect(() => pipelineTask(engine, pipeline({ name: 'unfinished', version: 1 }) as never)).toThrow(
-    refused('pipelineTask: pipeline is an object; it takes a pipeline, declared to its finish().'),
+    refused('pipelineTask: pipeline is an object; it takes a pipeline, complete with its finish().'),
   )
   expect(() => pipelineTask(engine, working, { scope: 'all' as never })).toThrow(
     refused(`pipelineTask: scope is 'all'; it takes a function.`),
   )
   expect(() => pipelineTask(engine, working, { scopes: () => 's' } as never)).toThrow(
-    refused(`pipelineTask: unknown option 'scopes'. Known are scope.`),
+    refused(`pipelineTask: unknown option 'scopes'. The options are scope.`),
   )
   await engine.close()
 })

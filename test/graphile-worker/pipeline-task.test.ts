@@ -39,10 +39,10 @@ const options = (pool = graphile.database.pool()) => ({
 })
 const ridesOf = (scope: string) =>
   graphile.database.rows('SELECT amount FROM rides WHERE rider = $1', [scope])
-/** What a worker hands to the task besides the payload; the tasks of this package read nothing else of it. */
+/** What a worker passes to the task besides the payload, reduced to what the tasks of this package read. */
 const helpersOf = (job: unknown) => ({ job }) as unknown as Parameters<Task>[1]
 
-/** Nobody works on what the ride itself stages: these are the jobs that the tests are about. */
+/** The jobs that the tests are about: nobody works on what the ride itself stages. */
 async function rideJobs() {
   return (await graphile.jobs()).filter((job) => job.task_identifier === 'create_ride')
 }
@@ -53,8 +53,8 @@ async function onlyJob() {
   return job
 }
 
-test('a runner that goes on runs the pipeline once for each job', async () => {
-  // In a database of its own: a runner ends when it hears that anybody migrates graphile-worker, as other tests do.
+test('a continuous runner runs the pipeline once for each job', async () => {
+  // In a database of its own, because a runner ends when it hears that anybody migrates graphile-worker, as other tests do.
   const name = `t_${randomUUID().replaceAll('-', '')}`
   await graphile.database.rows(`CREATE DATABASE ${name}`)
   const alone = await GraphileDatabase.create(new URL(`/${name}`, graphile.database.url).href)
@@ -76,7 +76,7 @@ test('a runner that goes on runs the pipeline once for each job', async () => {
 })
 
 describe('the effect happens once', () => {
-  test('where the worker dies after the pipeline has finished, before the job is marked as done', async () => {
+  test('if the worker dies after the pipeline has finished, before the job is marked as done', async () => {
     await graphile.addJob('create_ride', { amount: 5 }, randomUUID())
     const dying: Task = async (payload, helpers) => {
       await task(payload, helpers)
@@ -91,11 +91,11 @@ describe('the effect happens once', () => {
   })
 
   test.each(['charge_created/call#1:after', 'charge_created/commit#1:before'])(
-    'where the process dies at %s, and the job of the dead worker is delivered again',
+    'if the process dies at %s, and the job of the dead worker is delivered again',
     async (at) => {
       const { database, quoted } = graphile
       await graphile.addJob('create_ride', { amount: 6 }, randomUUID())
-      // As a worker does it when it takes the job.
+      // As a worker does when it takes the job.
       await database.rows(
         `UPDATE ${quoted}._private_jobs SET locked_at = now(), locked_by = 'doomed', attempts = 1`,
       )
@@ -115,7 +115,7 @@ describe('the effect happens once', () => {
     },
   )
 
-  test('where the provider executed and its answer was lost: the job is retried', async () => {
+  test('if the provider executed and its answer was lost, and the job is retried', async () => {
     await provider.willMeet('executes_then_cuts')
     await graphile.addJob('create_ride', { amount: 7 }, randomUUID())
     await graphile.work({ create_ride: task })
@@ -127,7 +127,7 @@ describe('the effect happens once', () => {
     expect(await provider.ledger()).toHaveLength(1)
   })
 
-  test('where a job is added again under its key', async () => {
+  test('if a job is added again under its key', async () => {
     const key = randomUUID()
     for (const amount of [8, 9]) {
       await graphile.addJob('create_ride', { amount }, key)
@@ -137,7 +137,7 @@ describe('the effect happens once', () => {
     expect(await provider.ledger()).toMatchObject([{ amount: 8 }])
   })
 
-  test('where the payload is rewritten between two attempts: the first one counts', async () => {
+  test('if the payload is rewritten between two attempts, of which the first counts', async () => {
     const key = randomUUID()
     await provider.willMeet('refuse_500')
     await graphile.addJob('create_ride', { amount: 10 }, key)
@@ -148,7 +148,7 @@ describe('the effect happens once', () => {
     expect(await provider.ledger()).toMatchObject([{ amount: 10 }])
   })
 
-  test('where two workers get one job at once: the second is told that the first runs it', async () => {
+  test('if two workers get one job at once, and the second is told that the first runs it', async () => {
     await provider.willMeet('execute_then_hold')
     await graphile.addJob('create_ride', { amount: 12 }, randomUUID())
     const job = await onlyJob()
@@ -182,7 +182,7 @@ describe('the effect happens once', () => {
   })
 })
 
-test('what a ride stages is a job whose own pipeline runs once, under the id that stage gave', async () => {
+test('what a ride stages is a job whose own pipeline runs once, under the id that stage returned', async () => {
   await graphile.addJob('create_ride', { amount: 1 }, randomUUID())
   await graphile.work({ create_ride: task })
   const [receipt] = await graphile.jobs()
@@ -202,7 +202,7 @@ test('a stored 4xx response is an answer: the job is done, and not tried again',
 })
 
 describe('the key of a job', () => {
-  test('is its id where it has no key, so that each such job runs', async () => {
+  test('is its id if it has no key, so that each such job runs', async () => {
     await graphile.addJob('create_ride', { amount: 14 })
     await graphile.addJob('create_ride', { amount: 14 })
     const jobs = await rideJobs()
@@ -214,7 +214,7 @@ describe('the key of a job', () => {
       })
   })
 
-  test('belongs to the scope that the option gives', async () => {
+  test('belongs to the scope that the option returns', async () => {
     const scope = `tenant-${randomUUID()}`
     await graphile.addJob('create_ride', { amount: 15 }, 'k')
     const { id } = await onlyJob()

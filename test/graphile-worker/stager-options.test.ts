@@ -15,8 +15,8 @@ beforeAll(async () => {
 afterEach(() => graphile.clear())
 afterAll(() => graphile.drop())
 
-describe('what graphile-worker is told', () => {
-  test('jobOptions gives queue, priority, attempts and flags; without it, there are its defaults', async () => {
+describe('what graphile-worker gets', () => {
+  test('jobOptions sets queue, priority, attempts and flags, which otherwise have their defaults', async () => {
     const asked: unknown[] = []
     const all = { queueName: 'mail', maxAttempts: 3, priority: -7, flags: ['slow', `it's "quoted", {too}`] }
     const jobOptions = (job: unknown) => {
@@ -84,7 +84,7 @@ describe('wrong options', () => {
   test.each([
     {
       given: { scheme: 'jobs' },
-      message: /graphileStager: unknown option 'scheme'. Known are schema, jobOptions/,
+      message: /graphileStager: unknown option 'scheme'. The options are schema, jobOptions/,
     },
     { given: { schema: 'a"; DROP' }, message: /graphileStager: schema is .* it takes the name of a schema/ },
     { given: { schema: '' }, message: /schema is ''/ },
@@ -109,7 +109,7 @@ describe('wrong options', () => {
     { given: { flags: [null] }, message: 'flags is an array; it takes a list of strings' },
     { given: Promise.resolve({ priority: 1 }), message: 'it takes a function that is not async' },
   ])(
-    'jobOptions that gives $given fails the phase with an error that names it',
+    'jobOptions that returns $given fails the phase with an error that names it',
     async ({ given, message }) => {
       const outcome = await staged.stageOne({}, { stager: { jobOptions: () => given as never } })
       const error = { code: 'PAWL_INVALID_OPTION', message: expect.stringContaining(message) }
@@ -118,7 +118,7 @@ describe('wrong options', () => {
     },
   )
 
-  test('so does a name that graphile-worker could not hold', async () => {
+  test('a job name that graphile-worker could not hold fails the phase as well', async () => {
     const target = staging(({ stage }) => stage('n'.repeat(129), {}))
     const error = {
       code: 'PAWL_INVALID_OPTION',

@@ -19,7 +19,7 @@ afterEach(() => graphile.clear())
 afterAll(() => graphile.drop())
 
 describe('a job exists exactly when its phase committed', () => {
-  test('a phase that commits leaves its jobs, under the ids that stage gave, and none of them in staged_jobs', async () => {
+  test('a phase that commits leaves its jobs, under the ids that stage returned, and none of them in staged_jobs', async () => {
     const ids: string[] = []
     const target = staging(async ({ stage }) => {
       ids.push(await stage('send_receipt', { ride: 1 }), await stage('ask_for_rating', { ride: 1 }))
@@ -80,7 +80,7 @@ describe('a job exists exactly when its phase committed', () => {
   ])('an engine killed at $at leaves $left, and its successor ends with one', async ({ at, left }) => {
     const { database } = graphile
     const application_name = `doomed_${randomUUID()}`
-    // Not one of the database's pools: its clients are never given back, so that it cannot be ended.
+    // Not one of the database's pools, because its clients are never given back, so that it cannot be ended.
     const pool = new pg.Pool({ connectionString: database.url, application_name })
     const target = staging(({ stage }) => stage('send_receipt', {}))
     const { engine, died } = engineThatDiesAt(staged.options(target, {}, pool), at)
@@ -94,7 +94,7 @@ describe('a job exists exactly when its phase committed', () => {
     expect(await graphile.jobs()).toHaveLength(1)
   })
 
-  test('a job that its table did not take fails the phase instead of being lost', async () => {
+  test('a job that the table did not take fails the phase instead of being lost', async () => {
     const { database, quoted } = graphile
     const jobs = `${quoted}._private_jobs`
     await database.rows(`

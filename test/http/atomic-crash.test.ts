@@ -29,7 +29,7 @@ async function appOn(engine: Engine<Database>): Promise<FastifyInstance> {
 /** Sends the request to a process that dies at a position, and waits until the server has noticed. */
 async function crashAt(database: TestDatabase, at: string, pipelining = true): Promise<void> {
   const application_name = `doomed_${randomUUID()}`
-  // Not one of the database's pools: its clients are never given back, so that it cannot be ended.
+  // This is not one of the database's pools: its clients are never given back, so it could not be ended.
   const pool = new pg.Pool({
     connectionString: database.url,
     options: `-c search_path=${database.businessSchema}`,
@@ -73,14 +73,14 @@ const positions: [string, { readonly notes: string[]; readonly keys: string[] }]
   ['finished/commit#1:after', { notes: ['noted'], keys: ['finished'] }],
 ]
 
-/** Where statements travel together, nobody can die between them. */
+/** A process cannot die between statements that are sent together. */
 const isSentAlong = (at: string) => /(begin|insert_staged_job|finish_key)#1:after$/.test(at)
 const ways = positions.flatMap(([at, left]) => [
   ...(isSentAlong(at) ? [] : [{ at, how: 'with pipelining', pipelining: true, left }]),
   { at, how: 'one statement at a time', pipelining: false, left },
 ])
 
-describe('a process that dies leaves rows and response, or neither; a retry ends with one row', () => {
+describe('a process that dies leaves both rows and response, or neither, and a retry ends with one row', () => {
   test.each(ways)('$at, $how', async ({ at, pipelining, left }) => {
     const database = await openDatabase()
     await crashAt(database, at, pipelining)
@@ -99,7 +99,7 @@ describe('a process that dies leaves rows and response, or neither; a retry ends
   })
 })
 
-test('a key that crashed is refused by resume, which has no request to run it with', async () => {
+test('resume refuses a key whose process crashed, because it has no request to run it with', async () => {
   const database = await openDatabase()
   await crashAt(database, 'finished/commit#1:before')
   await database.expireLeases()
@@ -111,7 +111,7 @@ test('a key that crashed is refused by resume, which has no request to run it wi
   expect((await post(app, '/notes')).statusCode).toBe(201)
 })
 
-test('neither many crashes nor age make a key stuck: nothing of it is half-done', async () => {
+test('neither many crashes nor age make a key stuck, because nothing of it is half done', async () => {
   const database = await openDatabase()
   await crashAt(database, 'finished/commit#1:before')
   await database.rows(

@@ -27,7 +27,7 @@ describe('an answer that cannot wait for the commit, or cannot be stored, is ref
       await addNote(request)
       return answer(reply)
     })
-    // A retry fares no better, and no worse.
+    // A retry is refused in the same way.
     for (let nth = 1; nth <= 2; nth++) {
       const response = await post(app, '/notes')
       expect([response.statusCode, response.json()]).toMatchObject([500, { code: 'PAWL_REPLY_IN_ATOMIC' }])
@@ -36,13 +36,13 @@ describe('an answer that cannot wait for the commit, or cannot be stored, is ref
     expect(await keysIn(database)).toEqual([])
   })
 
-  test('its reply, returned at once', async () => {
+  test('its reply, returned by a handler that is not async', async () => {
     const { app, database } = await noteApp((_, reply) => reply.code(201))
     expect((await post(app, '/notes')).json()).toMatchObject({ code: 'PAWL_REPLY_IN_ATOMIC' })
     expect(await keysIn(database)).toEqual([])
   })
 
-  test('by a callback: the client never sees its success', async () => {
+  test('one that a callback sends, and the client never sees its success', async () => {
     const { app, database } = await noteApp((request, reply) => {
       void addNote(request).then(
         () => reply.send('early'),
@@ -51,7 +51,7 @@ describe('an answer that cannot wait for the commit, or cannot be stored, is ref
     })
     const response = await post(app, '/notes')
     expect(response.statusCode).toBe(500)
-    // The callback may come before the handler is refused, or after.
+    // The callback may run before or after the handler is refused.
     expect(response.json<{ code: string }>().code).toMatch(/^PAWL_(REPLY_IN_ATOMIC|PIPELINE_NOT_RUN)$/)
     // The answer may have gone out before the transaction was rolled back: closing waits for that.
     await app.close()
@@ -59,7 +59,7 @@ describe('an answer that cannot wait for the commit, or cannot be stored, is ref
     expect(await keysIn(database)).toEqual([])
   })
 
-  test('by writing to reply.raw: nothing is stored, and the log says why', async () => {
+  test('one that is written to reply.raw: nothing is stored, and the log says why', async () => {
     const { app, database, log } = await noteApp(async (request, reply) => {
       await addNote(request)
       reply.raw.end('early')
@@ -73,11 +73,11 @@ describe('an answer that cannot wait for the commit, or cannot be stored, is ref
   })
 })
 
-test('nothing that the handler set goes out with the refusal, and its status is no success', async () => {
+test('nothing that the handler has set is sent with the refusal, whose status is never a success', async () => {
   const { app } = await noteApp(
     (_, reply) => reply.code(201).header('set-cookie', 'session=1').send('early'),
     {
-      // One that leaves the status to others.
+      // An error handler that leaves the status to others.
       before: (server) => {
         server.setErrorHandler((error, _request, reply) => reply.send({ told: (error as Error).message }))
       },

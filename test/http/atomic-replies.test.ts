@@ -8,7 +8,7 @@ const schemaOf = (response: object) => ({ schema: { response } })
 const ID_ONLY = { type: 'object', properties: { id: { type: 'integer' } } }
 const secret = { id: 1, secret: 'hidden' }
 
-/** What a handler returns once it has set its reply up. */
+/** What a handler returns after it has set up its reply. */
 const having = <Payload>(_reply: FastifyReply, payload: Payload): Payload => payload
 
 /** Route options and handlers whose answer has to be the same on an atomic route as on a plain one. */
@@ -69,7 +69,7 @@ const answers: [string, object, NoteHandler][] = [
   ['a link in two parts', {}, async (_, reply) => having(reply.header('link', '</a>, </b>'), 'text')],
 ]
 
-/** What differs by nature. */
+/** Headers without those that always differ. */
 function comparable(headers: Record<string, unknown>): object {
   const { date: _, 'idempotency-expires': __, 'idempotency-replayed': ___, ...rest } = headers
   return rest
@@ -92,7 +92,7 @@ test.each(answers)('%s is answered, and replayed, as on a plain route', async (_
   }
 })
 
-test('a cookie goes out once, and is never replayed', async () => {
+test('a cookie is sent once, and is never replayed', async () => {
   const { app, database } = await noteApp(async (_, reply) => {
     reply.header('set-cookie', 'session=1').header('set-cookie', 'theme=dark')
     return 'welcome'
@@ -108,7 +108,7 @@ test('a cookie goes out once, and is never replayed', async () => {
 /** An app whose handler loses its first transactions to another session. */
 async function conflictApp(collisions: number) {
   let runs = 0
-  /** Reads, lets another session change what was read, and writes: 40001. */
+  /** Reads, lets another session change what was read, and then writes, which fails with 40001. */
   const collide = async ({ tx }: FastifyRequest) => {
     await tx.selectFrom('rides').selectAll().execute()
     await opened.database.rows('UPDATE rides SET amount = 1')
@@ -136,7 +136,7 @@ async function conflictApp(collisions: number) {
 }
 
 describe('a transaction that meets a conflict', () => {
-  test('runs the handler again, with a reply that knows nothing of the first try', async () => {
+  test('runs the handler again, with a reply that has nothing left of the first try', async () => {
     const retried = hear('pawl:phase_retried')
     const { app, database } = await conflictApp(1)
     const response = await post(app, '/notes')
@@ -151,7 +151,7 @@ describe('a transaction that meets a conflict', () => {
     expect(await notesIn(database)).toEqual(['run 2'])
   })
 
-  test('too often is a problem of the moment, told without what the handler set', async () => {
+  test('too often is reported as a temporary problem, without anything that the handler has set', async () => {
     const { app, database } = await conflictApp(2)
     const response = await post(app, '/notes')
     expect([response.statusCode, response.json()]).toMatchObject([503, { code: 'temporarily_unavailable' }])

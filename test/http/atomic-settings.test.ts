@@ -4,7 +4,7 @@ import { noteApp, post } from '../support/notes.js'
 import { rideApp } from '../support/ride-app.js'
 
 describe('settings', () => {
-  test('are those of a pipeline', async () => {
+  test('are the same as those of a pipeline', async () => {
     const { app, database } = await noteApp(
       async ({ tx }) => (await sql<object>`SHOW transaction_isolation`.execute(tx)).rows,
       { settings: { isolation: 'serializable', retentionMs: 7_200_000 } },
@@ -20,7 +20,7 @@ describe('settings', () => {
       /idempotency of POST \/notes: atomic: isolation is 'strong'; it takes one of 'read committed'/,
     ],
     [{ retentionMs: -1 }, /retentionMs is -1; it takes a whole number of 1 or more/],
-    [{ retention: 1 }, /unknown option 'retention'. Known are isolation, /],
+    [{ retention: 1 }, /unknown option 'retention'. The options are isolation, /],
   ])('%o are refused when the route is declared', async (settings, message) => {
     const refused = noteApp(async () => 'x', { settings: settings as object })
     await expect(refused).rejects.toThrow(message)
@@ -31,7 +31,7 @@ describe('settings', () => {
     await expect(refused).rejects.toThrow(/statementTimeoutMs is 5000; it takes less than leaseMs/)
   })
 
-  test('false is a route whose handler runs a pipeline', async () => {
+  test('of false leave a route whose handler has to run a pipeline', async () => {
     const { app } = await rideApp({
       routes: (server) => void server.post('/plain', { idempotency: { atomic: false } }, async () => 'x'),
     })

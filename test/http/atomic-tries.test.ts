@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { addNote, noteApp, notesIn, keysIn, post } from '../support/notes.js'
 import { gate } from '../support/signals.js'
 
-/** Fails the transaction with a conflict, as two that write the same rows would. */
+/** Fails the transaction with a conflict, as if another one had written the same rows. */
 const conflict = (request: FastifyRequest) =>
   sql`DO $$ BEGIN RAISE EXCEPTION 'conflict' USING ERRCODE = '40001'; END $$`.execute(request.tx)
 
@@ -39,7 +39,7 @@ describe('a branch of a run that was undone', () => {
     expect(told).toEqual(['PAWL_NOT_ATOMIC'])
   })
 
-  test('stages no job there', async () => {
+  test('stages no job in that transaction', async () => {
     const { handler, told } = leavingBranch((request) => request.pawl.stage('left_behind', {}))
     const { app, database } = await noteApp(handler)
     await post(app, '/notes')
@@ -47,7 +47,7 @@ describe('a branch of a run that was undone', () => {
     expect(told).toEqual(['PAWL_NOT_ATOMIC'])
   })
 
-  test('changes nothing of its answer', async () => {
+  test('does not change the answer of that run', async () => {
     const { handler } = leavingBranch((_, reply) => {
       reply.code(402).header('location', '/declined').type('text/plain')
       reply.statusCode = 403
@@ -68,14 +68,14 @@ describe('a branch of a run that was undone', () => {
   })
 })
 
-test('a run that is left behind by its time-out does nothing when it wakes up', async () => {
+test('a run that has timed out does nothing when it wakes up', async () => {
   const wake = gate()
   const ended = gate()
   let runs = 0
   const { app, database } = await noteApp(
     async (request) => {
       if (++runs > 1) return addNote(request, 'second').then(() => ({ runs }))
-      // Killed and swallowed: the engine tries again beside it.
+      // The handler kills its own backend and swallows the error: the engine tries again beside it.
       await sql`SELECT pg_terminate_backend(pg_backend_pid())`.execute(request.tx).catch(() => {})
       await wake.opened
       await addNote(request, 'zombie').finally(() => ended.open())
@@ -92,7 +92,7 @@ test('a run that is left behind by its time-out does nothing when it wakes up', 
   expect([response, again].at(-1)?.statusCode).toBe(200)
 })
 
-test('a run starts with the body, query and params as they came', async () => {
+test('every run starts with the body, query and params as the client sent them', async () => {
   let runs = 0
   const { app, database } = await noteApp(async (request) => {
     const body = request.body as { amount: number; list: number[] }
@@ -106,7 +106,7 @@ test('a run starts with the body, query and params as they came', async () => {
   expect(await notesIn(database)).toEqual(['{"amount":500,"list":[1,2]}'])
 })
 
-test('an error that is returned is thrown, as on a plain route', async () => {
+test('an error that a handler returns counts as thrown, as on a plain route', async () => {
   const { app, database } = await noteApp(async (request) => {
     await addNote(request)
     return Object.assign(new Error('insufficient funds'), { statusCode: 402 })
@@ -135,7 +135,7 @@ test('a failure at COMMIT takes back the status and headers that the handler set
   expect(await notesIn(database)).toEqual([])
 })
 
-test('a handler that commits by itself leaves a key for a person, and no second row', async () => {
+test('a handler that commits by itself leaves a stuck key for a person to decide about, and no second row', async () => {
   const { app, database } = await noteApp(async (request) => {
     await addNote(request)
     await sql.raw('/* hidden */ COMMIT').execute(request.tx)
@@ -146,11 +146,11 @@ test('a handler that commits by itself leaves a key for a person, and no second 
   expect(await notesIn(database)).toEqual(['noted'])
 })
 
-/** The first request waits for it; the second has to be done by then, on a slow machine as well. */
+/** The first request waits this long; the second has to be done within it, even on a slow machine. */
 const HANDLER_TIMEOUT_MS = 2_000
 
 describe('an answer from outside while an atomic handler runs', () => {
-  test('is given, and ends nothing but the request', async () => {
+  test('is sent, and ends nothing but that request', async () => {
     const timedOut = gate()
     const { app, database } = await noteApp(
       async (request) => {
@@ -168,7 +168,7 @@ describe('an answer from outside while an atomic handler runs', () => {
     expect(again.statusCode).toBe(200)
   })
 
-  test('a timer of the handler that sends is refused without ending the process', async () => {
+  test('that a timer of the handler sends is refused without ending the process', async () => {
     const { app, database } = await noteApp(async (request, reply) => {
       await addNote(request)
       const sent = gate()
@@ -185,7 +185,7 @@ describe('an answer from outside while an atomic handler runs', () => {
 })
 
 describe('headers of an atomic handler', () => {
-  test('all go out with an answer that is not stored', async () => {
+  test('are all sent with an answer that is not stored', async () => {
     const { app } = await noteApp(async (_, reply) => {
       reply.code(429).header('retry-after', '120').header('x-limit', '5')
       return { slow: 'down' }
@@ -194,7 +194,7 @@ describe('headers of an atomic handler', () => {
     expect([statusCode, headers['retry-after'], headers['x-limit']]).toEqual([429, '120', '5'])
   })
 
-  test('those of the moment go out once, and are not stored', async () => {
+  test('that hold only for the moment are sent once, and are not stored', async () => {
     const { app, database } = await noteApp(async (request, reply) => {
       await addNote(request)
       reply.header('retry-after', '1').header('location', '/notes/1')
@@ -208,7 +208,7 @@ describe('headers of an atomic handler', () => {
     expect((await post(app, '/notes')).headers).not.toHaveProperty('retry-after')
   })
 
-  test('an encoding of its own is replayed with the bytes', async () => {
+  test('that name an encoding are replayed with the bytes', async () => {
     const { app } = await noteApp(async (request, reply) => {
       await addNote(request)
       reply.header('content-encoding', 'identity')
@@ -218,7 +218,7 @@ describe('headers of an atomic handler', () => {
       expect((await post(app, '/notes')).headers['content-encoding']).toBe('identity')
   })
 
-  test('those that hooks set are set for a replay anew, not stored', async () => {
+  test('that hooks set are not stored: the hooks set them again for a replay', async () => {
     const { app } = await noteApp((request) => addNote(request), {
       before: (server) =>
         void server.addHook(

@@ -5,7 +5,7 @@ import { rideApp } from '../support/ride-app.js'
 
 const notFound = () => Object.assign(new Error('no such book'), { statusCode: 404 })
 
-/** The application's own way to tell of errors. */
+/** The application's own way to report errors. */
 const tellErrors = (app: FastifyInstance) =>
   app.setErrorHandler<Error & { statusCode?: number }>((error, _request, reply) =>
     reply.code(error.statusCode ?? 500).send({ told: error.message }),
@@ -34,7 +34,7 @@ describe('rows and response', () => {
     expect(await notesIn(database)).toEqual(['noted'])
   })
 
-  test('are gone together when the handler throws', async () => {
+  test('are both undone when the handler throws', async () => {
     const { app, database } = await noteApp(async (request) => {
       await addNote(request)
       throw new Error('a bug')
@@ -56,7 +56,7 @@ describe('rows and response', () => {
     expect(await notesIn(database)).toEqual([])
   })
 
-  test('are written once by fifty requests at a time', async () => {
+  test('are written once, by fifty requests at the same time', async () => {
     let runs = 0
     const { app, database } = await noteApp(
       async (request) => {
@@ -73,14 +73,14 @@ describe('rows and response', () => {
   })
 })
 
-// More often than a key of a pipeline may fail before it is stuck.
+// More often than the key of a pipeline may fail before it is stuck.
 const OFTEN = 12
 
 describe('an error of the handler', () => {
   test.each([
     ['with a status of its own', notFound, 404, 'no such book'],
     ['that nobody expected', () => new Error('a bug'), 500, 'a bug'],
-  ])('%s is told by the application, as often as it is met', async (_, make, status, told) => {
+  ])('%s is reported by the application, every time it happens', async (_, make, status, told) => {
     let failures = OFTEN
     const { app, database } = await rideApp({
       routes: (server) => {
@@ -102,7 +102,7 @@ describe('an error of the handler', () => {
     expect(await notesIn(database)).toEqual(['noted'])
   })
 
-  test('leaves a key that is free for a request with other content', async () => {
+  test('leaves the key free for a request with other content', async () => {
     const { app, database } = await noteApp(async (request) => {
       const { what } = request.body as { what: string }
       if (what === '') throw Object.assign(new Error('empty'), { statusCode: 422 })
@@ -113,12 +113,12 @@ describe('an error of the handler', () => {
     expect(await notesIn(database)).toEqual(['corrected'])
   })
 
-  test('is told by Fastify where the application does not', async () => {
+  test('is reported by Fastify if the application has no error handler', async () => {
     const { app } = await noteApp(() => Promise.reject(notFound()))
     expect((await post(app, '/notes')).json()).toMatchObject({ statusCode: 404, message: 'no such book' })
   })
 
-  test('may be a foreign request, which strict mode does not let pass in a transaction', async () => {
+  test('may come from a foreign request, which strict mode does not allow in a transaction', async () => {
     const { app, database, provider } = await rideApp({
       routes: (server) => {
         server.post('/notes', { idempotency: { atomic: true } }, async (request) => {
@@ -134,7 +134,7 @@ describe('an error of the handler', () => {
 })
 
 describe('request.tx', () => {
-  test('is only there while an atomic handler runs', async () => {
+  test('exists only while an atomic handler runs', async () => {
     const seen: FastifyRequest[] = []
     let kept: FastifyRequest['tx'] | undefined
     const { app } = await noteApp(async (request) => {
@@ -150,7 +150,7 @@ describe('request.tx', () => {
     await expect(late).rejects.toMatchObject({ code: 'PAWL_TRANSACTION_CLOSED' })
   })
 
-  test('is not there on a marked route that is not atomic, nor on one that is not marked', async () => {
+  test('does not exist on a marked route that is not atomic, nor on one that is not marked', async () => {
     const { app } = await rideApp({
       routes: (server) => {
         server.post('/marked', { idempotency: true }, (request) => addNote(request))
@@ -162,7 +162,7 @@ describe('request.tx', () => {
   })
 })
 
-test('a job that is staged exists exactly when the rows do', async () => {
+test('a staged job exists exactly when the rows do', async () => {
   const { app, database } = await noteApp(async (request) => {
     const note = await addNote(request)
     await request.pawl.stage('send_note', { id: note.id })
@@ -177,7 +177,7 @@ test('a job that is staged exists exactly when the rows do', async () => {
 })
 
 describe('the handler', () => {
-  test('has the Fastify instance of its route as `this`', async () => {
+  test('is called with the Fastify instance of its route as `this`', async () => {
     const { app } = await rideApp({
       routes: (server) => {
         server.register(async (inner) => {
@@ -191,7 +191,7 @@ describe('the handler', () => {
     expect((await post(app, '/notes')).json()).toEqual({ same: true, shelf: 'upper' })
   })
 
-  test('may be used on a plain route as well, and stays plain there', async () => {
+  test('can also be used on a plain route, where it runs every time', async () => {
     let runs = 0
     const handler = async () => ({ runs: ++runs })
     const { app, database } = await rideApp({

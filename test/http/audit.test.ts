@@ -11,7 +11,7 @@ interface AuditedApp {
   readonly log: { readonly level: number; readonly msg: string }[]
 }
 
-/** A bare app and what to register the plugin with. */
+/** A bare app, and the options to register the plugin with. */
 function open(options: Partial<FastifyPawlOptions> = {}): AuditedApp {
   const log: AuditedApp['log'] = []
   const stream = { write: (line: string) => void log.push(JSON.parse(line) as (typeof log)[number]) }
@@ -20,7 +20,7 @@ function open(options: Partial<FastifyPawlOptions> = {}): AuditedApp {
   return { app, options: { engine: idleEngine(), scope: () => 'ann', ...options }, log }
 }
 
-/** The audit as lines, in an order of its own. */
+/** The audit as sorted lines. */
 const audited = (app: FastifyInstance) =>
   app
     .idempotencyAudit()
@@ -28,7 +28,7 @@ const audited = (app: FastifyInstance) =>
     .toSorted()
 
 describe('the audit lists', () => {
-  test('every route that changes state, by how it stands to keys', async () => {
+  test('every route that changes state, and what it does about keys', async () => {
     const { app, options } = open()
     await app.register(fastifyPawl, options)
     app.post('/marked', { idempotency: true }, handler)
@@ -77,7 +77,7 @@ describe('the audit lists', () => {
     ])
   })
 
-  test('routes that were declared before the plugin, which nobody knows about', async () => {
+  test('routes that were declared before the plugin, as unknown', async () => {
     const { app, options } = open()
     app.post('/', handler)
     app.post('/ride', handler)
@@ -109,7 +109,7 @@ describe('the audit lists', () => {
     ])
   })
 
-  test('the routes of each registration to itself', async () => {
+  test('the routes of each registration separately', async () => {
     const { app, options } = open({ enforce: 'error' })
     await app.register(fastifyPawl, options)
     app.post('/outer', { idempotency: true }, handler)
@@ -158,13 +158,16 @@ describe('a POST or PATCH that takes no key', () => {
     })
   })
 
-  test.each([undefined, 'warn'] as const)('is warned of, in one line, with enforce: %s', async (enforce) => {
-    const { app, log } = await openWith(enforce)
-    await app.ready()
-    expect(log).toMatchObject([{ level: 40, msg: expect.stringMatching(named) }])
-  })
+  test.each([undefined, 'warn'] as const)(
+    'is logged as a warning, in one line, with enforce: %s',
+    async (enforce) => {
+      const { app, log } = await openWith(enforce)
+      await app.ready()
+      expect(log).toMatchObject([{ level: 40, msg: expect.stringMatching(named) }])
+    },
+  )
 
-  test("is nobody's business with enforce: 'off'", async () => {
+  test("is not reported with enforce: 'off'", async () => {
     const { app, log } = await openWith('off')
     await app.ready()
     expect(log).toEqual([])

@@ -6,7 +6,7 @@ import { lasting, listen, send, type ToSend } from '../support/http-client.js'
 import { rideApp, type RideAppOptions } from '../support/ride-app.js'
 import { pipeline } from '../support/rides.js'
 
-/** An app whose `/answer` gives what it is told to. */
+/** An app whose `/answer` sends what the test gives it. */
 async function answering(answer: () => Respond, options: RideAppOptions = {}) {
   let runs = 0
   const answers = pipeline<null>({ name: 'answers', version: 1 }).finish(() => {
@@ -99,7 +99,7 @@ describe('a body is replayed byte for byte, with the same headers', () => {
     expect(lasting(replay)).toEqual(lasting(first))
   })
 
-  test('HEAD, with the headers of what it stands for', async () => {
+  test('HEAD, with the headers that the GET would have', async () => {
     const { ask } = await answering(() => respond(200, { some: 'content' }))
     const first = await ask({ method: 'HEAD' })
     const replay = await ask({ method: 'HEAD' })
@@ -111,7 +111,7 @@ describe('a body is replayed byte for byte, with the same headers', () => {
   })
 })
 
-test('the HEAD that Fastify adds to a GET has a key like the GET itself, or one of its own', async () => {
+test('the HEAD that Fastify adds to a GET takes keys as the GET does, and is another request than the GET', async () => {
   let runs = 0
   const { app } = await rideApp({
     routes: (server) => {
@@ -141,7 +141,7 @@ const answerWithHeaders = () =>
   )
 
 describe('headers', () => {
-  test('those of the moment are left out unless they are asked for, and that is told in the log', async () => {
+  test('that hold only for the moment are left out unless the plugin is told to store them, and the log says so', async () => {
     const { ask, log } = await answering(answerWithHeaders, { plugin: { storedHeaders: ['Retry-After'] } })
     const first = await ask()
     const replay = await ask()
@@ -169,7 +169,7 @@ describe('headers', () => {
   })
 })
 
-describe('a response that cannot be stored is refused, and said why', () => {
+describe('a response that cannot be stored is refused with the reason', () => {
   test.each([
     [
       'larger than the cap',
@@ -202,7 +202,7 @@ describe('a response that cannot be stored is refused, and said why', () => {
   })
 })
 
-test('a body over the limit of the server is refused by it, and leaves no row', async () => {
+test('a body over the limit of the server is refused by the server, and leaves no row', async () => {
   const { app, database, provider } = await rideApp({ server: { bodyLimit: 100 } })
   const url = await listen(app)
   const refused = await send(url, { body: { amount: 20, note: 'x'.repeat(100) } })

@@ -10,13 +10,13 @@ import type { Provider } from '../support/provider.js'
 import { type RideApp, rideApp, surroundings } from '../support/ride-app.js'
 import { type Database, pipeline } from '../support/rides.js'
 
-// Clients that retry by themselves: no test here sends anything twice.
+// These clients retry by themselves: no test here sends anything twice.
 
 interface IntentInput {
   readonly amount: number
 }
 
-/** What can go wrong here, besides what the provider is told to do. */
+/** What can go wrong in the server, besides what the provider is told to do. */
 type Mishap = 'answers 503 after the charge' | 'throws after the charge' | 'loses its answer'
 
 /** A charge as the provider makes it, which the clients know as a payment intent. */
@@ -90,7 +90,7 @@ describe("Stripe's own client", () => {
 
   test.each(Object.entries(troubles))('has one success and one effect when %s', async (_, trouble) => {
     const { url, provider, log } = await inTrouble('stripe', trouble)
-    // It makes a key of its own, since it is going to retry.
+    // The client generates a key by itself, because it is going to retry.
     const { id } = await stripeAt(url).paymentIntents.create(intent)
     expect(await provider.ledger()).toMatchObject([{ id, amount: 20 }])
     expect(requestsIn(log)).toBe(2)
@@ -113,7 +113,7 @@ describe("Stripe's own client", () => {
     expect((await second).lastResponse.idempotencyKey).toBe(idempotencyKey)
   })
 
-  test('knows the error of a key that was used for another request, and does not retry', async () => {
+  test('recognizes the error for a key that was used for another request, and does not retry', async () => {
     const { url, provider, log } = await intentsApp('stripe')
     const idempotencyKey = randomUUID()
     await stripeAt(url).paymentIntents.create(intent, { idempotencyKey })

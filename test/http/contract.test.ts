@@ -24,7 +24,7 @@ function methodApp(method: HTTPMethods, idempotency: IdempotencyOptions | true):
   })
 }
 
-test('a first request gets the response of its pipeline, and until when that is replayed', async () => {
+test('a first request gets the response of its pipeline, and the date until which it is replayed', async () => {
   const { app, database } = await rideApp()
   const first = await send(app)
   expect(first.statusCode).toBe(201)
@@ -34,12 +34,12 @@ test('a first request gets the response of its pipeline, and until when that is 
   expect(row).toMatchObject({ scope: 'ann', key: 'k1', status: 'finished', response_status: 201 })
   const expires = String(first.headers['idempotency-expires'])
   expect(new Date(expires).toUTCString()).toBe(expires)
-  // A header says seconds: the date is cut, so that the replay is never promised longer than it is kept.
+  // A header has whole seconds. The date is rounded down, so that a replay is never promised for longer than it is kept.
   expect(Date.parse(expires)).toBe(Math.floor(Number(row?.expires_at) / 1_000) * 1_000)
 })
 
 // Shows I3.
-test('a retry after the finish gets the same status, headers and bytes, says so, and changes nothing', async () => {
+test('a retry of a finished request gets the same status, headers and bytes, marked as a replay, and changes nothing', async () => {
   const target = scripted([
     () =>
       respond(202, { ö: 'ü', list: [1, 2] }, { headers: { location: '/there', etag: '"1"', 'x-own': 'a' } }),
@@ -61,7 +61,7 @@ test('a retry after the finish gets the same status, headers and bytes, says so,
   expect(await audit(database)).toEqual(['written'])
 })
 
-test('headers of the moment that the plugin is told to store are replayed as well', async () => {
+test('headers that hold only for the moment are replayed as well if the plugin is told to store them', async () => {
   const target = scripted([() => respond(200, {}, { headers: { 'x-request-id': 'a', 'x-trace-id': 'b' } })])
   const { app } = await appOf(target, { plugin: { storedHeaders: ['X-Request-Id'] } })
   for (const response of [await send(app, TARGET), await send(app, TARGET)]) {
@@ -70,7 +70,7 @@ test('headers of the moment that the plugin is told to store are replayed as wel
   }
 })
 
-test('a refusal of the pipeline is a response as any: stored and replayed', async () => {
+test('a refusal of the pipeline is stored and replayed like any other response', async () => {
   const { app, provider } = await rideApp()
   await provider.willMeet('declined')
   const first = await send(app)
@@ -122,7 +122,7 @@ test.each(['running', 'finished', 'stuck'] as const)(
   async (status) => {
     const answers = { running: retryLater, finished: () => respond(200), stuck: fail }
     const answer = answers[status]
-    // What throws has an attempt for each point; the second is over the cap.
+    // A phase that throws has one attempt at each point; the second is over the cap.
     const { app, database, log } = await appOf(scripted([answer, answer], { maxAttempts: 1 }))
     await send(app, TARGET)
     await send(app, TARGET)
@@ -154,7 +154,7 @@ test.each(['POST', 'PATCH'] as const)('%s without a key is refused, and writes n
 
 const SAFE_TO_REPEAT = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'] as const
 
-test.each(SAFE_TO_REPEAT)('%s needs no key, and with one it replays', async (method) => {
+test.each(SAFE_TO_REPEAT)('%s needs no key, and with one a retry gets a replay', async (method) => {
   const { app, database } = await methodApp(method, true)
   const request = method === 'PUT' ? { method, ...TARGET } : { method, ...TARGET, payload: '' }
   const plain = await sendWithoutKey(app, request)
@@ -178,7 +178,7 @@ test('a route may require a key where HTTP does not', async () => {
   expect((await send(app, { method: 'PUT', ...TARGET })).statusCode).toBe(201)
 })
 
-test('where no key is required, one is generated and told, and a retry with it replays', async () => {
+test('where no key is required, one is generated and sent back, and a retry with it gets a replay', async () => {
   const { app, provider, database } = await rideApp({ route: { required: false } })
   const first = await sendWithoutKey(app)
   expect(first.statusCode).toBe(201)
@@ -192,7 +192,7 @@ test('where no key is required, one is generated and told, and a retry with it r
   expect(await provider.ledger()).toHaveLength(2)
 })
 
-test('a key of the client is not echoed', async () => {
+test('a key that the client sent is not sent back', async () => {
   const { app } = await rideApp()
   expect((await send(app)).headers).not.toHaveProperty('idempotency-key')
 })

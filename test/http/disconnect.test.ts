@@ -68,7 +68,7 @@ test('a client that goes away in the middle of its body leaves nothing behind', 
   await expectOneWholeRide(database, provider)
 })
 
-/** An app that tells when it has begun to close: its engine takes no more work by then. */
+/** An app that signals when it has begun to close: its engine takes no more work by then. */
 async function closingApp(options: Parameters<typeof rideApp>[0] = {}) {
   const closing = gate()
   const ride = await rideApp({
@@ -82,7 +82,7 @@ async function closingApp(options: Parameters<typeof rideApp>[0] = {}) {
 }
 
 describe('while the app closes', () => {
-  test('a request that ends in time is answered', async () => {
+  test('a request that finishes in time is answered', async () => {
     const { app, url, closing, database, provider } = await closingApp()
     await provider.willMeet('hold_then_execute')
     const running = send(url, { body })
@@ -95,7 +95,7 @@ describe('while the app closes', () => {
     await expectOneWholeRide(database, provider)
   })
 
-  test('a request that does not end in time is given back, and another app goes on with it', async () => {
+  test('a request that does not finish in time is given back, and another app goes on with it', async () => {
     const beside = await surroundings()
     const { database, provider } = beside
     const { app, url } = await closingApp({ beside, plugin: { closeTimeoutMs: 1 } })
@@ -124,7 +124,7 @@ describe('while the app closes', () => {
     await provider.arrived()
     const { client, read } = await connect(app, url)
     const text = rawRide(20, 'k2')
-    // Half a request: the connection is not idle, so it is not closed with the others.
+    // With half a request sent, the connection is not idle, so it is not closed with the others.
     const half = text.indexOf('content-type')
     client.write(text.slice(0, half))
     await read
@@ -139,7 +139,7 @@ describe('while the app closes', () => {
     expect(await database.rows('SELECT key FROM pawl.idempotency_keys')).toEqual([{ key: 'k1' }])
   })
 
-  test('a request that was in a hook is told to come back, and nothing of it is stored', async () => {
+  test('a request that is still in a hook is told to come back, and nothing of it is stored', async () => {
     const [entered, leave] = [gate(), gate()]
     const { app, url, closing, database } = await closingApp({
       before: (server) => {

@@ -12,9 +12,9 @@ import { engineWithStops } from '../support/stops.js'
 import { expectOneWholeRide } from '../support/whole-ride.js'
 
 const DUPLICATES = 50
-/** Longer than the test may take: whoever waits that long has missed what it waited for. */
+/** Longer than the test may take: a client that waits this long has missed what it waited for. */
 const FOR_EVER_MS = 120_000
-/** For what there is no signal of; far above what it takes. */
+/** For events that have no signal; far longer than they take. */
 const PATIENCE = { timeout: 20_000, interval: 5 }
 /** What a waiting room listens to. */
 const NEWS: PawlChannel[] = ['pawl:finished', 'pawl:phase_failed', 'pawl:stuck', 'pawl:fenced_off']
@@ -44,7 +44,7 @@ test('of many duplicates at once one is processed, and the others are told to co
   await expectOneWholeRide(database, provider)
 })
 
-test('of many duplicates at once, those that come late enough get the response of the first', async () => {
+test('of many duplicates at once, those that arrive after the first has finished get its response', async () => {
   const { app, database, provider } = await rideApp()
   const answers = await Promise.all(sendMany(await listen(app), DUPLICATES))
   const created = answers.filter(({ status }) => status === 201)
@@ -65,7 +65,7 @@ test('duplicates that wait all get the response of the first, and hold no connec
   await provider.willMeet('hold_then_execute')
   const waiting = sendMany(url, DUPLICATES)
   await Promise.all([provider.arrived(), inVain])
-  // They ask again now and then; in between, the only connection is free.
+  // They ask again now and then. In between, the only connection is free.
   await vi.waitFor(() => expect(pool.totalCount - pool.idleCount).toBe(0), PATIENCE)
   const other = await send(url, { body, headers: { 'idempotency-key': 'k2' } })
   expect(other.status).toBe(201)
@@ -78,7 +78,7 @@ test('duplicates that wait all get the response of the first, and hold no connec
   expect(await provider.ledger()).toHaveLength(2)
 })
 
-test('who waits listens, and nobody listens once nobody waits', async () => {
+test('a duplicate that waits subscribes to news, and nobody is subscribed once nobody waits', async () => {
   const { app, provider } = await rideApp({ route: { onConflict: { waitMs: FOR_EVER_MS } } })
   const url = await listen(app)
   expect(listenedTo()).toEqual([])
@@ -91,7 +91,7 @@ test('who waits listens, and nobody listens once nobody waits', async () => {
   expect(listenedTo()).toEqual([])
 })
 
-test('who has waited as long as the route allows is told to come back', async () => {
+test('a duplicate that has waited as long as the route allows is told to come back', async () => {
   const { app, provider } = await rideApp({ route: { onConflict: { waitMs: 100 } } })
   const url = await listen(app)
   await provider.willMeet('hold_then_execute')
@@ -112,7 +112,7 @@ test('who has waited as long as the route allows is told to come back', async ()
 test('a duplicate that waits for a process that died takes over when its lease has run out', async () => {
   const beside = await surroundings()
   const { database, provider } = beside
-  // Not one of the database's pools: its clients are never given back, so that it cannot be ended.
+  // This is not one of the database's pools: its clients are never given back, so it could not be ended.
   const pool = new pg.Pool({
     connectionString: database.url,
     options: `-c search_path=${database.businessSchema}`,
@@ -145,13 +145,13 @@ test('a duplicate that waits for a process that died takes over when its lease h
   await expectOneWholeRide(database, provider)
 })
 
-test('a duplicate asks again now and then, since the first may finish where no news comes from', async () => {
+test('a duplicate asks again now and then, because the first may finish in a process that sends no news', async () => {
   const beside = await surroundings()
   const stalled = gate()
   const leave = gate()
   const elsewhere = await rideApp({
     beside,
-    // Durable, and not yet announced: what another process does looks like that from here.
+    // It is committed, and not announced yet. That is how the work of another process looks from here.
     engineOf: (options) => {
       const { engine, stops } = engineWithStops(options, 'finished/commit#1:after')
       void stops[0].reached.then(stalled.open)
@@ -176,7 +176,7 @@ test('a duplicate asks again now and then, since the first may finish where no n
   await expectOneWholeRide(beside.database, beside.provider)
 })
 
-test('a duplicate whose client goes away is given up, and the first is not', async () => {
+test('a duplicate whose client goes away stops waiting, and the first goes on', async () => {
   const [entered, leave, ended] = [gate(), gate(), gate()]
   const held = pipeline<null>({ name: 'held', version: 1 })
     .foreign('held', {
@@ -204,7 +204,7 @@ test('a duplicate whose client goes away is given up, and the first is not', asy
   await inVain
   client.abort()
   await expect(second).rejects.toThrow('aborted')
-  // The first is still held: it is the second that ends.
+  // The first is still held, so it is the second that ends.
   await ended.opened
   expect(listenedTo()).toEqual([])
   leave.open()

@@ -5,7 +5,7 @@ import { listen, send } from '../support/http-client.js'
 import { authenticate, surroundings } from '../support/ride-app.js'
 import { createEngine, createRideOf, type RideInput } from '../support/rides.js'
 
-/** A database, a provider's account and an engine of its own, to be registered somewhere. */
+/** Creates a database, an account at the provider and an engine, to be registered somewhere. */
 async function company(options: Partial<FastifyPawlOptions> = {}) {
   const { database, provider } = await surroundings()
   const createRide = createRideOf(provider)
@@ -82,7 +82,7 @@ test('two siblings have engines, options and conventions of their own', async ()
   ])
 })
 
-test('where it is registered at the root and further in, the nearest one counts', async () => {
+test('where the plugin is registered at the root and in a child, the nearest registration counts', async () => {
   const outer = await company()
   const inner = await company({ profile: 'stripe' })
   const app = emptyApp()
@@ -93,7 +93,7 @@ test('where it is registered at the root and further in, the nearest one counts'
       outer.rides(scope, '/before')
       await scope.register(fastifyPawl, inner.plugin)
       inner.rides(scope)
-      // Further in still, nothing is registered anew.
+      // A child of the child does not register it again.
       await scope.register(async (deeper) => inner.rides(deeper, '/deeper'))
     },
     { prefix: '/inner' },
@@ -118,7 +118,7 @@ test('where it is registered at the root and further in, the nearest one counts'
   expect(app.idempotencyAudit().map((route) => route.url)).toEqual(['/rides', '/inner/before'])
 })
 
-test('all engines are closed with the app', async () => {
+test('closing the app closes all engines', async () => {
   const [outer, inner] = [await company(), await company()]
   const app = emptyApp()
   await app.register(fastifyPawl, outer.plugin)
@@ -135,17 +135,17 @@ test('all engines are closed with the app', async () => {
   }
 })
 
-test('registering it twice on one instance is refused', async () => {
+test('registering the plugin twice on one instance is refused', async () => {
   const { plugin } = await company()
   const app = emptyApp()
   await app.register(fastifyPawl, plugin)
   await expect(async () => app.register(fastifyPawl, plugin)).rejects.toMatchObject({
     code: 'PAWL_INVALID_OPTION',
-    message: expect.stringContaining('it is registered on this instance already') as string,
+    message: expect.stringContaining('it is already registered on this instance') as string,
   })
 })
 
-test('routes outside of its scope know nothing of it', async () => {
+test("routes outside of the plugin's scope know nothing of it", async () => {
   const { plugin } = await company()
   const app = emptyApp()
   await app.register(async (scope) => {
@@ -156,7 +156,7 @@ test('routes outside of its scope know nothing of it', async () => {
   expect(read(answer.body)).toEqual({ pawl: true, atomic: false })
 })
 
-test('a route that is not marked is told so when it asks', async () => {
+test('a route that is not marked gets an error that says so when it uses request.pawl or request.tx', async () => {
   const { plugin, counts } = await company()
   const app = emptyApp()
   await app.register(fastifyPawl, plugin)
@@ -174,10 +174,10 @@ test('a route that is not marked is told so when it asks', async () => {
   expect(await counts()).toEqual({ keys: 0, charges: 0 })
 })
 
-test('a route that was declared before the plugin is there is told so when it asks', async () => {
+test('a route that was declared before the plugin was loaded gets an error that says so when it uses request.pawl', async () => {
   const { plugin, rides, counts } = await company()
   const app = emptyApp()
-  // Not awaited, as one forgets: the plugin is loaded after the route.
+  // Somebody forgot to await this: the plugin is loaded after the route.
   void app.register(fastifyPawl, plugin)
   rides(app)
   const answer = await send(await listen(app), { body })

@@ -9,7 +9,7 @@ import { appOf, linesOf, scripted, TARGET } from '../support/scripted-app.js'
 
 const PROBLEM = { 'content-type': 'application/problem+json', 'cache-control': 'no-store' }
 
-test('a transient failure is told as such, nothing is stored, and the retry goes on and charges once', async () => {
+test('a transient failure is reported as one, nothing is stored, and the retry goes on and charges once', async () => {
   const { app, provider, database } = await rideApp()
   await provider.willMeet('executes_then_cuts')
   const failed = await send(app)
@@ -32,18 +32,21 @@ test.each([
   [90_000, '90'],
   [90_001, '91'],
   [1, '1'],
-])('retryLater in %i ms is a Retry-After of %s s: rounded up, and never zero', async (afterMs, header) => {
-  const { app } = await appOf(scripted([() => retryLater(new Error('not yet'), { afterMs })]))
-  const failed = await send(app, TARGET)
-  expect(failed.statusCode).toBe(503)
-  expect(failed.headers['retry-after']).toBe(header)
-})
+])(
+  'retryLater in %i ms becomes a Retry-After of %s s, rounded up and never zero',
+  async (afterMs, header) => {
+    const { app } = await appOf(scripted([() => retryLater(new Error('not yet'), { afterMs })]))
+    const failed = await send(app, TARGET)
+    expect(failed.statusCode).toBe(503)
+    expect(failed.headers['retry-after']).toBe(header)
+  },
+)
 
 const fail = (): never => {
   throw new TypeError('secret of the code')
 }
 
-test('an unknown exception is not told to the client, nothing is stored, and the retry goes on', async () => {
+test('an unknown exception is not shown to the client, nothing is stored, and the retry goes on', async () => {
   const { app, database, log } = await appOf(scripted([fail]))
   const failed = await send(app, TARGET)
   expect(failed.statusCode).toBe(500)
@@ -65,7 +68,7 @@ test('an unknown exception is not told to the client, nothing is stored, and the
   expect(await audit(database)).toEqual(['written'])
 })
 
-test.each([503, 429])('a %i that a phase gives is sent as it is, and not stored', async (status) => {
+test.each([503, 429])('a %i that a phase answers is sent as it is, and not stored', async (status) => {
   const sorry = { headers: { 'retry-after': '7', 'x-why': 'busy' } }
   const { app, database } = await appOf(scripted([() => respond(status, { sorry: true }, sorry)]))
   const failed = await send(app, TARGET)
@@ -78,12 +81,12 @@ test.each([503, 429])('a %i that a phase gives is sent as it is, and not stored'
   expect(await audit(database)).toEqual(['written'])
 })
 
-test('a 503 of a phase that does not say when to come back is given a Retry-After', async () => {
+test('a 503 of a phase that does not say when to come back gets a Retry-After', async () => {
   const { app } = await appOf(scripted([() => respond(503, { sorry: true })]))
   expect((await send(app, TARGET)).headers['retry-after']).toMatch(/^[1-9]\d*$/)
 })
 
-test('a store that cannot be reached is told as such, loudly, and no code of the pipeline has run', async () => {
+test('a store that cannot be reached is reported as one, and logged as an error, and no code of the pipeline has run', async () => {
   const pool = new pg.Pool({ connectionString: 'postgresql://nobody@127.0.0.1:1/nothing' })
   onTestFinished(() => pool.end())
   let ran = 0
@@ -101,7 +104,7 @@ test('a store that cannot be reached is told as such, loudly, and no code of the
   expect(linesOf(log, 50)).toMatchObject([{ outcome: 'unavailable', pipeline: 'counting' }])
 })
 
-test('a stuck request says that a person has to look, names itself, and is not tried again', async () => {
+test('a stuck request is answered with its id, says that a person has to look, and is not tried again', async () => {
   let calls = 0
   const target = pipeline<null>({ name: 'sending', version: 1 })
     .foreign('sent', {
@@ -128,7 +131,7 @@ test('a stuck request says that a person has to look, names itself, and is not t
   ])
 })
 
-test('a request of a version that is not registered here is told to come back, loudly, and left as it is', async () => {
+test('a request of a version that is not registered here is told to come back, logged as an error, and left as it is', async () => {
   const older = await appOf(scripted([retryLater]))
   await send(older.app, TARGET)
   const before = await keyRows(older.database)
@@ -143,7 +146,7 @@ test('a request of a version that is not registered here is told to come back, l
   expect((await send(older.app, TARGET)).statusCode).toBe(201)
 })
 
-test('what the schema of the pipeline refuses is told with each error and where, and writes no row', async () => {
+test('input that the schema of the pipeline refuses is answered with every error and where it is, and writes no row', async () => {
   const Input = z.object({ seats: z.array(z.object({ row: z.number() })) })
   const booking = pipeline({ name: 'booking', version: 1, input: Input }).finish(() => respond(201))
   const { app, database } = await rideApp({
@@ -165,7 +168,7 @@ test('what the schema of the pipeline refuses is told with each error and where,
   expect(right.statusCode).toBe(201)
 })
 
-test('an input over the cap is too large, and writes no row', async () => {
+test('an input over the cap is refused as too large, and writes no row', async () => {
   const { app, database } = await rideApp({ engine: { caps: { inputBytes: 64 } } })
   const refused = await send(app, { payload: { amount: 1, note: 'x'.repeat(64) } })
   expect(refused.statusCode).toBe(413)

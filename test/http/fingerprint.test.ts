@@ -36,7 +36,7 @@ function takingApp(options: Routes = {}): Promise<RideApp> {
 const THINGS = { url: '/things' }
 const things = (text: string): InjectOptions => ({ ...THINGS, ...json(text) })
 
-/** Sends both under one key; what became of the second. */
+/** Sends both under one key, and returns what became of the second. */
 async function fateOf(
   { app, database }: Pick<RideApp, 'app' | 'database'>,
   first: InjectOptions,
@@ -100,7 +100,7 @@ test.each([
   expect(await fateOf(await takingApp(), { url: first }, { url: second })).toBe(fate)
 })
 
-test('no body is a body of its own', async () => {
+test('a request without a body differs from one with any body', async () => {
   const none = { ...THINGS, payload: '' }
   expect(await fateOf(await takingApp(), none, none)).toBe('replayed')
   for (const text of ['{}', 'null', '""'])
@@ -109,7 +109,7 @@ test('no body is a body of its own', async () => {
 
 const object = (properties: object): FastifySchema => ({ body: { type: 'object', properties } })
 
-test('what validation adds, coerces or removes does not count: what was sent does', async () => {
+test('the fingerprint is of what was sent, not of what validation adds, coerces or removes', async () => {
   const schema = {
     body: {
       type: 'object',
@@ -124,7 +124,7 @@ test('what validation adds, coerces or removes does not count: what was sent doe
 })
 
 test.each(['finished', 'interrupted'] as const)(
-  'a deployment that adds an optional member with a default still knows a %s request',
+  'a deployment that adds an optional member with a default still recognizes a %s request',
   async (state) => {
     const answers = state === 'finished' ? [] : [retryLater]
     const before = await takingApp({ schema: object({ a: { type: 'integer' } }), answers })
@@ -140,7 +140,7 @@ test.each(['finished', 'interrupted'] as const)(
 
 const at = (time: string, url = '/things') => ({ url, ...json(`{"a":1,"sent_at":"${time}"}`) })
 
-test('the fingerprint of a route can leave out what a retry changes; the rest still counts', async () => {
+test('the fingerprint of a route can leave out what a retry changes, and the rest still counts', async () => {
   const idempotency: Routes['idempotency'] = {
     fingerprint: ({ body: { sent_at: _sentAt, ...rest }, query }) => ({ rest, query }),
   }
@@ -152,7 +152,7 @@ test('the fingerprint of a route can leave out what a retry changes; the rest st
   expect(await fate({ ...at('10:00'), method: 'PATCH' })).toBe('mismatch')
 })
 
-test('the fingerprint of a route is asked for valid requests only, and sees what was sent', async () => {
+test('the fingerprint function of a route is called for valid requests only, with what was sent', async () => {
   const seen: unknown[] = []
   const idempotency: Routes['idempotency'] = {
     fingerprint: ({ body }) => {
@@ -179,13 +179,13 @@ test.each<[KeyScope, string]>([
   const elsewhere = keyScope === 'route' ? 201 : 422
   expect((await to('/other')).statusCode).toBe(elsewhere)
   expect((await to('/things/1')).headers['idempotency-replayed']).toBe('true')
-  // The route is the same, the path is not.
+  // The route is the same, but the path is not.
   expect((await to('/things/2')).statusCode).toBe(422)
   expect(await keyRows(database)).toHaveLength(keyScope === 'route' ? 2 : 1)
   expect((await to('/things/1', `${key.slice(1)}x`)).headers).not.toHaveProperty('idempotency-replayed')
 })
 
-test('a route can have a keyScope of its own, and methods of one path are then routes of their own', async () => {
+test('a route can have its own keyScope, and each method of a path is then a route of its own', async () => {
   const { app } = await takingApp({ idempotency: { keyScope: 'route' } })
   for (const method of ['POST', 'PATCH'] as const) {
     expect((await send(app, { ...SENT, method })).statusCode).toBe(201)
@@ -199,7 +199,7 @@ const poisoned = (amount: number) => `{"a":1,"__proto__":{"amount":${amount}}}`
 const wholeBody = ({ body }: { readonly body: object }) => body
 
 test.each([[{}], [{ fingerprint: wholeBody }]])(
-  'bodies that differ in an own __proto__ are told apart, where the server lets them in',
+  'bodies that differ in an own __proto__ are distinguished if the server accepts them',
   async (idempotency) => {
     const app = () => takingApp({ server: { onProtoPoisoning: 'ignore' }, idempotency })
     expect(await fateOf(await app(), things(poisoned(1)), things(poisoned(1)))).toBe('replayed')
@@ -208,7 +208,7 @@ test.each([[{}], [{ fingerprint: wholeBody }]])(
   },
 )
 
-test('where it does not, they are refused before there is a row', async () => {
+test('if the server does not accept an own __proto__, it is refused before there is a row', async () => {
   const { app, database } = await takingApp()
   expect((await send(app, things(poisoned(1)))).statusCode).toBe(400)
   expect(await keyRows(database)).toEqual([])
@@ -223,7 +223,7 @@ test.each([
   ['10000 levels of brackets and a fingerprint of its own', deep(10_000), { fingerprint: wholeBody }],
   ['300 levels of brackets and a fingerprint of its own', deep(300), { fingerprint: wholeBody }],
   ['an infinite number and a fingerprint of its own', '{"a":1e999}', { fingerprint: wholeBody }],
-])('JSON with %s is refused as what it is, and writes no row', async (_, text, idempotency) => {
+])('JSON with %s is refused with that reason, and writes no row', async (_, text, idempotency) => {
   const { app, database, log } = await takingApp({ idempotency })
   const refused = await send(app, things(text))
   expect(refused.statusCode).toBe(400)
@@ -237,7 +237,7 @@ test.each([
   expect((await send(app, things(deep(100)))).statusCode).toBe(201)
 })
 
-test('a fingerprint of the route that is not JSON is a mistake of the server, and told to its log only', async () => {
+test('a fingerprint of the route that is not JSON is a mistake of the server, and reported in its log only', async () => {
   const { app, database, log } = await takingApp({ idempotency: { fingerprint: () => new Map() } })
   const failed = await send(app, SENT)
   expect(failed.statusCode).toBe(500)

@@ -25,7 +25,7 @@ test.each([
   ['"a"', 'a'],
   [KEY_OF_255, KEY_OF_255],
   [`"${KEY_OF_255}"`, KEY_OF_255],
-  // Escaped, it is twice as long as the key.
+  // With its escapes it is twice as long as the key.
   [`"${'\\"'.repeat(255)}"`, '"'.repeat(255)],
   ['"a\\"b\\\\c"', 'a"b\\c'],
   ['a\\b', 'a\\b'],
@@ -34,7 +34,7 @@ test.each([
   ['a b', 'a b'],
   ['" a "', ' a '],
   ['f81d4fae-7dec-11d0-a765-00a0c91e6bf6', 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6'],
-  // Of another type if read as a structured field: bare keys are only text.
+  // As structured fields these would have other types, but a bare key is only text.
   ['123', '123'],
   ['?1', '?1'],
   [':YWJj:', ':YWJj:'],
@@ -66,12 +66,12 @@ test.each([
   ['caf\u00e9'],
   ['"caf\u00e9"'],
   ['\u00e9'],
-  // White space for JavaScript, and no white space of HTTP.
+  // JavaScript counts these as white space, and HTTP does not.
   ['\u00a0abc'],
   ['abc\u00a0'],
   ['\u000babc'],
   ['\u2028abc'],
-])('%j is no key', (value) => {
+])('%j is not a key', (value) => {
   expect(read(value)).toMatchObject(invalid)
 })
 
@@ -93,13 +93,13 @@ test.each([
   expect(read(...values)).toMatchObject(repeated)
 })
 
-test('the header is found in any case, by its name only', () => {
+test('the header is found in upper or lower case, and by its whole name only', () => {
   expect(readKey(['X', NAME, 'IDEMPOTENCY-KEY', 'abc'], NAME)).toEqual(given('abc'))
   expect(readKey(['X', NAME, NAME + '2', 'abc'], NAME)).toEqual({ type: 'absent' })
   expect(readKey([], NAME)).toEqual({ type: 'absent' })
 })
 
-test('a quoted key and the same key bare are one request', async () => {
+test('a quoted key and the same key without quotes are one request', async () => {
   const { app, database } = await rideApp()
   const first = await send(app, { headers: { [NAME]: '"abc"' } })
   const again = await send(app, { headers: { [NAME]: 'abc' } })
@@ -130,7 +130,7 @@ test('the header can have another name, and only that one counts', async () => {
   expect(await keyRows(database)).toMatchObject([{ key: 'mine' }])
 })
 
-test('a generated key is told under the name of the header', async () => {
+test('a generated key is sent back under the name of the header', async () => {
   const { app } = await rideApp({ plugin: { header: 'x-request-key' }, route: { required: false } })
   const first = await sendWithoutKey(app)
   expect(first.headers).not.toHaveProperty(NAME)
@@ -138,7 +138,7 @@ test('a generated key is told under the name of the header', async () => {
   expect((await send(app, { headers })).headers['idempotency-replayed']).toBe('true')
 })
 
-/** Sends a ride with exactly these header lines, as Latin-1 bytes, and gives all that comes back. */
+/** Sends a ride with exactly these header lines, as Latin-1 bytes, and returns everything that comes back. */
 async function sendRaw(app: FastifyInstance, lines: readonly string[]): Promise<string> {
   const address = app.server.address()
   if (address === null || typeof address === 'string') throw new Error('not listening')
@@ -185,7 +185,7 @@ test.each([
   ['UTF-8', [`Idempotency-Key: ${Buffer.from('日本').toString('latin1')}`], 'invalid'],
   ['a no-break space before the key', ['Idempotency-Key: \u00a0a'], 'invalid'],
   ['no header', [], 'missing'],
-])('on the wire, %s is a 400, and writes no row', async (_, lines, code) => {
+])('on the wire, %s is refused with 400, and writes no row', async (_, lines, code) => {
   const { app, database, provider } = await listening()
   const answer = await sendRaw(app, lines)
   expect(answer).toMatch(/^HTTP\/1.1 400 /)
@@ -196,7 +196,7 @@ test.each([
 })
 
 test.each([['a\u0000b'], ['a\u0007b'], ['a\u007fb']])(
-  'on the wire, the control character in %j is a 400 of ours or of Node, and writes no row',
+  'on the wire, the control character in %j is refused by us or by Node with 400, and writes no row',
   async (key) => {
     const { app, database } = await listening()
     expect(await sendRaw(app, [`Idempotency-Key: ${key}`])).toMatch(/^HTTP\/1.1 400 /)

@@ -14,7 +14,7 @@ interface OutcomeLine {
   readonly idempotency: Record<string, unknown>
 }
 
-/** The lines that tell an outcome. */
+/** The lines that report an outcome. */
 const outcomesIn = (log: RideApp['log']) =>
   log.filter((line) => 'idempotency' in line) as unknown as OutcomeLine[]
 
@@ -35,7 +35,7 @@ const withFragile = (target: Pipeline<Database, null>): RideAppOptions => ({
     void app.post('/fragile', { idempotency: true }, (request) => request.pawl.run(target, null)),
 })
 
-describe('the outcome is a field of one line, at the level of whoever has to act on it', () => {
+describe('the outcome is a field of one line, at a level that fits whoever has to act on it', () => {
   test('completed and replayed', async () => {
     const finished = hear('pawl:finished')
     const { app, log } = await rideApp()
@@ -73,7 +73,7 @@ describe('the outcome is a field of one line, at the level of whoever has to act
     })
   })
 
-  test('retry_later: a warning where it is of the moment', async () => {
+  test('retry_later, as a warning if it will pass', async () => {
     const { app, log, provider } = await rideApp()
     await provider.willMeet('refuse_500')
     await ride(app)
@@ -86,7 +86,7 @@ describe('the outcome is a field of one line, at the level of whoever has to act
     ])
   })
 
-  test('retry_later: an error where nobody expected it', async () => {
+  test('retry_later, as an error if nobody expected it', async () => {
     const { app, log } = await rideApp(withFragile(fragile({ on: true }, 9)))
     await post(app, '/fragile')
     expect(outcomesIn(log)).toMatchObject([
@@ -98,7 +98,7 @@ describe('the outcome is a field of one line, at the level of whoever has to act
     ])
   })
 
-  test('an error is logged without its secrets, and without what libraries hang on it', async () => {
+  test('an error is logged without its secrets, and without what libraries attach to it', async () => {
     const target = pipeline<null>({ name: 'leaky', version: 1 })
       .local('tried', () => {
         const config = { headers: { authorization: 'Bearer topsecret' } }
@@ -116,7 +116,7 @@ describe('the outcome is a field of one line, at the level of whoever has to act
     expect(JSON.stringify(log)).not.toMatch(/topsecret|sk_live|4242/)
   })
 
-  test('an error whose message is no text is answered and logged like any other', async () => {
+  test('an error whose message is not text is answered and logged like any other', async () => {
     const target = pipeline<null>({ name: 'odd', version: 1 })
       .local('tried', () => {
         throw Object.assign(new Error(), { message: { code: 'declined' } })
@@ -180,7 +180,7 @@ describe('the outcome is a field of one line, at the level of whoever has to act
     expect(errors).toEqual([INFO, ERROR])
   })
 
-  test('not_accepted, with the code of the problem: nothing was looked up', async () => {
+  test('not_accepted, with the code of the problem, because nothing was looked up', async () => {
     const { app, log } = await rideApp()
     await post(app, '/rides', { key: 'a, b', payload: { amount: 1 } })
     await app.inject({
@@ -195,7 +195,7 @@ describe('the outcome is a field of one line, at the level of whoever has to act
     ])
   })
 
-  test('a key that was made for the client is told from one of its own', async () => {
+  test('a key that was generated for the client is distinguished from one that it sent', async () => {
     const { app, log } = await rideApp({ route: { required: false } })
     await app.inject({
       method: 'POST',
@@ -210,7 +210,7 @@ describe('the outcome is a field of one line, at the level of whoever has to act
     ])
   })
 
-  test('of an atomic handler, under the name of its route', async () => {
+  test('that of an atomic handler, under the name of its route', async () => {
     const { app, log } = await rideApp({
       routes: (server) =>
         void server.post('/v1/notes/:id', { idempotency: { atomic: true } }, async () => 'noted'),
@@ -222,7 +222,7 @@ describe('the outcome is a field of one line, at the level of whoever has to act
   })
 })
 
-describe('neither key nor scope nor content is in any line', () => {
+describe('no line contains the key, the scope or the content', () => {
   const KEY = 'key-4e1f0c52'
   const SCOPE = 'tenant-99ab37'
   const CONTENT = 'body-d41d8c'
@@ -279,7 +279,7 @@ describe('neither key nor scope nor content is in any line', () => {
     expectSilent(log)
   })
 
-  test('nor is a key that is refused, one that was made, or a scope that is too long', async () => {
+  test('nor a key that is refused or was generated, or a scope that is too long', async () => {
     const { app, log } = await rideApp({
       plugin: { scope: (request) => (request.headers['x-long'] === undefined ? SCOPE : SCOPE.repeat(20)) },
       routes: (server) =>

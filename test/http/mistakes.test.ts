@@ -7,7 +7,7 @@ import { pipeline } from '../support/rides.js'
 
 const answering = pipeline<object>({ name: 'answering', version: 1 }).finish(() => respond(201))
 
-/** An app with `POST /it`, and the messages of all errors that it logs. */
+/** An app with `POST /it`, and the messages of all the errors that it logs. */
 async function it(declare: (app: FastifyInstance) => void, plugin: object = {}): Promise<RideApp> {
   return rideApp({ plugin, pipelines: [answering], routes: declare })
 }
@@ -21,13 +21,16 @@ const warnedOf = (parts: RideApp) =>
 
 const run = (request: FastifyRequest) => request.pawl.run(answering, request.body as object)
 
-describe('what the developer is told', () => {
+describe('the error for the developer names', () => {
   test.each([
-    [42, /gave a value of type number; it has to be a string \(POST \/it\)\.$/],
-    ['undefined', /gave 'undefined', which is what String\(\) makes of nothing\. .* \(POST \/it\)\.$/],
-    ['x'.repeat(256), /gave 256 characters; 255 are the most \(POST \/it\)\.$/],
-    [null, /^The scope function gave nothing, so nobody owns the key\. .*\(POST \/it\)\.$/],
-  ])('of a scope that is not usable: %#', async (scope, message) => {
+    [42, /returned a value of type number; it has to be a string \(POST \/it\)\.$/],
+    [
+      'undefined',
+      /returned 'undefined', which is what String\(\) makes of a missing value\. .* \(POST \/it\)\.$/,
+    ],
+    ['x'.repeat(256), /returned 256 characters; the maximum is 255 \(POST \/it\)\.$/],
+    [null, /^The scope function returned nothing, so nobody owns the key\. .*\(POST \/it\)\.$/],
+  ])('a scope that cannot be used: %#', async (scope, message) => {
     const parts = await it((app) => void app.post('/it', { idempotency: true }, run), { scope: () => scope })
     const { statusCode, body } = await post(parts.app, '/it')
     expect(statusCode).toBe(500)
@@ -42,22 +45,22 @@ describe('what the developer is told', () => {
       () => {
         throw new Error('no such field.')
       },
-      'idempotency.fingerprint of POST /it failed: no such field. It has to return JSON or bytes, at once.',
+      'idempotency.fingerprint of POST /it failed: no such field. It has to return JSON or bytes, synchronously.',
     ],
-  ])('of a fingerprint that %s', async (_, fingerprint, message) => {
+  ])('a fingerprint that %s', async (_, fingerprint, message) => {
     const parts = await it((app) => void app.post('/it', { idempotency: { fingerprint } }, run))
     expect((await post(parts.app, '/it')).json()).toMatchObject({ code: 'internal_error' })
     expect(errorsIn(parts)).toEqual([expect.stringMatching(message)])
   })
 
-  test('of a pipeline on an atomic route', async () => {
+  test('a pipeline on an atomic route', async () => {
     const { app } = await it((server) => void server.post('/it', { idempotency: { atomic: true } }, run))
     expect((await post(app, '/it')).json<{ message: string }>().message).toContain(
       'POST /it is atomic: its handler',
     )
   })
 
-  test('of a transaction that is used when its handler has returned', async () => {
+  test('a transaction that is used after its handler has returned', async () => {
     const leftovers: Promise<string>[] = []
     const { app } = await noteApp(async (request, reply) => {
       await addNote(request)
@@ -72,11 +75,11 @@ describe('what the developer is told', () => {
     })
     await post(app, '/notes')
     expect(await leftovers[0]).toContain(
-      'POST /notes used request.tx or request.pawl.stage after its handler',
+      'POST /notes used request.tx, request.pawl.write or request.pawl.stage after its handler',
     )
   })
 
-  test('of an atomic handler that wrote elsewhere, in development', async () => {
+  test('an atomic handler that wrote elsewhere, in development', async () => {
     const unused = await noteApp(async () => 'written elsewhere')
     await post(unused.app, '/notes')
     const used = await noteApp((request) => addNote(request))
@@ -87,7 +90,7 @@ describe('what the developer is told', () => {
   })
 })
 
-test('run can be taken off request.pawl', async () => {
+test('run works when it is called without request.pawl as its receiver', async () => {
   const { app } = await it(
     (server) =>
       void server.post('/it', { idempotency: true }, ({ pawl: { run: taken }, body }) =>
@@ -97,7 +100,7 @@ test('run can be taken off request.pawl', async () => {
   expect((await post(app, '/it')).statusCode).toBe(201)
 })
 
-test("a request without content is the client's mistake, where the pipeline needs some", async () => {
+test("a request without content is the client's mistake if the pipeline needs some", async () => {
   const { app, database } = await it((server) => void server.post('/it', { idempotency: true }, run))
   const headers = { authorization: 'Bearer ann', 'idempotency-key': 'empty' }
   const response = await app.inject({ method: 'POST', url: '/it', headers })

@@ -18,7 +18,7 @@ interface Operation {
 
 const handler = async () => ({ done: true })
 
-/** An app with the plugin and @fastify/swagger, and the routes that are declared in `routes`. */
+/** An app with the plugin, @fastify/swagger, and the routes that `routes` declares. */
 async function open(
   routes: (app: FastifyInstance) => void,
   options: Partial<FastifyPawlOptions> & { readonly swagger?: 'before' | 'after' } = {},
@@ -44,7 +44,7 @@ function operationOf(app: FastifyInstance, url: string, method = 'post'): Operat
   return document.paths[url]?.[method] as Operation
 }
 
-/** What OpenAPI asks of every operation: each response is described, each parameter named once, with a schema. */
+/** What OpenAPI asks of every operation: each response has a description, and each parameter has one name and a schema. */
 function expectSound({ parameters = [], responses }: Operation): void {
   for (const [status, { description, content }] of Object.entries(responses)) {
     expect(status).toMatch(/^(default|[1-5](\d\d|XX))$/)
@@ -63,7 +63,7 @@ const keyOf = ({ parameters = [] }: Operation, name = 'idempotency-key') =>
   parameters.filter((parameter) => parameter.in === 'header' && parameter.name === name)
 
 describe.each(['before', 'after'] as const)('with @fastify/swagger registered %s the plugin', (when) => {
-  test('a marked route shows its header and its problems', async () => {
+  test('a marked route documents its header and its problems', async () => {
     const app = await open(
       (server) => {
         server.post('/rides', { idempotency: true }, handler)
@@ -134,7 +134,7 @@ test("the route's own headers, responses and descriptions stay", async () => {
   })
 })
 
-test('the header has the name and the necessity that it was given', async () => {
+test('the header has the configured name, and is required as configured', async () => {
   const app = await open(
     (server) => {
       server.post('/optional', { idempotency: { required: false } }, handler)
@@ -159,7 +159,7 @@ test('the Stripe profile has one 400 for both mistakes, and its own shape', asyn
   })
 })
 
-describe('what is added changes no answer', () => {
+describe('the documentation that is added changes no answer', () => {
   const schema = { response: { 200: { type: 'object', properties: { done: { type: 'boolean' } } } } }
   const refuse: RouteShorthandOptions = {
     idempotency: true,
@@ -167,7 +167,7 @@ describe('what is added changes no answer', () => {
     preHandler: async (_, reply) => reply.code(400).send({ reason: 'closed on sundays', since: 1 }),
   }
 
-  test('a missing key is still the problem that it was, not an error of validation', async () => {
+  test('a missing key is still reported as such, not as a validation error', async () => {
     const app = await open((server) => void server.post('/rides', { idempotency: true, schema }, handler))
     const response = await app.inject({ method: 'POST', url: '/rides' })
     expect([response.statusCode, response.json()]).toMatchObject([400, { code: 'idempotency_key_missing' }])
@@ -175,14 +175,14 @@ describe('what is added changes no answer', () => {
     expect(keyOf(operationOf(app, '/rides'))).toHaveLength(1)
   })
 
-  test("an error of the route's own is sent with all it has", async () => {
+  test('an error of the route itself is sent with all its members', async () => {
     const app = await open((server) => void server.post('/rides', refuse, handler))
     const response = await app.inject({ method: 'POST', url: '/rides', headers: { 'idempotency-key': 'k' } })
     expect(response.json()).toEqual({ reason: 'closed on sundays', since: 1 })
   })
 })
 
-describe('a route whose schema is of another library is left to the transform of that library', () => {
+describe('a route whose schema comes from another library is left to the transform of that library', () => {
   test.each([
     ['headers', { headers: z.object({ tenant: z.string() }) }],
     ['response', { response: { 200: z.object({ done: z.boolean() }) } }],

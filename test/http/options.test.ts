@@ -11,7 +11,7 @@ function open(): FastifyInstance {
   return app
 }
 
-/** Fastify's own gives something that can be awaited, and no promise. */
+/** Fastify's own `register` returns something that can be awaited, but is not a promise. */
 async function register(app: FastifyInstance, options: object): Promise<void> {
   await app.register(fastifyPawl, options as never)
 }
@@ -20,8 +20,8 @@ async function register(app: FastifyInstance, options: object): Promise<void> {
 type Mistake = readonly [wrong: object, message: string]
 
 const pluginMistakes: Mistake[] = [
-  [{ engine: undefined }, 'engine is undefined; it takes what createEngine gives'],
-  [{ engine: {} }, 'engine is an object; it takes what createEngine gives'],
+  [{ engine: undefined }, 'engine is undefined; it takes what createEngine returns'],
+  [{ engine: {} }, 'engine is an object; it takes what createEngine returns'],
   [{ scope: undefined }, 'scope is undefined; it takes a function'],
   [{ scope: 'user' }, "scope is 'user'; it takes a function"],
   [{ header: '' }, "header is ''; it takes the name of a header"],
@@ -35,16 +35,16 @@ const pluginMistakes: Mistake[] = [
   [{ onConflict: { waitMs: 0 } }, 'onConflict: waitMs is 0; it takes a whole number of 1 or more'],
   [{ onConflict: { waitMs: 1.5 } }, 'onConflict: waitMs is 1.5; it takes a whole number of 1 or more'],
   [{ onConflict: { waitMs: 600_001 } }, 'onConflict: waitMs is 600001; it takes at most 600000'],
-  [{ onConflict: { ms: 1 } }, "onConflict: unknown option 'ms'. Known are waitMs"],
+  [{ onConflict: { ms: 1 } }, "onConflict: unknown option 'ms'. The options are waitMs"],
   [{ profile: 'paypal' }, "profile is 'paypal'; it takes one of 'ietf', 'stripe'"],
   [{ storedHeaders: 'x-a' }, "storedHeaders is 'x-a'; it takes a list of header names"],
   [{ storedHeaders: ['x a'] }, "storedHeaders is 'x a'; it takes the name of a header"],
   [
     { storedHeaders: ['x-a', 'Set-Cookie'] },
-    "storedHeaders is 'set-cookie'; it takes headers that may be replayed",
+    "storedHeaders is 'set-cookie'; it takes only headers that may be replayed",
   ],
-  [{ storedHeaders: ['date'] }, "storedHeaders is 'date'; it takes headers that may be replayed"],
-  [{ storedHeaders: ['trailer'] }, "storedHeaders is 'trailer'; it takes headers that may be replayed"],
+  [{ storedHeaders: ['date'] }, "storedHeaders is 'date'; it takes only headers that may be replayed"],
+  [{ storedHeaders: ['trailer'] }, "storedHeaders is 'trailer'; it takes only headers that may be replayed"],
   [{ problemBaseUrl: '' }, "problemBaseUrl is ''; it takes an address without a fragment"],
   [
     { problemBaseUrl: 'https://a/#b' },
@@ -55,7 +55,10 @@ const pluginMistakes: Mistake[] = [
   [{ strict: 'yes' }, "strict is 'yes'; it takes true or false"],
   [{ closeTimeoutMs: -1 }, 'closeTimeoutMs is -1; it takes a whole number of 0 or more'],
   [{ closeTimeoutMs: 2 ** 31 }, 'closeTimeoutMs is 2147483648; it takes at most 86400000'],
-  [{ wait: true }, "unknown option 'wait'. Known are engine, scope, header, keyScope, onConflict, profile"],
+  [
+    { wait: true },
+    "unknown option 'wait'. The options are engine, scope, header, keyScope, onConflict, profile",
+  ],
 ]
 
 describe('the plugin refuses', () => {
@@ -90,11 +93,11 @@ const routeMistakes: Mistake[] = [
   [{ idempotency: { fingerprint: 'body' } }, "fingerprint is 'body'; it takes a function"],
   [
     { idempotency: { scope: () => 'x' } },
-    "unknown option 'scope'. Known are required, keyScope, onConflict, fin",
+    "unknown option 'scope'. The options are required, keyScope, onConflict, fin",
   ],
   [{ idempotency: { exempt: '' } }, "exempt is ''; it takes the reason, as text"],
   [{ idempotency: { exempt: true } }, 'exempt is true; it takes the reason, as text'],
-  [{ idempotency: { exempt: 'reads', required: true } }, 'required is true; it takes nothing beside exempt'],
+  [{ idempotency: { exempt: 'reads', required: true } }, 'required is true; it takes nothing besides exempt'],
 ]
 
 describe('a route refuses', () => {
@@ -111,7 +114,7 @@ describe('a route refuses', () => {
   })
 })
 
-test('an option that is undefined is one that was not given, and what Fastify adds is no mistake', async () => {
+test('an option that is undefined counts as not given, and what Fastify adds is not a mistake', async () => {
   const app = open()
   const none = {
     header: undefined,

@@ -22,7 +22,7 @@ class Table {
   }
 }
 
-/** What a parser can make of a body. */
+/** What a parser can turn a body into. */
 const parsers = {
   buffer: (app: FastifyInstance) =>
     app.addContentTypeParser(CSV, { parseAs: 'buffer' }, (_, body, done) => done(null, body)),
@@ -39,7 +39,7 @@ const parsers = {
   stream: (app: FastifyInstance) => app.addContentTypeParser(CSV, (_, payload, done) => done(null, payload)),
 }
 
-/** An app that answers with the CSV it was sent, however that was parsed. */
+/** An app that answers with the CSV that it was sent, however that was parsed. */
 async function csvApp(
   parser: keyof typeof parsers,
   read: (request: FastifyRequest) => string | Promise<string>,
@@ -72,7 +72,7 @@ async function csvApp(
   return { ...ride, upload: uploadCsv, runs: () => runs }
 }
 
-/** The same content is the same request, and other content is not. */
+/** Expects that the same content is the same request, and that other content is not. */
 async function expectToldApart({ upload, runs }: Awaited<ReturnType<typeof csvApp>>): Promise<void> {
   const first = await upload('a,b\n1,ü')
   expect(first.status).toBe(201)
@@ -84,27 +84,27 @@ async function expectToldApart({ upload, runs }: Awaited<ReturnType<typeof csvAp
   expect(runs()).toBe(1)
 }
 
-describe('a body that a parser of the application has made', () => {
-  test('bytes', async () => {
+describe('a body from a parser of the application', () => {
+  test('is compared by its content: bytes', async () => {
     await expectToldApart(await csvApp('buffer', ({ body }) => (body as Buffer).toString()))
   })
 
-  test('a string', async () => {
+  test('is compared by its content: a string', async () => {
     await expectToldApart(await csvApp('string', ({ body }) => body as string))
   })
 
-  test('a plain object', async () => {
+  test('is compared by its content: a plain object', async () => {
     await expectToldApart(await csvApp('object', ({ body }) => (body as { rows: string[] }).rows.join('\n')))
   })
 
-  test('bytes, where the route says what counts', async () => {
+  test('is compared by what the route says: bytes', async () => {
     const app = await csvApp('buffer', ({ body }) => (body as Buffer).toString(), {
       fingerprint: ({ body }) => (body as Buffer).toString().split('\n')[1] as string,
     })
     await expectToldApart(app)
   })
 
-  test('an object of a class, where the route says what counts', async () => {
+  test('is compared by what the route says: an object of a class', async () => {
     const app = await csvApp('instance', ({ body }) => (body as Table).csv, {
       fingerprint: ({ body }) => (body as Table).csv,
     })
@@ -112,7 +112,7 @@ describe('a body that a parser of the application has made', () => {
   })
 
   test.each(['instance', 'stream'] as const)(
-    'of which nobody can tell whether it is the same is refused: %s',
+    'is refused if nobody can tell whether two of them are the same: %s',
     async (parser) => {
       const { upload, runs, database, log } = await csvApp(parser, () => 'whatever')
       const refused = await upload('a,b')
@@ -127,7 +127,7 @@ describe('a body that a parser of the application has made', () => {
     },
   )
 
-  test('a stream, where the route says what counts', async () => {
+  test('is compared by what the route says: a stream', async () => {
     const { upload, runs } = await csvApp('stream', ({ body }) => text(body as FastifyRequest['raw']), {
       fingerprint: ({ query }) => query as object,
     })
@@ -141,7 +141,7 @@ describe('a body that a parser of the application has made', () => {
   })
 })
 
-test('a form is the same form, whatever the order of its fields', async () => {
+test('a form is the same form in whatever order its fields come', async () => {
   const { app, provider } = await rideApp({
     before: async (server) => {
       await server.register(formbody)
@@ -158,12 +158,12 @@ test('a form is the same form, whatever the order of its fields', async () => {
   expect(await provider.ledger()).toHaveLength(1)
 })
 
-describe('a query that a parser of the application has made', () => {
+describe('a query from a parser of the application', () => {
   test.each<[string, (search: string) => unknown]>([
     ['URLSearchParams', (search) => new URLSearchParams(search)],
     ['a Map', (search) => new Map([['search', search]])],
     ['an object of a class', (search) => new Table(search)],
-  ])('of which nobody can tell whether it is the same is refused: %s', async (_, parse) => {
+  ])('is refused if nobody can tell whether two of them are the same: %s', async (_, parse) => {
     const { upload, runs } = await csvApp(
       'string',
       () => 'whatever',
@@ -178,7 +178,7 @@ describe('a query that a parser of the application has made', () => {
     expect(runs()).toBe(0)
   })
 
-  test('a list is none', async () => {
+  test('that is an empty list is not the same as an empty query', async () => {
     let query: unknown = {}
     const { upload } = await csvApp(
       'string',

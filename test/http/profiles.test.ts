@@ -11,7 +11,7 @@ import { pipeline } from '../support/rides.js'
 import { appOf, scripted, TARGET } from '../support/scripted-app.js'
 
 interface Situation {
-  /** Told to clients of each profile. */
+  /** What clients of each profile are told. */
   readonly status: Readonly<Record<ProfileName, number>>
   readonly stripe: {
     readonly type: string
@@ -173,7 +173,7 @@ test.each(codes)('%s as problem details of RFC 9457', async (code) => {
   expect(headers['content-type']).toBe('application/problem+json')
   expect(problem).toMatchObject({
     type: 'about:blank',
-    // As RFC 9457 asks for where the type says no more than the status does.
+    // RFC 9457 asks for this if the type says no more than the status does.
     title: STATUS_CODES[status.ietf],
     status: status.ietf,
     detail: expect.stringMatching(/./) as string,
@@ -205,7 +205,7 @@ test.each(codes)("%s in the shape of Stripe's errors", async (code) => {
   expect('retry-after' in headers).toBe(retryAfter)
 })
 
-test('a replay is named as each profile names it; the stripe profile echoes the key', async () => {
+test('each profile marks a replay in its own way, and the stripe profile sends the key back', async () => {
   const [ietf, stripe] = [await rideApp(), await rideApp({ plugin: { profile: 'stripe' } })]
   for (const { app } of [ietf, stripe]) await send(app)
   const [one, other] = [await send(ietf.app), await send(stripe.app)]
@@ -219,7 +219,7 @@ test('a replay is named as each profile names it; the stripe profile echoes the 
   expect(other.headers['idempotency-expires']).toBeDefined()
 })
 
-test("a phase's own 503 tells Stripe's SDKs to come back, and keeps its own words", async () => {
+test("a 503 of a phase tells Stripe's SDKs to come back, and keeps its own words", async () => {
   const target = scripted([() => respond(503, { sorry: true })])
   const { app } = await appOf(target, { plugin: { profile: 'stripe' } })
   const { headers, body } = await send(app, TARGET)
@@ -238,7 +238,7 @@ test("in the shape of Stripe's errors, the first wrong member is the param, and 
 })
 
 test.each(['ietf', 'stripe'] as const)(
-  'the %s profile links to where the plugin is told',
+  'the %s profile links to the address that the plugin is given',
   async (profile) => {
     const { app } = await rideApp({ plugin: { profile, problemBaseUrl: 'https://example.com/errors' } })
     const answer = await sendWithoutKey(app)
@@ -248,14 +248,14 @@ test.each(['ietf', 'stripe'] as const)(
   },
 )
 
-test.each(codes)('%s names no address, unless one is given', async (code) => {
+test.each(codes)('%s has no link unless the plugin is given an address', async (code) => {
   for (const profile of ['ietf', 'stripe'] as const) {
     const { body } = await situations[code].provoke(profile)
     expect(body, profile).not.toMatch(/https?:/)
   }
 })
 
-test('a problem is whole where the route has a response schema of its own for that status', async () => {
+test('a problem keeps all its members if the route has a response schema of its own for that status', async () => {
   const target = scripted([])
   const schema = { response: { 400: { type: 'object', properties: { only: { type: 'string' } } } } }
   const { app } = await rideApp({

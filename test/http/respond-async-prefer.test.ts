@@ -12,7 +12,7 @@ import { rideApp } from '../support/ride-app.js'
 
 const plugin = { respondAsync: true }
 
-describe('what the header asks for', () => {
+describe('the Prefer header', () => {
   test.each([
     ['respond-async', 0],
     ['Respond-Async', 0],
@@ -37,7 +37,7 @@ describe('what the header asks for', () => {
     ['respond-async, wait=soon', 0],
     ['respond-async, wait=5=6', 0],
     ['respond-async, wait', 0],
-  ])('%s: not to wait, or only %i ms', (header, waitMs) => {
+  ])('%s asks to wait for at most %i ms', (header, waitMs) => {
     expect(readPrefer(header)).toEqual({ respondAsync: true, waitMs })
   })
 
@@ -55,11 +55,11 @@ describe('what the header asks for', () => {
     'foo; respond-async',
     'respond async',
     'respond-async=no, respond-async',
-  ])('%s: nothing of the kind', (header) => {
+  ])('%s does not ask for an early answer', (header) => {
     expect(readPrefer(header)).toMatchObject({ respondAsync: false })
   })
 
-  test('none at all, or several', () => {
+  test('may be missing, or sent several times', () => {
     expect(readPrefer(undefined)).toEqual({ respondAsync: false, waitMs: 0 })
     expect(readPrefer(['return=minimal', 'wait=2', 'respond-async'])).toEqual({
       respondAsync: true,
@@ -70,13 +70,13 @@ describe('what the header asks for', () => {
   test.each(['"\\', '\\"', '=', ' ', ',;', '"', 'a= '])(
     'any amount of %j is read, and means nothing',
     (piece) => {
-      // A pattern that goes back and forth would be at it until the test is ended.
+      // A pattern that backtracks would run until the test times out.
       expect(readPrefer(`${piece.repeat(400_000)}x`)).toEqual({ respondAsync: false, waitMs: 0 })
     },
   )
 })
 
-test('several headers on the wire are one list', async () => {
+test('several Prefer headers on the wire are read as one list', async () => {
   const { app } = await rideApp({ plugin })
   const socket = await openSocket(await listen(app))
   onTestFinished(() => void socket.destroy())
@@ -119,30 +119,33 @@ describe('a route', () => {
     },
   )
 
-  test('may always answer so', async () => {
+  test('may always answer early', async () => {
     const { asked, plain } = await both({ respondAsync: 'always' })
     expect([asked.statusCode, plain.statusCode]).toEqual([202, 202])
     expect(asked.headers['preference-applied']).toBe('respond-async')
     expect(plain.headers['preference-applied']).toBeUndefined()
-    // `wait` decides whether it is 202 or the response.
+    // `wait` decides whether the answer is 202 or the response.
     expect([asked.headers['vary'], plain.headers['vary']]).toEqual(['Prefer', 'Prefer'])
   })
 
-  test('may never do so', async () => {
+  test('may never answer early', async () => {
     const { asked, plain } = await both({ respondAsync: 'never' })
     expect([asked.statusCode, plain.statusCode]).toEqual([201, 201])
     expect(asked.headers['preference-applied']).toBeUndefined()
     expect(asked.headers['vary']).toBeUndefined()
   })
 
-  test.each([undefined, false])('does not where the plugin has respondAsync: %s', async (respondAsync) => {
-    const options = respondAsync === undefined ? {} : { respondAsync }
-    const { asked } = await both(undefined, options)
-    expect(asked.statusCode).toBe(201)
-    expect(asked.headers['vary']).toBeUndefined()
-  })
+  test.each([undefined, false])(
+    'does not answer early if the plugin has respondAsync: %s',
+    async (respondAsync) => {
+      const options = respondAsync === undefined ? {} : { respondAsync }
+      const { asked } = await both(undefined, options)
+      expect(asked.statusCode).toBe(201)
+      expect(asked.headers['vary']).toBeUndefined()
+    },
+  )
 
-  test('that is atomic runs at once', async () => {
+  test('that is atomic runs at once in any case', async () => {
     const { app, database } = await rideApp({
       plugin,
       routes: (server) =>
@@ -156,7 +159,7 @@ describe('a route', () => {
     expect(await audit(database)).toEqual(['noted'])
   })
 
-  test('keeps what hooks say in Vary', async () => {
+  test('keeps what hooks put in Vary', async () => {
     for (const [given, vary] of [
       ['Origin', 'Origin, Prefer'],
       ['prefer, Origin', 'prefer, Origin'],
@@ -178,7 +181,7 @@ test('the audit does not list the status', async () => {
   expect(await keyRows(database)).toEqual([])
 })
 
-/** What is said of such options, or `taken`. */
+/** The error for such options, or `taken`. */
 async function register(options: unknown, route: unknown = true, prefix = '/'): Promise<string> {
   const app = Fastify()
   onTestFinished(() => app.close())
@@ -199,7 +202,7 @@ async function register(options: unknown, route: unknown = true, prefix = '/'): 
   }
 }
 
-describe('what cannot be meant is refused when it is declared', () => {
+describe('options that make no sense are refused when they are declared', () => {
   test.each([
     ['yes', /respondAsync is 'yes'; it takes true, false or an object/],
     [{ path: '/a' }, /respondAsync: unknown option 'path'/],
@@ -223,7 +226,7 @@ describe('what cannot be meant is refused when it is declared', () => {
     expect(await register(options)).toMatch(message)
   })
 
-  test('by a route: an address that nothing can be below', async () => {
+  test('by a route whose address can have nothing below it', async () => {
     const app = Fastify()
     onTestFinished(() => app.close())
     await app.register(fastifyPawl, { engine: idleEngine(), scope: () => 'ann', ...plugin })
@@ -282,7 +285,7 @@ describe('OpenAPI', () => {
   const preferOf = ({ parameters = [] }: Operation | undefined = { responses: {} }) =>
     parameters.filter(({ name }) => name === 'prefer').map(({ required = false }) => required)
 
-  test('routes show the preference and 202 where they heed them', async () => {
+  test('documents the preference and 202 for routes that heed them', async () => {
     const paths = await document()
     const [preferred, always, never] = ['/preferred', '/always', '/never'].map((url) => paths[url]?.['post'])
     expect([preferOf(preferred), preferOf(always), preferOf(never)]).toEqual([[false], [], []])
@@ -291,7 +294,7 @@ describe('OpenAPI', () => {
     expect(Object.keys(never?.responses ?? {})).not.toContain('202')
   })
 
-  test('the status is there with its parameter and its answers', async () => {
+  test('documents the status with its parameter and its answers', async () => {
     const status = (await document())['/preferred/idempotent-requests/{pawlKeyId}']?.['get']
     expect(status?.parameters).toMatchObject([{ name: 'pawlKeyId', in: 'path', required: true }])
     expect(Object.keys(status?.responses ?? {}).toSorted()).toEqual(['202', '2XX', '404', '500', '503'])
@@ -299,7 +302,7 @@ describe('OpenAPI', () => {
   })
 })
 
-test('the preference is no part of what makes two requests the same', async () => {
+test('requests that differ only in their preference are the same', async () => {
   const { app, database } = await rideApp({ plugin })
   await sendAsync(app)
   await sendAsync(app, { headers: { prefer: `${PREFER.prefer}, wait=0; x=y` } })

@@ -14,13 +14,13 @@ import { appOf, scripted, TARGET } from '../support/scripted-app.js'
 const plugin = { respondAsync: true }
 const STATUS = '/rides/idempotent-requests'
 
-/** All that a client sees, but for the time. */
+/** Everything that a client sees, except for the time. */
 function seen({ statusCode, headers, payload }: LightMyRequestResponse): unknown {
   const { date: _date, ...others } = headers
   return { statusCode, headers: others, payload }
 }
 
-test("another's request, one that never was and an id that is none look the same", async () => {
+test("somebody else's request, one that never existed and an invalid id look the same", async () => {
   const { app, engine } = await rideApp({ plugin })
   const anns = await sendAsync(app)
   const finished = await sendAsync(app, { headers: { 'idempotency-key': 'k2' } })
@@ -48,7 +48,7 @@ test("another's request, one that never was and an id that is none look the same
   for (const other of [done, ...others]) expect(seen(other)).toEqual(seen(running))
 })
 
-test('the id may be spelled in capitals', async () => {
+test('the id may be written in capitals', async () => {
   const { app } = await rideApp({ plugin })
   const accepted = await sendAsync(app)
   const [, id = ''] = /([^/]+)$/.exec(String(accepted.headers['location'])) ?? []
@@ -58,7 +58,7 @@ test('the id may be spelled in capitals', async () => {
 })
 
 describe('whoever asks is authenticated as on any route', () => {
-  test('by the hooks of the instance, also once access is lost', async () => {
+  test('by the hooks of the instance, even after access is lost', async () => {
     const { app, revoked } = await rideApp({ plugin })
     const accepted = await sendAsync(app)
     expect((await ask(app, accepted, { headers: { authorization: '' } })).statusCode).toBe(401)
@@ -90,7 +90,7 @@ describe('whoever asks is authenticated as on any route', () => {
     expect([status.statusCode, status.json<{ message: string }>().message]).toEqual([403, 'not you'])
   })
 
-  test('and where nobody is, nothing is told, whatever the id', async () => {
+  test('and nothing is shown to somebody who is not, whatever the id', async () => {
     const { app, log } = await rideApp({
       plugin: { ...plugin, scope: ({ method }) => (method === 'GET' ? null : 'ann') },
     })
@@ -102,7 +102,7 @@ describe('whoever asks is authenticated as on any route', () => {
   })
 })
 
-test('HEAD gives the same head and no body', async () => {
+test('HEAD has the same headers and no body', async () => {
   const { app, engine } = await rideApp({ plugin })
   const url = await listen(app)
   const { headers: told } = await sendOnSocket(url, { body: { amount: 20 }, headers: PREFER })
@@ -122,7 +122,7 @@ test('HEAD gives the same head and no body', async () => {
   }
 })
 
-test('to ask only reads: neither the row nor a lock on it changes', async () => {
+test('asking only reads: it neither changes nor locks the row', async () => {
   const { app, engine, database, provider } = await rideApp({ plugin })
   const accepted = await sendAsync(app)
   const row = () => database.rows('SELECT ctid, xmin, xmax, * FROM pawl.idempotency_keys')
@@ -138,7 +138,7 @@ test('to ask only reads: neither the row nor a lock on it changes', async () => 
   expect(await row()).toEqual(finished)
 })
 
-test('while somebody writes to the row, its status is still told', async () => {
+test('the status is answered even while somebody writes to the row', async () => {
   const { app, database } = await rideApp({ plugin })
   const accepted = await sendAsync(app)
   const other = await database.admin.connect()
@@ -148,7 +148,7 @@ test('while somebody writes to the row, its status is still told', async () => {
   await other.query('ROLLBACK')
 })
 
-test('a request that its client waits for has a status, too', async () => {
+test('a request that its client waits for has a status as well', async () => {
   const { app, engine } = await rideApp({ plugin })
   const response = await send(app)
   const { keyId } = (await engine.inspect('ann', 'k1')) ?? {}
@@ -157,7 +157,7 @@ test('a request that its client waits for has a status, too', async () => {
   expect(status.rawPayload).toEqual(response.rawPayload)
 })
 
-test('while the store is away it says so', async () => {
+test('while the store is away, the status says so', async () => {
   const pool = new pg.Pool({ connectionString: 'postgresql://nobody@127.0.0.1:1/nothing' })
   onTestFinished(() => pool.end())
   const { app, log } = await rideApp({ plugin, engine: { pool } })
@@ -170,7 +170,7 @@ test('while the store is away it says so', async () => {
   )
 })
 
-test('a stored header that lets caches keep the response is not for the status', async () => {
+test('a stored header that lets caches keep the response is not sent with the status', async () => {
   const headers = { 'cache-control': 'max-age=60', vary: 'Origin' }
   const cached = scripted([() => respond(200, {}, { headers })])
   const { app, engine } = await appOf(cached, {
@@ -184,7 +184,7 @@ test('a stored header that lets caches keep the response is not for the status',
   expect(replay.headers).toMatchObject({ 'cache-control': 'max-age=60', vary: 'Origin, Prefer' })
 })
 
-test('its address is below that of the request, at the path that was chosen', async () => {
+test('the address of the status is below that of the request, at the configured path', async () => {
   const plain = pipeline<null>({ name: 'plain', version: 1 }).finish(() => respond(201))
   const { app } = await rideApp({
     pipelines: [plain],
@@ -205,14 +205,14 @@ test('its address is below that of the request, at the path that was chosen', as
   const accepted = await sendAsync(app, { url: '/v1/plain' })
   expect(accepted.headers['location']).toMatch(/^\/v1\/plain\/admin\/operations\/[0-9a-f-]{36}$/)
   expect((await ask(app, accepted)).statusCode).toBe(202)
-  // The outer registration has none.
+  // The outer registration has no status.
   expect((await sendAsync(app, { headers: { 'idempotency-key': 'k2' } })).statusCode).toBe(201)
 })
 
-describe('hooks and schemas see the parameters of the route alone', () => {
+describe('hooks and schemas of the route see only its own parameters', () => {
   const plain = pipeline<null>({ name: 'plain', version: 1 }).finish(() => respond(201))
 
-  test('also one that is called as the id of a key is', async () => {
+  test('even one that has the name of our parameter for the id', async () => {
     const seenBy: unknown[] = []
     const { app } = await rideApp({
       plugin,
@@ -234,7 +234,7 @@ describe('hooks and schemas see the parameters of the route alone', () => {
     expect(seenBy).toEqual(Array.from({ length: 6 }, () => ({ keyId: 'mine' })))
   })
 
-  test('so a schema that takes no others is content', async () => {
+  test('so that a schema which allows no others accepts them', async () => {
     const { app } = await rideApp({
       plugin,
       pipelines: [plain],
@@ -257,7 +257,7 @@ describe('hooks and schemas see the parameters of the route alone', () => {
   })
 })
 
-test('its address may be spelled in any way that the router takes for the same', async () => {
+test('the address of the status may be written in any way that the router takes for the same', async () => {
   const plain = pipeline<null>({ name: 'plain', version: 1 }).finish(() => respond(201))
   const { app } = await rideApp({
     plugin,
@@ -280,4 +280,10 @@ test('its address may be spelled in any way that the router takes for the same',
   expect(slashed.headers['location']).toBe(location)
   for (const url of [location.replace('%25', '%2525'), location.replace('caf', 'Caf')])
     expect((await ask(app, accepted, { url })).statusCode).toBe(404)
+})
+
+test('an address that begins with two slashes does not lead to another host', async () => {
+  const { app } = await rideApp({ plugin, server: { routerOptions: { ignoreDuplicateSlashes: true } } })
+  const accepted = await sendAsync(app, { url: '//rides' })
+  expect(accepted.headers['location']).toMatch(/^\/rides\/idempotent-requests\//)
 })

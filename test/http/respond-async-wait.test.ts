@@ -6,7 +6,7 @@ import { keyRows, send } from '../support/http-requests.js'
 import { rideApp } from '../support/ride-app.js'
 import { expectOneWholeRide } from '../support/whole-ride.js'
 
-// Nobody asks again by itself within the time of a test: what ends a wait here is the news, or the bound.
+// No client asks again by itself within the time of a test: only the news or the bound can end a wait here.
 vi.mock(import('../../packages/fastify-adapter/src/limits.js'), async (original) => ({
   ...(await original()),
   FIRST_POLL_MS: 300_000 as 50,
@@ -16,7 +16,7 @@ vi.mock(import('../../packages/fastify-adapter/src/limits.js'), async (original)
 const WAIT = { prefer: 'respond-async, wait=600' }
 const patient = { plugin: { respondAsync: { maxWaitMs: 600_000 } } }
 
-test('a client that waits for a while gets the response as soon as there is one, and as the first', async () => {
+test('a client that waits for a while gets the response as soon as there is one, and not as a replay', async () => {
   const { app, engine, database, provider } = await rideApp(patient)
   await idleCompleter(engine)
   await provider.willMeet('hold_then_execute')
@@ -36,7 +36,7 @@ test('a client that waits for a while gets the response as soon as there is one,
   await expectOneWholeRide(database, provider)
 })
 
-test.each([1, 0])('it waits no longer than the bound of %i ms', async (maxWaitMs) => {
+test.each([1, 0])('a client waits no longer than the bound of %i ms', async (maxWaitMs) => {
   const { app, database } = await rideApp({ plugin: { respondAsync: { maxWaitMs } } })
   const accepted = await send(app, { headers: WAIT })
   expect(accepted.statusCode).toBe(202)
@@ -45,18 +45,18 @@ test.each([1, 0])('it waits no longer than the bound of %i ms', async (maxWaitMs
   expect(await keyRows(database)).toHaveLength(1)
 })
 
-test('without a wait it does not wait, also where duplicates do', async () => {
+test('without a wait preference the client does not wait, even on a route where duplicates do', async () => {
   const { app } = await rideApp({ ...patient, route: { onConflict: { waitMs: 600_000 } } })
   expect((await sendAsync(app)).statusCode).toBe(202)
   expect((await sendAsync(app)).statusCode).toBe(202)
 })
 
-test('a wait alone is no wish to be answered early', async () => {
+test('a wait preference alone does not ask for an early answer', async () => {
   const { app } = await rideApp(patient)
   expect((await send(app, { headers: { prefer: 'wait=600' } })).statusCode).toBe(201)
 })
 
-test('on a route that always answers early, a wait alone is heeded', async () => {
+test('on a route that always answers early, a wait preference alone is heeded', async () => {
   const { app, engine, provider } = await rideApp({ ...patient, route: { respondAsync: 'always' } })
   await idleCompleter(engine)
   await provider.willMeet('hold_then_execute')

@@ -28,7 +28,7 @@ function expectAccepted({ statusCode, headers, json }: LightMyRequestResponse): 
   expect(json()).toEqual({ status: 'running', location: headers['location'] })
 }
 
-test('a client that does not wait gets 202, and the woken completer runs its request', async () => {
+test('a client that does not wait gets 202, and the completer is woken and runs its request', async () => {
   const { app, engine, database, provider } = await rideApp({ plugin })
   await idleCompleter(engine)
   const finished = heard('pawl:finished')
@@ -59,14 +59,14 @@ test('a client that does not wait gets 202, and the woken completer runs its req
   const replay = await sendOnSocket(url, { body })
   const { vary, ...others } = replay.headers
   expect(vary).toBe('Prefer')
-  // But for what is true of a resource that changes, and of a route that heeds the preference.
+  // All but the headers of a resource that changes, and of a route that heeds the preference.
   const { 'cache-control': cached, ...statusHeaders } = status.headers
   expect(cached).toBe('no-store')
   expect(lasting({ ...status, headers: statusHeaders })).toEqual(lasting({ ...replay, headers: others }))
   await expectOneWholeRide(database, provider)
 })
 
-test('while it runs, every way to ask says so; once it has finished, every way gives its response', async () => {
+test('every way to ask says that the request runs while it does, and returns its response once it has finished', async () => {
   const { app, engine, database, provider } = await rideApp({ plugin })
   await idleCompleter(engine)
   await provider.willMeet('hold_then_execute')
@@ -96,7 +96,7 @@ test('while it runs, every way to ask says so; once it has finished, every way g
   await expectOneWholeRide(database, provider)
 })
 
-test('a retry that does wait runs what nobody has begun', async () => {
+test('a retry that waits runs a request that nobody has begun', async () => {
   const { app, database, provider } = await rideApp({ plugin })
   const accepted = await sendAsync(app)
   expectAccepted(accepted)
@@ -113,7 +113,7 @@ test('a retry that does wait runs what nobody has begun', async () => {
   await expectOneWholeRide(database, provider)
 })
 
-test('fifty at once are one row and one effect, and each gets 202 or the response', async () => {
+test('fifty requests at once make one row and one effect, and each gets 202 or the response', async () => {
   const { app, engine, database, provider } = await rideApp({ plugin })
   await idleCompleter(engine)
   const finished = heard('pawl:finished')
@@ -144,12 +144,12 @@ const fail = (): never => {
   throw new Error('no')
 }
 
-test('a request that is stuck says so to a retry and as its status', async () => {
+test('a stuck request is reported as stuck to a retry and by its status', async () => {
   const { app, engine, database } = await appOf(scripted([fail, fail], { maxAttempts: 1 }), { plugin })
   const background = completerOf(engine)
   const accepted = await sendAsync(app, TARGET)
   expectAccepted(accepted)
-  // The first phase has committed, which is an advance; the next failure is the first since.
+  // The first phase has committed, which counts as progress: the next failure is the first one since.
   expect((await background.runOnce()).completer).toMatchObject({ found: 1, retried: 1 })
   await database.rows('UPDATE pawl.idempotency_keys SET run_after = NULL')
   expect((await background.runOnce()).completer).toMatchObject({ found: 1, stuck: 1 })
@@ -161,7 +161,7 @@ test('a request that is stuck says so to a retry and as its status', async () =>
   }
 })
 
-test('a request that has failed for now is still to be run', async () => {
+test('a request that has failed for now is reported as still to be run', async () => {
   const { app, engine, database } = await appOf(scripted([() => retryLater('not now')]), { plugin })
   const background = completerOf(engine)
   const accepted = await sendAsync(app, TARGET)
@@ -184,7 +184,7 @@ test('keys that are unique per route have a status as well', async () => {
   expect(status.rawPayload).toEqual((await sendAsync(app)).rawPayload)
 })
 
-test('with a key made here, the status is how to get the response', async () => {
+test('with a generated key, the status is the way to get the response', async () => {
   const { app, engine } = await rideApp({ plugin, route: { required: false, respondAsync: 'always' } })
   const accepted = await sendWithoutKey(app)
   expectAccepted(accepted)
@@ -196,7 +196,7 @@ test('with a key made here, the status is how to get the response', async () => 
   expect(status.headers['idempotency-expires']).toEqual(expect.any(String))
 })
 
-test('input that is not valid is refused at once, and leaves no row', async () => {
+test('invalid input is refused at once, and leaves no row', async () => {
   const Input = z.object({ amount: z.number().max(10) })
   const strict = pipeline({ name: 'strict', version: 1, input: Input }).finish(() => respond(200))
   const { app, database } = await rideApp({
@@ -209,7 +209,7 @@ test('input that is not valid is refused at once, and leaves no row', async () =
   })
   const refused = await sendAsync(app, TARGET)
   expect([refused.statusCode, refused.json<{ code: string }>().code]).toEqual([400, 'invalid_input'])
-  // Of Fastify's own validation, and of the key.
+  // The same holds for Fastify's own validation, and for the key.
   expect((await sendAsync(app, { payload: { amount: 0 } })).statusCode).toBe(400)
   expect((await sendAsync(app, { headers: { 'idempotency-key': '' } })).statusCode).toBe(400)
   expect(await keyRows(database)).toEqual([])
@@ -224,7 +224,7 @@ test('while the store is away, nothing is accepted', async () => {
   expect(refused.headers['retry-after']).toBe('1')
 })
 
-test('a line of the log tells each step, and no key', async () => {
+test('the log has a line for each step, and no key', async () => {
   const { app, engine, log } = await rideApp({ plugin })
   const accepted = await sendAsync(app, { headers: { 'idempotency-key': 'a-secret-key' } })
   await ask(app, accepted)

@@ -10,7 +10,7 @@ import { pipeline } from '../support/rides.js'
 
 const atomic = { idempotency: { atomic: true } } as const
 
-/** Sends one request under one key to each, and gives what they answer. */
+/** Sends one request under one key to each, and returns their answers. */
 async function answers(app: FastifyInstance, ...requests: (object & { url: string })[]): Promise<unknown[]> {
   const headers = { authorization: 'Bearer ann', 'idempotency-key': 'k' }
   const given: unknown[] = []
@@ -31,7 +31,7 @@ const versions = (app: FastifyInstance) => {
     app.post('/pay', { ...atomic, constraints: { version } }, async () => ({ version }))
 }
 
-describe('routes that only a constraint tells apart', () => {
+describe('routes that differ only in a constraint', () => {
   const first = { url: '/pay', headers: { 'accept-version': '1.0.0' } }
   const second = { url: '/pay', headers: { 'accept-version': '2.0.0' } }
 
@@ -44,14 +44,14 @@ describe('routes that only a constraint tells apart', () => {
     ])
   })
 
-  test('have keys of their own, where keys belong to a route', async () => {
+  test('have separate keys if keys belong to a route', async () => {
     const { app } = await rideApp({ routes: versions, plugin: { keyScope: 'route' } })
     expect(await answers(app, first, second)).toEqual([{ version: '1.0.0' }, { version: '2.0.0' }])
   })
 })
 
 test.each(['account', 'route'] as const)(
-  'a parameter that gets another name changes nothing for keys of the %s',
+  'renaming a parameter changes nothing for keys of the %s',
   async (keyScope) => {
     let runs = 0
     const declare = (url: string) => (app: FastifyInstance) =>
@@ -79,7 +79,7 @@ test('the path counts as it was sent, not as it was rewritten', async () => {
   ])
 })
 
-test('hooks that another plugin adds to the route run before the key is looked at', async () => {
+test('hooks that another plugin adds to the route run before the key is read', async () => {
   const { app } = await rideApp({
     routes: async (server) => {
       server.addHook('onRoute', (route) => {
@@ -96,7 +96,7 @@ test('hooks that another plugin adds to the route run before the key is looked a
   expect((await app.inject({ method: 'POST', url: '/notes', headers })).statusCode).toBe(403)
 })
 
-test("a pipeline's fingerprint that cannot read an invalid input leaves it to the schema", async () => {
+test("if a pipeline's fingerprint cannot read an invalid input, the schema reports it", async () => {
   const picky = pipeline({
     name: 'picky',
     version: 1,
@@ -117,7 +117,7 @@ test("a pipeline's fingerprint that cannot read an invalid input leaves it to th
   expect((await post(app, '/picky', { payload: { card: { number: '4' } } })).statusCode).toBe(201)
 })
 
-test.each(['pawl', 'tx'])("a decorator '%s' of somebody else is not taken for ours", async (name) => {
+test.each(['pawl', 'tx'])("somebody else's decorator '%s' is not mistaken for ours", async (name) => {
   const app = Fastify()
   onTestFinished(() => app.close())
   app.decorateRequest(name, null)
@@ -125,7 +125,7 @@ test.each(['pawl', 'tx'])("a decorator '%s' of somebody else is not taken for ou
   await expect(registered).rejects.toMatchObject({ code: 'FST_ERR_DEC_ALREADY_PRESENT' })
 })
 
-test('methods of the application are audited as well', async () => {
+test('methods that the application adds are audited as well', async () => {
   const { app } = await rideApp({
     routes: (server) => {
       server.addHttpMethod('COPY', { hasBody: true })
@@ -135,7 +135,7 @@ test('methods of the application are audited as well', async () => {
   expect(app.idempotencyAudit()).toContainEqual({ method: 'COPY', url: '/files', key: 'none', reason: null })
 })
 
-test('a second registration does not report the routes of the first, however they are spelt', async () => {
+test('a second registration does not report the routes of the first, however they are written', async () => {
   const app = Fastify({ routerOptions: { caseSensitive: false } })
   onTestFinished(() => app.close())
   const options = { engine: idleEngine(), scope: () => 'ann', enforce: 'error' } as const
@@ -148,7 +148,7 @@ test('a second registration does not report the routes of the first, however the
   await app.ready()
 })
 
-test('an error of the scope function is answered, though the handler forgot to return run()', async () => {
+test('an error of the scope function is answered even if the handler forgot to return run()', async () => {
   const answering = pipeline<object>({ name: 'answering', version: 1 }).finish(() => respond(201))
   const { app } = await rideApp({
     pipelines: [answering],
@@ -165,7 +165,7 @@ test.each([
   ['"a,b"', '"a,b"'],
   ['" a "', '" a "'],
   ['"plain"', 'plain'],
-])('with stripe, the key %s is told so that it can be sent again', async (sent, told) => {
+])('the stripe profile sends the key %s back in a form that can be sent again', async (sent, told) => {
   const { app } = await rideApp({ plugin: { profile: 'stripe' } })
   const first = await post(app, '/rides', { key: sent, payload: { amount: 1 } })
   expect(first.headers['idempotency-key']).toBe(told)
@@ -173,7 +173,7 @@ test.each([
   expect(again.headers['idempotent-replayed']).toBe('true')
 })
 
-test('a retention that no calendar holds is refused when the route is declared', async () => {
+test('a retention that ends beyond every calendar is refused when the route is declared', async () => {
   const app = rideApp({
     routes: (server) =>
       void server.post('/kept', { idempotency: { atomic: { retentionMs: 1e15 } } }, async () => 'kept'),

@@ -16,7 +16,7 @@ function expectUnavailable({ status, headers, body: bytes }: Received): void {
 }
 
 test('while the store is away nothing runs, and once it is back the same key works', async () => {
-  // A server of its own: the one that other tests use must not go away.
+  // The test has its own server, because the one that other tests use must not go away.
   const postgres = await startPostgres()
   onTestFinished(() => postgres.stop())
   const beside = await surroundings(postgres.url)
@@ -28,9 +28,9 @@ test('while the store is away nothing runs, and once it is back the same key wor
   const started = hear('pawl:phase_started')
 
   await postgres.kill()
-  // The first may meet a connection that broke; the second finds none.
+  // The first may find a connection that broke; the second finds no connection.
   for (let attempt = 0; attempt < 2; attempt++) expectUnavailable(await send(url, { body }))
-  // What is stored cannot be replayed either.
+  // A stored response cannot be replayed either.
   expectUnavailable(await send(url, { body, headers: { 'idempotency-key': 'k0' } }))
   expect(started).toEqual([])
   expect(await provider.requests()).toHaveLength(1)
@@ -47,7 +47,7 @@ test('while the store is away nothing runs, and once it is back the same key wor
   expect(await database.rows('SELECT key FROM pawl.idempotency_keys ORDER BY key')).toHaveLength(2)
 })
 
-test('when the pool is exhausted a request is told to come back within the bound, and works then', async () => {
+test('if the pool is exhausted, a request is told within the bound to come back, and works then', async () => {
   const beside = await surroundings()
   const { database, provider } = beside
   const pool = database.pool({ max: 1 })
@@ -55,7 +55,7 @@ test('when the pool is exhausted a request is told to come back within the bound
   const url = await listen(app)
   const started = hear('pawl:phase_started')
   const only = await pool.connect()
-  // Answered while the connection is still taken.
+  // The answer came while the connection was still taken.
   for (const refused of await Promise.all([send(url, { body }), send(url, { body })]))
     expectUnavailable(refused)
   expect(started).toEqual([])
@@ -65,7 +65,7 @@ test('when the pool is exhausted a request is told to come back within the bound
   await expectOneWholeRide(database, provider)
 })
 
-test('where the tables are missing, the client learns nothing and the log says what to do', async () => {
+test('if the tables are missing, the client learns nothing of it, and the log says what to do', async () => {
   const { app, log, provider } = await rideApp({
     engineOf: (options) => createEngine({ ...options, schema: 'nowhere' }),
   })

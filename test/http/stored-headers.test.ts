@@ -6,7 +6,7 @@ import { audit, keyRows, send } from '../support/http-requests.js'
 import { rideApp, type RideAppOptions } from '../support/ride-app.js'
 import { appOf, scripted, TARGET } from '../support/scripted-app.js'
 
-/** What keeps a file of a user's from running as a page of ours. */
+/** Headers that keep a user's file from running as one of our pages. */
 const PROTECTIVE = {
   'cache-control': 'private, no-store',
   'content-disposition': 'attachment; filename="report.html"',
@@ -18,7 +18,7 @@ const PROTECTIVE = {
   'x-of-the-future': 'protects',
 }
 
-/** What must not come out of a drawer. */
+/** Headers that must never be replayed from storage. */
 const OF_THE_MOMENT = {
   'access-control-allow-origin': 'https://first.test',
   age: '0',
@@ -70,7 +70,7 @@ describe('headers that protect the content are replayed with it', () => {
     expect((await ask(app, accepted)).headers).toMatchObject({ ...PROTECTIVE, 'cache-control': 'no-store' })
   })
 
-  test('instead of weaker ones that a hook sets for every answer', async () => {
+  test('and replace weaker ones that a hook sets for every answer', async () => {
     const { app } = await file({
       before: (server) =>
         void server.addHook('onRequest', async (_request, reply) => {
@@ -82,8 +82,8 @@ describe('headers that protect the content are replayed with it', () => {
   })
 })
 
-describe('headers of the moment are not stored', () => {
-  test('of an atomic handler: they go out with the first answer, but for those that are ours to say', async () => {
+describe('headers that hold only for the moment are not stored', () => {
+  test('of an atomic handler: they are sent with the first answer, except for those that the plugin sets itself', async () => {
     const { app, database } = await file()
     const first = await send(app, { url: '/file' })
     expect(first.headers).toMatchObject({ 'x-request-id': 'first', 'ratelimit-remaining': '3' })
@@ -110,7 +110,7 @@ describe('headers of the moment are not stored', () => {
   })
 })
 
-test('what an answer varies by is what its hooks and its operation say together', async () => {
+test('Vary combines what the hooks and the operation say', async () => {
   const target = scripted([() => respond(200, {}, { headers: { vary: 'Accept, origin' } })])
   const { app } = await appOf(target, {
     before: (server) =>
@@ -124,7 +124,7 @@ const large = { 'content-security-policy': 'x'.repeat(9_000) }
 const answers = () => scripted([() => respond(200, {}, { headers: large })])
 
 describe('headers over the cap', () => {
-  test('undo an atomic handler, and the error says which cap', async () => {
+  test('undo an atomic handler, and the error names the cap', async () => {
     const { app, database, log } = await rideApp({
       routes: (server) =>
         void server.post('/large', { idempotency: { atomic: true } }, async (request, reply) => {
@@ -143,7 +143,7 @@ describe('headers over the cap', () => {
     expect(log).toContainEqual(expect.objectContaining({ err }))
   })
 
-  test('of a pipeline are not stored, and go through once the cap is raised', async () => {
+  test('of a pipeline are not stored, and are sent once the cap is raised', async () => {
     const first = await appOf(answers())
     expect((await send(first.app, TARGET)).statusCode).toBe(500)
     expect(await keyRows(first.database)).toMatchObject([{ status: 'running', recovery_point: 'written' }])

@@ -15,7 +15,7 @@ const takeNote: Pipeline<Database, null> = pipeline<null>({ name: 'take-note', v
   .local('noted', async ({ tx }) => void (await tx.insertInto('audit').values({ what: 'noted' }).execute()))
   .finish(() => respond(201, { noted: true }))
 
-/** An app whose `POST /notes` is marked, and answers by `answer`. */
+/** An app whose `POST /notes` is marked, and answers with `answer`. */
 function appThat(
   answer: Answer,
   options: RideAppOptions = {},
@@ -31,7 +31,7 @@ function appThat(
   })
 }
 
-/** Goes on with something else, and does not wait. */
+/** Starts something and does not wait for it. */
 const having = <Payload>(_running: Promise<void>, payload: Payload): Payload => payload
 
 const codesIn = (log: RideApp['log'], level: number) =>
@@ -52,7 +52,7 @@ const withoutRun: [string, Answer][] = [
 ]
 
 describe('a handler that answers without running its pipeline', () => {
-  test.each(withoutRun)('and %s is a mistake that shows at once', async (_, answer) => {
+  test.each(withoutRun)('and %s gets an error at once', async (_, answer) => {
     const { app, database } = await appThat(answer)
     const response = await post(app, '/notes')
     expect([response.statusCode, response.json()]).toMatchObject([500, { code: 'PAWL_PIPELINE_NOT_RUN' }])
@@ -60,7 +60,7 @@ describe('a handler that answers without running its pipeline', () => {
     expect(await keysIn(database)).toEqual([])
   })
 
-  test('is no success either where the error handler leaves the status to others', async () => {
+  test('does not succeed either if the error handler leaves the status to others', async () => {
     const { app } = await appThat(async (reply) => reply.code(201).send({ ok: true }), {
       before: (server) => {
         server.setErrorHandler((error, _request, reply) => reply.send({ told: (error as Error).message }))
@@ -91,18 +91,18 @@ const fail = (): never => {
   throw Object.assign(new Error('no such book'), { statusCode: 404, code: 'NO_BOOK' })
 }
 
-describe('what is not an answer of the handler is left alone', () => {
+describe('an answer that does not come from the handler is left alone', () => {
   test.each([
     ['at once', fail],
     ['later', async () => fail()],
     ['by reply.send', (reply: FastifyReply) => void reply.send(new Error('no such book'))],
-  ])('an error that it throws %s', async (_, answer) => {
+  ])('one for an error that it throws %s', async (_, answer) => {
     const { app, log } = await appThat(answer)
     expect((await post(app, '/notes')).json()).toMatchObject({ message: 'no such book' })
     expect(codesIn(log, 50)).not.toContain('PAWL_PIPELINE_NOT_RUN')
   })
 
-  test('a hook that refuses: before the route, and of the route', async () => {
+  test('one from a hook that refuses, before the route or on it', async () => {
     const { app, revoked } = await appThat(
       (_, run) => run(),
       {},
@@ -116,7 +116,7 @@ describe('what is not an answer of the handler is left alone', () => {
     expect((await post(app, '/notes')).statusCode).toBe(401)
   })
 
-  test('validation', async () => {
+  test('one from validation', async () => {
     const schema = { body: { type: 'object', required: ['amount'] } }
     const { app } = await appThat((_, run) => run(), {}, { idempotency: true, schema })
     expect((await post(app, '/notes')).json()).toMatchObject({ code: 'FST_ERR_VALIDATION' })
@@ -136,7 +136,7 @@ describe('a second run for one request', () => {
     expect(await notesIn(database)).toEqual(['noted'])
   })
 
-  test('beside the first fails the request; a retry gets what the first made', async () => {
+  test('at the same time as the first fails the request, and a retry gets the result of the first', async () => {
     let times = 2
     const { app, database } = await appThat((_, run) =>
       Promise.all(Array.from({ length: times }, () => run())).then(() => {}),
@@ -157,8 +157,8 @@ describe('a handler that does not wait for its pipeline', () => {
     ['returns a value', async (_, run) => having(run(), { ok: true })],
     ['calls reply.send', (reply, run) => void having(run(), reply.send({ ok: true }))],
   ]
-  test.each(careless)('and %s never makes the client see a false success', async (_, answer) => {
-    // Not even where other answers are let through.
+  test.each(careless)('and %s never shows the client a false success', async (_, answer) => {
+    // Not even where other answers are allowed.
     vi.stubEnv('NODE_ENV', 'production')
     const { app, database } = await appThat(answer)
     const response = await post(app, '/notes')
@@ -167,7 +167,7 @@ describe('a handler that does not wait for its pipeline', () => {
     expect(await notesIn(database)).toEqual(['noted'])
   })
 
-  test('and is not async answers when the pipeline does', async () => {
+  test('and is not async still answers with what its pipeline returns', async () => {
     const { app } = await appThat((_, run) => void run())
     expect((await post(app, '/notes')).statusCode).toBe(201)
   })
@@ -195,7 +195,7 @@ describe('request.pawl', () => {
     expect(await keysIn(database)).toEqual([])
   })
 
-  test('knows the key: that of the client, or the one that was made', async () => {
+  test('has the key that the client sent, or the one that was generated', async () => {
     const keys: string[] = []
     const answer: Answer = (_, run, request) => {
       keys.push(request.pawl.key)

@@ -10,7 +10,7 @@ type Scope = FastifyPawlOptions['scope']
 const as = (user: string) => ({ headers: { authorization: `Bearer ${user}` } })
 
 // Shows I11.
-test('one key of two tenants is two requests, and neither sees the response of the other', async () => {
+test('the same key of two tenants is two requests, and neither sees the response of the other', async () => {
   const { app, database, provider } = await rideApp()
   const [ann, bob] = [await send(app, as('ann')), await send(app, as('bob'))]
   expect([ann.statusCode, bob.statusCode]).toEqual([201, 201])
@@ -25,7 +25,7 @@ test('one key of two tenants is two requests, and neither sees the response of t
   expect(await provider.ledger()).toHaveLength(2)
 })
 
-test('another request of another tenant under the same key is no mismatch, and no conflict', async () => {
+test('another request of another tenant under the same key is neither a mismatch nor a conflict', async () => {
   const { app, provider } = await rideApp()
   await provider.willMeet('hold_then_execute')
   const ann = send(app, as('ann'))
@@ -36,7 +36,7 @@ test('another request of another tenant under the same key is no mismatch, and n
 })
 
 test.each(['account', 'route'] as const)(
-  'with keyScope %s, no spelling of key and tenant makes two of them one',
+  'with keyScope %s, no spelling of key and tenant makes two requests one',
   async (keyScope) => {
     const { app, database } = await appOf(scripted([]), { plugin: { keyScope } })
     const pairs = [
@@ -68,7 +68,7 @@ test('a user whose access was revoked gets no replay', async () => {
   expect(refused.body).not.toContain(first.json<{ id: string }>().id)
 })
 
-test('nothing is asked or reserved for a request that is not authenticated, whatever its key', async () => {
+test('nothing is looked up or reserved for a request that is not authenticated, whatever its key', async () => {
   let asked = 0
   const scope: Scope = ({ user }) => {
     asked++
@@ -85,14 +85,14 @@ test('nothing is asked or reserved for a request that is not authenticated, what
 
 const from = (tenant: string) => ({ ...TARGET, headers: { 'x-tenant': tenant } })
 
-/** An app whose `/target` knows its tenant by a hook of the route, or of its plugin, after validation. */
+/** An app whose `/target` learns its tenant after validation, from a hook of the route or of its plugin. */
 async function lateApp(where: 'route' | 'instance', revoked: Set<string>): Promise<RideApp> {
   const target = scripted([])
   const identify: preHandlerAsyncHookHandler = async (request, reply) => {
     const { 'x-tenant': tenant } = request.headers
     if (typeof tenant !== 'string' || revoked.has(tenant))
       return reply.code(401).send({ error: 'which tenant?' })
-    // Later than what comes right after this hook, so that nothing can rely on being quick.
+    // This ends later than whatever comes right after the hook would, so that nothing can rely on being quick.
     await new Promise(setImmediate)
     request.user = tenant
     return undefined
@@ -108,14 +108,14 @@ async function lateApp(where: 'route' | 'instance', revoked: Set<string>): Promi
     routes: (app) =>
       void app.register(async (inner) => {
         route(inner)
-        // Even one that is added after the route.
+        // This holds even for a hook that is added after the route.
         if (where === 'instance') inner.addHook('preHandler', identify)
       }),
   })
 }
 
 test.each(['route', 'instance'] as const)(
-  'a tenant who is known by a preHandler of the %s is known in time, and refused before any key is read',
+  'a tenant that a preHandler of the %s identifies is known in time, and can be refused before any key is read',
   async (where) => {
     const revoked = new Set<string>()
     const { app, database } = await lateApp(where, revoked)
@@ -136,9 +136,9 @@ test.each<[string, Scope]>([
   ['undefined', () => undefined],
   ['an empty string', () => ''],
   ['a promise of null', async () => null],
-  // What a caller without types may do.
+  // A caller without types may do this.
   ['a number', (() => 7) as unknown as Scope],
-])('a scope function that gives %s fails closed, and tells the log only', async (_, scope) => {
+])('a scope function that returns %s fails closed, and only the log says why', async (_, scope) => {
   const { app, database, provider, log } = await rideApp({ plugin: { scope } })
   const failed = await send(app)
   expect(failed.statusCode).toBe(500)
@@ -175,7 +175,7 @@ const accountOf: Scope = async ({ user }) => {
   return `account of ${user}`
 }
 
-test('a scope function may ask elsewhere first', async () => {
+test('a scope function may be asynchronous, and ask elsewhere first', async () => {
   const { app, database } = await rideApp({ plugin: { scope: accountOf } })
   expect((await send(app)).statusCode).toBe(201)
   expect((await send(app)).headers['idempotency-replayed']).toBe('true')

@@ -7,7 +7,7 @@ import { json, keyRows, send } from '../support/http-requests.js'
 import { type RideApp, rideApp, type RideAppOptions } from '../support/ride-app.js'
 import { pipeline } from '../support/rides.js'
 
-/** What a client may make of us with a request that is refused, in bytes: the answer, and all lines of the log. */
+/** The most bytes that a refused request may make us write: the answer and all lines of the log together. */
 const MOST_ANSWERED = 64 * 1024
 const MOST_LOGGED = 256 * 1024
 
@@ -20,7 +20,7 @@ const named = pipeline({
 }).finish(() => respond(201))
 const strict = pipeline({ name: 'strict', version: 1, input: z.strictObject({}) }).finish(() => respond(201))
 
-/** So many empty objects in an array, each of which is wrong in three ways. */
+/** This many empty objects in an array, each of which is wrong in three ways. */
 const emptyObjects = (bytes: number) => `[${'{},'.repeat(Math.floor(bytes / 3))}{}]`
 
 function orders(options: RideAppOptions = {}): Promise<RideApp> {
@@ -41,7 +41,7 @@ function loggedBytes(log: RideApp['log']): number {
 }
 
 describe("a pipeline's schema", () => {
-  test('is not asked about a content over the cap', async () => {
+  test('is not run on content over the cap', async () => {
     let asked = 0
     const counting = pipeline({
       name: 'counting',
@@ -74,7 +74,7 @@ describe("a pipeline's schema", () => {
       '/named',
       manyMembers(30, (at) => `${at}${'\u0001'.repeat(1_000)}`),
     ],
-  ])('that refuses %s is answered and logged in few words', async (_, url, body) => {
+  ])('that refuses %s is answered and logged briefly', async (_, url, body) => {
     const { app, database, log } = await orders()
     const response = await send(app, { url, ...json(body) })
     expect([response.statusCode, response.json<{ code: string }>().code]).toEqual([400, 'invalid_input'])
@@ -86,13 +86,13 @@ describe("a pipeline's schema", () => {
     expect(await keyRows(database)).toEqual([])
   })
 
-  test('keeps the first twenty, and says how many there were', async () => {
+  test('reports the first twenty errors, and how many there were', async () => {
     const { app, log } = await orders()
     const response = await send(app, { url: '/orders', ...json(emptyObjects(300)) })
     const { errors, detail } = response.json<{ errors: { path: string }[]; detail: string }>()
     expect(errors.map(({ path }) => path).slice(0, 4)).toEqual(['0.sku', '0.count', '0.price', '1.sku'])
     expect(errors).toHaveLength(20)
-    expect(detail).toContain('283 more')
+    expect(detail).toContain('Problems not listed: 283.')
     const err = expect.objectContaining({ message: expect.stringMatching(/283 more$/) as string }) as unknown
     expect(log).toContainEqual(expect.objectContaining({ err }))
   })
@@ -119,7 +119,7 @@ describe("Fastify's own validation of a marked route", () => {
   test.each([
     ['many wrong items', ofArray, emptyObjects(900_000)],
     ['long names', ofNames, manyMembers(30, (at) => `${at}${'n'.repeat(30_000)}`)],
-  ])('with allErrors is answered and logged in few words: %s', async (_, schema, body) => {
+  ])('with allErrors is answered and logged briefly: %s', async (_, schema, body) => {
     const { app, log } = await rideApp(marked(schema))
     const response = await send(app, { url: '/validated', ...json(body) })
     expect(response.statusCode).toBe(400)
@@ -128,7 +128,7 @@ describe("Fastify's own validation of a marked route", () => {
     expect(loggedBytes(log)).toBeLessThan(MOST_LOGGED)
   })
 
-  test('with allErrors keeps what the application makes of the errors', async () => {
+  test('with allErrors keeps the message that the application makes of the errors', async () => {
     const given: number[] = []
     const schemaErrorFormatter = (errors: readonly unknown[]) => {
       given.push(errors.length)

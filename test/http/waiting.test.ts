@@ -6,7 +6,7 @@ import { rideApp, surroundings } from '../support/ride-app.js'
 import { pipeline } from '../support/rides.js'
 import { gate, hear } from '../support/signals.js'
 
-// Nobody asks again by itself within the time of a test: what ends a wait here is the news.
+// No duplicate asks again by itself within the time of a test: only the news can end a wait here.
 vi.mock(import('../../packages/fastify-adapter/src/limits.js'), async (original) => ({
   ...(await original()),
   FIRST_POLL_MS: 300_000 as 50,
@@ -52,7 +52,7 @@ test('a duplicate hears at once that the first has failed, and goes on from ther
   const beside = await surroundings()
   const { app } = await rideApp({
     beside,
-    // The failure is announced just before the key is given back: on one connection, whoever asks then comes after.
+    // The failure is announced just before the key is given back. With one connection, whoever asks then comes after that.
     engine: { pool: beside.database.pool({ max: 1 }) },
     pipelines: [flaky],
     routes: (server) => {
@@ -73,7 +73,7 @@ test('a duplicate hears at once that the first has failed, and goes on from ther
   expect(calls).toBe(2)
 })
 
-test('a duplicate does not hear of other keys', async () => {
+test('a duplicate hears nothing of other keys', async () => {
   const { url, provider, inFlight, answers } = await firstAndDuplicate()
   const other = await send(url, { body, headers: { 'idempotency-key': 'k2' } })
   expect(other.status).toBe(201)

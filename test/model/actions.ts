@@ -5,7 +5,7 @@ import { become, NOBODY, spend, step, tell, write, type Model, type Step } from 
 import { ACTOR_NAMES, type Actor, type ActorName, type Run, type State, type Statement } from './state.js'
 import { newRow } from './statements.js'
 
-/** All that a process may do next: whoever moves, moves alone, and anybody may be the one. */
+/** Everything that a process may do next. Only one moves at a time, and it may be any of them. */
 export function actorSteps(model: Model, state: State): Step[] {
   return ACTOR_NAMES.flatMap((name) => stepsOf(model, state, name))
 }
@@ -69,7 +69,7 @@ function stepsOf(model: Model, state: State, name: ActorName): Step[] {
   }
 }
 
-/** A client, a duplicate or the completer asks for the key: reserves it, or reads the row and decides. */
+/** A client, a duplicate or the completer asks for the key: it reserves the key, or reads the row and decides. */
 function ask(model: Model, state: State, name: ActorName, lostAs: string | null): Step[] {
   const { row } = state
   if (row === null) return state.lives < model.bound.lives ? insert(model, state, name) : []
@@ -137,7 +137,7 @@ function failOrCrash(state: State, name: ActorName, run: Run): Step[] {
   return [{ ...step(name, 'fails in the phase', null, givingBack), fault: true }, ...crash(state, name)]
 }
 
-/** All that it had in memory is gone. The server ends its transaction; what it has sent is under way. */
+/** Everything that it had in memory is gone. The server ends its transaction, and what it has sent is under way. */
 function crash(state: State, name: ActorName): Step[] {
   if (state.left.crashes === 0) return []
   const actor = state.actors[name]

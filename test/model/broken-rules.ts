@@ -1,13 +1,13 @@
 import { PROTOCOL, type Rules } from './rules.js'
 
-/** The protocol with one thing wrong, each as somebody might write it. */
+/** Protocols with one thing wrong in each, as somebody might write them. */
 const broken = (change: Partial<Rules>): Rules => ({ ...PROTOCOL, ...change })
 
 export const takeOverByFenceAlone = broken({
   mayTakeOver: (row, read) => row.id === read.id && row.fence === read.fence,
 })
 
-/** Fence, status and lease are looked at, but not whether the row was written since it was read. */
+/** Checks fence, status and lease, but not whether the row was written since it was read. */
 export const takeOverOfChangedRow = broken({
   mayTakeOver: (row, read) =>
     row.id === read.id && row.fence === read.fence && row.status === 'running' && row.lease !== 'live',
@@ -31,14 +31,17 @@ export const unfencedRenewal = broken({
   mayRenew: (row, hold) => row.id === hold.id && row.status === 'running',
 })
 
-/** By the time it comes, the retention of any row may have passed. */
+/** By the time the reaper comes, the retention of any row may have passed. */
 export const reaperByTimeOnly = broken({ mayReap: () => true })
 
 export const unknownCommitAsFailure = broken({ unknownCommit: 'take it as failed' })
 export const unknownCommitAsSuccess = broken({ unknownCommit: 'take it as done' })
 
-/** Not the protocol but the provider: `notExecuted` is its word for one attempt only. */
+/** The holder believes that its commit has declared the call, and it has not. */
+export const declaredInMemoryOnly = broken({ callDeclaredBy: 'belief' })
+
+/** Here the provider is wrong, not the protocol: its `notExecuted` holds for one attempt only. */
 export const forgetfulRefusal = broken({ refusedKey: 'may be executed' })
 
-/** Safe, and of no use: nobody ever goes on with what another left. */
+/** Safe but useless: nobody ever goes on with what somebody else has left. */
 export const noTakeOver = broken({ mayTakeOver: () => false })

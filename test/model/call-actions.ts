@@ -18,7 +18,7 @@ export function call({ phases }: Model, state: State, name: ActorName, run: Run)
   )
 }
 
-/** How the provider's answer comes, or does not. */
+/** How the provider's answer arrives, or fails to. */
 export function answers({ phases, rules }: Model, state: State, name: ActorName, run: Run): Step[] {
   const { epoch } = run
   const verdict = state.provider.verdicts[epoch]
@@ -61,17 +61,17 @@ export function renew(
     const dropped = actor.at === 'calling' ? withCallUnderWay(state, name, actor.run) : state
     return [step(name, 'renews no lease: fenced off', hold, become(dropped, name, IDLE))]
   }
-  // To renew a lease that is live changes nothing.
+  // Renewing a live lease changes nothing.
   return state.row?.lease === 'live' ? [] : [step(name, 'renews its lease', hold, write(state, row))]
 }
 
-/** A request that nobody waits for any more. Once there is a verdict, it would change nothing. */
+/** A request that nobody waits for any more. Once the provider has decided, it would change nothing. */
 export function withCallUnderWay(state: State, name: ActorName, run: Run): State {
   const isOpen = state.provider.verdicts[run.epoch] === 'none' && isOfThisLife(state, run)
   return isOpen ? { ...state, late: [...state.late, { by: name, callUnder: run.epoch }] } : state
 }
 
-/** What is counted ends with the key's expiry. */
+/** Counting ends when the key expires. */
 function isOfThisLife(state: State, { hold }: Run): boolean {
   return hold.id === state.lives
 }

@@ -9,9 +9,10 @@ export function update({ rules, phases }: Model, state: State, name: ActorName, 
   if (row === null || !rules.mayAdvance(row, run.hold, run.point)) {
     return [step(name, 'updates no row: fenced off', null, become(state, name, IDLE))]
   }
-  const to = run.point + 1
+  const to = rules.pointAfter(phases, run.point)
   const lease = to === phases.length ? 'none' : 'live'
-  const open = { by: name, hold: run.hold, to, lease, commitLost: false } as const
+  const declares = rules.callDeclaredBy === 'the commit before it' && phases[to] === 'at_most_once'
+  const open = { by: name, hold: run.hold, to, declares, lease, commitLost: false } as const
   return [
     step(name, `updates the row to ${to}`, null, become({ ...state, open }, name, { at: 'updated', run })),
   ]
@@ -20,8 +21,9 @@ export function update({ rules, phases }: Model, state: State, name: ActorName, 
 export function commit({ rules, phases }: Model, state: State, name: ActorName, run: Run): Step[] {
   if (state.open === null) return []
   const done = committed(phases, state)
-  const after = afterCommit(phases, run)
-  const told = tellIfFinished(phases, done, run)
+  const { to } = state.open
+  const after = afterCommit({ rules, phases }, run, to)
+  const told = tellIfFinished(phases, done, run, to)
   const steps = [step(name, 'commits', run.hold, become(told, name, after))]
   if (state.left.losses === 0) return steps
   const lost = spend({ ...state, open: { ...state.open, commitLost: true } }, 'losses')
@@ -48,23 +50,25 @@ export function commit({ rules, phases }: Model, state: State, name: ActorName, 
         ...steps,
         fault(
           'gets no answer to COMMIT, and takes it as done',
-          become(tellIfFinished(phases, lost, run), name, after),
+          become(tellIfFinished(phases, lost, run, to), name, after),
         ),
       ]
   }
 }
 
-function afterCommit(phases: Phases, run: Run): Actor {
-  if (run.point + 1 === phases.length) return IDLE
-  return { at: 'running', run: { ...run, point: run.point + 1, intent: 'none', epoch: 0 } }
+function afterCommit({ rules, phases }: Pick<Model, 'rules' | 'phases'>, run: Run, to: number): Actor {
+  if (to === phases.length) return IDLE
+  const isDeclared = rules.callDeclaredBy !== 'its own statement' && phases[to] === 'at_most_once'
+  if (isDeclared) return { at: 'declared', run: { ...run, point: to, intent: 'calling', epoch: 0 } }
+  return { at: 'running', run: { ...run, point: to, intent: 'none', epoch: 0 } }
 }
 
 /** Whoever finishes the key answers its client with the same response. */
-function tellIfFinished(phases: Phases, state: State, run: Run): State {
-  return run.point + 1 === phases.length ? tell(state, responseOf(run.hold)) : state
+function tellIfFinished(phases: Phases, state: State, run: Run, to: number): State {
+  return to === phases.length ? tell(state, responseOf(run.hold)) : state
 }
 
-/** Learns what became of the COMMIT, by raising the fence: after that, it can no longer land. */
+/** Learns what became of the COMMIT by raising the fence, after which the COMMIT can no longer land. */
 export function settleCommit(
   model: Model,
   state: State,
@@ -75,7 +79,9 @@ export function settleCommit(
   const holder = raisedAs ?? nameOfHolder(name, run.hold.fence + 1)
   const raised = (row: Row): Actor => {
     if (row.status !== 'running') return IDLE
-    const intent = row.point === run.point ? run.intent : row.intent
+    // A declaration of the commit in doubt is its own, and nothing was called.
+    const moved = model.rules.callDeclaredBy === 'its own statement' ? row.intent : 'none'
+    const intent = row.point === run.point ? run.intent : moved
     return { at: 'running', run: { ...runFrom(row), intent } }
   }
   const steps = send(

@@ -12,7 +12,7 @@ import {
 import { ACTOR_NAMES, type Late, type Row, type State } from './state.js'
 import { carriedHold, waitsForLock } from './statements.js'
 
-/** All that may happen without any of the actors: time passes, what was lost lands, the reaper comes, a person acts. */
+/** Everything that may happen without the actors: time passes, a lost message lands, the reaper comes, a person acts. */
 export function environmentSteps(model: Model, state: State): Step[] {
   return [
     ...clock(state),
@@ -27,7 +27,7 @@ function clock(state: State): Step[] {
   const { row, open } = state
   if (row === null) return []
   const steps: Step[] = []
-  // Time alone writes nothing: who has read the row finds it unchanged.
+  // Time alone writes nothing: whoever has read the row finds it unchanged.
   if (row.lease === 'live') {
     steps.push(step('clock', 'the lease runs out', null, { ...state, row: { ...row, lease: 'over' } }))
   } else if (open?.lease === 'live') {
@@ -56,7 +56,7 @@ function lateArrival({ rules, bound }: Model, state: State, late: Late, index: n
     const isBeyond = statement.do === 'insert' && state.lives === bound.lives
     if (isBlocked || isBeyond) return [dropped]
     const landed = runStatement(rules, gone, statement)
-    // One that changes nothing is as one that never arrives.
+    // A message that changes nothing is the same as one that never arrives.
     return landed === gone
       ? [dropped]
       : [step('network', `${what} lands`, carriedHold(statement), landed), dropped]
@@ -67,7 +67,7 @@ function lateArrival({ rules, bound }: Model, state: State, late: Late, index: n
   return [step('network', `${what} is executed`, null, withVerdict(gone, late.callUnder, 'done')), dropped]
 }
 
-/** Deletes the row. What is promised of a key ends with its expiry, so the counting starts anew. */
+/** Deletes the row. What we promise for a key ends with its expiry, so counting starts again. */
 function reap({ rules }: Model, state: State): Step[] {
   const { row } = state
   if (row === null || state.open !== null || !rules.mayReap(row)) return []
@@ -79,7 +79,7 @@ function reap({ rules }: Model, state: State): Step[] {
   ]
 }
 
-/** A person unsticks a key, with a true word of its call, or revokes a lease. */
+/** A person unsticks a key and says truthfully what became of its call, or revokes a lease. */
 function intervene(model: Model, state: State): Step[] {
   const { row } = state
   if (row === null || state.open !== null) return []

@@ -9,9 +9,9 @@ import type { Trace } from './trace.js'
 export interface Exploration {
   readonly states: number
   readonly steps: number
-  /** The most steps that a state is away from the beginning. */
+  /** How many steps the farthest state is away from the beginning. */
   readonly depth: number
-  /** All that happened somewhere. */
+  /** Everything that happened somewhere. */
   readonly happened: ReadonlySet<string>
   /** The shortest way to break an invariant. */
   readonly refutation: Trace | null
@@ -24,12 +24,12 @@ interface Visit {
   readonly from: Visit | null
   readonly step: Step | null
   readonly depth: number
-  /** From where a step that is no fault leads here. */
+  /** The states from which a step that is not a fault leads here. */
   readonly ledFrom: Visit[]
   canEnd: boolean
 }
 
-/** Looks at every state that can be reached, the nearest first; ends at the first one that breaks an invariant. */
+/** Visits every state that can be reached, the nearest first, and ends at the first one that breaks an invariant. */
 export function explore(model: Model, invariants: readonly Invariant[]): Exploration {
   const start: Visit = {
     state: initialState(model.bound),
@@ -70,13 +70,13 @@ export function explore(model: Model, invariants: readonly Invariant[]): Explora
   return { ...explored, states: visits.length, steps, depth: last.depth, deadEnd: findDeadEnd(visits) }
 }
 
-/** Whoever moves, moves alone, and anybody may be the one. Once the key's last row is gone, nothing can be written. */
+/** Only one moves at a time, and it may be any of them. Once the key's last row is gone, nothing can be written. */
 export function stepsFrom(model: Model, state: State): Step[] {
   if (state.row === null && state.lives === model.bound.lives) return []
   return [...actorSteps(model, state), ...environmentSteps(model, state)]
 }
 
-/** Backwards from all ends: what is not met on the way leads to none. */
+/** Goes backwards from all ends. A state that it does not meet leads to none of them. */
 function findDeadEnd(visits: readonly Visit[]): Trace | null {
   const ends = visits.filter(({ state: { row, lives } }) =>
     row === null ? lives > 0 : row.status !== 'running',

@@ -10,8 +10,8 @@ import {
 } from './state.js'
 
 /**
- * Equal for states that differ only in who is called A, B or C, and in the name of a holder that nobody is any more:
- * such states have the same future. So all that is about an actor is written with it, without its name, and sorted.
+ * Equal for states that differ only in who is called A, B or C, and in the names of holders that are gone, because such
+ * states have the same future. So everything about an actor is written together, without its name, and sorted.
  */
 export function fingerprint(state: State): string {
   const { row, open, provider, told, lives, left } = state
@@ -29,7 +29,7 @@ function describeRow(row: Row | null): string {
   return `${id}${fence}${lease[0]}${point}${status[0]}${CODES[intent]}${epoch}${response?.at(-1)}`
 }
 
-/** Short, since there are many to compare. */
+/** It is short, because there are many to compare. */
 const CODES = { none: 0, calling: 1, called: 2 } as const
 
 function describeActor(state: State, name: ActorName): string {
@@ -82,7 +82,7 @@ function describeHold({ id, fence, holder }: Hold, row: Row | null): string {
   return `${id}.${fence}${describeHolder(holder, row)}`
 }
 
-/** The name without its owner's, who is known, and whether it is the one in the row. */
+/** The holder without the name of its owner, who is known, and whether it is the one in the row. */
 function describeHolder(holder: string, row: Row | null): string {
   return `${holder.slice(1)}${holder === row?.holder ? '=' : '~'}`
 }

@@ -1,13 +1,13 @@
 import type { Model, Step } from './step.js'
 import { ACTOR_NAMES, isSameHold, runOf, type State } from './state.js'
 
-/** What must hold at every step, from a state that was right so far: a complaint, or null. */
+/** Checks a step from a state that was right so far. Returns what is wrong with it, or null. */
 export interface Invariant {
   readonly name: string
   readonly complaint: (before: State, step: Step, model: Model) => string | null
 }
 
-/** One row is given, since the model has one place for it, as the unique index has. */
+/** That there is one row is given, because the model has one place for it, as the unique index has. */
 export const oneHolder: Invariant = {
   name: "I1 at most one holder, and its lease is nobody else's",
   complaint({ row: before }, { by, carries, next }) {
@@ -18,7 +18,7 @@ export const oneHolder: Invariant = {
       return run !== null && isSameHold(run.hold, row)
     })
     if (holders.length > 1) return `${holders.join(' and ')} hold the key under fence ${row.fence}`
-    // Time and people may end a lease. Nobody else may, but who has it.
+    // Time and people may end a lease. Otherwise only its holder may.
     if (before?.id !== row.id || by === 'clock' || by === 'operator') return null
     const isItsHolders = carries !== null && isSameHold(carries, before)
     if (isItsHolders || (before.lease === row.lease && before.holder === row.holder)) return null
@@ -65,16 +65,16 @@ export const growingFence: Invariant = {
 }
 
 export const forwardOnly: Invariant = {
-  name: 'I6 recovery points only move forward, one phase at a time',
-  complaint({ row: before }, { next: { row } }) {
+  name: 'I6 recovery points only move forward, one transaction at a time',
+  complaint({ row: before }, { next: { row } }, { phases, rules }) {
     if (row === null || before?.id !== row.id) return null
-    return row.point === before.point || row.point === before.point + 1
+    return row.point === before.point || row.point === rules.pointAfter(phases, before.point)
       ? null
       : `the recovery point went from ${before.point} to ${row.point}`
   },
 }
 
-/** Part of I6 and I7: what is unknown may be neither taken for done nor for failed. */
+/** Part of I6 and I7: what is unknown may be taken neither for done nor for failed. */
 export const trueBelief: Invariant = {
   name: 'I7 a holder that goes on is at the stored recovery point',
   complaint(_before, { next: { row, actors } }) {
@@ -91,7 +91,7 @@ export const trueBelief: Invariant = {
   },
 }
 
-/** Also I4's part of the foreign phase: no effect without the phases before it. */
+/** This is also what I4 says of the foreign phase: no effect without the phases before it. */
 export const effectInItsPlace: Invariant = {
   name: 'I4 no call before the phases that come before it, no settled phase without its effect',
   complaint(_before, { next: { row, provider } }, { phases }) {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import {
+  declaredInMemoryOnly,
   forgetfulRefusal,
   noTakeOver,
   reaperByTimeOnly,
@@ -30,8 +31,8 @@ import type { Rules } from './rules.js'
 import type { Bound, Phases } from './state.js'
 import { printTrace } from './trace.js'
 
-// A model that finds nothing may be blind. Each of these is the protocol with one thing wrong, and the shortest way in
-// which it breaks a guarantee.
+// A model that finds nothing may be blind. Each of these tests has the protocol with one thing wrong, and the shortest way
+// in which it breaks a guarantee.
 
 const KEYED: Phases = ['local', 'keyed', 'finish']
 const AT_MOST_ONCE: Phases = ['local', 'at_most_once', 'finish']
@@ -50,9 +51,9 @@ function refute(rules: Rules, invariant: Invariant, phases: Phases, faults: Part
   return refutation === null ? 'not refuted' : printTrace(refutation, phases)
 }
 
-test('a take-over by the fence alone takes the key back to an earlier point', () => {
+test('a take-over that checks the fence alone moves the key back to an earlier point', () => {
   expect(refute(takeOverByFenceAlone, forwardOnly, KEYED)).toMatchInlineSnapshot(`
-    "I6 recovery points only move forward, one phase at a time: refuted in 6 steps
+    "I6 recovery points only move forward, one transaction at a time: refuted in 6 steps
       1  A         insert                                          at started, fence 1 of A1, lease live
       2  A         updates the row to 1                            at started, fence 1 of A1, lease live
       3  clock     the lease runs out                              at started, fence 1 of A1, lease over
@@ -63,7 +64,23 @@ test('a take-over by the fence alone takes the key back to an earlier point', ()
   `)
 })
 
-test('a take-over that does not see that the row was written repeats a call', () => {
+test('a call that is declared only in memory is repeated after a crash', () => {
+  expect(refute(declaredInMemoryOnly, oneEffect, AT_MOST_ONCE, { crashes: 1 })).toMatchInlineSnapshot(`
+    "I2 at most one effect at the provider; at most one attempt of a call that may not be repeated: refuted in 9 steps
+      1  A         insert                                          at started, fence 1 of A1, lease live
+      2  A         updates the row to 1                            at started, fence 1 of A1, lease live
+      3  A         commits                                         at 1 (local), fence 1 of A1, lease live
+      4  A         calls the provider under key 0                  at 1 (local), fence 1 of A1, lease live
+      5  clock     the lease runs out                              at 1 (local), fence 1 of A1, lease over
+      6  B         reads the row: nobody holds it                  at 1 (local), fence 1 of A1, lease over
+      7  B         take_over                                       at 1 (local), fence 2 of B2, lease live
+      8  B         declare                                         at 1 (local), fence 2 of B2, lease live, calling
+      9  B         calls the provider under key 0                  at 1 (local), fence 2 of B2, lease live, calling
+         the call was made 2 times"
+  `)
+})
+
+test('a take-over that does not notice that the row was written repeats a call', () => {
   expect(refute(takeOverOfChangedRow, oneEffect, AT_MOST_ONCE)).toMatchInlineSnapshot(`
     "I2 at most one effect at the provider; at most one attempt of a call that may not be repeated: refuted in 11 steps
       1  A         insert                                          at started, fence 1 of A1, lease live
@@ -94,7 +111,7 @@ test('an unfenced give-back ends the lease of the next holder', () => {
   `)
 })
 
-test('an unfenced give-back forgets the call that the next holder declared, and it is repeated', () => {
+test('an unfenced give-back forgets the call that the next holder declared, which is then repeated', () => {
   expect(refute(unfencedGiveBack, oneEffect, AT_MOST_ONCE, { failures: 1 })).toMatchInlineSnapshot(`
     "I2 at most one effect at the provider; at most one attempt of a call that may not be repeated: refuted in 14 steps
       1  A         insert                                          at started, fence 1 of A1, lease live
@@ -115,7 +132,7 @@ test('an unfenced give-back forgets the call that the next holder declared, and 
   `)
 })
 
-test('a raise without its fence takes the key from who has taken it over', () => {
+test('a raise without its fence takes the key from whoever has taken it over', () => {
   expect(refute(unfencedRaise, oneHolder, KEYED, { losses: 1 })).toMatchInlineSnapshot(`
     "I1 at most one holder, and its lease is nobody else's: refuted in 8 steps
       1  A         insert                                          at started, fence 1 of A1, lease live
@@ -130,7 +147,7 @@ test('a raise without its fence takes the key from who has taken it over', () =>
   `)
 })
 
-test('a reaper that looks at time only deletes a running key', () => {
+test('a reaper that checks only the time deletes a running key', () => {
   expect(refute(reaperByTimeOnly, finishedBeforeReaped, KEYED)).toMatchInlineSnapshot(`
     "I9 the reaper never removes an unfinished key: refuted in 2 steps
       1  A         insert                                          at started, fence 1 of A1, lease live
@@ -139,7 +156,7 @@ test('a reaper that looks at time only deletes a running key', () => {
   `)
 })
 
-test('an advance without its fence commits what a frozen holder did', () => {
+test('an advance without its fence commits the work of a frozen holder', () => {
   expect(refute(unfencedAdvance, growingFence, KEYED)).toMatchInlineSnapshot(`
     "I5 fences grow, and no write carries an old one: refuted in 6 steps
       1  A         insert                                          at started, fence 1 of A1, lease live
@@ -152,7 +169,7 @@ test('an advance without its fence commits what a frozen holder did', () => {
   `)
 })
 
-test('a declaration without its fence lets a frozen holder call as well', () => {
+test('a declaration without its fence lets a frozen holder make the call as well', () => {
   expect(refute(unfencedDeclare, oneEffect, AT_MOST_ONCE)).toMatchInlineSnapshot(`
     "I2 at most one effect at the provider; at most one attempt of a call that may not be repeated: refuted in 10 steps
       1  A         insert                                          at started, fence 1 of A1, lease live
@@ -169,7 +186,7 @@ test('a declaration without its fence lets a frozen holder call as well', () => 
   `)
 })
 
-test('a renewal without fence and holder keeps the lease of somebody else alive', () => {
+test("a renewal without fence and holder keeps somebody else's lease alive", () => {
   expect(refute(unfencedRenewal, oneHolder, KEYED)).toMatchInlineSnapshot(`
     "I1 at most one holder, and its lease is nobody else's: refuted in 8 steps
       1  A         insert                                          at started, fence 1 of A1, lease live
@@ -184,7 +201,7 @@ test('a renewal without fence and holder keeps the lease of somebody else alive'
   `)
 })
 
-test('an unknown COMMIT that is taken as failed lands behind its holder', () => {
+test('an unknown COMMIT that is taken for failed lands after its holder has gone on', () => {
   expect(refute(unknownCommitAsFailure, trueBelief, KEYED, { losses: 1 })).toMatchInlineSnapshot(`
     "I7 a holder that goes on is at the stored recovery point: refuted in 4 steps
       1  A         insert                                          at started, fence 1 of A1, lease live
@@ -195,7 +212,7 @@ test('an unknown COMMIT that is taken as failed lands behind its holder', () => 
   `)
 })
 
-test('an unknown COMMIT that is taken as done makes a call whose phases before it never committed', () => {
+test('after an unknown COMMIT that is taken for done, a call is made although the phases before it never committed', () => {
   expect(refute(unknownCommitAsSuccess, effectInItsPlace, KEYED, { losses: 1 })).toMatchInlineSnapshot(`
     "I4 no call before the phases that come before it, no settled phase without its effect: refuted in 5 steps
       1  A         insert                                          at started, fence 1 of A1, lease live
@@ -207,7 +224,7 @@ test('an unknown COMMIT that is taken as done makes a call whose phases before i
   `)
 })
 
-test('an unknown COMMIT that is taken as done gives two clients different responses', () => {
+test('an unknown COMMIT that is taken for done shows two clients different responses', () => {
   expect(refute(unknownCommitAsSuccess, oneResponse, KEYED, { losses: 1 })).toMatchInlineSnapshot(`
     "I3 a finished key keeps its response, and nobody sees another: refuted in 15 steps
       1  A         insert                                          at started, fence 1 of A1, lease live
@@ -229,7 +246,7 @@ test('an unknown COMMIT that is taken as done gives two clients different respon
   `)
 })
 
-test('a provider that may execute a key that it has refused charges twice', () => {
+test('a provider that may execute a key which it has refused charges twice', () => {
   expect(refute(forgetfulRefusal, oneEffect, KEYED, { refusals: 1 })).toMatchInlineSnapshot(`
     "I2 at most one effect at the provider; at most one attempt of a call that may not be repeated: refuted in 15 steps
       1  A         insert                                          at started, fence 1 of A1, lease live
@@ -251,7 +268,7 @@ test('a provider that may execute a key that it has refused charges twice', () =
   `)
 })
 
-test('where nobody may take over, a key that was enqueued is never run', () => {
+test('if nobody may take over, an enqueued key is never run', () => {
   const model = { phases: KEYED, rules: noTakeOver, bound: WITHOUT_FAULTS }
   const { refutation, deadEnd } = explore(model, ALL_INVARIANTS)
   expect(refutation).toBeNull()

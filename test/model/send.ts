@@ -2,7 +2,7 @@ import { become, type Model, runStatement, spend, type Step, step } from './step
 import type { Actor, ActorName, Row, Run, State, Statement } from './state.js'
 import { carriedHold, waitsForLock } from './statements.js'
 
-/** A statement is answered, or its fate is unknown to who sent it. */
+/** A statement is answered, or its sender does not know its fate. */
 export function send(
   { rules }: Model,
   state: State,
@@ -28,7 +28,7 @@ export function send(
 
 export const IDLE: Actor = { at: 'idle' }
 
-/** Stands for a random name: a fence is granted once per row. */
+/** Stands for a random name, because each fence is granted once per row. */
 export function nameOfHolder(name: ActorName, fence: number): string {
   return `${name}${fence}`
 }

@@ -1,16 +1,16 @@
 /** Everything that exists in the model: one key's row, who works on it, and what is under way between them. */
 export interface State {
-  /** Null: no such key, or not any more. */
+  /** It is null if there is no such key, or not any more. */
   readonly row: Row | null
-  /** Who has updated the row and not committed yet: it has the row's lock. */
+  /** Whoever has updated the row and not committed yet, and so has the row's lock. */
   readonly open: OpenTransaction | null
   readonly actors: Readonly<Record<ActorName, Actor>>
-  /** Sent, and unanswered for ever: each lands later, or never. */
+  /** Messages that were sent and are never answered: each lands later, or never. */
   readonly late: readonly Late[]
   readonly provider: Provider
   /** The response that clients have seen for this key. */
   readonly told: string | null
-  /** How many rows the key has had: a reaped one may be reserved anew. */
+  /** How many rows the key has had: one that was reaped may be reserved again. */
   readonly lives: number
   /** What may still go wrong. */
   readonly left: Faults
@@ -30,7 +30,7 @@ export interface Row extends Hold {
   readonly response: string | null
 }
 
-/** Time as an order only: a lease is live until the clock says otherwise. `none`: given back, or nobody's. */
+/** Time is only an order: a lease is live until the clock says otherwise. `none` is a key that was given back or never held. */
 type Lease = 'none' | 'live' | 'over'
 
 /** What a write is conditional on. A holder's name is new with every grant. */
@@ -47,13 +47,15 @@ interface OpenTransaction {
   readonly by: ActorName
   readonly hold: Hold
   readonly to: number
-  /** As the UPDATE computed it, which may be a while before the COMMIT. */
+  /** Its commit declares the call that follows. */
+  readonly declares: boolean
+  /** The row as the UPDATE computed it, which may be a while before the COMMIT. */
   readonly lease: Lease
-  /** COMMIT was sent and the connection broke: it lands, or it does not. */
+  /** COMMIT was sent and the connection broke, so that it may land or not. */
   readonly commitLost: boolean
 }
 
-/** What a stale reader has read. `changed`: the row was written since, which its `xmin` tells. */
+/** What a stale reader has read. `changed` says that the row was written since, which its `xmin` shows. */
 export interface Read {
   readonly id: number
   readonly fence: number
@@ -70,14 +72,14 @@ export interface Run {
   readonly epoch: number
 }
 
-/** A process, by what it does next. That it does it much later is what a freeze is. */
+/** A process, by what it does next. If it does that much later, it was frozen. */
 export type Actor =
   | { readonly at: 'idle' }
-  /** The answer to its grant was lost: it asks again, under the same name. */
+  /** The answer to its grant was lost, so it asks again under the same name. */
   | { readonly at: 'asking'; readonly holder: string }
   | { readonly at: 'found'; readonly read: Read }
   | { readonly at: 'running'; readonly run: Run }
-  /** Has said durably that it is about to call. */
+  /** It has stored durably that it is about to call. */
   | { readonly at: 'declared'; readonly run: Run }
   | { readonly at: 'calling'; readonly run: Run }
   /** Its transaction is open: the UPDATE is done, the COMMIT is not. */
@@ -104,37 +106,37 @@ export type Late =
 /** What the provider knows, by epoch: another epoch is another provider key. */
 interface Provider {
   readonly verdicts: readonly Verdict[]
-  /** Requests sent under each epoch. Counted only for a provider that does not deduplicate. */
+  /** Requests sent under each epoch, which are counted only for a provider that does not deduplicate. */
   readonly sent: readonly number[]
 }
 export type Verdict = 'none' | 'done' | 'refused'
 
 interface Faults {
   readonly crashes: number
-  /** Phases that throw, or ask for a retry: the key is given back. */
+  /** Phases that throw or ask for a retry, so that the key is given back. */
   readonly failures: number
-  /** Answers, commits, statements and requests whose fate nobody is told; transactions that the server ends. */
+  /** Answers, commits, statements and requests whose fate nobody learns, and transactions that the server ends. */
   readonly losses: number
-  /** Times that the provider says: not executed, and never under this key. */
+  /** How often the provider says that it has not executed a key, and never will. */
   readonly refusals: number
-  /** Times that a person steps in. */
+  /** How often a person intervenes. */
   readonly interventions: number
 }
 
 /** How far the exploration goes. */
 export interface Bound extends Faults {
-  /** At so many grants, the key counts as exhausted: whoever finds it marks it stuck. */
+  /** After this many grants the key counts as exhausted, and whoever finds it marks it stuck. */
   readonly grants: number
-  /** Times that the key is reserved: 2 is once more after it was reaped. */
+  /** How often the key is reserved: 2 means once more after it was reaped. */
   readonly lives: number
 }
 
-/** The phases in order; the last one finishes. At most one of them is foreign. */
+/** The phases in order, of which the last one finishes. At most one of them is foreign. */
 export type Phases = readonly ('local' | 'keyed' | 'at_most_once' | 'finish')[]
 
 export function initialState(bound: Bound): State {
   const { crashes, failures, losses, refusals, interventions } = bound
-  // A refusal and an intervention raise the epoch by one each; under broken rules, so may a stale give-back.
+  // A refusal and an intervention each raise the epoch by one. Under broken rules, a stale give-back may do so as well.
   const epochs = Array.from({ length: refusals + interventions + 2 })
   return {
     row: null,
@@ -148,7 +150,7 @@ export function initialState(bound: Bound): State {
   }
 }
 
-/** The grant that an actor believes to have, if any. */
+/** The grant that an actor believes it has, if any. */
 export function runOf(actor: Actor): Run | null {
   return 'run' in actor ? actor.run : null
 }

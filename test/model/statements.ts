@@ -1,7 +1,7 @@
 import type { Rules } from './rules.js'
 import type { Hold, Row, State, Statement } from './state.js'
 
-/** What a statement makes of the row; null: it found no row that it may change. One atomic step. */
+/** The row after a statement, or null if it found no row that it may change. This is one atomic step. */
 export function execute(rules: Rules, { row, lives }: State, statement: Statement): Row | null {
   if (statement.do === 'insert') {
     return row === null ? newRow(lives + 1, statement.holder, 'live') : null
@@ -10,7 +10,7 @@ export function execute(rules: Rules, { row, lives }: State, statement: Statemen
   switch (statement.do) {
     case 'take_over': {
       const { read, holder } = statement
-      // Point and intent are written as they were read, since an upgrade would map them.
+      // Point and intent are written as they were read, because an upgrade would map them.
       return rules.mayTakeOver(row, read)
         ? { ...row, ...granted(row, holder), lease: 'live', point: read.point, intent: read.intent }
         : null
@@ -42,12 +42,12 @@ export function execute(rules: Rules, { row, lives }: State, statement: Statemen
   }
 }
 
-/** Whether it waits for who has the row locked. The others pass a locked row by. */
+/** Whether it waits for whoever has locked the row. The others skip a locked row. */
 export function waitsForLock({ do: what }: Statement): boolean {
   return what === 'declare' || what === 'raise' || what === 'give_back' || what === 'mark_stuck'
 }
 
-/** The grant that a statement goes by. Null: it has none, since it asks for one. */
+/** The grant that a statement is conditional on, or null if it asks for one. */
 export function carriedHold(statement: Statement): Hold | null {
   return 'hold' in statement ? statement.hold : null
 }

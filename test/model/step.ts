@@ -24,14 +24,14 @@ export interface Model {
 export interface Step {
   readonly by: ActorName | 'clock' | 'network' | 'reaper' | 'operator'
   readonly what: string
-  /** The grant that a write goes by. */
+  /** The grant that a write is conditional on. */
   readonly carries: Hold | null
-  /** Happens only for as long as things go wrong. */
+  /** It happens only as long as things go wrong. */
   readonly fault: boolean
   readonly next: State
 }
 
-/** The state after a statement; the same state where it found no row. */
+/** The state after a statement, which is the same state if it found no row. */
 export function runStatement(rules: Rules, state: State, statement: Statement): State {
   const isPassedBy = state.open !== null && statement.do !== 'insert'
   const row = isPassedBy ? null : execute(rules, state, statement)
@@ -39,7 +39,7 @@ export function runStatement(rules: Rules, state: State, statement: Statement): 
   return { ...write(state, row), lives: row.id }
 }
 
-/** Every write of the row is seen by who has read it before, should they look. */
+/** Everybody who has read the row before can see that it was written, if they check. */
 export function write(state: State, row: Row | null): State {
   return { ...state, row, ...outdated(state) }
 }
@@ -72,7 +72,7 @@ export function committed(phases: Phases, state: State): State {
     ...row,
     point: open.to,
     lease: open.lease,
-    intent: 'none',
+    intent: open.declares ? 'calling' : 'none',
     epoch: 0,
     status: isFinish ? 'finished' : 'running',
     response: isFinish ? responseOf(open.hold) : row.response,

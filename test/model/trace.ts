@@ -1,7 +1,7 @@
 import type { Step } from './step.js'
 import type { Phases, Row } from './state.js'
 
-/** The way to a state that should not be. */
+/** The way to a state that should not exist. */
 export interface Trace {
   readonly steps: readonly Step[]
   /** What is wrong at its end, and which guarantee says so. */
@@ -23,7 +23,7 @@ export function printTrace({ steps, complaint, invariant }: Trace, phases: Phase
   return [`${invariant}: refuted in ${steps.length} steps`, ...lines, `     ${complaint}`].join('\n')
 }
 
-/** Wide enough for the longest thing that happens. */
+/** Wide enough for the longest step. */
 const WHAT_WIDTH = 46
 
 function printRow(row: Row | null, phases: Phases): string {

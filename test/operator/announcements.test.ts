@@ -56,7 +56,7 @@ async function execute(engine: Engine<Database>, ride: Ride, amount = 1) {
   return engine.execute(ride, { scope, key, input: { amount } })
 }
 
-/** Opens an engine, has the request run once, and closes it. */
+/** Opens an engine, runs the request once, and closes the engine. */
 async function runOnce(ride: Ride, options = optionsFor(ride)) {
   const engine = createEngine(options)
   const outcome = await execute(engine, ride)
@@ -335,7 +335,7 @@ test('a phase that was skipped is announced as skipped', async () => {
   })
 })
 
-test('a key of another pipeline is a mismatch of the pipeline', async () => {
+test('a key of another pipeline is announced as a mismatch of the pipeline', async () => {
   const ride = createRideOf(provider)
   const other = pipeline<RideInput>({ name: 'other', version: 1 }).finish(() => respond(200))
   await runOnce(ride)

@@ -49,8 +49,8 @@ const CHECKS = [
   'bloat',
 ]
 
-test('a fresh database is in good health: each check has its word, and no remedy', async () => {
-  // A pool of one has all it wants, however busy the server is with other tests.
+test('a fresh database is in good health: each check has a finding, and none a remedy', async () => {
+  // A pool of one has all the connections that it may take, however busy the server is with other tests.
   const findings = await operator(database.pool({ max: 1 })).doctor()
   expect(findings.map(({ check }) => check)).toEqual(CHECKS)
   // The tests' own server runs without fsync.
@@ -60,7 +60,7 @@ test('a fresh database is in good health: each check has its word, and no remedy
 })
 
 describe('schema', () => {
-  test('never migrated: one finding, and what can be said of the server', async () => {
+  test('that was never migrated is one finding, besides what can be said about the server', async () => {
     const findings = await operator(database.pool(), `${database.schema}_none`).doctor()
     expect(findings.map(({ check }) => check)).toEqual(CHECKS.slice(0, 8))
     expect(findings[0]).toMatchObject({
@@ -85,7 +85,7 @@ describe('schema', () => {
 })
 
 describe('indexes', () => {
-  test('all that the migrations make are looked for', async () => {
+  test('are looked for if a migration creates them', async () => {
     const rows = await database.rows<{ name: string }>(
       `SELECT indexname AS name FROM pg_indexes WHERE schemaname = $1 AND tablename <> 'migrations'`,
       [database.schema],
@@ -94,7 +94,7 @@ describe('indexes', () => {
     expect(detail).toBe(`All ${rows.length} indexes are there and valid.`)
   })
 
-  test('missing and invalid', async () => {
+  test('that are missing or invalid are reported', async () => {
     await database.rows('DROP INDEX pawl.effects_by_time')
     await database.rows(
       `UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'pawl.idempotency_keys_running'::regclass`,
@@ -106,11 +106,11 @@ describe('indexes', () => {
   })
 })
 
-/** A setting as a pool gives it to its sessions. */
+/** A setting that a pool applies to its sessions. */
 const option = (setting: string) => ({ options: `-c ${setting}` })
 
 describe('the server, as the pool sees it', () => {
-  test('synchronous_commit off loses committed phases', async () => {
+  test('loses committed phases with synchronous_commit off', async () => {
     expect(await find('durability', option('synchronous_commit=off'))).toContainEqual(
       expect.objectContaining({
         level: 'error',
@@ -121,7 +121,7 @@ describe('the server, as the pool sees it', () => {
     expect(on.filter(({ detail }) => detail.startsWith('synchronous_commit'))).toEqual([])
   })
 
-  test('a default that takes no writes', async () => {
+  test('takes no writes by default', async () => {
     expect(await find('isolation', option('default_transaction_read_only=on'))).toMatchObject([
       { level: 'error', detail: expect.stringContaining('default_transaction_read_only') as string },
     ])
@@ -130,13 +130,13 @@ describe('the server, as the pool sees it', () => {
     ])
   })
 
-  test('a default isolation above READ COMMITTED', async () => {
+  test('has a default isolation above READ COMMITTED', async () => {
     expect(await find('isolation', option('default_transaction_isolation=serializable'))).toMatchObject([
       { level: 'warning', detail: expect.stringContaining('serializable') as string },
     ])
   })
 
-  test('a time-out that ends healthy statements', async () => {
+  test('has a time-out that ends healthy statements', async () => {
     expect(await find('timeouts', option('statement_timeout=900'))).toMatchObject([
       { level: 'warning', detail: expect.stringContaining('statement_timeout is 900 ms') as string },
     ])
@@ -144,7 +144,7 @@ describe('the server, as the pool sees it', () => {
     expect(judgeTimeouts({ transaction_timeout: '100' })).toMatchObject([{ level: 'warning' }])
   })
 
-  test('a pool that may want more connections than there are', async () => {
+  test('has fewer connections left than the pool may take', async () => {
     expect(await find('pool', { max: 100_000 })).toMatchObject([{ level: 'warning' }])
     const server = { nowMs: 0, inRecovery: false, connections: 90, connectionsHere: 5 }
     const settings = {
@@ -156,7 +156,7 @@ describe('the server, as the pool sees it', () => {
     expect(judgePool({ ...server, settings }, { max: 10, open: 3 })).toMatchObject({ level: 'warning' })
   })
 
-  test("clocks apart are a note only: leases go by the database's", () => {
+  test("clocks that differ are only a note, since leases depend on the database's", () => {
     expect(judgeClock(1_000_000, 999_999, 1_000_001).detail).toMatch(/agree/)
     expect(judgeClock(1_000_000, 4_600_000, 4_600_010)).toMatchObject({
       level: 'ok',
@@ -179,33 +179,33 @@ describe('versions', () => {
     await seedKey(database, { version: 9, status: 'finished' })
   })
 
-  test('what is in flight can be run: under its own version, or by an upgrade', async () => {
+  test('in flight can be run under their own version or by an upgrade', async () => {
     expect(await judge(versionOf(1))).toMatchObject([{ level: 'ok' }])
     expect(await judge(versionOf(2, [{ version: 1 }]))).toMatchObject([{ level: 'ok' }])
   })
 
-  test('none of the pipelines can run it', async () => {
+  test('that none of the pipelines can run are reported', async () => {
     expect(await judge(versionOf(2))).toMatchObject([
       { level: 'error', detail: expect.stringContaining(`'seeded' version 1`) as string },
     ])
     expect(await judge()).toHaveLength(1)
   })
 
-  test('the same version, with another definition', async () => {
+  test('that are registered with another definition are reported', async () => {
     await seedKey(database, { status: 'stuck', definitionHash: 'ffffffffffffffff' })
     expect(await judge(versionOf(1))).toMatchObject([
       { level: 'error', detail: expect.stringMatching(/ffffffffffffffff.*another definition/) as string },
     ])
   })
 
-  test('without pipelines, it tells what is in flight', async () => {
+  test('in flight are listed where no pipelines are given', async () => {
     const [finding, ...more] = await find('versions')
     expect(more).toEqual([])
     expect(finding).toMatchObject({ level: 'ok', remedy: null })
     expect(finding?.detail).toBe(`In flight: 'seeded' version 1 (${versionOf(1).definitionHash}): 1.`)
   })
 
-  test('options it does not know, and what is no pipeline', async () => {
+  test('are not judged with unknown options, or something that is not a pipeline', async () => {
     await expect(operator().doctor({ pipeline: [] } as never)).rejects.toThrow(/'pipeline'/)
     await expect(operator().doctor({ pipelines: {} as never })).rejects.toThrow(/a list of pipelines/)
     await expect(operator().doctor({ pipelines: [{}] as never })).rejects.toThrow(/not a pipeline/)
@@ -213,7 +213,7 @@ describe('versions', () => {
 })
 
 describe('work that waits', () => {
-  test('keys that have been due for minutes: no completer runs', async () => {
+  test('is reported for keys that have been due for minutes: no completer is running', async () => {
     await seedKey(database, { leaseIn: '-4 min', createdAgo: '1 h' })
     await seedKey(database, { leaseIn: '1 min', createdAgo: '1 h' })
     await seedKey(database, { runIn: '1 min', createdAgo: '1 h' })
@@ -231,7 +231,7 @@ describe('work that waits', () => {
     ])
   })
 
-  test('jobs that have been due for minutes: no relay runs; dead ones', async () => {
+  test('is reported for jobs that have been due for minutes, and for dead ones: no relay is running', async () => {
     await seedJob(database, { dueAgo: '4 min' })
     expect(await find('jobs')).toMatchObject([{ level: 'ok' }])
     await seedJob(database, { dueAgo: '6 min' })
@@ -242,7 +242,7 @@ describe('work that waits', () => {
     ])
   })
 
-  test('stuck keys, by reason', async () => {
+  test('is reported for stuck keys, by reason', async () => {
     await seedKey(database, { status: 'stuck', stuckReason: 'unknown_outcome' })
     await seedKey(database, { status: 'stuck', stuckReason: 'too_old' })
     await seedKey(database, { status: 'stuck', stuckReason: 'too_old' })
@@ -252,19 +252,19 @@ describe('work that waits', () => {
   })
 })
 
-/** A table of the application's that refers to the keys. */
+/** A table of the application that refers to the keys. */
 const makeOrders = (action: string, index = '') =>
   database.rows(`
     CREATE TABLE ${database.businessSchema}.orders (
       id int, key_id uuid REFERENCES pawl.idempotency_keys (id) ${action}); ${index}`)
 
 describe('references', () => {
-  test('indexed, and out of the way', async () => {
+  test('are fine where they are indexed and do not prevent deletion', async () => {
     await makeOrders('ON DELETE SET NULL', `CREATE INDEX ON ${database.businessSchema}.orders (key_id)`)
     expect(await find('references')).toMatchObject([{ level: 'ok' }])
   })
 
-  test('a partial index that has all that refer is enough', async () => {
+  test('are fine with a partial index that has every row that refers to a key', async () => {
     const index = `CREATE INDEX ON ${database.businessSchema}.orders (key_id) WHERE key_id IS NOT NULL`
     await makeOrders('ON DELETE SET NULL', index)
     expect(await find('references')).toMatchObject([{ level: 'ok' }])
@@ -289,7 +289,7 @@ describe('references', () => {
   })
 })
 
-test('more dead rows than live ones', () => {
+test('more dead rows than live ones are reported', () => {
   const tables = tablesIn('pawl', 'here')
   const care = { liveRows: 20_000, deadRows: 20_001, partitions: null, vacuumedMs: null }
   expect(judgeBloat(care, tables)).toMatchObject({ level: 'warning' })
@@ -297,25 +297,25 @@ test('more dead rows than live ones', () => {
   expect(judgeBloat({ ...care, liveRows: 0, deadRows: 9_999 }, tables)).toMatchObject({ level: 'ok' })
 })
 
-test('a server without fsync: what to do depends on whether it has crashed since', () => {
+test('for a server without fsync, what to do depends on whether it has crashed since', () => {
   expect(judgeDurability({ fsync: 'off' })[0]?.remedy).toBe(
     'Set fsync = on; if the server has crashed since it was off, restore from a backup.',
   )
 })
 
-/** What is said of jobs that wait. */
+/** What the doctor says about jobs that wait. */
 const jobs = (waiting: number, oldestDueMs: number | null = null) =>
   judgeJobs({ waiting, dead: 0, oldestDueMs })[0]?.detail
 
-describe('one is not many', () => {
+describe('singular and plural are right for', () => {
   const MINUTE_MS = 60_000
   const tables = tablesIn('pawl', 'here')
   test('keys', async () => {
     expect(judgeUnattended({ count: 1, sinceMs: 6 * MINUTE_MS }).detail).toBe(
-      '1 key has been due for 6 min: no completer seems to run.',
+      '1 key has been due for 6 min: no completer seems to be running.',
     )
     expect(judgeUnattended({ count: 2, sinceMs: 6 * MINUTE_MS }).detail).toBe(
-      '2 keys have been due for more than 5 min, one of them for 6 min: no completer seems to run.',
+      '2 keys have been due for more than 5 min, one of them for 6 min: no completer seems to be running.',
     )
     expect(judgeUnattended({ count: 100_000, sinceMs: 6 * MINUTE_MS }).detail).toMatch(
       /^100000 or more keys have /,
@@ -327,20 +327,22 @@ describe('one is not many', () => {
   })
 
   test('jobs', () => {
-    expect(jobs(0)).toBe('No job waits, and none was given up.')
-    expect(jobs(1)).toBe('1 job waits, but not for long, and none was given up.')
-    expect(jobs(2)).toBe('2 jobs wait, but not for long, and none was given up.')
-    expect(jobs(1, 6 * MINUTE_MS)).toMatch(/^1 job waits, due for 6 min: /)
-    expect(jobs(2, 6 * MINUTE_MS)).toMatch(/^2 jobs wait, one of them due for 6 min: /)
+    expect(jobs(0)).toBe('No job is waiting, and none was given up.')
+    expect(jobs(1)).toBe('1 job is waiting, but not for long, and none was given up.')
+    expect(jobs(2)).toBe('2 jobs are waiting, but not for long, and none was given up.')
+    expect(jobs(1, 6 * MINUTE_MS)).toMatch(/^1 job is waiting, due for 6 min: /)
+    expect(jobs(2, 6 * MINUTE_MS)).toMatch(/^2 jobs are waiting, one of them due for 6 min: /)
   })
 
   test('rows, partitions and foreign keys', async () => {
     const care = { liveRows: 5, deadRows: 1, partitions: 1, vacuumedMs: null }
-    expect(judgeBloat(care, tables).detail).toContain('about 1 dead row beside 5 in 1 partition. ')
-    expect(judgeBloat({ ...care, partitions: null }, tables).detail).toContain('about 1 dead row beside 5. ')
+    expect(judgeBloat(care, tables).detail).toContain('about 1 dead row and 5 live in 1 partition. ')
+    expect(judgeBloat({ ...care, partitions: null }, tables).detail).toContain(
+      'about 1 dead row and 5 live. ',
+    )
     await makeOrders('ON DELETE SET NULL', `CREATE INDEX ON ${database.businessSchema}.orders (key_id)`)
     expect((await find('references'))[0]?.detail).toBe(
-      '1 foreign key to the keys, and it is not in the way of their deletion.',
+      '1 foreign key to the keys, and it does not prevent their deletion.',
     )
   })
 })

@@ -8,7 +8,7 @@ import { TestDatabase } from '../support/test-database.js'
 const database = await TestDatabase.createNew()
 afterAll(() => database.drop())
 
-// As in production: most keys are finished, a few are not; and enough rows that reading a whole table is dearer.
+// As in production, most keys are finished and a few are not. There are enough rows that reading a whole table costs more.
 await database.rows(
   `INSERT INTO pawl.idempotency_keys (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version,
      input, holder, status, recovery_point, stuck_reason, response_status, response_headers, response_body, expires_at)
@@ -26,8 +26,8 @@ await database.rows(
      FROM generate_series(1, 20000) AS n`,
 )
 await database.rows(
-  `INSERT INTO pawl.staged_jobs (id, name, payload, key_id, dead_at)
-   SELECT gen_random_uuid(), 'mail', '{}', gen_random_uuid(), CASE WHEN n % 10 = 0 THEN clock_timestamp() END
+  `INSERT INTO pawl.staged_jobs (id, scope, seq, name, payload, key_id, dead_at)
+   SELECT gen_random_uuid(), 's', n, 'mail', '{}', gen_random_uuid(), CASE WHEN n % 10 = 0 THEN clock_timestamp() END
      FROM generate_series(1, 10000) AS n`,
 )
 await database.rows(
@@ -56,7 +56,7 @@ const FINISHED = 'idempotency_keys_finished'
 const BY_NAME = 'idempotency_keys_scope_key_key'
 const BY_ID = 'idempotency_keys_pkey'
 
-/** Which indexes serve each method, and no table is read as a whole. */
+/** The indexes that serve each method; no table is read as a whole. */
 const METHODS: readonly (readonly [string, (op: Operator) => Promise<unknown>, readonly string[]])[] = [
   ['status', (op) => op.status(), [FINISHED, RUNNING, STUCK, 'staged_jobs_dead', 'staged_jobs_waiting']],
   ['list', (op) => op.list(), [RUNNING, STUCK]],
@@ -65,28 +65,28 @@ const METHODS: readonly (readonly [string, (op: Operator) => Promise<unknown>, r
   ['list stuck', (op) => op.list({ status: 'stuck', stuckReason: 'too_old' }), [STUCK]],
   ['list finished', (op) => op.list({ status: 'finished' }), [FINISHED]],
   ['list finished of a scope', (op) => op.list({ status: 'finished', scope: 'scope-7' }), [BY_NAME]],
-  [
-    'show',
-    (op) => op.show(stuck),
-    [BY_NAME, 'effects_by_key', 'interventions_by_key', 'staged_jobs_by_key', 'staged_jobs_dead_by_key'],
-  ],
+  ['show', (op) => op.show(stuck), [BY_NAME, 'effects_pkey', 'interventions_by_key', 'staged_jobs_pkey']],
   [
     'show by id',
     async (op) => op.show({ keyId: stuckId }),
-    [BY_ID, 'effects_by_key', 'interventions_by_key', 'staged_jobs_by_key', 'staged_jobs_dead_by_key'],
+    [BY_ID, 'effects_pkey', 'interventions_by_key', 'staged_jobs_pkey'],
   ],
-  ['unstick', (op) => op.unstick(stuck, because), [BY_ID, BY_NAME]],
-  ['revoke', (op) => op.revoke(held, because), [BY_ID, BY_NAME]],
-  ['revoke by id', (op) => op.revoke({ keyId: alsoHeldId }, because), [BY_ID]],
-  ['answer', (op) => op.answer(given, because, { status: 410 }), [BY_ID, BY_NAME]],
+  ['unstick', (op) => op.unstick(stuck, because), [BY_NAME]],
+  ['revoke', (op) => op.revoke(held, because), [BY_NAME]],
+  ['revoke by id', (op) => op.revoke({ keyId: alsoHeldId }, because), [BY_ID, BY_NAME]],
+  ['answer', (op) => op.answer(given, because, { status: 410 }), [BY_NAME]],
   ['deadJobs', (op) => op.deadJobs(), ['staged_jobs_dead']],
   ['deadJobs of a name', (op) => op.deadJobs({ name: 'mail' }), ['staged_jobs_dead']],
   [
     'requeue by id',
     (op) => op.requeue({ jobIds: [deadJob?.jobId ?? '', randomUUID()] }, because),
-    [BY_ID, 'staged_jobs_pkey'],
+    [BY_ID, 'staged_jobs_dead_by_id'],
   ],
-  ['requeue', (op) => op.requeue({ all: true }, because), [BY_ID, 'staged_jobs_dead', 'staged_jobs_pkey']],
+  [
+    'requeue',
+    (op) => op.requeue({ all: true }, because),
+    [BY_ID, 'staged_jobs_dead', 'staged_jobs_dead_by_id'],
+  ],
   ['drain', (op) => op.drain('filler-1', 1), [RUNNING, STUCK]],
   ['hasKeysOf', (op) => op.hasKeysOf('no such name'), [FINISHED, RUNNING, STUCK]],
   ['countUnfinished', (op) => op.countUnfinished(new Date()), [RUNNING, STUCK]],
@@ -114,7 +114,7 @@ interface Sent {
 
 const flatten = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(flatten)]
 
-/** A client that cannot send statements together: so that each can be seen. */
+/** A client that cannot send statements together, so that each can be seen. */
 class OneByOne extends pg.Client {
   static readonly Query = { prototype: {} }
 }

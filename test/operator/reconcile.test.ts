@@ -29,7 +29,7 @@ const compare = (records: readonly ProviderRecord[], more = {}) =>
 
 const names = (items: readonly { readonly reference: string | null }[]) => items.map((each) => each.reference)
 
-/** What is reported, by references, so that it can be read. */
+/** What is reported, by references, to be readable. */
 function told(report: ReconcileReport) {
   return {
     matched: report.matched,
@@ -42,7 +42,7 @@ function told(report: ReconcileReport) {
 
 const agreed = { matched: 0, missingHere: [], missingThere: [], different: [], unmatchable: 0 }
 
-test('rides and the charges they made: a charge planted at the provider, an effect planted here', async () => {
+test('a charge planted at the provider and an effect planted here are found among real rides', async () => {
   await createRideTables(database)
   const [one, two] = [new RideTrial(database), new RideTrial(database)]
   for (const trial of [one, two]) {
@@ -70,7 +70,7 @@ test('rides and the charges they made: a charge planted at the provider, an effe
   expect(report.unfinished).toEqual({ count: 0, isAtLeast: false })
 })
 
-test('nothing on either side', async () => {
+test('two empty sides agree', async () => {
   expect(told(await compare([]))).toEqual(agreed)
 })
 
@@ -88,7 +88,7 @@ describe('matched', () => {
     expect(told(await compare([record]))).toEqual({ ...agreed, matched: 1 })
   })
 
-  test('a record that the provider lists twice is one', async () => {
+  test('once, where the provider lists a record twice', async () => {
     await seedEffect(database, { reference: 'ch_1', providerKey: 'k1', at: noon })
     const record = { reference: 'ch_1', providerKey: 'k1', at: noon }
     expect(told(await compare([record, record]))).toEqual({ ...agreed, matched: 1 })
@@ -99,7 +99,7 @@ const amountIsNotFive = (_effect: unknown, { detail }: ProviderRecord) =>
   (detail as { amount: number }).amount === 5 ? null : 'the amount is 6'
 
 describe('different', () => {
-  test('a double charge: two records under one provider key', async () => {
+  test('are two records under one provider key: a double charge', async () => {
     await seedEffect(database, { reference: 'ch_1', providerKey: 'k1', at: noon })
     const report = await compare([
       { reference: 'ch_1', providerKey: 'k1', at: noon },
@@ -108,7 +108,7 @@ describe('different', () => {
     expect(told(report)).toEqual({ ...agreed, different: [['double', ['ch_1'], ['ch_1', 'ch_2']]] })
   })
 
-  test('a double charge that nobody here knows of is missing here as well', async () => {
+  test('and missing here is a double charge without an effect', async () => {
     const report = await compare([
       { reference: 'ch_1', providerKey: 'k1', at: noon },
       { reference: 'ch_2', providerKey: 'k1', at: noon },
@@ -120,20 +120,20 @@ describe('different', () => {
     })
   })
 
-  test('two effects here of one record there: somebody was given what another paid for', async () => {
+  test('are two effects here of one record there: somebody got what another paid for', async () => {
     await seedEffect(database, { reference: 'ch_1', at: noon, providerKey: 'one' })
     await seedEffect(database, { reference: 'ch_1', at: noon, providerKey: 'two' })
     const report = await compare([{ reference: 'ch_1', providerKey: 'one', at: noon }])
     expect(told(report)).toEqual({ ...agreed, different: [['double', ['ch_1', 'ch_1'], ['ch_1']]] })
   })
 
-  test('a changed reference: the same provider key, another name', async () => {
+  test('is a changed reference under the same provider key', async () => {
     await seedEffect(database, { reference: 'ch_1', providerKey: 'k1', at: noon })
     const report = await compare([{ reference: 'ch_9', providerKey: 'k1', at: noon }])
     expect(told(report)).toEqual({ ...agreed, different: [['reference', ['ch_1'], ['ch_9']]] })
   })
 
-  test('what the user says', async () => {
+  test('is whatever the differs function says', async () => {
     for (const reference of ['ch_1', 'ch_2']) await seedEffect(database, { reference, at: noon })
     const records = [
       { reference: 'ch_1', at: noon, detail: { amount: 5 } },
@@ -146,7 +146,7 @@ describe('different', () => {
 })
 
 describe('effects without a reference', () => {
-  test('cannot be told where no record has a provider key', async () => {
+  test('cannot be compared where no record has a provider key', async () => {
     await seedEffect(database, { reference: null, at: noon })
     expect(told(await compare([{ reference: 'ch_1', at: noon }]))).toEqual({
       ...agreed,
@@ -166,7 +166,7 @@ describe('effects without a reference', () => {
 })
 
 describe('the window', () => {
-  test('its first moment is in it, its last is not, on both sides', async () => {
+  test('includes its first moment and not its last, on both sides', async () => {
     await seedEffect(database, { reference: 'here at first', at: from })
     await seedEffect(database, { reference: 'here at last', at: to })
     await seedEffect(database, { reference: 'here before', at: justBefore })
@@ -182,7 +182,7 @@ describe('the window', () => {
     })
   })
 
-  test('what was charged in it and settled after it is not missing, and the other way round', async () => {
+  test('does not miss what was charged in it and settled after it, or the other way round', async () => {
     await seedEffect(database, { reference: 'late', at: new Date(to.getTime() + 3_600_000) })
     await seedEffect(database, { reference: 'early', at: from })
     const records = [
@@ -190,7 +190,7 @@ describe('the window', () => {
       { reference: 'early', at: justBefore },
     ]
     expect(told(await compare(records))).toEqual({ ...agreed, matched: 1 })
-    // Without the slack, both would be taken for lost.
+    // Without the slack, both would be reported as missing.
     expect(told(await compare(records.slice(0, 1), { slackMs: 0 }))).toEqual({
       ...agreed,
       missingHere: ['late'],
@@ -198,7 +198,7 @@ describe('the window', () => {
     })
   })
 
-  test('both sides are asked for the wider one', async () => {
+  test('is widened by the slack when both sides are asked', async () => {
     let asked: object = {}
     const records = (window: object) => {
       asked = window
@@ -208,7 +208,7 @@ describe('the window', () => {
     expect(asked).toEqual({ from: new Date(from.getTime() - 60_000), to: new Date(to.getTime() + 60_000) })
   })
 
-  test('a difference of which a part is in it is reported; one outside is not', async () => {
+  test('reports a difference that is partly in it, and none that is outside', async () => {
     await seedEffect(database, { reference: 'a', providerKey: 'ka', at: noon })
     await seedEffect(database, { reference: 'b', providerKey: 'kb', at: justBefore })
     const report = await compare([
@@ -219,7 +219,7 @@ describe('the window', () => {
   })
 })
 
-test('only effects of the names given are compared', async () => {
+test('compares only effects with the given names', async () => {
   await seedEffect(database, { reference: 'ch_1', effectName: 'charge', at: noon })
   await seedEffect(database, { reference: 'mail_1', effectName: 'mail', at: noon })
   const records = [{ reference: 'ch_1', at: noon }]
@@ -227,7 +227,7 @@ test('only effects of the names given are compared', async () => {
   expect(told(await compare(records))).toEqual({ ...agreed, matched: 1, missingThere: ['mail_1'] })
 })
 
-test('unfinished keys of before its end are counted: they may explain what is missing', async () => {
+test('counts unfinished keys from before its end, since they may explain what is missing', async () => {
   const now = (await operator.status()).at
   await seedKey(database, { createdAgo: '1 h' })
   await seedKey(database, { createdAgo: '1 h', status: 'stuck' })
@@ -238,7 +238,7 @@ test('unfinished keys of before its end are counted: they may explain what is mi
   expect(report.unfinished).toEqual({ count: 2, isAtLeast: false })
 })
 
-describe('what makes no sense is refused', () => {
+describe('wrong options are refused', () => {
   test.each([
     [{ from: to, to: from }, /to is/],
     [{ records: 'x' }, /records is 'x'; it takes a function/],

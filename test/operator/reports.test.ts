@@ -5,6 +5,8 @@ import { RideTrial } from '../support/ride-trial.js'
 import { createEngine, createRideTables } from '../support/rides.js'
 import { seedEffect, seedJob, seedKey } from '../support/seeded-rows.js'
 import { TestDatabase } from '../support/test-database.js'
+import { seedAll } from './seeded-conditions.js'
+import { onlyDeep } from '../support/amounts.js'
 
 let database: TestDatabase
 let operator: Operator
@@ -25,7 +27,7 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
 
 const zero = { count: 0, isAtLeast: false }
 
-test('on an empty database, everything answers', async () => {
+test('every method answers on an empty database', async () => {
   expect(await operator.status()).toEqual({
     at: expect.any(Date) as Date,
     unfinished: [],
@@ -51,7 +53,7 @@ test('on an empty database, everything answers', async () => {
   expect(await operator.reap(because)).toEqual({ deleted: 0, held: 0, effectsDeleted: 0 })
 })
 
-describe('without the tables, every method says what to run', () => {
+describe('every method says what to run where the tables are missing', () => {
   const name = { scope: 's', key: 'k' }
   test.each<[string, (op: Operator) => Promise<unknown>]>([
     ['status', (op) => op.status()],
@@ -83,32 +85,8 @@ describe('without the tables, every method says what to run', () => {
   })
 })
 
-/** One of each: held, backing off, unattended (twice), stuck (twice), finished, expired. */
-async function seedAll(): Promise<void> {
-  await seedKey(database, { key: 'held', leaseIn: '1 min', createdAgo: '7 min' })
-  await seedKey(database, { key: 'resting', leaseIn: '-5 min', runIn: '1 min', createdAgo: '6 min' })
-  await seedKey(database, { key: 'lost', leaseIn: '-3 min', createdAgo: '5 min' })
-  await seedKey(database, { key: 'due', runIn: '-2 min', createdAgo: '4 min', recoveryPoint: 'charged' })
-  await seedKey(database, {
-    key: 'stuck',
-    status: 'stuck',
-    stuckReason: 'unknown_outcome',
-    createdAgo: '9 min',
-  })
-  await seedKey(database, { key: 'old', status: 'stuck', version: 2, createdAgo: '3 min', scope: 'other' })
-  await seedKey(database, { key: 'done', status: 'finished' })
-  await seedKey(database, { key: 'over', status: 'finished', expiresIn: '-1 min' })
-  await seedKey(database, {
-    key: 'atomic',
-    pipeline: 'atomic.post.rides',
-    kind: 'atomic',
-    leaseIn: '-1 h',
-    createdAgo: '2 h',
-  })
-}
-
-test('status counts by where the keys stand and who has to act', async () => {
-  await seedAll()
+test('status counts keys by recovery point and by who has to act', async () => {
+  await seedAll(database)
   await seedJob(database, { dueAgo: '10 min' })
   await seedJob(database, { dueAgo: '-10 min' })
   await seedJob(database, { deadAgo: '1 min' })
@@ -151,26 +129,28 @@ test('a job that is not due yet is not overdue', async () => {
   expect((await operator.status()).jobs).toMatchObject({ waiting: { count: 1 }, oldestDueMs: null })
 })
 
-test('counts stop at their bound, and say so', async () => {
-  await database.rows(
-    `INSERT INTO pawl.idempotency_keys (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version,
+onlyDeep(() => {
+  test('counts stop at their limit, and say so', async () => {
+    await database.rows(
+      `INSERT INTO pawl.idempotency_keys (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version,
                                         input, holder)
      SELECT 'many', n::text, 'many', 1, '0123456789abcdef', sha256(''), 1, '{}', gen_random_uuid()
        FROM generate_series(1, 100001) AS n`,
-  )
-  await database.rows(
-    `INSERT INTO pawl.staged_jobs (id, name, payload, key_id)
-     SELECT gen_random_uuid(), 'mail', '{}', gen_random_uuid() FROM generate_series(1, 100001)`,
-  )
-  const status = await operator.status()
-  expect(status).toMatchObject({
-    unfinished: [{ unattended: 100_000 }],
-    unfinishedIsPartial: true,
-    finished: zero,
-    jobs: { waiting: { count: 100_000, isAtLeast: true }, dead: zero },
+    )
+    await database.rows(
+      `INSERT INTO pawl.staged_jobs (id, scope, seq, name, payload, key_id)
+     SELECT gen_random_uuid(), 'many', 1, 'mail', '{}', gen_random_uuid() FROM generate_series(1, 100001)`,
+    )
+    const status = await operator.status()
+    expect(status).toMatchObject({
+      unfinished: [{ unattended: 100_000 }],
+      unfinishedIsPartial: true,
+      finished: zero,
+      jobs: { waiting: { count: 100_000, isAtLeast: true }, dead: zero },
+    })
+    const soon = new Date(status.at.getTime() + 60_000)
+    expect(await operator.countUnfinished(soon)).toEqual({ count: 100_000, isAtLeast: true })
   })
-  const soon = new Date(status.at.getTime() + 60_000)
-  expect(await operator.countUnfinished(soon)).toEqual({ count: 100_000, isAtLeast: true })
 })
 
 describe('list', () => {
@@ -190,7 +170,7 @@ describe('list', () => {
     [{ olderThanMs: 6.5 * 60_000 }, ['atomic', 'stuck', 'held']],
     [{ olderThanMs: 6.5 * 60_000, status: 'unattended', pipeline: 'seeded' }, []],
   ])('%o', async (filter, keys) => {
-    await seedAll()
+    await seedAll(database)
     expect((await operator.list(filter)).map(({ key }) => key)).toEqual(keys)
   })
 
@@ -211,7 +191,7 @@ describe('list', () => {
   })
 })
 
-test('show gives a key with its effects, jobs and interventions, and of no other', async () => {
+test('show returns a key with its own effects, jobs and interventions, and with no others', async () => {
   await createRideTables(database)
   const trial = new RideTrial(database)
   const engine = createEngine(trial.options())
@@ -230,8 +210,9 @@ test('show gives a key with its effects, jobs and interventions, and of no other
     [trial.scope, trial.key],
   )
   await database.rows(
-    `INSERT INTO pawl.interventions (key_id, action, actor, detail) VALUES ($1, 'revoke', 'anna', '{"before":null}')`,
-    [keyId],
+    `INSERT INTO pawl.interventions (key_id, scope, action, actor, detail)
+     VALUES ($1, $2, 'revoke', 'anna', '{"before":null}')`,
+    [keyId, trial.scope],
   )
   const [charge] = await trial.provider.ledger()
   expect(await operator.show(name)).toMatchObject({
@@ -247,8 +228,8 @@ test('show gives a key with its effects, jobs and interventions, and of no other
       },
     ],
     jobs: [
-      { name: 'send_receipt', keyId, attempts: 0, deadAt: null },
       { name: 'dead_letter', payload: { n: 1 }, lastError: 'queue away', deadAt: expect.any(Date) as Date },
+      { name: 'send_receipt', keyId, attempts: 0, deadAt: null },
     ],
     interventions: [{ action: 'revoke', actor: 'anna', reason: null, detail: { before: null } }],
   })
@@ -256,8 +237,8 @@ test('show gives a key with its effects, jobs and interventions, and of no other
   expect(await operator.show({ keyId })).toEqual(await operator.show(name))
 })
 
-test('drain tells what a version still has in flight', async () => {
-  await seedAll()
+test('drain returns what a version still has in flight', async () => {
+  await seedAll(database)
   expect(await operator.drain('seeded', 2)).toMatchObject([{ version: 2, stuck: 1, unattended: 0 }])
   expect(await operator.drain('seeded', 1)).toMatchObject([{ stuck: 1, held: 1 }, { unattended: 1 }])
   expect(await operator.drain('seeded', 3)).toEqual([])
@@ -265,7 +246,7 @@ test('drain tells what a version still has in flight', async () => {
   await expect(operator.drain('', 1)).rejects.toThrow(/pipeline/)
 })
 
-test('a pipeline has keys in any status, of any version, or none', async () => {
+test('hasKeysOf finds keys in any status and of any version', async () => {
   for (const status of ['running', 'stuck', 'finished'] as const) {
     await seedKey(database, { pipeline: status, status, version: 7 })
   }
@@ -275,7 +256,7 @@ test('a pipeline has keys in any status, of any version, or none', async () => {
 })
 
 describe('effects', () => {
-  test('of a window: its first moment is in it, its last is not; oldest first', async () => {
+  test('are returned oldest first, from the first moment of the window up to, but not including, its last', async () => {
     await seedEffect(database, { reference: 'last in', at: '2026-01-01T23:59:59.999999Z' })
     await seedEffect(database, { reference: 'before', at: '2025-12-31T23:59:59.999999Z' })
     await seedEffect(database, { reference: 'first in', at: window.from })
@@ -284,7 +265,7 @@ describe('effects', () => {
     expect(found.map(({ reference }) => reference)).toEqual(['first in', 'last in'])
   })
 
-  test('more than a batch, many of them at one moment: each once', async () => {
+  test('are returned once each, where there are more than a batch, many of them at one moment', async () => {
     await database.rows(
       `INSERT INTO pawl.effects (key_id, scope, key, pipeline, version, fence, phase, effect, provider_key, created_at)
        SELECT gen_random_uuid(), 's', 'k', 'p', 1, 1, 'x', 'x', n::text,
@@ -306,137 +287,8 @@ describe('effects', () => {
   })
 })
 
-const audit = () =>
-  database.rows<{ key_id: string; scope: string | null; action: string; detail: unknown }>(
-    'SELECT key_id, scope, action, actor, reason, detail FROM pawl.interventions ORDER BY created_at',
-  )
-
-describe('dead jobs', () => {
-  test('are listed, the longest dead first', async () => {
-    await seedJob(database, { name: 'b', deadAgo: '1 min' })
-    await seedJob(database, { name: 'a', deadAgo: '2 min' })
-    await seedJob(database, { name: 'alive' })
-    expect((await operator.deadJobs()).map(({ name }) => name)).toEqual(['a', 'b'])
-    expect((await operator.deadJobs({ limit: 1 })).map(({ name }) => name)).toEqual(['a'])
-    expect((await operator.deadJobs({ name: 'b' })).map(({ name }) => name)).toEqual(['b'])
-    await expect(operator.deadJobs({ limit: 0 })).rejects.toThrow(/limit/)
-    await expect(operator.deadJobs({ nam: 'b' } as never)).rejects.toThrow(/'nam'/)
-  })
-
-  test('those of an id are delivered again as new, and each is written down', async () => {
-    const keyId = await seedKey(database, { scope: 'anna', key: 'k1' })
-    const dead = await seedJob(database, { name: 'a', keyId, deadAgo: '1 min' })
-    const other = await seedJob(database, { deadAgo: '1 min' })
-    const alive = await seedJob(database, { name: 'alive' })
-    expect(await operator.requeue({ jobIds: [dead, alive, randomUUID()] }, because)).toBe(1)
-    const [row] = await database.rows(
-      `SELECT dead_at, attempts, claim, claim_until, run_after <= clock_timestamp() AS due, last_error
-         FROM pawl.staged_jobs WHERE id = $1`,
-      [dead],
-    )
-    expect(row).toEqual({
-      dead_at: null,
-      attempts: 0,
-      claim: null,
-      claim_until: null,
-      due: true,
-      last_error: 'queue away',
-    })
-    expect((await operator.deadJobs()).map(({ jobId }) => jobId)).toEqual([other])
-    expect(await database.rows('SELECT attempts FROM pawl.staged_jobs WHERE id = $1', [alive])).toEqual([
-      { attempts: 7 },
-    ])
-    expect(await audit()).toMatchObject([
-      {
-        ...because,
-        action: 'requeue',
-        key_id: keyId,
-        scope: 'anna',
-        detail: {
-          before: { jobId: dead, name: 'a', attempts: 7, lastError: 'queue away' },
-          given: { by: 'id' },
-        },
-      },
-    ])
-  })
-
-  test('those of a name, or all, in batches; each is written down, also where its key is gone', async () => {
-    await seedJob(database, { name: 'a', deadAgo: '1 min' })
-    await seedJob(database, { name: 'b', deadAgo: '1 min' })
-    expect(await operator.requeue({ name: 'a' }, because)).toBe(1)
-    expect(await operator.requeue({ name: 'a' }, because)).toBe(0)
-    expect(await audit()).toMatchObject([{ scope: null, detail: { given: { name: 'a' } } }])
-    await database.rows(
-      `INSERT INTO pawl.staged_jobs (id, name, payload, key_id, dead_at)
-       SELECT gen_random_uuid(), 'c', '{}', gen_random_uuid(), clock_timestamp() FROM generate_series(1, 1100)`,
-    )
-    expect(await operator.requeue({ all: true }, because)).toBe(1_101)
-    expect(await operator.deadJobs()).toEqual([])
-    expect(await audit()).toHaveLength(1_102)
-  })
-
-  test('two operators at once: each job once', async () => {
-    await database.rows(
-      `INSERT INTO pawl.staged_jobs (id, name, payload, key_id, dead_at)
-       SELECT gen_random_uuid(), 'c', '{}', gen_random_uuid(), clock_timestamp() FROM generate_series(1, 1100)`,
-    )
-    const second = createOperator({ pool: database.pool(), schema: database.schema })
-    const counts = await Promise.all([operator, second].map((each) => each.requeue({ all: true }, because)))
-    // What the other has locked is the other's: nothing may be left by both but what a third round finds.
-    const rest = await operator.requeue({ all: true }, because)
-    expect((counts[0] ?? 0) + (counts[1] ?? 0) + rest).toBe(1_100)
-    expect(await audit()).toHaveLength(1_100)
-  })
-
-  test.each([
-    [{}, /one of jobIds, name and all/],
-    [{ all: true, name: 'a' }, /one of jobIds, name and all/],
-    [{ all: false }, /all is false/],
-    [{ jobIds: 'x' }, /jobIds/],
-    [{ jobIds: ['x'] }, /jobIds/],
-    [{ name: '' }, /name/],
-    [null, /object/],
-  ])('%o is refused', async (jobs, message) => {
-    await expect(operator.requeue(jobs as never, because)).rejects.toThrow(message)
-  })
-})
-
-test('reap deletes what has expired, and a row before and one after say so', async () => {
-  await seedAll()
-  await seedEffect(database, { at: new Date('2020-01-01') })
-  const counts = { deleted: 1, held: 0, effectsDeleted: 1 }
-  expect(await operator.reap(because)).toEqual(counts)
-  expect((await operator.list({ status: 'finished' })).map(({ key }) => key)).toEqual(['done'])
-  expect(await operator.list()).toHaveLength(7)
-  const rows = await database.rows(
-    'SELECT action, actor, reason, key_id, detail FROM pawl.interventions ORDER BY created_at',
-  )
-  const note = { ...because, action: 'reap', key_id: null }
-  expect(rows).toMatchObject([
-    { ...note, detail: { counts: null } },
-    { ...note, detail: { counts } },
-  ])
-})
-
-test('a reap that fails on its way has its row all the same, without counts', async () => {
-  await seedAll()
-  await database.rows('ALTER TABLE pawl.effects RENAME TO hidden')
-  await expect(operator.reap(because)).rejects.toMatchObject({ code: 'PAWL_NOT_MIGRATED' })
-  await database.rows('ALTER TABLE pawl.hidden RENAME TO effects')
-  expect((await operator.list({ status: 'finished' })).map(({ key }) => key)).toEqual(['done'])
-  const rows = await database.rows('SELECT action, actor, reason, detail FROM pawl.interventions')
-  expect(rows).toMatchObject([{ ...because, action: 'reap', detail: { counts: null } }])
-})
-
-test('reap keeps effects for as long as it is told', async () => {
-  await seedEffect(database, { at: new Date('2020-01-01') })
-  const century = 100 * 365 * 24 * 3_600_000
-  expect(await operator.reap(because, { effectRetentionMs: century })).toMatchObject({ effectsDeleted: 0 })
-  await expect(operator.reap(because, { effectRetention: 1 } as never)).rejects.toThrow(/'effectRetention'/)
-})
-
-test('countUnfinished counts those of before the moment', async () => {
-  await seedAll()
+test('countUnfinished counts keys reserved before the moment', async () => {
+  await seedAll(database)
   const before = new Date(Date.now() - 6.5 * 60_000)
   expect(await operator.countUnfinished(before)).toEqual({ count: 3, isAtLeast: false })
   await expect(operator.countUnfinished('now' as never)).rejects.toThrow(/before is 'now'/)

@@ -22,7 +22,7 @@ const REQUEST = { scope: 's', key: 'k', input: null }
 const audit = () => database.rows<{ what: string }>('SELECT what FROM audit ORDER BY what')
 
 describe('keyId', () => {
-  test('a row that refers to its key outlives it', async () => {
+  test('lets a row refer to its key and outlive it', async () => {
     const createRide = createRideOf(provider)
     const engine = createEngine({ pool: database.pool(), pipelines: [createRide], schema: database.schema })
     const request = { scope: 'rider', key: randomUUID(), input: { amount: 8 } }
@@ -34,10 +34,10 @@ describe('keyId', () => {
     await engine.close()
   })
 
-  test('another session may refer to the key while its phase is about to commit', async () => {
+  test('may be referred to by another session while a phase is about to commit', async () => {
     const target = pipeline({ name: 'referred', version: 1 }).finish(() => respond(204))
     const options = { pool: database.pool(), pipelines: [target], schema: database.schema }
-    // It would wait, and fail, if the advance had locked the row's identity.
+    // This would wait, and fail, if the advance had locked the row's identity.
     const refer = async () => {
       await database.rows(`SET LOCAL lock_timeout = '1s';
         INSERT INTO rides (rider, amount, key_id) SELECT 'other', 1, id FROM pawl.idempotency_keys`)
@@ -51,7 +51,7 @@ describe('keyId', () => {
   })
 })
 
-test('a phase whose `when` says no is skipped: on the trail, without its call, and later phases go on', async () => {
+test('a phase whose `when` says no is skipped without its call, the trail says so, and later phases go on', async () => {
   const target = pipeline<{ amount: number }>({ name: 'conditional', version: 1 })
     .local('greeted', () => ({ greeting: 'hello' }), { when: ({ input }) => input.amount > 100 })
     .foreign('charged', {
@@ -121,7 +121,7 @@ describe('stage', () => {
   const JOB = { name: 'mail', payload: { to: 'a', list: [1, null] }, id: 36, keyId: 36 }
 
   test.each(['table', 'queue'] as const)(
-    'into the %s: a job exists exactly when its phase committed',
+    'into the %s leaves a job exactly when its phase has committed',
     async (where) => {
       const turns = ['5xx', 'retryLater', 'throw', 'conflict']
       const target = pipeline({ name: 'staging', version: 1 }).finish(async ({ tx, stage }) => {
@@ -169,7 +169,7 @@ describe('stage', () => {
     ['mail', { runAfterMs: Number.NaN }, "job 'mail': runAfterMs is NaN"],
     ['mail', { runAfterMs: 1e15 }, "job 'mail': runAfterMs is 1000000000000000"],
     ['mail', { runAfter: 1 }, "job 'mail': unknown option 'runAfter'"],
-  ])('%j with %j is refused by name, before it is written', async (name, options: object, words) => {
+  ])('refuses %j with %j by name, before anything is written', async (name, options: object, words) => {
     const target = pipeline({ name: 'staging', version: 1 }).finish(async ({ stage }) => {
       await stage(name, {}, options)
       return respond(201)
@@ -182,7 +182,7 @@ describe('stage', () => {
     await engine.close()
   })
 
-  test('a job whose payload is not JSON fails the phase, with its name', async () => {
+  test('fails the phase if the payload is not JSON, and names the job', async () => {
     const target = pipeline({ name: 'staging', version: 1 }).finish(async ({ stage }) => {
       await stage('mail', { at: new Date(0) as unknown as string })
       return respond(201)
@@ -228,7 +228,7 @@ describe('engine.db', () => {
     await engine.close()
   })
 
-  test('notices that COMMIT answered ROLLBACK', async () => {
+  test('notices when COMMIT was answered with ROLLBACK', async () => {
     const { engine, whole } = start()
     const swallowing = engine.db.transaction().execute(async (tx) => {
       await tx.insertInto('audit').values({ what: 'lost' }).execute()
@@ -243,7 +243,7 @@ describe('engine.db', () => {
     await engine.close()
   })
 
-  test('survives a backend that is killed in the middle', async () => {
+  test('survives when its backend is killed in the middle', async () => {
     const { engine, whole } = start()
     const killed = engine.db.transaction().execute(async (tx) => {
       const { rows } = await sql<{ pid: number }>`SELECT pg_backend_pid() AS pid`.execute(tx)
@@ -255,7 +255,7 @@ describe('engine.db', () => {
     await engine.close()
   })
 
-  test('is refused inside a phase, where it would wait for ever on an exhausted pool', async () => {
+  test('may not be used inside a phase, where it would wait for ever on an exhausted pool', async () => {
     const { engine, target, whole } = start()
     expect(await engine.execute(target, REQUEST)).toMatchObject({
       type: 'retry_later',

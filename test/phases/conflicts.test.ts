@@ -70,7 +70,7 @@ async function collide(tx: Tx): Promise<void> {
 }
 
 describe.each(['local', 'settle'] as const)('in %s', (where) => {
-  test('a serialization failure is retried: the transaction only', async () => {
+  test('a serialization failure retries nothing but the transaction', async () => {
     const retried = hear('pawl:phase_retried')
     const { target, attempts } = pipelineWith(
       where,
@@ -83,13 +83,13 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
     await expectWrittenOnce(where)
   })
 
-  test('a deadlock is retried: the transaction only', async () => {
+  test('a deadlock retries nothing but the transaction', async () => {
     const retried = hear('pawl:phase_retried')
     const other = await database.admin.connect()
     let unlocked: Promise<unknown> = Promise.resolve()
     const { target } = pipelineWith(where, async (tx, attempt) => {
       if (attempt === 1) {
-        // The first to look for a deadlock is the one to end.
+        // PostgreSQL ends the session that looks for a deadlock first.
         await sql`SET LOCAL deadlock_timeout = '10ms'`.execute(tx)
         await other.query(`BEGIN; ${lock('two')}`)
       } else await unlocked
@@ -138,7 +138,7 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
     await engine.close()
   })
 
-  test('a conflict that does not go away is tried as often as transactionRetries says, and no result is lost', async () => {
+  test('a conflict that does not go away is retried as often as transactionRetries says, and no result is lost', async () => {
     const retried = hear('pawl:phase_retried')
     const { target, attempts } = pipelineWith(
       where,
@@ -186,7 +186,7 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
   })
 })
 
-test('a lock that is not had in time (55P03) is tried again, and had once it is free', async () => {
+test('a transaction that does not get a lock in time (55P03) is retried, and gets it once it is free', async () => {
   const other = await database.admin.connect()
   await other.query(`BEGIN; UPDATE rides SET amount = 1 WHERE rider = 'one'`)
   const { target, attempts } = pipelineWith(
@@ -202,7 +202,7 @@ test('a lock that is not had in time (55P03) is tried again, and had once it is 
   other.release()
 })
 
-test('a conflict that a savepoint has undone is over: a later error is judged for itself', async () => {
+test('a conflict that a savepoint has undone is over, and a later error is judged on its own', async () => {
   const other = await database.admin.connect()
   await other.query(`BEGIN; UPDATE rides SET amount = 1 WHERE rider = 'one'`)
   const { target, attempts } = pipelineWith('local', async (tx) => {
@@ -222,7 +222,7 @@ test('a conflict that a savepoint has undone is over: a later error is judged fo
   other.release()
 })
 
-test('a statement that takes too long (57014) is not hammered: retry_later, and a later try goes on', async () => {
+test('a statement that takes too long (57014) is not retried at once: the outcome is retry_later, and a later attempt goes on', async () => {
   const { target, attempts } = pipelineWith(
     'settle',
     async (tx, attempt) => (attempt === 1 ? sql`SELECT pg_sleep(60)`.execute(tx) : undefined),
@@ -252,7 +252,7 @@ test('phases of unrelated keys do not abort each other under SERIALIZABLE, on a 
     { pool: database.pool(), pipelines: [target], schema: database.schema },
     ({ step, when }) => {
       if (when !== 'before' || step !== 'advance_key') return
-      // All of a group are in their transactions, with their snapshots, before the first goes on.
+      // All of a group are in their transactions, with their snapshots taken, before the first goes on.
       if (++advancing === groupSize) together.open()
       return together.opened
     },
@@ -272,7 +272,7 @@ test('phases of unrelated keys do not abort each other under SERIALIZABLE, on a 
     )
     expect(new Set(outcomes.map((outcome) => outcome.type))).toEqual(new Set(['completed']))
   }
-  // The finish moves its row out of an index, and neighbours there may still collide; an advance (HOT) touches none.
+  // Finishing moves the row out of an index, where neighbours may still collide; an advance (HOT) touches no index.
   expect(retried.filter((message) => message.phase === 'written')).toEqual([])
   await engine.close()
 })

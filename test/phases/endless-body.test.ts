@@ -21,7 +21,7 @@ test('a phase that waits for ever keeps neither its connection nor its request',
     .local('waited', async ({ tx }) => {
       bodies++
       await tx.insertInto('audit').values({ what: 'never committed' }).execute()
-      // A second connection of a pool of one: it comes only once the first is given back.
+      // It asks a pool of one for a second connection, and gets it only once the first is given back.
       await pool.query('SELECT 1')
       await new Promise<never>(() => {})
     })

@@ -29,7 +29,7 @@ beforeEach(async () => {
 })
 afterEach(() => database.drop())
 
-/** The largest value that an option takes: found by trying, so that nobody has to say it here. */
+/** The largest value that an option takes, found by trying, so that it does not have to be repeated here. */
 function longest(accepts: (ms: number) => unknown): number {
   let [taken, refused] = [0, BEYOND_MS]
   while (refused - taken > 1) {
@@ -53,7 +53,7 @@ const engineWith = (defaults: PhaseSettings, acquireTimeoutMs?: number) =>
     ...(acquireTimeoutMs !== undefined && { acquireTimeoutMs }),
   })
 
-test('the longest durations that are accepted overflow no timer and no setting of PostgreSQL', async () => {
+test('the longest durations that are accepted overflow neither a timer nor a setting of PostgreSQL', async () => {
   const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
   const leaseMs = longest((ms) => engineWith({ leaseMs: ms }))
   const setting = (name: keyof PhaseSettings) => longest((ms) => engineWith({ leaseMs, [name]: ms }))

@@ -26,7 +26,7 @@ type Body = (context: Context, attempt: number) => unknown
 
 const REQUEST = { scope: 's', key: randomUUID(), input: 9 }
 
-/** Runs a body as local phase, or as settle, and checks the pool afterwards. */
+/** Runs a body as a local phase, or as settle, and checks the pool afterwards. */
 function harness(body: Body, settings: PipelineSettings = {}, where: 'local' | 'settle' = 'local') {
   let attempts = 0
   const run = async (context: Context) => {
@@ -71,7 +71,7 @@ async function backendGone(pid: number): Promise<void> {
 
 describe.each(['local', 'settle'] as const)('in %s', (where) => {
   test.each(['goes on', 'returns'] as const)(
-    'a backend terminated under a body that then %s: retried, the call is not repeated',
+    'a transaction whose backend is terminated under a body that then %s is retried, and the call is not repeated',
     async (then) => {
       const retried = hear('pawl:phase_retried')
       const body: Body = async ({ tx }, attempt) => {
@@ -91,7 +91,7 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
     },
   )
 
-  test('a transaction killed for being idle (25P03) is retried, the call is not repeated', async () => {
+  test('a transaction that is killed for being idle (25P03) is retried, and the call is not repeated', async () => {
     const { execute, attempts, engine } = harness(
       async ({ tx }, attempt) => {
         await insert(tx, 'written')
@@ -108,7 +108,7 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
   })
 
   // Shows I4.
-  test('a swallowed error that doomed the transaction is noticed: nothing commits, and the error is named', async () => {
+  test('a swallowed error that doomed the transaction is noticed, nothing commits, and the error is named', async () => {
     const { execute, engine } = harness(
       async ({ tx }) => {
         await insert(tx, 'written')
@@ -141,7 +141,7 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
     { command: 'ROLLBACK', swallow: true },
     { command: 'ROLLBACK AND CHAIN', swallow: true },
     { command: 'ROLLBACK; BEGIN', swallow: true },
-  ])('a body that says $command itself (error swallowed: $swallow) advances nothing', async (how) => {
+  ])('a body that sends $command itself (error swallowed: $swallow) advances nothing', async (how) => {
     const body: Body = async ({ tx }) => {
       await insert(tx, 'written')
       await sql
@@ -156,7 +156,7 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
       recoveryPoint: 'started',
       error: { code: 'PAWL_TRANSACTION_ENDED' },
     })
-    // Refused before it is sent: no harm is done.
+    // It was refused before it was sent, so no harm is done.
     expect(await audit()).toEqual([])
     expect(await engine.inspect('s', REQUEST.key)).toMatchObject({ recoveryPoint: 'started', trail: [] })
     await engine.close()
@@ -189,7 +189,7 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
         lastError: expect.stringContaining("Phase 'written' ended its own transaction."),
       }
       expect(await execute()).toMatchObject(stuck)
-      // What was committed is beyond reach: to run it again would commit it again.
+      // What was committed is beyond our reach, and running the body again would commit it again.
       expect(await execute()).toMatchObject(stuck)
       expect(attempts()).toBe(1)
       expect(await audit()).toEqual(how.left)
@@ -198,7 +198,7 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
     },
   )
 
-  test('a server that became read-only (25006): retry_later, and a later try goes on', async () => {
+  test('a server that became read-only (25006) leads to retry_later, and a later attempt goes on', async () => {
     const { execute, attempts, engine } = harness(
       async ({ tx }, attempt) => {
         if (attempt === 1) await sql`SET TRANSACTION READ ONLY`.execute(tx)
@@ -215,7 +215,7 @@ describe.each(['local', 'settle'] as const)('in %s', (where) => {
   })
 })
 
-test('a read-only server takes no reservation: unavailable, and no user code', async () => {
+test('a read-only server takes no reservation: the outcome is unavailable, and no user code runs', async () => {
   let ran = 0
   const target = pipeline<number>({ name: 'counting', version: 1 }).finish(() => {
     ran++
@@ -232,7 +232,7 @@ test('a read-only server takes no reservation: unavailable, and no user code', a
   await engine.close()
 })
 
-test('tx and stage are of no use once their phase has returned', async () => {
+test('tx and stage refuse to work once their phase has returned', async () => {
   const kept: Context[] = []
   const { execute, engine } = harness((context) => {
     kept.push(context)
@@ -246,7 +246,7 @@ test('tx and stage are of no use once their phase has returned', async () => {
   await engine.close()
 })
 
-test('what a failed phase left running writes nothing, neither alone nor into the next transaction', async () => {
+test('what a failed phase left running writes nothing, neither on its own nor into the next transaction', async () => {
   const failed = gate()
   let late: Promise<unknown>[] = []
   const { execute, engine } = harness(async ({ tx, stage }, attempt) => {
@@ -268,7 +268,7 @@ test('what a failed phase left running writes nothing, neither alone nor into th
   await engine.close()
 })
 
-test('a phase that was retried cannot write through the tx of its first try', async () => {
+test('a phase that was retried cannot write through the tx of its first attempt', async () => {
   let first: Tx | null = null
   const { execute, engine } = harness(async ({ tx }, attempt) => {
     if (attempt === 1) {

@@ -26,7 +26,7 @@ async function complete(pool = database.pool()): Promise<Extract<Outcome, { type
 }
 
 describe('a ride runs through its phases', () => {
-  test('and leaves its row, its effect, its job and its business rows as designed', async () => {
+  test('and leaves its key, its effect, its job and its business rows as designed', async () => {
     const { keyId, response, expiresAt } = await complete()
     const [charge] = await trial.provider.ledger()
     const [ride] = await trial.rides()
@@ -69,6 +69,7 @@ describe('a ride runs through its phases', () => {
       retries: 0,
       run_after: null,
       intent: null,
+      revision: '4',
       effect_epoch: 0,
       last_error: null,
       trail,
@@ -118,7 +119,7 @@ describe('a ride runs through its phases', () => {
   })
 
   // Shows I4.
-  test('and each commit shows its recovery point together with its rows, and nothing before', async () => {
+  test('and each commit shows its recovery point together with its rows, and no earlier', async () => {
     const seen: unknown[] = []
     const look = async () => {
       const [{ rides, charged, effects, jobs } = {}] = await database.rows<Record<string, number>>(
@@ -145,7 +146,7 @@ describe('a ride runs through its phases', () => {
   })
 })
 
-/** Has each statement that may insert a key tell which transaction id it was given, and returns what was told. */
+/** Makes each statement that may insert a key report its transaction id, and returns what was reported. */
 async function transactionIds(pool: pg.Pool): Promise<string[]> {
   await database.rows(
     `CREATE FUNCTION pawl.tell() RETURNS trigger LANGUAGE plpgsql AS
@@ -157,14 +158,14 @@ async function transactionIds(pool: pg.Pool): Promise<string[]> {
   return told
 }
 
-/** The row, with where it is and which transactions wrote and locked it. */
+/** The row, with its place and the transactions that wrote and locked it. */
 function rowVersion(): Promise<unknown[]> {
   return database.rows('SELECT ctid, xmin, xmax, * FROM pawl.idempotency_keys')
 }
 
 describe('a replay', () => {
   // Shows I3.
-  test('gives the same bytes each time', async () => {
+  test('returns the same bytes each time', async () => {
     const completed = await complete()
     const engine = createEngine(trial.options())
     const replays = [await trial.execute(engine), await trial.execute(engine)]

@@ -14,7 +14,7 @@ afterEach(() => database.drop())
 const named = (name: string) => pipeline<null>({ name, version: 1 })
 const finish = () => respond(200)
 
-/** A pipeline for every place that an error is thrown at, or handed on from. */
+/** A pipeline for every place where an error is thrown, or from which it is passed on. */
 const throwers: Readonly<Record<string, (fail: () => never, thrown: unknown) => Pipeline<Database, null>>> = {
   'a local phase': (fail) => named('p').local('a', fail).finish(finish),
   'a call': (fail) => named('p').foreign('a', { call: fail }).finish(finish),
@@ -57,10 +57,11 @@ test.each(Object.entries(throwers))(
       throw thrown
     }
     const failed: string[] = []
+    const pool = database.pool()
     for (const [what, error] of Object.entries(unreadableErrors())) {
       thrown = error
       const target = of(fail, error)
-      const engine = createEngine({ pool: database.pool(), pipelines: [target], schema: database.schema })
+      const engine = createEngine({ pool, pipelines: [target], schema: database.schema })
       try {
         const { type } = await engine.execute(target, { scope: 's', key: what, input: null })
         if (type !== 'retry_later') failed.push(`${what}: ${type}`)

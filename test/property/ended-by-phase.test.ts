@@ -13,7 +13,7 @@ const RUNS = amountOf('runs')
 /** Each case is two requests. */
 const ENDED_RUNS = Math.ceil(RUNS / 5)
 
-/** What ends a transaction, as it is written where nobody would look for it. */
+/** Statements that end a transaction, written in ways that are easy to miss. */
 const DISGUISED = [
   '/* x */ commit',
   '-- x\ncommit',
@@ -29,7 +29,7 @@ const DISGUISED = [
   '/* x */ rollback and chain',
 ] as const
 
-/** The same in the open, which is refused before it is sent. */
+/** The same, written plainly: these are refused before they are sent. */
 const OPEN = [
   'commit',
   'COMMIT;',
@@ -41,12 +41,12 @@ const OPEN = [
   'commit and chain',
 ] as const
 
-/** What PostgreSQL itself refuses inside of a transaction. */
+/** Statements that PostgreSQL itself refuses inside a transaction. */
 const IN_A_BLOCK = ['DO $$ BEGIN COMMIT; END $$', 'DO $$ BEGIN ROLLBACK; END $$'] as const
 
 interface EndedCase {
   readonly text: string
-  /** Facts before it; after it, if its error is swallowed. */
+  /** Facts that are written before it, and after it if its error is swallowed. */
   readonly before: number
   readonly after: number
   readonly swallowed: boolean
@@ -69,7 +69,7 @@ await createFactTables(database.admin, database.businessSchema)
 afterAll(() => database.drop())
 const pool = database.pool({ max: 2 })
 
-/** What two requests in a row were told, and the numbers of the facts that are there. Only the first meets the text. */
+/** What two requests in a row were told, and the numbers of the facts that are there. Only the first runs the text. */
 async function run(
   each: EndedCase,
 ): Promise<{ told: readonly [Outcome, Outcome]; facts: readonly number[] }> {
@@ -122,13 +122,13 @@ test('a phase that ended its own transaction is stuck at once, and nothing of it
       const { told, facts } = await run(each)
       for (const outcome of told) expect(outcome).toMatchObject({ type: 'stuck', recoveryPoint: 'started' })
       expect(told[0]).toMatchObject({ lastError: expect.stringContaining("'written'") })
-      // What it committed itself is there, once. What it sent afterwards is nowhere.
+      // What the phase committed itself is there once. What it sent afterwards is not there at all.
       expect(facts).toEqual(isCommit(each.text) ? upTo(each.before) : [])
     }),
     ENDED_RUNS,
   ))
 
-test('one that is refused before it is sent leaves nothing behind', () =>
+test('a phase whose COMMIT or ROLLBACK is refused before it is sent leaves nothing behind', () =>
   assertProperty(
     fc.asyncProperty(ended(OPEN), async (each) => {
       const { told, facts } = await run(each)
@@ -140,7 +140,7 @@ test('one that is refused before it is sent leaves nothing behind', () =>
     ENDED_RUNS,
   ))
 
-test('one that PostgreSQL refuses is an error like any other', () =>
+test('a phase whose statement PostgreSQL refuses fails as with any other error', () =>
   assertProperty(
     fc.asyncProperty(ended(IN_A_BLOCK), async (each) => {
       const { told, facts } = await run(each)

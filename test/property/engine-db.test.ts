@@ -13,10 +13,10 @@ import { assertProperty } from './support/assert-property.js'
 
 const RUNS = amountOf('runs')
 
-/** Each case has connections of its own. */
+/** Each case opens its own connections. */
 const DB_RUNS = Math.ceil(RUNS / 2)
 
-/** `fails`: the database refuses it; `rejects`: without asking the database. */
+/** `fails`: the database refuses it. `rejects`: it fails without asking the database. */
 const MEMBERS = ['insert', 'slow', 'fails', 'rejects'] as const
 type Member = (typeof MEMBERS)[number]
 
@@ -80,7 +80,7 @@ async function work(tx: Transaction<FactDatabase>, run: string, { awaits, member
   forgetAll('last')
 }
 
-test('I15: what is done in a transaction of engine.db is in it, or not done', () =>
+test('I15: a statement in a transaction of engine.db is executed in that transaction, or not at all', () =>
   assertProperty(
     fc.asyncProperty(dbCase, async (each) => {
       const run = randomUUID()
@@ -95,13 +95,13 @@ test('I15: what is done in a transaction of engine.db is in it, or not done', ()
           () => false,
         )
       await engine.close()
-      // Whatever still floats finds no connection, and what was sent is answered.
+      // A statement that is still on its way finds no connection, and what was sent is answered.
       await pool.end()
       const rows = await database.rows<{ n: number; xmin: string }>(
         'SELECT n, xmin::text FROM facts WHERE run = $1 ORDER BY n',
         [run],
       )
-      // No savepoints here: one transaction is one id.
+      // There are no savepoints here, so one transaction has one id.
       expect(new Set(rows.map(({ xmin }) => xmin)).size).toBeLessThanOrEqual(1)
       if (!committed) expect(rows).toEqual([])
       else if (each.awaits !== 'race') {
@@ -112,9 +112,9 @@ test('I15: what is done in a transaction of engine.db is in it, or not done', ()
     DB_RUNS,
   ))
 
-test('I15: a transaction of engine.db that is over takes no statement, and brings none into that of another', async () => {
+test('I15: a transaction of engine.db that has ended accepts no statement, and puts none into the transaction of another', async () => {
   const run = randomUUID()
-  // One connection: whoever comes next gets that of the first.
+  // There is one connection, so whoever comes next gets that of the first.
   const pool = database.pool({ max: 1 })
   const engine = createEngine<FactDatabase>({ pool, pipelines: [], schema: database.schema })
   const over: Transaction<FactDatabase>[] = []
@@ -128,13 +128,13 @@ test('I15: a transaction of engine.db that is over takes no statement, and bring
   expect(await database.rows('SELECT n FROM facts WHERE run = $1', [run])).toEqual([{ n: 0 }])
 })
 
-test('I15: what a transaction of engine.db forgot to await does not end up in that of another', async () => {
+test('I15: a statement that a transaction of engine.db forgot to await does not end up in the transaction of another', async () => {
   const [forgetful, other] = [randomUUID(), randomUUID()]
   const pool = database.pool({ max: 1 })
   const engine = createEngine<FactDatabase>({ pool, pipelines: [], schema: database.schema })
   const forgotten: Promise<unknown>[] = []
   await engine.db.transaction().execute(async (tx) => {
-    // As `items.forEach(async (item) => …)` does.
+    // This is what `items.forEach(async (item) => …)` does.
     for (const n of [0, 1, 2, 3, 4, 5]) forgotten.push(start(tx, forgetful, 'insert', n).catch(() => {}))
   })
   await engine.db.transaction().execute(async (tx) => {

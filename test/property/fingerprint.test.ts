@@ -9,7 +9,7 @@ import { changeJson } from './support/change-json.js'
 import { choices, chooser, jsonValue } from './support/json.js'
 import { spellJson } from './support/spell-json.js'
 
-/** Levels of nesting that are taken: `MAX_JSON_DEPTH`, which is part of what clients can rely on. */
+/** Levels of nesting that are accepted: `MAX_JSON_DEPTH`, which clients can rely on. */
 const DEEPEST = 256
 
 const hex = (value: JsonValue | Uint8Array) => fingerprintOf(value).toString('hex')
@@ -24,7 +24,7 @@ test('the fingerprint of any JSON is the hash of its canonical form', () =>
     }),
   ))
 
-test('however the same JSON is spelt, the fingerprint is the same', () =>
+test('the same JSON has the same fingerprint, however it is written', () =>
   assertProperty(
     fc.property(jsonValue, choices, choices, (value, one, other) => {
       const spelt = spellJson(value, chooser(one))
@@ -34,7 +34,7 @@ test('however the same JSON is spelt, the fingerprint is the same', () =>
     }),
   ))
 
-test('two values have one fingerprint exactly when they have one canonical form', () =>
+test('two values have the same fingerprint exactly when they have the same canonical form', () =>
   assertProperty(
     fc.property(jsonValue, jsonValue, choices, (value, unrelated, given) => {
       const choose = chooser(given)
@@ -44,7 +44,7 @@ test('two values have one fingerprint exactly when they have one canonical form'
     }),
   ))
 
-test('bytes never have the fingerprint of JSON, and one of their own otherwise', () =>
+test('bytes never have the fingerprint of JSON, and different bytes have different fingerprints', () =>
   assertProperty(
     fc.property(jsonValue, fc.uint8Array(), fc.uint8Array(), (value, one, other) => {
       const text = canonicalForm(value)
@@ -55,7 +55,7 @@ test('bytes never have the fingerprint of JSON, and one of their own otherwise',
     }),
   ))
 
-test(`nesting is refused beyond ${DEEPEST} levels and not before`, () =>
+test(`nesting is refused beyond ${DEEPEST} levels, and not before`, () =>
   assertProperty(
     fc.property(
       fc.oneof(fc.integer({ min: DEEPEST - 2, max: DEEPEST + 2 }), fc.nat(3 * DEEPEST)),
@@ -82,7 +82,7 @@ const anything = fc.anything({
   key: fc.oneof(fc.constantFrom('__proto__', 'toJSON', 'then', 'constructor'), fc.string({ maxLength: 3 })),
 })
 
-test('a value of any kind is refused as no JSON, or is one that JSON gives back', () =>
+test('any value is either refused as not JSON, or is equal to itself after a round trip through JSON', () =>
   assertProperty(
     fc.property(anything, (value) => {
       let fingerprint: string

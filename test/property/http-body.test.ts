@@ -13,13 +13,13 @@ import { character } from './support/text.js'
 
 const RUNS = amountOf('runs')
 
-/** Each case is several requests on sockets of their own, and several transactions. */
+/** Each case is several requests, each on its own socket, and several transactions. */
 const BODY_RUNS = Math.ceil(RUNS / 4)
 
 const JSON_TYPE = 'application/json'
 const BYTES_TYPE = 'application/octet-stream'
 
-/** What Fastify refuses before anybody sees it: members that would reach a prototype if the object were copied. */
+/** What Fastify refuses before anybody else sees it: members that would reach a prototype if the object were copied. */
 function isPoisoned(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (Object.hasOwn(value, '__proto__')) return true
@@ -41,7 +41,7 @@ function expectMismatch(answer: Received): void {
   expect([answer.status, codeOf(answer)]).toEqual([422, 'idempotency_key_reused'])
 }
 
-test('any JSON body runs once: a retry is replayed, however it is spelt, and another body is refused', async () => {
+test('any JSON body runs once: a retry is replayed, however it is written, and another body is refused', async () => {
   const { ask, freshKey, log, runs } = await echoApp()
   await assertProperty(
     fc.asyncProperty(jsonValue, jsonValue, choices, async (value, unrelated, given) => {
@@ -98,14 +98,14 @@ test('any bytes run once: a retry is replayed, and other bytes are refused', asy
   expect(log.filter(({ level }) => Number(level) >= 50)).toEqual([])
 })
 
-/** Valid JSON with a few bytes put in: mostly broken, and sometimes merely odd. */
+/** Valid JSON with a few bytes inserted: mostly broken, and sometimes merely odd. */
 const damaged = fc.tuple(jsonValue, fc.uint8Array({ maxLength: 3 }), fc.nat()).map(([value, put, at]) => {
   const whole = Buffer.from(JSON.stringify(value))
   const cut = at % (whole.length + 1)
   return Uint8Array.from([...whole.subarray(0, cut), ...put, ...whole.subarray(cut)])
 })
 
-/** Brackets without end, and numbers without: JSON that cannot be stored. */
+/** Endless brackets and endless numbers: JSON that cannot be stored. */
 const extreme = fc
   .tuple(
     fc.constantFrom('[', '{"a":'),
@@ -127,7 +127,7 @@ const types = fc.constantFrom(
   'no type',
 )
 
-test('whatever is sent as whatever type is run, replayed or refused as the client’s mistake; never a 5xx', async () => {
+test('any body of any type is run, replayed, or refused as the client’s mistake, and never a 5xx', async () => {
   const { ask, freshKey, log, runs } = await echoApp()
   await assertProperty(
     fc.asyncProperty(fc.oneof(bytes, damaged, damaged, extreme), types, async (body, type) => {

@@ -11,7 +11,7 @@ import { character as anyCharacter } from './support/text.js'
 
 const HEADER = 'idempotency-key'
 
-/** Longest key, sent or stored. */
+/** The longest key, whether sent or stored. */
 const LONGEST = 255
 
 const read = (value: string) => readKey([HEADER, value], HEADER)
@@ -21,7 +21,7 @@ const refused = (code: string) => ({
   problem: expect.objectContaining({ code }) as unknown,
 })
 
-/** Bytes of a header, as Node gives them: one character each. */
+/** Bytes of a header as Node reads them, one character each. */
 const latin1 = fc
   .array(fc.integer({ min: 0, max: 0xff }), { maxLength: 12 })
   .map((bytes) => String.fromCharCode(...bytes))
@@ -55,7 +55,7 @@ const headers = fc.array(
   { maxLength: 4 },
 )
 
-test('of any headers, a key is read that can be written and read again, or a problem, and nothing is thrown', () =>
+test('any headers yield a key that can be written and read again, or a problem, and never an exception', () =>
   assertProperty(
     fc.property(headers, (list) => {
       const own = list.filter(([name]) => name.toLowerCase() === HEADER)
@@ -71,7 +71,7 @@ test('of any headers, a key is read that can be written and read again, or a pro
     }),
   ))
 
-/** A second reader, by hand, which knows no parameters. */
+/** A second reader, written by hand, which does not know parameters. */
 function keyIn(value: string): string | null {
   const text = value.replace(/^[ \t]+/, '').replace(/[ \t]+$/, '')
   if (!text.startsWith('"')) return /^[^",]+$/.test(text) ? usable(text) : null
@@ -90,7 +90,7 @@ function usable(key: string): string | null {
   return /^[\x20-\x7e]{1,255}$/.test(key) ? key : null
 }
 
-test('a header has the key that a second reader finds in it, or none', () =>
+test('a header has the key that a second reader finds in it, or no key', () =>
   assertProperty(
     fc.property(headerValue, (value) => {
       fc.pre(!value.includes('";'))
@@ -99,7 +99,7 @@ test('a header has the key that a second reader finds in it, or none', () =>
     }),
   ))
 
-test('every key can be sent, and is the same one quoted, bare and with blanks around it', () =>
+test('every key can be sent, and is the same key with quotes, without them, and with blanks around it', () =>
   assertProperty(
     fc.property(sendableKey, blanks, blanks, (key, before, after) => {
       const forms = [quotedKey(key), writeKey(key), ...(canBeBare(key) ? [key] : [])]
@@ -107,7 +107,7 @@ test('every key can be sent, and is the same one quoted, bare and with blanks ar
     }),
   ))
 
-test('two keys are never one, whether they come in two headers or were joined on the way', () =>
+test('two keys are never read as one, whether they come in two headers or were joined on the way', () =>
   assertProperty(
     fc.property(sendableKey, sendableKey, ownName, (one, other, name) => {
       const repeated = refused('idempotency_key_repeated')
@@ -129,7 +129,7 @@ const stored = ({ to, key }: Sent) => keyOfRoute(to.method, pathOf(to), to.const
 const isSame = (one: Sent, other: Sent) =>
   identityOf(one.to) === identityOf(other.to) && one.key === other.key
 
-test('a stored key fits its column, however long route and key are', () =>
+test('a stored key fits its column, however long the route and the key are', () =>
   assertProperty(
     fc.property(sent, (of) => {
       expect(stored(of).length).toBeLessThanOrEqual(LONGEST)
@@ -144,7 +144,7 @@ test('a stored key does not depend on what the parameters of its route are calle
     }),
   ))
 
-test('two stored keys are equal exactly for one route and one key', () =>
+test('two stored keys are equal exactly when they are of the same route and the same key', () =>
   assertProperty(
     fc.property(sent, sent, (one, other) => {
       const { to, key } = one
@@ -165,7 +165,7 @@ const words = fc.array(fc.constantFrom('a', 'b', 'sha256', 'POST', '/a', 'x'.rep
   maxLength: 5,
 })
 
-test('no key says the end of another route', () =>
+test('no key can be mistaken for the end of another route', () =>
   assertProperty(
     fc.property(
       words,
@@ -173,7 +173,7 @@ test('no key says the end of another route', () =>
       fc.nat(),
       fc.nat(),
       (list, glue, one, other) => {
-        // The same text, cut into a route and a key in two ways. No client can send an arrow.
+        // The same text is cut into a route and a key in two ways. No client can send an arrow.
         const cut = (at: number): Sent => {
           const end = 1 + (at % (list.length - 1))
           const segments = [{ type: 'fixed' as const, text: list.slice(0, end).join(glue) }]
@@ -196,7 +196,7 @@ const anyText = fc.oneof(
 
 const anyHeader = fc.oneof(anyText, fc.array(anyText, { maxLength: 3 }), fc.constant(undefined))
 
-test('any Prefer gives a preference or none, and nothing is thrown', () =>
+test('any Prefer header is read as a preference or as none, and nothing is thrown', () =>
   assertProperty(
     fc.property(anyHeader, (header) => {
       const { respondAsync, waitMs } = readPrefer(header)
@@ -207,7 +207,7 @@ test('any Prefer gives a preference or none, and nothing is thrown', () =>
 
 const textOf = (list: readonly Preference[]) => list.map(({ text }) => text)
 
-/** Of two of one name, the first counts. */
+/** Of two preferences with one name, the first counts. */
 function meaningOf(list: readonly Preference[]) {
   const respondAsync = list.find(({ means }) => means.respondAsync !== undefined)?.means.respondAsync
   const waitMs = list.find(({ means }) => means.waitMs !== undefined)?.means.waitMs
@@ -216,7 +216,7 @@ function meaningOf(list: readonly Preference[]) {
 
 const mixed = fc.array(fc.oneof(knownPreference, unknownPreference), { maxLength: 6 })
 
-test('preferences that are not known change nothing, whatever they hold', () =>
+test('unknown preferences change nothing, whatever they contain', () =>
   assertProperty(
     fc.property(mixed, fc.constantFrom(',', ', ', ' ,\t', ',,'), (list, comma) => {
       expect(readPrefer(textOf(list).join(comma))).toEqual(meaningOf(list))
@@ -224,7 +224,7 @@ test('preferences that are not known change nothing, whatever they hold', () =>
     }),
   ))
 
-test('preferences that are all unknown are no preference', () =>
+test('only unknown preferences count as none', () =>
   assertProperty(
     fc.property(fc.array(unknownPreference, { maxLength: 4 }), (list) => {
       expect(readPrefer(textOf(list).join(', '))).toEqual({ respondAsync: false, waitMs: 0 })

@@ -12,7 +12,7 @@ interface Parts {
 /** Namespace, scope, key, fingerprint, pipeline, effect. */
 const TEXTS = 6
 
-/** Full of what could separate parts or prefix them. The engine takes neither NUL nor halves of surrogate pairs. */
+/** Text full of what could separate parts or prefix them. The engine accepts neither NUL nor halves of surrogate pairs. */
 const text = fc.oneof(
   fc.string({
     unit: fc.constantFrom('0', '1', '2', ':', '|', '/', ',', '\n', 'a', 'é', '\u{1f6b2}'),
@@ -35,7 +35,7 @@ function keyOf({ texts, epoch: effectEpoch }: Parts): string {
 const same = (one: Parts, other: Parts) => JSON.stringify(one) === JSON.stringify(other)
 
 // Shows I8.
-test('a provider key is that of its parts, each time, and fits what providers take', () =>
+test('a provider key depends only on its parts, and has a form that providers accept', () =>
   assertProperty(
     fc.property(parts, (of) => {
       const key = keyOf(of)
@@ -44,7 +44,7 @@ test('a provider key is that of its parts, each time, and fits what providers ta
     }),
   ))
 
-test('nothing else of the row counts: a lost commit hands an id out twice, and a take-over raises the fence', () =>
+test('nothing else of the row counts, because a lost commit hands an id out twice, and a take-over raises the fence', () =>
   assertProperty(
     fc.property(parts, fc.uuid(), fc.nat(), fc.string(), ({ texts, epoch }, id, fence, recoveryPoint) => {
       const [namespace = '', scope = '', key = '', fingerprint = '', pipeline = '', effect = ''] = texts
@@ -54,14 +54,14 @@ test('nothing else of the row counts: a lost commit hands an id out twice, and a
     }),
   ))
 
-test('two provider keys are equal exactly when all parts are', () =>
+test('two provider keys are equal exactly when all their parts are', () =>
   assertProperty(
     fc.property(parts, parts, (one, other) => {
       expect(keyOf(one) === keyOf(other)).toBe(same(one, other))
     }),
   ))
 
-test('another namespace, scope, key, fingerprint, pipeline, effect or epoch gives another provider key', () =>
+test('another namespace, scope, key, fingerprint, pipeline, effect or epoch makes another provider key', () =>
   assertProperty(
     fc.property(parts, text, fc.nat(), ({ texts, epoch }, other, otherEpoch) => {
       const changed = texts.map((_, index) => ({ texts: texts.with(index, other), epoch }))
@@ -79,10 +79,10 @@ const cuts = fc.subarray(
   { minLength: TEXTS - 1, maxLength: TEXTS - 1 },
 )
 
-test('text that moves from one part to another gives another provider key', () =>
+test('text that moves from one part to another makes another provider key', () =>
   assertProperty(
     fc.property(words, glue, cuts, cuts, fc.nat(12), (list, between, some, others, epoch) => {
-      // The same words in the same order, cut into parts in two ways.
+      // The same words in the same order are cut into parts in two ways.
       const cut = (at: readonly number[]): Parts => {
         const ends = [...at, WORDS]
         return { texts: ends.map((end, index) => list.slice(ends[index - 1] ?? 0, end).join(between)), epoch }

@@ -18,16 +18,16 @@ import { jsonValue } from './support/json.js'
 
 const RUNS = amountOf('runs')
 
-/** Each case is a whole request of up to eight phases, with calls on sockets of their own. */
+/** Each case is a whole request of up to eight phases, whose calls use their own sockets. */
 const PIPELINE_RUNS = Math.ceil(RUNS / 5)
 
-/** Each case is two of them, a crash, and a recovery; survival.test.ts has many more, with other faults. */
+/** Each case is two requests, a crash and a recovery. survival.test.ts has many more, with other faults. */
 const CRASH_RUNS = Math.ceil(RUNS / 20)
 
-/** A case that fails is run hundreds of times more, to be made smaller. */
+/** A case that fails is run hundreds of times more while it is made smaller. */
 const TIMEOUT_MS = 600_000 + RUNS * 100
 
-/** Where in a run the engine dies, in parts of it: so that it stays the same place when the plan gets smaller. */
+/** Where in a run the engine dies, as a part of the run, so that the place stays the same when the plan gets smaller. */
 const PLACES = 1_000
 const place = fc.integer({ min: 0, max: PLACES - 1 })
 
@@ -36,12 +36,12 @@ await createFactTables(database.admin, database.businessSchema)
 afterAll(() => database.drop())
 const pool = database.pool({ max: 2 })
 
-/** With both values in the message, which is all that is shown of a counterexample. */
+/** Puts both values into the message, which is all that is shown of a counterexample. */
 function expectSame(what: string, seen: unknown, wanted: unknown): void {
   expect(seen, `${what}: ${JSON.stringify(seen)} instead of ${JSON.stringify(wanted)}`).toEqual(wanted)
 }
 
-/** What is committed is what the model has for the point that the key is at: no row more, none less. */
+/** Expects that what is committed is exactly what the model has for the key's recovery point. */
 function expectConsistent({ key, snapshot }: Observed, { snapshots }: Expected): void {
   const { point } = snapshot
   const at = snapshots.findIndex((one) => one.point === point)
@@ -50,7 +50,7 @@ function expectConsistent({ key, snapshot }: Observed, { snapshots }: Expected):
   expectSame(`trail at ${point}`, key?.trail ?? [], trail)
 }
 
-/** The request has ended so, its client was told so, and nothing is left over, here or at the provider. */
+/** Expects that the request ended as given, that its client was told so, and that nothing else is left, here or at the provider. */
 async function expectEnd(
   trial: PlanTrial,
   { outcome }: Ended,
@@ -75,7 +75,7 @@ async function expectEnd(
   await expectCharges(trial, observed, end)
 }
 
-/** One charge for each settled phase, under the key and id that the engine knows it by; and one in doubt at most. */
+/** Expects one charge for each settled phase, under the key and id that the engine knows, and at most one in doubt. */
 async function expectCharges(trial: PlanTrial, observed: Observed, end: ExpectedEnd): Promise<void> {
   const charges = await chargesOf(trial)
   const inDoubt = end.status === 'stuck' ? end.phase : null
@@ -99,7 +99,7 @@ function nextAfter({ phases }: PipelinePlan, point: string): string | undefined 
   return phases[phases.findIndex(({ name }) => name === point) + 1]?.name
 }
 
-/** A call that was declared and not settled is not made again where the provider cannot tell. */
+/** A call that was declared and not settled is not made again if the provider cannot say what became of it. */
 function endAfterCrash(plan: PipelinePlan, { key }: Observed, expected: Expected): ExpectedEnd {
   const declared = key?.status === 'running' && key.intent?.kind === 'calling' ? key.intent.phase : null
   const phase = plan.phases.find(({ name }) => name === declared)
@@ -109,7 +109,7 @@ function endAfterCrash(plan: PipelinePlan, { key }: Observed, expected: Expected
 }
 
 test(
-  'any pipeline comes to what the reference model says, and its client is told what went wrong',
+  'any pipeline ends as the reference model says, and its client is told what went wrong',
   () =>
     assertProperty(
       fc.asyncProperty(pipelinePlan, jsonValue, async (plan, input) => {
@@ -125,7 +125,7 @@ test(
 )
 
 test(
-  'an engine that dies anywhere in it leaves a whole prefix, and another one ends it the same',
+  'an engine that dies anywhere in a pipeline leaves a prefix of whole phases, and another engine ends it in the same way',
   () =>
     assertProperty(
       fc.asyncProperty(pipelinePlan.map(withoutRaces), jsonValue, place, async (plan, input, at) => {

@@ -6,11 +6,11 @@ import { type ShippedCase, shippedCase } from './shipped/shipped-case.js'
 import { type Shipped, ShippedTrial } from './shipped/shipped-trial.js'
 import { assertProperty } from './support/assert-property.js'
 
-/** Each case is a whole request, and what comes after it to look at what it left. */
+/** Each case is a whole request, and then a look at what it left. */
 const RUNS = amountOf('pipelineRuns')
 const SHIPPED_RUNS = Math.ceil(RUNS / 2)
 
-/** A case that fails is run hundreds of times more, to be made smaller. */
+/** A case that fails is run hundreds of times more while it is made smaller. */
 const TIMEOUT_PER_RUN_MS = 3_000
 vi.setConfig({ testTimeout: 600_000 + RUNS * TIMEOUT_PER_RUN_MS })
 
@@ -20,14 +20,14 @@ afterAll(async () => {
   await trial.close()
 })
 
-/** The same seed gives both properties the same cases: each is run once, and looked at by both. */
+/** Both properties get the same cases from the same seed: each case is run once, and both look at it. */
 const runs: { readonly each: ShippedCase; readonly shipped: Promise<Shipped> }[] = []
 
 function shippedOf(each: ShippedCase, at: number): Promise<Shipped> {
   const known = runs[at]
   if (known !== undefined && isDeepStrictEqual(known.each, each)) return known.shipped
   const shipped = trial.run(each)
-  // Others come once a case has failed and is made smaller.
+  // Other cases come once one has failed and is made smaller.
   if (at === runs.length && at < SHIPPED_RUNS) runs.push({ each, shipped })
   return shipped
 }
@@ -56,5 +56,5 @@ async function checkCases(isOfThis: (rule: string) => boolean): Promise<void> {
 test('I15: every row of a phase carries the transaction id that its recovery point was committed with', () =>
   checkCases((rule) => rule === 'I15'))
 
-test('whatever bodies, backends and the provider do: all else holds, and the end is that of the model', () =>
+test('all other rules hold whatever bodies, backends and the provider do, and every request ends as in the model', () =>
   checkCases((rule) => rule !== 'I15'))

@@ -20,7 +20,7 @@ await createFactTables(database.admin, database.businessSchema)
 afterAll(() => database.drop())
 const pool = database.pool({ max: 4 })
 
-/** It came to what its own input leads to, of which nothing is the other's. */
+/** Expects that the request ended as its own input demands, with nothing of anybody else's. */
 async function expectOwn(trial: PlanTrial, input: Parameters<typeof referenceModel>[1]): Promise<void> {
   const { end, snapshots } = referenceModel(trial.plan, input)
   const { outcome } = await trial.run(pool)
@@ -37,7 +37,7 @@ async function expectOwn(trial: PlanTrial, input: Parameters<typeof referenceMod
 test('I11: scopes that use the same key at once see nothing of each other', () =>
   assertProperty(
     fc.asyncProperty(pipelinePlan, jsonValue, jsonValue, async (plan, input, otherInput) => {
-      // Every trial has a scope of its own, and all of them send the same key.
+      // Every trial has its own scope, and all of them send the same key.
       const one = new PlanTrial(database, plan, input)
       const other = new PlanTrial(database, plan, otherInput)
       await Promise.all([one.run(pool), other.run(pool)])

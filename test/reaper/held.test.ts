@@ -4,8 +4,7 @@ import { at, countedReaper, countOf, insertExpired, keysLeft, note } from '../su
 import { createEngine } from '../support/rides.js'
 import { gate, hear } from '../support/signals.js'
 import { TestDatabase } from '../support/test-database.js'
-
-const NOTHING = { deleted: 0, held: 0, effectsDeleted: 0 }
+import { NOTHING } from './nothing-reaped.js'
 
 let database: TestDatabase
 beforeEach(async () => {
@@ -13,7 +12,7 @@ beforeEach(async () => {
 })
 afterEach(() => database.drop())
 
-/** Statements that it takes to find one held key of a full batch of this size, the batch that failed included. */
+/** How many statements it takes to find one held key in a full batch of this size, including the batch that failed. */
 const statementsForOne = (size: number) => 2 * Math.ceil(Math.log2(size)) + 4
 
 async function createTrips(reference: string): Promise<void> {
@@ -27,7 +26,7 @@ async function createTrips(reference: string): Promise<void> {
 const refer = (keyIds: readonly (string | undefined)[]) =>
   database.rows('INSERT INTO trips SELECT unnest($1::uuid[])', [keyIds])
 
-/** Whether a key expires at least an hour from now, and at most a week. */
+/** Expects each key to expire between an hour and a week from now. */
 async function expectPutOff(keyIds: readonly (string | undefined)[]): Promise<void> {
   const rows = await database.rows<{ later: boolean }>(
     `SELECT expires_at BETWEEN clock_timestamp() + interval '59 minutes' AND clock_timestamp() + interval '7 days' AS later
@@ -42,7 +41,7 @@ const comeUpAgain = () =>
 
 describe('a key that a row of the application refers to', () => {
   test.each(['', 'ON DELETE RESTRICT', 'DEFERRABLE INITIALLY DEFERRED', 'ON DELETE SET NULL NOT NULL'])(
-    'REFERENCES … (id) %s: left, reported and put off; all others go',
+    'by REFERENCES … (id) %s is left, reported and put off, and all others go',
     async (reference) => {
       await createTrips(reference)
       const ids = await insertExpired(database, 60)
@@ -69,7 +68,7 @@ describe('a key that a row of the application refers to', () => {
     },
   )
 
-  test('goes on replaying', async () => {
+  test('still replays', async () => {
     await createTrips('')
     const engine = createEngine({ pool: database.pool(), pipelines: [note], schema: database.schema })
     const request = { scope: 'rider', key: randomUUID(), input: null }
@@ -86,7 +85,7 @@ describe('a key that a row of the application refers to', () => {
     await engine.close()
   })
 
-  test('is put off for as long as it is old, a week at most', async () => {
+  test('is put off for as long as it is old, between an hour and a week', async () => {
     await createTrips('')
     const ids = await insertExpired(database, 3)
     await refer(ids)
@@ -103,26 +102,26 @@ describe('a key that a row of the application refers to', () => {
         ORDER BY array_position($1::uuid[], id)`,
       [ids],
     )
-    // A few seconds of this test are in them; ten minutes are not.
+    // This test takes some of those minutes, but never ten.
     const tens = rows.map(({ minutes }) => Math.round(Number(minutes) / 10) * 10)
     expect(tens).toEqual([60, 5 * 60, 7 * 24 * 60])
   })
 
-  test('costs few statements where few are held', async () => {
+  test('costs few statements if few are held', async () => {
     await createTrips('')
     const ids = await insertExpired(database, 500)
     await refer([ids[321]])
     const { reaper, sent } = countedReaper(database, { batchSize: 500 })
     expect(await reaper.runOnce()).toEqual({ ...NOTHING, deleted: 499, held: 1 })
     expect(sent.slice(0, 2)).toEqual(['reap_keys', 'find_expired_keys'])
-    // The batch was full: one more looks for another.
+    // The batch was full, so one more statement looks for another.
     expect(countOf(sent, 'reap_keys')).toBe(2)
     const forOne = sent.filter((step) => step !== 'reap_effects').length - 1
     expect(forOne).toBeLessThanOrEqual(statementsForOne(500))
     expect(forOne).toBeGreaterThan(statementsForOne(500) - 4)
   })
 
-  test('costs two statements each where all are held', async () => {
+  test('costs two statements per key if all are held', async () => {
     await createTrips('')
     const ids = await insertExpired(database, 100)
     await refer(ids)
@@ -135,7 +134,7 @@ describe('a key that a row of the application refers to', () => {
     expect(await reaper.runOnce()).toEqual(NOTHING)
   })
 
-  test('does not keep a stop waiting: the rest of the batch is left', async () => {
+  test('does not keep a stop waiting, which leaves the rest of the batch', async () => {
     await createTrips('')
     const ids = await insertExpired(database, 64)
     await refer(ids)
@@ -161,7 +160,7 @@ describe('a key that a row of the application refers to', () => {
 })
 
 describe('between finding the keys of a batch and deleting them', () => {
-  test('what became running, was given more time or is locked is left alone', async () => {
+  test('a key that became running, was given more time or was locked is left alone', async () => {
     await createTrips('')
     const [running, later, locked, heldKey, ...others] = await insertExpired(database, 12)
     await refer([heldKey])
@@ -194,7 +193,7 @@ describe('between finding the keys of a batch and deleting them', () => {
     expect(new Set(await keysLeft(database))).toEqual(new Set([running, later, locked, heldKey]))
   })
 
-  test('what was held and then changed is not put off', async () => {
+  test('a key that was held and then changed is not put off', async () => {
     await createTrips('')
     const [running, later] = await insertExpired(database, 2)
     await refer([running, later])
@@ -230,7 +229,7 @@ describe('between finding the keys of a batch and deleting them', () => {
   })
 })
 
-describe('other things of the application that hold a key', () => {
+describe('a key is also held by', () => {
   test('a trigger that raises, with any code', async () => {
     const ids = await insertExpired(database, 30)
     await database.rows(
@@ -248,7 +247,7 @@ describe('other things of the application that hold a key', () => {
     await expectPutOff(ids.slice(6, 9))
   })
 
-  test('a trigger that keeps rows without a word: nothing behind them is kept with them', async () => {
+  test('a trigger that keeps rows without an error, which does not keep the rows behind them', async () => {
     const ids = await insertExpired(database, 30)
     await database.rows(
       `CREATE FUNCTION pawl.keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -263,7 +262,7 @@ describe('other things of the application that hold a key', () => {
     await expectPutOff(ids.slice(0, 10))
   })
 
-  test('a lock on a row that refers to the key and would lose it', async () => {
+  test('a lock on a row whose reference to the key would be set to null', async () => {
     await createTrips('ON DELETE SET NULL')
     const ids = await insertExpired(database, 8)
     await refer(ids)

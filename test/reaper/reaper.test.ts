@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { createBackground, type Outcome, type ReaperOptions, respond } from '@pawl/core'
 import { createProbedEngine } from '@pawl/core/internal'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { countedReaper, countOf, insertExpired, keysLeft, note } from '../support/expired-keys.js'
+import { countedReaper, insertExpired, keysLeft, note } from '../support/expired-keys.js'
 import { createEngine, createRideTables, type Database, pipeline } from '../support/rides.js'
 import { gate, hear } from '../support/signals.js'
 import { TestDatabase } from '../support/test-database.js'
+import { NOTHING } from './nothing-reaped.js'
 
 const HOUR_MS = 3_600_000
 const MANY = 50
@@ -15,8 +16,6 @@ beforeEach(async () => {
   database = await TestDatabase.create()
 })
 afterEach(() => database.drop())
-
-const NOTHING = { deleted: 0, held: 0, effectsDeleted: 0 }
 
 async function insertUnfinished(status: 'running' | 'stuck', expiresAt: string): Promise<void> {
   await database.rows(
@@ -33,9 +32,9 @@ async function insertUnfinished(status: 'running' | 'stuck', expiresAt: string):
 const statuses = () =>
   database.rows('SELECT status, count(*)::int FROM pawl.idempotency_keys GROUP BY status ORDER BY status')
 
-describe('what is deleted', () => {
+describe('a key', () => {
   // Shows I9.
-  test('what is finished and expired, and nothing that is running or stuck, whatever its times say', async () => {
+  test('is deleted if it is finished and expired, and never while it is running or stuck, whatever its times say', async () => {
     await insertExpired(database, 5)
     const fresh = await insertExpired(database, 2, 'fresh')
     await database.rows(
@@ -55,7 +54,7 @@ describe('what is deleted', () => {
     ])
   })
 
-  test('a row that is being made running again is left', async () => {
+  test('is left alone while it is being made running again', async () => {
     const [changed, ...others] = await insertExpired(database, 3)
     const person = await database.admin.connect()
     await person.query('BEGIN')
@@ -72,7 +71,7 @@ describe('what is deleted', () => {
     expect(await keysLeft(database)).toEqual([changed])
   })
 
-  test('a key replays until it is deleted, expired or not; after that it is new', async () => {
+  test('replays until it is deleted, expired or not, and is new after that', async () => {
     const engine = createEngine({ pool: database.pool(), pipelines: [note], schema: database.schema })
     const request = { scope: 'rider', key: randomUUID(), input: null }
     const types: string[] = []
@@ -91,7 +90,7 @@ describe('what is deleted', () => {
     await engine.close()
   })
 
-  test('each pipeline has its own retention', async () => {
+  test("is kept for its pipeline's own retention", async () => {
     const short = pipeline<null>({ name: 'short', version: 1, retentionMs: 2 * HOUR_MS }).finish(() =>
       respond(204),
     )
@@ -161,7 +160,7 @@ async function executeWhileReaping(retentionMs: number) {
 }
 
 describe('while requests run', () => {
-  test('none of their keys is touched', async () => {
+  test('their keys are not touched', async () => {
     const { outcomes, replays, deleted } = await executeWhileReaping(24 * HOUR_MS)
     expect(typesOf(outcomes)).toEqual(new Set(['completed']))
     expect(typesOf(replays)).toEqual(new Set(['replayed']))
@@ -169,126 +168,13 @@ describe('while requests run', () => {
     expect(await statuses()).toEqual([{ status: 'finished', count: MANY }])
   })
 
-  test('those that expire as they finish are whole, and then gone', async () => {
+  test('keys that expire as they finish are whole until they are gone', async () => {
     const { outcomes, deleted } = await executeWhileReaping(1)
     expect(typesOf(outcomes)).toEqual(new Set(['completed']))
     expect(await database.rows('SELECT DISTINCT what FROM audit')).toHaveLength(MANY)
     expect(await database.rows('SELECT what FROM audit')).toHaveLength(MANY)
     await database.rows('SELECT pg_sleep(0.002)')
     expect(deleted + (await countedReaper(database).reaper.runOnce()).deleted).toBe(300 + MANY)
-    expect(await keysLeft(database)).toEqual([])
-  })
-})
-
-describe('batches', () => {
-  test('one statement each, and no more of them than it takes', async () => {
-    await insertExpired(database, 95)
-    const { reaper, sent } = countedReaper(database, { batchSize: 10 })
-    expect(await reaper.runOnce()).toEqual({ ...NOTHING, deleted: 95 })
-    expect(sent).toEqual([...Array.from({ length: 10 }, () => 'reap_keys'), 'reap_effects'])
-  })
-
-  test('those that expired first go first', async () => {
-    const ids = await insertExpired(database, 30)
-    const first = gate()
-    const { reaper } = countedReaper(database, { batchSize: 10, pauseMs: 24 * HOUR_MS }, {}, first.open)
-    reaper.start()
-    await first.opened
-    await reaper.stop()
-    expect(await keysLeft(database)).toEqual(ids.slice(10))
-  })
-
-  test('with a pause between them, which a stop cuts short', async () => {
-    await insertExpired(database, 95)
-    const rounds = hear('pawl:round')
-    const first = gate()
-    const { reaper, sent } = countedReaper(database, { batchSize: 10, pauseMs: 24 * HOUR_MS }, {}, first.open)
-    reaper.start()
-    await first.opened
-    // Time for many more, if there were no pause.
-    for (let query = 0; query < 50; query++) await database.rows('SELECT 1')
-    expect(sent).toEqual(['reap_keys'])
-    await reaper.stop()
-    expect(sent).toEqual(['reap_keys'])
-    expect(rounds).toEqual([{ service: 'reaper', counts: { ...NOTHING, deleted: 10 } }])
-    expect(await keysLeft(database)).toHaveLength(85)
-  })
-
-  test('a stop in the middle of one lets it end, and begins no other', async () => {
-    await insertExpired(database, 95)
-    const reached = gate()
-    const go = gate()
-    const { reaper, sent } = countedReaper(database, { batchSize: 10 }, {}, async () => {
-      reached.open()
-      await go.opened
-    })
-    reaper.start()
-    await reached.opened
-    const stopped = reaper.stop()
-    go.open()
-    await stopped
-    expect(sent).toEqual(['reap_keys'])
-    expect(await keysLeft(database)).toHaveLength(85)
-    expect(await reaper.runOnce()).toEqual({ ...NOTHING, deleted: 85 })
-  })
-
-  test('many of one expiry are no trouble', async () => {
-    await insertExpired(database, 95)
-    await database.rows(`UPDATE pawl.idempotency_keys SET expires_at = '2001-01-01 00:00:00.0005'`)
-    await insertExpired(database, 25, 'before all time')
-    await database.rows(
-      `UPDATE pawl.idempotency_keys SET expires_at = '-infinity' WHERE scope = 'before all time'`,
-    )
-    const { reaper, sent } = countedReaper(database, { batchSize: 10 })
-    expect(await reaper.runOnce()).toEqual({ ...NOTHING, deleted: 120 })
-    expect(countOf(sent, 'reap_keys')).toBe(13)
-  })
-
-  test('a locked row is left for the next time', async () => {
-    const ids = await insertExpired(database, 25)
-    const other = await database.admin.connect()
-    await other.query('BEGIN')
-    // As a foreign key does when a row that refers to the key is inserted.
-    await other.query(
-      `SELECT FROM ${database.schema}.idempotency_keys WHERE id = ANY ($1::uuid[]) FOR KEY SHARE`,
-      [[ids[3], ids[14]]],
-    )
-    const { reaper, sent } = countedReaper(database, { batchSize: 10 })
-    expect(await reaper.runOnce()).toEqual({ ...NOTHING, deleted: 23 })
-    expect(countOf(sent, 'reap_keys')).toBe(3)
-    await other.query('COMMIT')
-    other.release()
-    expect(await reaper.runOnce()).toEqual({ ...NOTHING, deleted: 2 })
-  })
-
-  test('two reapers do not wait for each other, and delete each row once', async () => {
-    await insertExpired(database, 200)
-    // The first one stalls in the middle of its statement, with rows locked.
-    const stall = Math.floor(Math.random() * 2 ** 31)
-    const application_name = `stalls_${randomUUID()}`
-    await database.rows(
-      `CREATE FUNCTION pawl.stall() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-         WHILE current_setting('application_name') = '${application_name}'
-               AND NOT pg_try_advisory_xact_lock_shared(${stall}) LOOP PERFORM pg_sleep(0.005); END LOOP;
-         RETURN OLD; END $$;
-       CREATE TRIGGER stall BEFORE DELETE ON pawl.idempotency_keys FOR EACH ROW EXECUTE FUNCTION pawl.stall()`,
-    )
-    const holder = await database.admin.connect()
-    await holder.query('SELECT pg_advisory_lock($1)', [stall])
-    const slow = countedReaper(
-      database,
-      { batchSize: 50 },
-      { pool: database.pool({ max: 1, application_name }) },
-    )
-    const fast = countedReaper(database, { batchSize: 50 })
-    const first = slow.reaper.runOnce()
-    const stalled = `SELECT FROM pg_stat_activity WHERE application_name = $1 AND wait_event = 'PgSleep'`
-    while ((await database.rows(stalled, [application_name])).length === 0);
-    const second = await fast.reaper.runOnce()
-    expect(second.deleted).toBe(150)
-    await holder.query('SELECT pg_advisory_unlock($1)', [stall])
-    holder.release()
-    expect((await first).deleted).toBe(50)
     expect(await keysLeft(database)).toEqual([])
   })
 })
@@ -319,36 +205,6 @@ describe('a round that fails', () => {
   })
 })
 
-const insertEffects = (count: number, age: string) =>
-  database.rows(
-    `INSERT INTO pawl.effects (key_id, scope, key, pipeline, version, fence, phase, effect, provider_key, created_at)
-     SELECT gen_random_uuid(), 's', n::text, 'note', 1, 1, 'p', 'e', 'k',
-            clock_timestamp() - $2::interval + n * interval '1 ms' FROM generate_series(1, $1::integer) AS n`,
-    [count, age],
-  )
-const effectsLeft = async () => (await database.rows('SELECT FROM pawl.effects')).length
-
-describe('effects', () => {
-  test('are deleted in batches after a retention of their own, and not before', async () => {
-    await insertEffects(25, '49 hours')
-    await insertEffects(7, '47 hours')
-    await insertExpired(database, 1)
-    const { reaper, sent } = countedReaper(database, { batchSize: 10, effectRetentionMs: 48 * HOUR_MS })
-    expect(await reaper.runOnce()).toEqual({ deleted: 1, held: 0, effectsDeleted: 25 })
-    expect(countOf(sent, 'reap_effects')).toBe(3)
-    expect(await effectsLeft()).toBe(7)
-  })
-
-  test('are kept for 400 days if nothing else is said, and as long as the keys at least', async () => {
-    await insertEffects(1, '401 days')
-    await insertEffects(2, '399 days')
-    const days500 = { defaults: { retentionMs: 500 * 24 * HOUR_MS } }
-    expect(await countedReaper(database, {}, days500).reaper.runOnce()).toEqual(NOTHING)
-    expect(await countedReaper(database).reaper.runOnce()).toEqual({ ...NOTHING, effectsDeleted: 1 })
-    expect(await effectsLeft()).toBe(2)
-  })
-})
-
 const engineOf = () =>
   createProbedEngine<Database>(
     {
@@ -365,7 +221,7 @@ const engineOf = () =>
   )
 
 describe('options', () => {
-  test('effects may not go before the keys of any pipeline', () => {
+  test('effects may not be kept for less long than the keys of any pipeline', () => {
     expect(() =>
       createBackground({ engine: engineOf(), reaper: { effectRetentionMs: 24 * HOUR_MS } }),
     ).toThrow(

@@ -16,7 +16,7 @@ afterEach(() => database.drop())
 
 const REQUEST = { scope: 's', key: 'k', input: null }
 
-/** A pipeline that always does the same in its second phase, on a new engine each time. */
+/** A pipeline whose second phase always does the same, on a new engine each time. */
 function repeating(body: () => unknown, settings: PipelineSettings = {}) {
   let runs = 0
   const target = pipeline({ name: 'repeating', version: 1, ...settings })
@@ -63,7 +63,7 @@ test('a request that throws each time is stuck at the cap, and no automatic step
   const types = []
   for (let n = 0; n < 10 && types.at(-1) !== 'stuck'; n++) types.push((await execute()).type)
   expect(types).toEqual([...types.slice(0, -1).map(() => 'retry_later'), 'stuck'])
-  // The grant that reached the point came on top of those that were made for it.
+  // The grant that reached the recovery point comes on top of those that began there.
   expect(runs()).toBe(4)
   expect(await counters()).toMatchObject({
     status: 'stuck',
@@ -82,7 +82,7 @@ test('a request that throws each time is stuck at the cap, and no automatic step
 })
 
 // Shows L1.
-test('a request that kills its holder each time is stuck at the cap, before it kills once more', async () => {
+test('a request that kills its holder each time is stuck at the cap, before it kills another one', async () => {
   const provider = new Provider(inject('providerUrl'))
   const createRide = createRideOf(provider)
   const request = { scope: 's', key: 'k', input: { amount: 4 } }
@@ -97,13 +97,14 @@ test('a request that kills its holder each time is stuck at the cap, before it k
     type: 'stuck',
     reason: 'attempts_exhausted',
     recoveryPoint: 'started',
-    lastError: "The last one who ran it, after 'started', did not give it back: its process died, or froze.",
+    lastError:
+      "The last holder, which ran the key from 'started', did not give it back: its process died or froze.",
   })
   expect(await database.rows('SELECT * FROM rides')).toEqual([])
   await engine.close()
 })
 
-test('an advance starts the count of attempts anew', async () => {
+test('an advance resets the count of attempts', async () => {
   const failures = new Map([
     ['one', 2],
     ['two', 2],
@@ -125,9 +126,9 @@ test('an advance starts the count of attempts anew', async () => {
   await engine.close()
 })
 
-test('orderly retries are not capped by attempts; their back-off grows, whichever engine they meet', async () => {
+test('orderly retries are not capped by attempts, and their back-off grows, whichever engine runs them', async () => {
   const { execute, runs } = repeating(() => retryLater(new Error('busy')), { maxAttempts: 2 })
-  // Full jitter: anywhere between nothing and the ceiling. Here, in the middle.
+  // Full jitter draws from anywhere between nothing and the ceiling; here, it draws the middle.
   vi.spyOn(Math, 'random').mockReturnValue(0.5)
   onTestFinished(() => void vi.restoreAllMocks())
   for (let retry = 1; retry <= 6; retry++) {
@@ -142,7 +143,7 @@ test('orderly retries are not capped by attempts; their back-off grows, whicheve
   expect(runs()).toBe(6)
 })
 
-test('a request older than maxAgeMs is stuck instead of taken over', async () => {
+test('a request older than maxAgeMs is stuck instead of being taken over', async () => {
   const { execute, runs } = repeating(() => retryLater(), { maxAgeMs: 3_600_000 })
   expect(await execute()).toMatchObject({ type: 'retry_later' })
   await database.rows(`UPDATE pawl.idempotency_keys SET created_at = created_at - interval '1 hour'`)
@@ -157,7 +158,7 @@ test('a request that grows too old while it runs is stuck where it would have be
   expect(await counters()).toMatchObject({ status: 'stuck', last_error: 'Error: still busy' })
 })
 
-test('a finished key expires counted from its finish, not from its start', async () => {
+test('the retention of a finished key counts from its finish, not from its start', async () => {
   let ready = false
   const { execute } = repeating(() => (ready ? respond(204) : retryLater()), { retentionMs: 7_200_000 })
   await execute()
@@ -170,7 +171,7 @@ test('a finished key expires counted from its finish, not from its start', async
   )
   expect(row?.kept_s).toBeCloseTo(7_200, 0)
   expect(outcome.expiresAt.getTime()).toBe(row?.expires_at.getTime())
-  // Until it is deleted it replays, even past its time.
+  // It replays until it is deleted, even after it has expired.
   await database.rows(`UPDATE pawl.idempotency_keys SET expires_at = expires_at - interval '1 day'`)
   expect(await execute()).toMatchObject({ type: 'replayed' })
 })

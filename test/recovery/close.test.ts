@@ -41,8 +41,8 @@ function open(ride: Ride, options: Partial<EngineOptions<Database>> = {}): Engin
 const execute = (engine: Engine<Database>, ride: Ride, under = key): Promise<Outcome> =>
   engine.execute(ride, { scope: 's', key: under, input: { amount: 5 } })
 
-/** How the key stands, by the database's clock. */
-async function standing(): Promise<unknown> {
+/** The state of the key, by the database's clock. */
+async function keyState(): Promise<unknown> {
   const [row] = await database.rows(
     `SELECT status, recovery_point, attempts, retries, lease_until IS NULL AS free,
             coalesce(lease_until > clock_timestamp(), false) AS leased, run_after <= clock_timestamp() AS due
@@ -52,8 +52,8 @@ async function standing(): Promise<unknown> {
   return row
 }
 
-/** A ride whose call does not look at its signal. */
-const deafRide = (guarantee: 'keyed' | 'at_most_once' = 'keyed') =>
+/** A ride whose call ignores its signal. */
+const rideThatIgnoresItsSignal = (guarantee: 'keyed' | 'at_most_once' = 'keyed') =>
   pipeline<RideInput>({ name: 'deaf', version: 1 })
     .foreign('charged', {
       call: ({ input, idempotencyKey }) => provider.charge(input.amount, { idempotencyKey }),
@@ -62,7 +62,7 @@ const deafRide = (guarantee: 'keyed' | 'at_most_once' = 'keyed') =>
     })
     .finish(({ state }) => respond(201, { charge: state.chargeId }))
 
-test('running requests finish, and new ones are told to go elsewhere', async () => {
+test('running requests finish, and new ones are turned away', async () => {
   const ride = createRideOf(provider)
   const engine = open(ride)
   await provider.willMeet('hold_then_execute')
@@ -79,7 +79,7 @@ test('running requests finish, and new ones are told to go elsewhere', async () 
   expect(await execute(engine, ride)).toMatchObject({ type: 'unavailable', error: { code: 'PAWL_CLOSING' } })
 })
 
-test('a call that does not end in time is aborted, and its key is free for another engine at once', async () => {
+test('a call that does not end in time is aborted, and another engine can have its key at once', async () => {
   const ride = createRideOf(provider)
   const engine = open(ride)
   await provider.willMeet('executes_then_silent')
@@ -93,16 +93,16 @@ test('a call that does not end in time is aborted, and its key is free for anoth
     recoveryPoint: 'ride_created',
     error: { code: 'PAWL_CLOSING' },
   })
-  // As if it had not been granted: a deploy brings no key nearer to its caps.
+  // As if it had not been granted, since a deploy must not bring a key nearer to its caps.
   const given = { status: 'running', recovery_point: 'ride_created', attempts: 0, retries: 0 }
-  expect(await standing()).toEqual({ ...given, free: true, leased: false, due: true })
+  expect(await keyState()).toEqual({ ...given, free: true, leased: false, due: true })
   const next = open(ride)
   expect(await execute(next, ride)).toMatchObject({ type: 'completed' })
   expect(await provider.ledger()).toHaveLength(1)
   await next.close()
 })
 
-test('a phase in its transaction may end it; the key is given back at the point it reached', async () => {
+test('a phase may end its transaction, and the key is given back at the recovery point that it reached', async () => {
   const [entered, calling, leave] = [gate(), gate(), gate()]
   const ride = pipeline<RideInput>({ name: 'slow', version: 1 })
     .local('noted', async ({ tx }) => {
@@ -111,7 +111,7 @@ test('a phase in its transaction may end it; the key is given back at the point 
       await leave.opened
     })
     .finish(() => respond(200))
-  // Tells by its signal that the engine has waited long enough.
+  // Its signal shows when the engine has waited long enough.
   const bystander = pipeline<RideInput>({ name: 'bystander', version: 1 })
     .foreign('called', {
       call: ({ signal }) =>
@@ -133,12 +133,12 @@ test('a phase in its transaction may end it; the key is given back at the point 
   expect(await running).toMatchObject({ type: 'retry_later', reason: 'closing', recoveryPoint: 'noted' })
   await closing
   expect(await database.rows('SELECT what FROM audit')).toEqual([{ what: 'noted' }])
-  expect(await standing()).toMatchObject({ recovery_point: 'noted', free: true, due: true })
+  expect(await keyState()).toMatchObject({ recovery_point: 'noted', free: true, due: true })
 })
 
 describe('a call that ignores its signal', () => {
   test('does not hold close() up, and its key is not given away before the call ends', async () => {
-    const ride = deafRide()
+    const ride = rideThatIgnoresItsSignal()
     const engine = open(ride)
     await provider.willMeet('hold_then_execute')
     const running = execute(engine, ride)
@@ -148,22 +148,22 @@ describe('a call that ignores its signal', () => {
     await engine.close({ timeoutMs: 1 })
     expect(performance.now() - before).toBeLessThan(BOUND_MS)
     expect(await running).toMatchObject({ type: 'retry_later', reason: 'closing' })
-    expect(await standing()).toMatchObject({ status: 'running', free: false, leased: true, attempts: 4 })
+    expect(await keyState()).toMatchObject({ status: 'running', free: false, leased: true, attempts: 4 })
 
     const next = open(ride)
     expect(await execute(next, ride)).toMatchObject({ type: 'in_flight' })
     await provider.letGo()
-    // Given back with its result, which the next engine settles without a second call.
+    // The key is given back with its result, which the next engine settles without a second call.
     const sql = `SELECT lease_until IS NULL AS free FROM pawl.idempotency_keys, pg_sleep(0.005) WHERE key = $1`
     while (!(await database.rows<{ free: boolean }>(sql, [key]))[0]?.free);
-    expect(await standing()).toMatchObject({ attempts: 4, due: true })
+    expect(await keyState()).toMatchObject({ attempts: 4, due: true })
     expect(await execute(next, ride)).toMatchObject({ type: 'completed' })
     expect(await provider.requests()).toHaveLength(1)
     await next.close()
   })
 
-  test('and must not be repeated leaves its key to a person', async () => {
-    const ride = deafRide('at_most_once')
+  test('leaves its key to a person if it must not be repeated', async () => {
+    const ride = rideThatIgnoresItsSignal('at_most_once')
     const engine = open(ride)
     await provider.willMeet('silent')
     const running = execute(engine, ride)
@@ -172,13 +172,13 @@ describe('a call that ignores its signal', () => {
     expect(await running).toMatchObject({ type: 'stuck', reason: 'unknown_outcome' })
   })
 
-  test('leaves no connection behind, though its lease was being renewed', async () => {
-    const ride = deafRide()
+  test('leaves no connection behind, even though its lease was being renewed', async () => {
+    const ride = rideThatIgnoresItsSignal()
     const engine = open(ride, { defaults: { leaseMs: 200 } })
     await provider.willMeet('silent')
     const running = execute(engine, ride)
     await provider.arrived()
-    // One connection of the pool, and the one that renews.
+    // There is one connection of the pool, and the one for renewals.
     const sql = `SELECT count(*)::int AS backends FROM pg_stat_activity, pg_sleep(0.005) WHERE application_name = $1`
     while ((await database.rows<{ backends: number }>(sql, [application]))[0]?.backends !== 2);
     await engine.close({ timeoutMs: 1 })
@@ -188,14 +188,10 @@ describe('a call that ignores its signal', () => {
   })
 })
 
-test('a connection for renewals that comes after close() is ended', async () => {
+test('a connection for renewals that opens after close() is ended', async () => {
   const [connecting, proceed] = [gate(), gate()]
-  const ride = deafRide()
-  const engine = open(ride, { defaults: { leaseMs: 200 } })
-  await provider.willMeet('silent')
-  const running = execute(engine, ride)
-  await provider.arrived()
-  // The pool has its connection by now; the next one is for renewals.
+  const ride = rideThatIgnoresItsSignal()
+  // The pool connects with a callback; only the connection for renewals is awaited.
   class LateClient extends pg.Client {
     override connect(): Promise<this>
     override connect(callback: (error: Error) => void): void
@@ -206,6 +202,10 @@ test('a connection for renewals that comes after close() is ended', async () => 
     }
   }
   Object.assign(pool, { Client: LateClient })
+  const engine = open(ride, { defaults: { leaseMs: 200 } })
+  await provider.willMeet('silent')
+  const running = execute(engine, ride)
+  await provider.arrived()
   await connecting.opened
   await engine.close({ timeoutMs: 1 })
   proceed.open()
@@ -214,7 +214,7 @@ test('a connection for renewals that comes after close() is ended', async () => 
   await database.backendsGone(application)
 })
 
-test('closing again, before or after it has ended, is the same closing', async () => {
+test('close() may be called again, while it closes or afterwards, and closes once', async () => {
   const ride = createRideOf(provider)
   const engine = open(ride)
   await provider.willMeet('hold_then_execute')
@@ -227,7 +227,7 @@ test('closing again, before or after it has ended, is the same closing', async (
   await engine.close()
 })
 
-test('the pool stays open, whole, and without listeners of the engine', async () => {
+test("the pool stays open and whole, without the engine's listeners", async () => {
   const listeners = () => pool.eventNames().map((name) => [name, pool.listenerCount(name)])
   const before = listeners()
   const ride = createRideOf(provider)
@@ -240,7 +240,7 @@ test('the pool stays open, whole, and without listeners of the engine', async ()
   expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
 })
 
-test('a call that does not heed its signal and ends in time leaves its result behind', async () => {
+test('a call that ignores its signal, but ends in time, has its result saved', async () => {
   const [entered, ended] = [gate(), gate()]
   const ride = pipeline<RideInput>({ name: 'deaf', version: 1 })
     .foreign('charged', {
@@ -254,7 +254,7 @@ test('a call that does not heed its signal and ends in time leaves its result be
   const engine = open(ride)
   const running = execute(engine, ride)
   await entered.opened
-  // Its request has been answered by then, and a moment has passed.
+  // The call ends a moment after its request was answered.
   void running.then(() => setTimeout(ended.open, 100))
   await engine.close({ timeoutMs: 1 })
   expect(await running).toMatchObject({ type: 'retry_later', reason: 'closing' })

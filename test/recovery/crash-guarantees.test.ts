@@ -16,13 +16,13 @@ const queryableOracle = await tracesWithoutCrash(new RideTrial(database, queryab
 const atMostOnce = await new RideTrial(database, atMostOnceRideOf).positions()
 const atMostOnceOracle = await tracesWithoutCrash(new RideTrial(database, atMostOnceRideOf), pool)
 
-/** From the moment the call is declared until its result has committed, its outcome is unknown to whoever comes next. */
+/** From when the call is declared until its result has committed, its outcome is unknown to whoever comes next. */
 const DECLARED = 'charge_created/declare_call#1:after'
 const SETTLED = 'charge_created/commit#1:after'
 const isUnknown = (positions: readonly string[], at: string) =>
   positions.indexOf(at) >= positions.indexOf(DECLARED) && positions.indexOf(at) < positions.indexOf(SETTLED)
 
-/** Moves the declared deadline so far back that the provider's quiet time is over as well. */
+/** Moves the declared deadline so far back that the provider's quiet time is over, too. */
 async function passDeadline(trial: RideTrial): Promise<void> {
   await database.rows(
     `UPDATE pawl.idempotency_keys SET intent = jsonb_set(intent::jsonb, '{deadlineMs}',
@@ -80,7 +80,7 @@ describe('queryable: a declared call is asked about, and made again only once it
 })
 
 // Shows I2.
-describe('at_most_once: a declared call whose result did not commit is stuck; all else completes', () => {
+describe('at_most_once: a declared call whose result did not commit is stuck, and everything else completes', () => {
   test.each(atMostOnce)('%s', async (at) => {
     const trial = new RideTrial(database, atMostOnceRideOf)
     expect(await trial.dieAt(at)).toBe('died')

@@ -31,7 +31,7 @@ function process(trial: RideTrial): Engine<Database> {
   return engine
 }
 
-/** So much time passes, on whichever clock the row was written by. */
+/** Lets that much time pass, by whichever clock wrote the row. */
 async function pass(ms: number): Promise<void> {
   await database.rows(
     `UPDATE pawl.idempotency_keys
@@ -58,7 +58,7 @@ const queryableOf = (provider: Provider): Pipeline<Database, RideInput> =>
 
 describe('a database clock that jumps ahead', () => {
   // Shows I2.
-  test('at a failover: an absent call is not believed before its time has passed on the new server', async () => {
+  test('at a failover does not make an absent call believed before its time has passed on the new server', async () => {
     const trial = new RideTrial(database, queryableOf)
     await trial.provider.willMeet('hold_then_execute')
     const running = trial.execute(process(trial))
@@ -81,7 +81,7 @@ describe('a database clock that jumps ahead', () => {
     expect(await trial.provider.ledger()).toHaveLength(1)
   })
 
-  test('at a failover: once its time has passed there, a call that never arrived is made', async () => {
+  test('at a failover lets a call that never arrived be made, once its time has passed on the new server', async () => {
     const trial = new RideTrial(database, queryableOf)
     await trial.dieAt('charged/call#1:before')
     clock.failOver(HOUR_MS)
@@ -92,7 +92,7 @@ describe('a database clock that jumps ahead', () => {
     expect(await trial.provider.requests()).toHaveLength(1)
   })
 
-  test('on one server: the process that has asked before waits by its own clock as well', async () => {
+  test('on one server makes the process that has asked before wait by its own clock as well', async () => {
     const trial = new RideTrial(database, queryableOf)
     await trial.dieAt('charged/call#1:before')
     await database.expireLeases()
@@ -106,7 +106,7 @@ describe('a database clock that jumps ahead', () => {
     expect(await trial.provider.requests()).toEqual([])
   })
 
-  test('on one server: so does the process that made the call', async () => {
+  test('on one server makes the process that made the call wait by its own clock as well', async () => {
     const trial = new RideTrial(database, queryableOf)
     await trial.provider.willMeet('never_arrives')
     const engine = process(trial)
@@ -116,7 +116,7 @@ describe('a database clock that jumps ahead', () => {
     expect(await trial.provider.requests()).toHaveLength(1)
   })
 
-  test('that is no jump: what was declared on this server is believed as soon as its time has passed', async () => {
+  test('is told from time that passes: a call declared on this server counts as absent as soon as its time has passed', async () => {
     const trial = new RideTrial(database, queryableOf)
     await trial.dieAt('charged/call#1:before')
     await pass(CALL_TIMEOUT_MS + QUIET_MS)
@@ -127,7 +127,7 @@ describe('a database clock that jumps ahead', () => {
 })
 
 describe('a database clock that jumps back', () => {
-  test("a dead holder's key is not held for as long: a client gets it", async () => {
+  test("does not lengthen a dead holder's lease for a client, which gets the key", async () => {
     const trial = new RideTrial(database)
     await trial.dieAt('charge_created/call#1:before')
     clock.failOver(-HOUR_MS)
@@ -135,7 +135,7 @@ describe('a database clock that jumps back', () => {
     expect(await trial.provider.ledger()).toHaveLength(1)
   })
 
-  test('and so does the completer', async () => {
+  test("does not lengthen a dead holder's lease for the completer, which gets the key", async () => {
     const trial = new RideTrial(database)
     await trial.dieAt('charge_created/call#1:before')
     clock.failOver(-HOUR_MS)
@@ -143,7 +143,7 @@ describe('a database clock that jumps back', () => {
     expect(await completer?.runOnce()).toMatchObject({ found: 1, completed: 1 })
   })
 
-  test('a back-off that was set by the other clock does not last for as long', async () => {
+  test('does not lengthen a back-off that was set by the other clock', async () => {
     const once = { failed: false }
     const trial = new RideTrial(database, () =>
       pipeline<RideInput>({ name: 'backs-off', version: 1 }).finish(() => {
@@ -158,21 +158,24 @@ describe('a database clock that jumps back', () => {
     expect(await completer?.runOnce()).toMatchObject({ found: 1, completed: 1 })
   })
 
-  test('a key that its holders have given up on is given to a person then, not an hour later', async () => {
+  test('leaves a key at its caps to a person at once, not an hour later', async () => {
     const trial = new RideTrial(database, undefined, { defaults: { maxAttempts: 1 } })
     await trial.dieAt('ride_created/begin#1:before')
     clock.failOver(-HOUR_MS)
     expect(await trial.execute(process(trial))).toMatchObject({ type: 'stuck', reason: 'attempts_exhausted' })
   })
 
-  test.each(['10 minutes', '20 hours'])('a lease of another deployment is respected: %s', async (length) => {
-    const trial = new RideTrial(database)
-    await trial.dieAt('charge_created/call#1:before')
-    await database.rows(
-      `UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() + interval '${length}'`,
-    )
-    expect(await trial.execute(process(trial))).toMatchObject({ type: 'in_flight' })
-    const { completer } = createBackground({ engine: process(trial), reaper: false })
-    expect(await completer?.runOnce()).toMatchObject({ found: 0 })
-  })
+  test.each(['10 minutes', '20 hours'])(
+    'is told from a long lease of another deployment, which is respected: %s',
+    async (length) => {
+      const trial = new RideTrial(database)
+      await trial.dieAt('charge_created/call#1:before')
+      await database.rows(
+        `UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() + interval '${length}'`,
+      )
+      expect(await trial.execute(process(trial))).toMatchObject({ type: 'in_flight' })
+      const { completer } = createBackground({ engine: process(trial), reaper: false })
+      expect(await completer?.runOnce()).toMatchObject({ found: 0 })
+    },
+  )
 })

@@ -37,7 +37,7 @@ async function rewriteDuringCall(rewrite: string) {
 }
 
 // Shows I1, I5.
-test('two grants of one fence, after a failover that lost the first, are told apart by their holder', async () => {
+test('two grants with the same fence, after a failover that lost the first, are told apart by their holders', async () => {
   const holder = randomUUID()
   const { outcome, fencedOff, rides, keys } = await rewriteDuringCall(`holder = '${holder}'`)
   expect(outcome).toMatchObject({ type: 'in_flight', fencedOff: true })
@@ -46,7 +46,7 @@ test('two grants of one fence, after a failover that lost the first, are told ap
   expect(keys).toEqual([{ recovery_point: 'ride_created', holder }])
 })
 
-test('a holder whose fence was overtaken commits nothing, whoever holds the key', async () => {
+test('a holder whose fence was overtaken commits nothing, whoever holds the key now', async () => {
   const { outcome, fencedOff, rides, keys } = await rewriteDuringCall('fence = fence + 1')
   expect(outcome).toMatchObject({ type: 'in_flight', fencedOff: true })
   expect(fencedOff).toHaveLength(1)

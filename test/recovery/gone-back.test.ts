@@ -6,7 +6,7 @@ import { hear } from '../support/signals.js'
 import { engineWithStops } from '../support/stops.js'
 import { TestDatabase } from '../support/test-database.js'
 
-// What a holder writes of a key that a lossy failover has taken back behind it, under the same fence and holder.
+// What a holder may write to a key that a lossy failover has taken back behind it, under the same fence and holder.
 
 let database: TestDatabase
 let request: { readonly scope: string; readonly key: string; readonly input: null }
@@ -32,7 +32,7 @@ function engineOf(target: Pipeline<Database, null>): Engine<Database> {
 
 const STARTED = `recovery_point = 'started', state = '{}', trail = '[]', intent = NULL`
 
-/** The database loses commits, once. */
+/** Lets the database lose commits, once. */
 async function loseCommits(to = STARTED): Promise<void> {
   if (lost) return
   lost = true
@@ -41,7 +41,7 @@ async function loseCommits(to = STARTED): Promise<void> {
 
 const row = async () => (await database.rows('SELECT * FROM pawl.idempotency_keys'))[0]
 
-test('it is not given back at a point where it is not: nothing is written, and it goes on once its lease is over', async () => {
+test('a key that has gone back is not given back at the point it was at: nothing is written, and it goes on once its lease is over', async () => {
   const sent: string[] = []
   const target = pipeline<null>({ name: 'settles', version: 1 })
     .local('noted', () => ({}))
@@ -61,7 +61,7 @@ test('it is not given back at a point where it is not: nothing is written, and i
   const engine = engineOf(target)
   const fencedOff = hear('pawl:fenced_off')
   expect(await engine.execute(target, request)).toMatchObject({ type: 'in_flight', fencedOff: false })
-  // Nobody has taken it over.
+  // Nobody has taken it over, so nobody was fenced off.
   expect(fencedOff).toEqual([])
   expect(await row()).toMatchObject({ recovery_point: 'started', intent: null, last_error: null })
   await database.expireLeases()
@@ -69,7 +69,7 @@ test('it is not given back at a point where it is not: nothing is written, and i
   expect(sent).toEqual([sent[0], sent[0]])
 })
 
-test('a call that failed in it is given to a person, who is told that it has gone back', async () => {
+test('a call that failed on a key that has gone back is left to a person, who is told so', async () => {
   const target = pipeline<null>({ name: 'throws', version: 1 })
     .local('noted', () => ({}))
     .foreign('charged', {
@@ -87,7 +87,7 @@ test('a call that failed in it is given to a person, who is told that it has gon
   })
 })
 
-test('its lease is not renewed: the call is aborted, as if another had taken it over', async () => {
+test('the lease of a key that has gone back is not renewed, and its call is aborted as if another had taken it over', async () => {
   let reason: unknown
   const target = pipeline<null>({ name: 'waits', version: 1, leaseMs: 600 })
     .local('noted', () => ({}))

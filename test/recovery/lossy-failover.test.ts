@@ -39,7 +39,7 @@ const rideWith =
       .local('noted', () => ({ noted: true }))
       .finish(({ state }) => respond(201, state))
 
-/** What a replica has that was promoted before the first phase reached it: the grant, and nothing after it. */
+/** What a replica knows that was promoted before the first phase reached it: the grant, and nothing after it. */
 const LOST = `recovery_point = 'started', state = '{}', trail = '[]', intent = NULL`
 const lose = async (what = LOST): Promise<void> => {
   await database.rows(`UPDATE pawl.idempotency_keys SET ${what}`)
@@ -85,7 +85,7 @@ describe.each(['at_most_once', 'queryable'] as const)('%s', (guarantee) => {
     await another.close()
   })
 
-  test('a later COMMIT of unknown outcome that finds the key before the call: the call is not made again', async () => {
+  test('a later COMMIT of unknown outcome that finds the key before the call does not make the call again', async () => {
     const proxy = await PostgresProxy.start(database.url)
     const trial = newTrial()
     const settled = hear('pawl:commit_settled')
@@ -93,7 +93,7 @@ describe.each(['at_most_once', 'queryable'] as const)('%s', (guarantee) => {
     const { engine, stops } = engineWithStops(trial.options(pool), 'noted/commit#1:before')
     const running = trial.execute(engine)
     await stops[0].reached
-    // All since ride_created is lost, the declaration of the call included.
+    // Everything since ride_created is lost, including the declaration of the call.
     const { state, trail } = { state: '{}', trail: '[{"p":"ride_created","t":1,"f":1}]' }
     await database.rows(
       `UPDATE pawl.idempotency_keys SET recovery_point = 'ride_created', state = '${state}', intent = NULL,
@@ -116,7 +116,7 @@ describe.each(['at_most_once', 'queryable'] as const)('%s', (guarantee) => {
   })
 })
 
-describe('an intent of another phase than the one that comes next', () => {
+describe('an intent of a phase other than the next', () => {
   const CALLING = `'{"kind":"calling","phase":"charge_created","deadlineMs":1}'`
 
   /** A key that died after its first phase, and has gone back behind it with what is known of its call. */
@@ -128,7 +128,7 @@ describe('an intent of another phase than the one that comes next', () => {
     return trial
   }
 
-  test('is not run past and not cleared: the key is stuck, and says why', async () => {
+  test('is neither run past nor cleared: the key is stuck, and says why', async () => {
     const trial = await keyGoneBack()
     const engine = createEngine(trial.options())
     const outcome = await trial.execute(engine)
@@ -145,26 +145,29 @@ describe('an intent of another phase than the one that comes next', () => {
   test.each([
     { verdict: { type: 'executed', result: { id: 'ch_by_person' } }, calls: 0 },
     { verdict: { type: 'not_executed' }, calls: 1 },
-  ] as const)('goes on once a person has said: $verdict.type', async ({ verdict, calls }) => {
-    const trial = await keyGoneBack()
-    const engine = createEngine(trial.options())
-    await trial.execute(engine)
-    const operator = createOperator({ pool: database.pool(), schema: database.schema })
-    const of = { scope: trial.scope, key: trial.key }
-    const unstuck = await operator.unstick(of, { actor: 'ops', reason: 'looked it up' }, verdict)
-    expect(unstuck).toMatchObject({ type: 'done' })
-    const outcome = await trial.execute(engine)
-    expect(outcome).toMatchObject({ type: 'completed' })
-    expect(await trial.provider.requests()).toHaveLength(calls)
-    expect(await trial.rides()).toHaveLength(1)
-    expect((await trial.row())?.trail.map(({ p }) => p)).toEqual([
-      'ride_created',
-      'charge_created',
-      'noted',
-      'finished',
-    ])
-    await engine.close()
-  })
+  ] as const)(
+    'is settled or called in its turn once a person has said $verdict.type',
+    async ({ verdict, calls }) => {
+      const trial = await keyGoneBack()
+      const engine = createEngine(trial.options())
+      await trial.execute(engine)
+      const operator = createOperator({ pool: database.pool(), schema: database.schema })
+      const of = { scope: trial.scope, key: trial.key }
+      const unstuck = await operator.unstick(of, { actor: 'ops', reason: 'looked it up' }, verdict)
+      expect(unstuck).toMatchObject({ type: 'done' })
+      const outcome = await trial.execute(engine)
+      expect(outcome).toMatchObject({ type: 'completed' })
+      expect(await trial.provider.requests()).toHaveLength(calls)
+      expect(await trial.rides()).toHaveLength(1)
+      expect((await trial.row())?.trail.map(({ p }) => p)).toEqual([
+        'ride_created',
+        'charge_created',
+        'noted',
+        'finished',
+      ])
+      await engine.close()
+    },
+  )
 
   test('keeps the epoch of its provider key while phases before it run', async () => {
     const trial = await keyGoneBack()

@@ -25,7 +25,7 @@ afterEach(async () => {
   await proxy.close()
 })
 
-/** A pool through the proxy. Without connectionTimeoutMillis, `pg` itself waits for a half-open server for ever. */
+/** A pool through the proxy. Without connectionTimeoutMillis, `pg` itself would wait for a half-open server for ever. */
 function proxied() {
   return database.pool({
     connectionString: proxy.url,
@@ -35,11 +35,11 @@ function proxied() {
 }
 
 const INSERT_KEY = 'ON CONFLICT (scope, key) DO NOTHING'
-const TAKE_OVER_KEY = 'holder = $3::pg_catalog.uuid, lease_until'
+const TAKE_OVER_KEY = 'holder = $8::pg_catalog.uuid, lease_until'
 const DECLARE_CALL = `'kind', 'calling'`
-const SKIP_PHASE = `'s', true`
-const GIVE_BACK_KEY = 'lease_until = CASE WHEN $4::boolean'
-const MARK_STUCK = `status = 'stuck', stuck_reason = $4, lease_until`
+const SKIP_PHASE = 'SET recovery_point = $6, lease_until'
+const GIVE_BACK_KEY = 'lease_until = CASE WHEN $5::boolean'
+const MARK_STUCK = `status = 'stuck', stuck_reason = $5, lease_until`
 const FAULTS = ['answer_lost', 'statement_lost'] as const
 
 function startRide() {
@@ -50,7 +50,7 @@ function startRide() {
   return { pool, engine, execute: () => engine.execute(createRide, request) }
 }
 
-test.each(FAULTS)('the reservation with %s is still ours, and one grant', async (fault) => {
+test.each(FAULTS)('a reservation with %s is still ours, and granted once', async (fault) => {
   const { pool, engine, execute } = startRide()
   const reserved = hear('pawl:reserved')
   const struck = proxy.armStatement(INSERT_KEY, fault)
@@ -62,7 +62,7 @@ test.each(FAULTS)('the reservation with %s is still ours, and one grant', async 
   await engine.close()
 })
 
-test.each(FAULTS)('the take-over with %s is still ours, and one grant', async (fault) => {
+test.each(FAULTS)('a take-over with %s is still ours, and granted once', async (fault) => {
   const { pool, engine, execute } = startRide()
   await provider.willMeet('refuse_500')
   expect(await execute()).toMatchObject({ type: 'retry_later' })
@@ -76,32 +76,35 @@ test.each(FAULTS)('the take-over with %s is still ours, and one grant', async (f
   await engine.close()
 })
 
-test.each(FAULTS)('a declared call with %s is declared anew and made once, without asking', async (fault) => {
-  let asked = 0
-  const charge = pipeline<{ amount: number }>({ name: 'charge', version: 1 })
-    .foreign('charged', {
-      guarantee: 'queryable',
-      call: ({ input, idempotencyKey }) => provider.charge(input.amount, { idempotencyKey }),
-      reconcile: async ({ idempotencyKey }) => {
-        asked++
-        const known = await provider.find(idempotencyKey)
-        return known === null ? absent() : found(known)
-      },
-    })
-    .finish(() => respond(201))
-  const pool = proxied()
-  const engine = createEngine({ pool, pipelines: [charge], schema: database.schema })
-  const struck = proxy.armStatement(DECLARE_CALL, fault)
-  const request = { scope: 's', key: randomUUID(), input: { amount: 5 } }
-  expect(await engine.execute(charge, request)).toMatchObject({ type: 'completed' })
-  await struck
-  expect(await provider.requests()).toHaveLength(1)
-  expect(asked).toBe(0)
-  await expectWholePool(pool, database, application)
-  await engine.close()
-})
+test.each(FAULTS)(
+  'a call whose declaration met %s is declared again and made once, without asking the provider',
+  async (fault) => {
+    let asked = 0
+    const charge = pipeline<{ amount: number }>({ name: 'charge', version: 1 })
+      .foreign('charged', {
+        guarantee: 'queryable',
+        call: ({ input, idempotencyKey }) => provider.charge(input.amount, { idempotencyKey }),
+        reconcile: async ({ idempotencyKey }) => {
+          asked++
+          const known = await provider.find(idempotencyKey)
+          return known === null ? absent() : found(known)
+        },
+      })
+      .finish(() => respond(201))
+    const pool = proxied()
+    const engine = createEngine({ pool, pipelines: [charge], schema: database.schema })
+    const struck = proxy.armStatement(DECLARE_CALL, fault)
+    const request = { scope: 's', key: randomUUID(), input: { amount: 5 } }
+    expect(await engine.execute(charge, request)).toMatchObject({ type: 'completed' })
+    await struck
+    expect(await provider.requests()).toHaveLength(1)
+    expect(asked).toBe(0)
+    await expectWholePool(pool, database, application)
+    await engine.close()
+  },
+)
 
-test.each(FAULTS)('a skipped phase with %s is skipped once', async (fault) => {
+test.each(FAULTS)('a phase whose skipping met %s is skipped once', async (fault) => {
   const skipping = pipeline<{ amount: number }>({ name: 'skipping', version: 1 })
     .foreign('charged', {
       when: ({ input }) => input.amount > 0,
@@ -140,7 +143,7 @@ test.each(FAULTS)('a give-back with %s loses nothing but time', async (fault) =>
   await engine.close()
 })
 
-test.each(FAULTS)('giving a key back with a result, with %s, is insisted on', async (fault) => {
+test.each(FAULTS)('a give-back that saves a result is repeated after %s', async (fault) => {
   let isBroken = true
   const settling = pipeline<{ amount: number }>({ name: 'settling', version: 1, transactionRetries: 0 })
     .foreign('charged', {
@@ -165,7 +168,7 @@ test.each(FAULTS)('giving a key back with a result, with %s, is insisted on', as
   await engine.close()
 })
 
-test('giving a key back whose call was not executed is insisted on', async () => {
+test('a give-back after a call that was not executed is repeated if its statement is lost', async () => {
   await provider.willMeet('refuse_500')
   const refused = pipeline<{ amount: number }>({ name: 'refused', version: 1 })
     .foreign('charged', {
@@ -182,7 +185,7 @@ test('giving a key back whose call was not executed is insisted on', async () =>
   await engine.close()
 })
 
-test.each(FAULTS)('a key that is to be stuck, with %s, is stuck, and announced once', async (fault) => {
+test.each(FAULTS)('a key that is marked stuck with %s is stuck, and announced once', async (fault) => {
   const failing = pipeline({ name: 'failing', version: 1, maxAttempts: 1 }).finish(() => {
     throw new Error('broken')
   })
@@ -198,7 +201,7 @@ test.each(FAULTS)('a key that is to be stuck, with %s, is stuck, and announced o
   await engine.close()
 })
 
-/** Short, so that a silent database is given up soon. */
+/** Short, so that we soon give up on a silent database. */
 const IMPATIENT: PipelineSettings = {
   leaseMs: 2_000,
   statementTimeoutMs: 500,
@@ -207,7 +210,7 @@ const IMPATIENT: PipelineSettings = {
   transactionRetries: 1,
 }
 
-test('a database that is stalled before the reservation: unavailable, no user code, and the pool recovers', async () => {
+test('a database that stalls before the reservation is unavailable, no user code runs, and the pool recovers', async () => {
   let ran = 0
   const noting = pipeline({ name: 'noting', version: 1 }).finish(() => {
     ran++
@@ -228,7 +231,7 @@ test('a database that is stalled before the reservation: unavailable, no user co
 })
 
 test.each(['before', 'after'] as const)(
-  'a database that stalls inside a phase, %s its user code: retry_later in bounded time, and a later try goes on',
+  'a database that stalls inside a phase, %s its user code, leads to retry_later in bounded time, and a later attempt goes on',
   async (when) => {
     let stalls = true
     const stalling = pipeline({ name: 'stalling', version: 1 })
@@ -258,7 +261,7 @@ test.each(['before', 'after'] as const)(
   },
 )
 
-test('a COMMIT whose fate cannot be learnt: retry_later, and a later execution goes on from the truth', async () => {
+test('a COMMIT whose fate cannot be learnt leads to retry_later, and a later execution goes on from what was committed', async () => {
   const pool = proxied()
   const createRide = createRideOf(provider)
   const options = { pool, pipelines: [createRide], schema: database.schema, acquireTimeoutMs: 2_000 }

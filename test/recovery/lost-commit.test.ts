@@ -27,7 +27,7 @@ afterEach(async () => {
 })
 
 function start(pipelining: boolean) {
-  // One connection is all it takes, also to settle what became of another.
+  // One connection is enough, even to find out what became of another.
   const pool = database.pool({ connectionString: proxy.url, application_name: application, max: 1 })
   const createRide = createRideOf(provider)
   const engine = createEngine({ pool, pipelines: [createRide], schema: database.schema, pipelining })
@@ -52,8 +52,9 @@ const FAULTS = [
 ] as const
 
 describe.each(COMMITS)('the COMMIT of $phase', ({ phase, commitsBefore }) => {
+  // Shows I2, I4.
   test.each(FAULTS.flatMap((fault) => WAYS.map((way) => ({ ...fault, ...way }))))(
-    'with $fault: neither lost nor doubled, in the same execution, $how',
+    'with $fault is neither lost nor doubled within its execution, $how',
     async ({ fault, committed, pipelining }) => {
       const { pool, engine, execute } = start(pipelining)
       const settled = hear('pawl:commit_settled')
@@ -70,14 +71,14 @@ describe.each(COMMITS)('the COMMIT of $phase', ({ phase, commitsBefore }) => {
     },
   )
 
-  test('that lands late: the raise waits for its row lock, and sees the truth', async () => {
+  test('that lands late has its row locked, so that the statement that raises the fence waits, and finds it', async () => {
     const { pool, engine, execute } = start(false)
     const settled = hear('pawl:commit_settled')
     const struck = proxy.armCommit('commit_late', commitsBefore)
     const running = execute()
     await struck
     await waitingForLock(database, application)
-    // What a plain read would have gone by: the phase is not there yet.
+    // A plain read would have been misled: the phase is not there yet.
     const [early] = await database.rows<{ recovery_point: string }>(
       'SELECT recovery_point FROM pawl.idempotency_keys',
     )
@@ -94,11 +95,11 @@ describe.each(COMMITS)('the COMMIT of $phase', ({ phase, commitsBefore }) => {
     await engine.close()
   })
 
-  test('that lands late together with its advance: it finds the fence raised, and commits nothing', async () => {
+  test('that lands late together with its advance finds the fence raised, and commits nothing', async () => {
     const { engine, execute } = start(true)
     const settled = hear('pawl:commit_settled')
     const struck = proxy.armCommit('commit_late', commitsBefore)
-    // Its other statements have rows locked, which the next try waits for.
+    // The next try waits for rows that its other statements have locked.
     const delivered = new Promise<void>((resolve) => {
       const stop = subscribe('pawl:commit_settled', () => {
         stop()
@@ -117,7 +118,7 @@ describe.each(COMMITS)('the COMMIT of $phase', ({ phase, commitsBefore }) => {
   })
 })
 
-test('the key is leased for as long as the phase takes that comes next, if the COMMIT has landed', async () => {
+test('if a COMMIT whose answer was lost has landed, the key is leased for as long as the next phase takes', async () => {
   const pool = database.pool({ connectionString: proxy.url, max: 1 })
   const LONG_MS = 600_000
   let leftMs = 0
@@ -144,10 +145,10 @@ test('the key is leased for as long as the phase takes that comes next, if the C
   await engine.close()
 })
 
-test('of a client that merely rejects its query: what was committed is found out, and the client is not used again', async () => {
+test('if a client merely rejects its COMMIT, we find out what was committed, and do not use the client again', async () => {
   let commits = 0
   class Rejecting extends pg.Client {
-    /** As of `pg-native`: no more is known of it than that a query is a promise. */
+    /** As with `pg-native`, we know no more about it than that a query returns a promise. */
     static readonly Query = { prototype: {} }
     override query = (async (sent: { readonly text?: string }) => {
       const result = await (pg.Client.prototype.query as (sent: unknown) => unknown).call(this, sent)
@@ -169,16 +170,19 @@ test('of a client that merely rejects its query: what was committed is found out
   await engine.close()
 })
 
-test.each(WAYS)('a raise whose own answer is lost recognises itself, $how', async ({ pipelining }) => {
-  const { engine, execute } = start(pipelining)
-  const struck = proxy
-    .armCommit('answer_lost', 1)
-    .then(() =>
-      proxy.armStatement('SET fence = k.fence OPERATOR(pg_catalog.+) 1, holder = $4', 'answer_lost'),
-    )
-  expect(await execute()).toMatchObject({ type: 'completed' })
-  await struck
-  await expectOneWholeRide(database, provider)
-  expect(await provider.requests()).toHaveLength(1)
-  await engine.close()
-})
+test.each(WAYS)(
+  'a statement that raised the fence, and whose answer was lost, recognises itself, $how',
+  async ({ pipelining }) => {
+    const { engine, execute } = start(pipelining)
+    const struck = proxy
+      .armCommit('answer_lost', 1)
+      .then(() =>
+        proxy.armStatement('SET fence = k.fence OPERATOR(pg_catalog.+) 1, holder = $5', 'answer_lost'),
+      )
+    expect(await execute()).toMatchObject({ type: 'completed' })
+    await struck
+    await expectOneWholeRide(database, provider)
+    expect(await provider.requests()).toHaveLength(1)
+    await engine.close()
+  },
+)

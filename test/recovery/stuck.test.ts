@@ -13,7 +13,7 @@ afterEach(() => database.drop())
 
 const request = () => ({ scope: 'rider', key: randomUUID(), input: null })
 
-test('an error that exhausts the attempts is announced, recorded and told, and once only as stuck', async () => {
+test('an error that exhausts the attempts is announced, recorded and returned, and the key is announced as stuck once', async () => {
   const failing = pipeline({ name: 'failing', version: 1, maxAttempts: 1 })
     .local('never', () => {
       throw new Error('no such table')
@@ -33,7 +33,7 @@ test('an error that exhausts the attempts is announced, recorded and told, and o
   await engine.close()
 })
 
-test('a call that must not be repeated tells why it is stuck', async () => {
+test('a key that is stuck at a call that must not be repeated says why', async () => {
   const calling = pipeline({ name: 'calling', version: 1 })
     .foreign('called', {
       guarantee: 'at_most_once',
@@ -65,7 +65,7 @@ test('a request with a member that execute does not know is refused, before anyt
   const mistyped = { ...request(), fingerPrint: 'x' }
   await expect(engine.execute(empty, mistyped)).rejects.toMatchObject({
     code: 'PAWL_INVALID_REQUEST',
-    message: "execute: unknown option 'fingerPrint'. Known are scope, key, input, fingerprint.",
+    message: "execute: unknown option 'fingerPrint'. The options are scope, key, input, fingerprint.",
   })
   expect(await database.rows('SELECT 1 FROM pawl.idempotency_keys')).toEqual([])
   await engine.close()

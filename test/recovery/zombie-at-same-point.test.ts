@@ -17,7 +17,7 @@ afterAll(() => database.drop())
 interface Case {
   /** What the zombie is about to write when it freezes. */
   readonly write: string
-  /** Where the new holder stands when the zombie wakes up: at the same recovery point. */
+  /** Where the new holder is when the zombie wakes up, which is at the same recovery point. */
   readonly other: string
   readonly pipelineOf?: (provider: Provider) => Pipeline<Database, RideInput>
   /** What the zombie's call met. */
@@ -39,10 +39,10 @@ const CASES: Case[] = [
     other: 'charge_created/declare_call#1:before',
     pipelineOf: atMostOnceRideOf,
   },
-  // onError answers for good, in a transaction of its own.
+  // onError returns a final response, in a transaction of its own.
   { write: 'charge_created/finish_key#1:before', other: 'charge_created/call#1:before', fault: 'declined' },
   { write: 'give_back/give_back_key#1:before', other: 'charge_created/call#1:before', fault: 'refuse_500' },
-  // The call has returned, and its result is to be saved.
+  // The call has returned, and its result is about to be saved.
   {
     write: 'give_back/give_back_key#1:before',
     other: 'charge_created/call#1:before',
@@ -64,7 +64,7 @@ const CASES: Case[] = [
 
 let settles = 0
 
-/** Of the ride that nothing disturbs, the zombie's and the new holder's, the second cannot be settled. */
+/** Three rides settle: the undisturbed one, the zombie's and the new holder's. The second settle fails. */
 function rideOfOneFailedSettle(provider: Provider): Pipeline<Database, RideInput> {
   return pipeline<RideInput>({ name: 'unsettled-ride', version: 1 })
     .foreign('charge_created', {
@@ -81,14 +81,14 @@ function completed(outcome: Outcome): Extract<Outcome, { type: 'completed' }> {
   return outcome
 }
 
-// Recovery point and status are as the zombie left them: only fence and holder tell that the key is no longer its own.
+// Recovery point and status are as the zombie left them, so only fence and holder show that the key is no longer its own.
 // Shows I5.
 describe('a zombie whose key has a new holder at the same recovery point writes nothing', () => {
   test.each(CASES)('$write', async ({ write, other, pipelineOf = createRideOf, fault, zombieDefaults }) => {
     const fencedOff = hear('pawl:fenced_off')
     const failed = hear('pawl:phase_failed')
     const undisturbed = new RideTrial(database, pipelineOf)
-    // Whoever asks the provider again is told the same.
+    // The provider gives everyone who asks again the same answer.
     if (fault === 'declined') await undisturbed.provider.willMeet(fault)
     const oracle = await tracesWithoutCrash(undisturbed, database.pool())
     const trial = new RideTrial(database, pipelineOf)
@@ -108,7 +108,7 @@ describe('a zombie whose key has a new holder at the same recovery point writes 
     expect(fencedOff).toMatchObject([{ fence: 1 }])
     expect(before).toMatchObject({ fence: '2', status: 'running' })
     expect(await trial.row()).toEqual(before)
-    // It is nobody's error, and leaves no connection behind.
+    // This is nobody's error, and leaves no connection behind.
     expect(failed.filter(({ error }) => error instanceof FencedOff)).toEqual([])
     expect(pool.idleCount).toBe(pool.totalCount)
 

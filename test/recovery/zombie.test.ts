@@ -12,7 +12,7 @@ await createRideTables(database)
 afterAll(() => database.drop())
 
 const pool = database.pool()
-const oracle = await tracesWithoutCrash(new RideTrial(database), pool)
+const cleanTraces = await tracesWithoutCrash(new RideTrial(database), pool)
 
 let fencedOff: PawlMessages['pawl:fenced_off'][]
 let unsubscribe: () => void
@@ -22,7 +22,7 @@ beforeEach(() => {
 })
 afterEach(() => unsubscribe())
 
-/** Lets another engine take the unattended request over and end it. */
+/** Lets another engine take the unattended request over and finish it. */
 async function takeOverAndFinish(trial: RideTrial) {
   await database.expireLeases()
   const engine = createEngine(trial.options(pool))
@@ -50,12 +50,12 @@ describe('a holder that wakes up after another has finished commits nothing', ()
     expect(await zombie).toEqual({ ...finished, type: 'replayed' })
     expect(fencedOff).toMatchObject([{ phase, fence: 1 }])
     expect(await trial.row()).toEqual(rowBefore)
-    expect(await trial.traces(finished.response)).toEqual(oracle)
+    expect(await trial.traces(finished.response)).toEqual(cleanTraces)
     expect(zombiePool.idleCount).toBe(zombiePool.totalCount)
     await engine.close()
   })
 
-  test('also when its transaction held rows that the other needs: the server ends it first', async () => {
+  test('even if its transaction held rows that the other needs, because the server ends it first', async () => {
     const trial = new RideTrial(database)
     const zombieOptions = trial.options(database.pool(), { defaults: { idleTimeoutMs: 100 } })
     const { engine, frozen, wake } = engineThatFreezesAt(zombieOptions, 'charge_created/advance_key#1:before')
@@ -65,12 +65,12 @@ describe('a holder that wakes up after another has finished commits nothing', ()
     wake()
     expect(await zombie).toEqual({ ...finished, type: 'replayed' })
     expect(fencedOff).toMatchObject([{ phase: 'charge_created', fence: 1 }])
-    expect(await trial.traces(finished.response)).toEqual(oracle)
+    expect(await trial.traces(finished.response)).toEqual(cleanTraces)
     expect(await trial.provider.requests()).toHaveLength(2)
     await engine.close()
   })
 
-  test('also between its UPDATE and its COMMIT: the server ends it, and the lost COMMIT is settled', async () => {
+  test('even between its UPDATE and its COMMIT, because the server ends it, and the lost COMMIT is settled', async () => {
     const trial = new RideTrial(database)
     const zombiePool = database.pool({ application_name: `zombie_${trial.key}` })
     const zombieOptions = trial.options(zombiePool, { defaults: { idleTimeoutMs: 100 } })
@@ -82,7 +82,7 @@ describe('a holder that wakes up after another has finished commits nothing', ()
     wake()
     expect(await zombie).toEqual({ ...finished, type: 'replayed' })
     expect(fencedOff).toMatchObject([{ phase: 'ride_created', fence: 1 }])
-    expect(await trial.traces(finished.response)).toEqual(oracle)
+    expect(await trial.traces(finished.response)).toEqual(cleanTraces)
     await engine.close()
   })
 })
@@ -105,11 +105,11 @@ test('a holder that wakes up while another runs is told so, and leaves it alone'
   await trial.provider.letGo()
   const finished = await second
   if (finished.type !== 'completed') throw finished
-  expect(await trial.traces(finished.response)).toEqual(oracle)
+  expect(await trial.traces(finished.response)).toEqual(cleanTraces)
   await Promise.all([engine.close(), other.close()])
 })
 
-test('a holder whose phase failed wakes up and gives back nothing that is no longer its own', async () => {
+test('a holder that wakes up after its phase failed does not give back a key that is no longer its own', async () => {
   const trial = new RideTrial(database)
   await trial.provider.willMeet('refuse_500', 'hold_then_execute')
   const { engine, frozen, wake } = engineThatFreezesAt(trial.options(), 'give_back/give_back_key#1:before')
@@ -128,7 +128,7 @@ test('a holder whose phase failed wakes up and gives back nothing that is no lon
   await trial.provider.letGo()
   const finished = await second
   if (finished.type !== 'completed') throw finished
-  expect(await trial.traces(finished.response)).toEqual(oracle)
+  expect(await trial.traces(finished.response)).toEqual(cleanTraces)
   await Promise.all([engine.close(), other.close()])
 })
 
@@ -148,7 +148,7 @@ describe('a renewal that finds another holder aborts the call and drops its resu
       return createRideOf(provider)
     })
     await trial.provider.willMeet('hold_then_execute')
-    // Short, so that the real timer fires; the stop keeps it from renewing before the other has come.
+    // The lease is short, so that the real timer fires; freezing keeps it from being renewed before the other has come.
     const zombieOptions = trial.options(database.pool(), { defaults: { leaseMs: 600 } })
     const { engine, frozen, wake } = engineThatFreezesAt(zombieOptions, 'renewal/renew_leases#1:before')
     const zombie = trial.execute(engine)
@@ -163,12 +163,12 @@ describe('a renewal that finds another holder aborts the call and drops its resu
     expect(await zombie).toEqual({ ...finished, type: 'replayed' })
     expect(fencedOff).toMatchObject([{ phase: 'charge_created', fence: 1 }])
     await trial.provider.letGo()
-    expect(await trial.traces(finished.response)).toEqual(oracle)
+    expect(await trial.traces(finished.response)).toEqual(cleanTraces)
     await engine.close()
   })
 })
 
-describe('a process frozen past its lease asks for it before it sends', () => {
+describe('a process frozen past its lease renews it before it sends', () => {
   const LEASE_MS = 400
   const beforeCall = 'ride_created/commit#1:after'
 
@@ -178,12 +178,12 @@ describe('a process frozen past its lease asks for it before it sends', () => {
     const [stop] = stops
     const execution = trial.execute(engine)
     await stop.reached
-    // The lease is over on the database's clock, and half of it on the process's own.
+    // The lease is over by the database's clock, and more than half of it by the process's own.
     await database.rows('SELECT pg_sleep($1)', [(LEASE_MS + 50) / 1_000])
     return { engine, execution, passed, wake: stop.go }
   }
 
-  test('it does not send when another has the key', async () => {
+  test('and does not send if another has the key', async () => {
     const trial = new RideTrial(database)
     const { engine, execution, passed, wake } = await freezePastLease(trial)
     const other = createEngine(trial.options())
@@ -193,11 +193,28 @@ describe('a process frozen past its lease asks for it before it sends', () => {
     expect(await execution).toEqual({ ...finished, type: 'replayed' })
     expect(passed).not.toContain('charge_created/call#1:before')
     expect(await trial.provider.requests()).toHaveLength(1)
-    expect(await trial.traces(finished.response)).toEqual(oracle)
+    expect(await trial.traces(finished.response)).toEqual(cleanTraces)
     await Promise.all([engine.close(), other.close()])
   })
 
-  test('it sends, under a renewed lease, when nobody has taken it', async () => {
+  test('and does not send if a lock keeps it from renewing', async () => {
+    const trial = new RideTrial(database)
+    const { engine, execution, passed, wake } = await freezePastLease(trial)
+    const locker = await database.admin.connect()
+    await locker.query('BEGIN')
+    await locker.query(`SELECT FROM ${database.schema}.idempotency_keys WHERE scope = $1 FOR UPDATE`, [
+      trial.scope,
+    ])
+    wake()
+    expect(await execution).toMatchObject({ type: 'retry_later', error: { code: 'PAWL_LEASE_LOST' } })
+    await locker.query('ROLLBACK')
+    locker.release()
+    expect(passed).not.toContain('charge_created/call#1:before')
+    expect(await trial.provider.requests()).toEqual([])
+    await engine.close()
+  })
+
+  test('and sends, under the renewed lease, if nobody has taken the key', async () => {
     const trial = new RideTrial(database)
     await trial.provider.willMeet('hold_then_execute')
     const { engine, execution, passed, wake } = await freezePastLease(trial)
@@ -208,7 +225,7 @@ describe('a process frozen past its lease asks for it before it sends', () => {
     await trial.provider.letGo()
     const finished = await execution
     if (finished.type !== 'completed') throw finished
-    expect(await trial.traces(finished.response)).toEqual(oracle)
+    expect(await trial.traces(finished.response)).toEqual(cleanTraces)
     await engine.close()
   })
 })

@@ -31,7 +31,7 @@ describe('while the sink works', () => {
     expect(seen).toEqual({ out: 0, waiting: 0, backends: [{ state: 'idle', in_transaction: false }] })
   })
 
-  test('requests, the completer and other relays of the same pool go on', async () => {
+  test('requests, the completer and other relays on the same pool go on', async () => {
     const pool = trial.database.pool({ max: 1 })
     const engine = trial.engine({ pool })
     const slow = new Inbox(() => new Promise(() => {}))
@@ -61,7 +61,7 @@ describe('while the sink works', () => {
     expect(slow.got).toHaveLength(1)
   })
 
-  test('jobs that go alone do not take the pool from requests', async () => {
+  test('jobs that are delivered alone do not take the pool from requests', async () => {
     const pool = trial.database.pool({ max: 10 })
     await trial.insert(50)
     await trial.database.rows('UPDATE pawl.staged_jobs SET attempts = 3')
@@ -92,25 +92,25 @@ async function statementsOf(answer: (job: JobToDeliver) => Delivery, alone = 0):
   return steps
 }
 
-describe('cost', () => {
-  test('a round of deliveries: one claim, one delete', async () => {
+describe('the statements of', () => {
+  test('a round of deliveries are one claim and one delete', async () => {
     expect(await statementsOf(() => DELIVERED)).toEqual(['claim_jobs', 'delete_jobs'])
   })
 
-  test('a round of failures: one claim, one return', async () => {
+  test('a round of failures are one claim and one return', async () => {
     expect(await statementsOf(() => failed())).toEqual(['claim_jobs', 'return_jobs'])
   })
 
-  test('a mixed round: one of each', async () => {
+  test('a mixed round are one of each', async () => {
     expect(await statementsOf(everySecond)).toEqual(['claim_jobs', 'delete_jobs', 'return_jobs'])
   })
 
-  test('each job that goes alone costs one more', async () => {
+  test('a round grow by one for each job that is delivered alone', async () => {
     const steps = await statementsOf(() => DELIVERED, 2)
     expect(steps).toEqual(['claim_jobs', 'delete_jobs', 'delete_jobs', 'delete_jobs'])
   })
 
-  test('a round without work: one claim', async () => {
+  test('a round without work are one claim', async () => {
     const steps: string[] = []
     const probe = ({ step }: { step: string }) => void steps.push(step)
     await trial.relay({ sink: new Inbox() }, { probe }).runOnce()
@@ -171,7 +171,7 @@ describe('plans, with 20,000 jobs waiting', () => {
     expect(sent).toHaveLength(3)
     const indexes = await Promise.all(sent.map(indexesOf))
     expect(indexes).toEqual([
-      ['staged_jobs_by_key', 'staged_jobs_pkey', 'staged_jobs_waiting'],
+      ['staged_jobs_pkey', 'staged_jobs_pkey', 'staged_jobs_waiting'],
       ['staged_jobs_pkey'],
       ['staged_jobs_pkey'],
     ])

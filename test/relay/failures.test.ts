@@ -10,11 +10,11 @@ beforeEach(async () => {
 })
 afterEach(() => trial.end())
 
-/** The most that the n-th back-off may be: base 500 ms, doubled, up to ten minutes. */
+/** The longest that the n-th back-off may be: 500 ms, doubled each time, up to ten minutes. */
 const mostMs = (attempts: number) => Math.min(600_000, 500 * 2 ** attempts)
 
-describe('failing again and again', () => {
-  test.each([1, 4, 9, 24])('after %i attempts the job rests longer', async (attempts) => {
+describe('a job that fails again and again', () => {
+  test.each([1, 4, 9, 24])('is put off for longer after %i attempts', async (attempts) => {
     await trial.insert(200)
     await trial.database.rows('UPDATE pawl.staged_jobs SET attempts = $1', [attempts - 1])
     await trial.relay({ sink: new Inbox(() => failed()), batchSize: 200 }).runOnce()
@@ -22,11 +22,11 @@ describe('failing again and again', () => {
     const rests = rows.map((row) => row.due_in_ms)
     for (const row of rows) expect(row.attempts).toBe(attempts)
     expect(Math.max(...rests)).toBeLessThanOrEqual(mostMs(attempts))
-    // Of 200 drawn with full jitter, not all are in the same half of what is allowed (but for 1 in 10^59).
+    // Of 200 delays with full jitter, some are in each half of what is allowed (except once in 10^59).
     expect(Math.max(...rests) - Math.min(...rests)).toBeGreaterThan(mostMs(attempts) / 4)
   })
 
-  test('one that failed often is delivered alone, so that it takes nobody with it', async () => {
+  test('is delivered alone, so that it takes no other job with it', async () => {
     const [poison, ...others] = await trial.insert(5)
     await trial.database.rows('UPDATE pawl.staged_jobs SET attempts = 3 WHERE id = $1', [poison])
     const batches: string[][] = []
@@ -42,7 +42,7 @@ describe('failing again and again', () => {
     expect(batches.toSorted((a, b) => a.length - b.length)).toEqual([[poison], others])
   })
 
-  test('dead after the bound: with the reason, announced once, not delivered again', async () => {
+  test('is dead after the bound, with the reason; it is announced once, and not delivered again', async () => {
     const { ids, keyId } = await trial.stage([{ name: 'send_receipt' }])
     const dead = hear('pawl:job_dead')
     const inbox = new Inbox(() => failed(new Error('sk_live_123 was refused')))
@@ -61,7 +61,7 @@ describe('failing again and again', () => {
     expect(inbox.got.map(({ attempt }) => attempt)).toEqual([1, 2, 3])
   })
 
-  test('worn out: deliveries that never end count, and the job is dead after the bound', async () => {
+  test('is dead after the bound even if its deliveries never end, since they count as well', async () => {
     const [id] = await trial.insert(1)
     const dead = hear('pawl:job_dead')
     for (let life = 1; life <= 2; life++) {
@@ -69,7 +69,7 @@ describe('failing again and again', () => {
       trial
         .relay({ sink: inbox, maxAttempts: 2 })
         .runOnce()
-        // It ends with the test, whose pool has ended.
+        // It ends with the test, when its pool has ended.
         .catch(() => {})
       await inbox.arrived(1)
       expect(await trial.rows()).toMatchObject([{ attempts: life, is_claimed: true }])
@@ -79,14 +79,14 @@ describe('failing again and again', () => {
     const round = await trial.relay({ sink: inbox, maxAttempts: 2 }).runOnce()
     expect(round).toEqual(counts({ claimed: 1, dead: 1 }))
     expect(inbox.got).toEqual([])
-    const lastError = 'Error: Its delivery was begun 2 times and did not end the last time.'
+    const lastError = 'Error: Delivery was begun 2 times, and the last one did not end.'
     expect(await trial.rows()).toMatchObject([
       { id, is_dead: true, is_claimed: false, last_error: lastError },
     ])
     expect(dead).toMatchObject([{ jobId: id, lastError }])
   })
 
-  test('a job whose delivery never ended several times is claimed alone', async () => {
+  test('is claimed alone if several of its deliveries never ended', async () => {
     const ids = await trial.insert(6)
     await trial.database.rows(
       `UPDATE pawl.staged_jobs SET attempts = 3, claim = gen_random_uuid(), claim_until = clock_timestamp()
@@ -103,7 +103,7 @@ describe('failing again and again', () => {
     const relay = trial.relay({ sink })
     for (const left of [5, 4, 3]) {
       expect(await relay.runOnce()).toEqual(counts({ claimed: 1, delivered: 1 }))
-      // Nobody else was charged with the attempt.
+      // The attempt was not charged to any other job.
       expect(await trial.rows()).toHaveLength(left)
       for (const row of await trial.rows()) expect(row.attempts).toBe(ids.indexOf(row.id) < 3 ? 3 : 0)
     }
@@ -111,7 +111,7 @@ describe('failing again and again', () => {
     expect(batches).toEqual([[ids[0]], [ids[1]], [ids[2]], ids.slice(3)])
   })
 
-  test('and one that became due after others waits until it is the oldest', async () => {
+  test('waits until it is the oldest if it became due after others', async () => {
     const ids = await trial.insert(3)
     await trial.database.rows(
       `UPDATE pawl.staged_jobs SET attempts = 3, claim = gen_random_uuid(), claim_until = clock_timestamp(),

@@ -38,7 +38,7 @@ describe('what a phase staged', () => {
   })
 
   // Shows I13.
-  test('is delivered although it commits after later ones were delivered', async () => {
+  test('is delivered even if it commits after later jobs were delivered', async () => {
     const client = await trial.database.admin.connect()
     await client.query('BEGIN')
     const [early] = await trial.insert(1, client)
@@ -54,7 +54,7 @@ describe('what a phase staged', () => {
     expect(await trial.rows()).toEqual([])
   })
 
-  test('waits for the moment it was put off to', async () => {
+  test('waits for the time that it was put off to', async () => {
     await trial.stage([{ runAfterMs: 3_600_000 }])
     const relay = trial.relay({ sink: new Inbox() })
     expect(await relay.runOnce()).toEqual(counts())
@@ -74,8 +74,8 @@ describe('what a phase staged', () => {
   })
 })
 
-describe('order of the jobs of one key', () => {
-  test('one relay, one at a time', async () => {
+describe('the jobs of one key are delivered in order', () => {
+  test('by one relay, one at a time', async () => {
     await trial.stage([{ payload: 1 }, { payload: 2 }, { payload: 3 }])
     const inbox = new Inbox()
     const relay = trial.relay({ sink: inbox })
@@ -85,7 +85,7 @@ describe('order of the jobs of one key', () => {
     }
   })
 
-  test('two relays at once: the second finds nothing while the first delivers', async () => {
+  test('by two relays, of which the second finds nothing while the first delivers', async () => {
     await trial.stage([{ payload: 1 }, { payload: 2 }, { payload: 3 }])
     const let1Go = gate()
     const first = new Inbox(async () => {
@@ -104,7 +104,7 @@ describe('order of the jobs of one key', () => {
     expect([first.payloads, second.payloads]).toEqual([[1, 3], [2]])
   })
 
-  test('two relays started on 60 jobs of 3 keys: each key in its order', async () => {
+  test('by two started relays on 60 jobs of 3 keys', async () => {
     const engine = trial.engine()
     const payloads = Array.from({ length: 20 }, (_, index) => index)
     const keys = await Promise.all(
@@ -127,14 +127,14 @@ describe('order of the jobs of one key', () => {
     expect(await trial.rows()).toEqual([])
   })
 
-  test('a job that fails holds back later ones of its key, and nobody else, until it is dead', async () => {
+  test('while a job that fails holds back later ones of its key, and no others, until it is dead', async () => {
     const engine = trial.engine()
     const { ids } = await trial.stage([{ payload: 1 }, { payload: 2 }], engine)
     const others = await trial.stage([{ payload: 3 }, { payload: 4 }], engine)
     const inbox = new Inbox((job) => (job.payload === 1 ? failed() : DELIVERED))
     const relay = trial.relay({ sink: inbox, maxAttempts: 3 })
     expect(await relay.runOnce()).toEqual(counts({ claimed: 2, delivered: 1, failed: 1 }))
-    // Due again or still resting: either way the later one waits.
+    // Whether the first is due again or still put off, the later one waits.
     expect(inbox.ids).toEqual([ids[0], others.ids[0]])
     await trial.database.rows(
       `UPDATE pawl.staged_jobs SET run_after = clock_timestamp() + interval '1 hour' WHERE id = $1`,
@@ -150,7 +150,7 @@ describe('order of the jobs of one key', () => {
     expect(inbox.payloads).toEqual([1, 3, 4, 1, 1, 2])
   })
 
-  test('a job that was put off does not hold back later ones, until it has been tried', async () => {
+  test('but a job that was put off by its phase does not hold back later ones until it has been tried', async () => {
     const { ids } = await trial.stage([{ payload: 1, runAfterMs: 3_600_000 }, { payload: 2 }, { payload: 3 }])
     const inbox = new Inbox((job) => (job.payload === 1 ? failed() : DELIVERED))
     const relay = trial.relay({ sink: inbox })
@@ -166,8 +166,8 @@ describe('order of the jobs of one key', () => {
   })
 })
 
-describe('relays for some names', () => {
-  test('each takes its own, in order among these, whatever became of the others', async () => {
+describe('relays for certain names', () => {
+  test('each deliver their own jobs in order, whatever became of the others', async () => {
     await trial.stage([
       { name: 'a', payload: 1 },
       { name: 'b', payload: 2 },
@@ -190,7 +190,7 @@ describe('relays for some names', () => {
 })
 
 describe('claims', () => {
-  test('two relays of two engines on 500 jobs: none is delivered twice', async () => {
+  test('keep two relays of two engines from delivering any of 500 jobs twice', async () => {
     const ids = await trial.insert(500)
     const inbox = new Inbox()
     const relays = [1, 2].map(() => trial.relay({ sink: inbox, batchSize: 7 }))
@@ -202,7 +202,7 @@ describe('claims', () => {
     expect(await trial.rows()).toEqual([])
   })
 
-  test('a row that another session has locked is passed over, not waited for', async () => {
+  test('pass over a row that another session has locked, without waiting', async () => {
     const [locked, free] = await trial.insert(2)
     const client = await trial.database.admin.connect()
     await client.query(
@@ -217,7 +217,7 @@ describe('claims', () => {
     expect(await relay.runOnce()).toMatchObject({ delivered: 1 })
   })
 
-  test('a relay whose claim ran out after delivery deletes nothing, and the job is delivered again under its id', async () => {
+  test('that ran out after delivery let the relay delete nothing, and the job is delivered again under its id', async () => {
     const [id] = await trial.insert(1)
     const letGo = gate()
     const slow = new Inbox(async () => {
@@ -243,7 +243,7 @@ describe('claims', () => {
     expect(await trial.rows()).toEqual([])
   })
 
-  test('a relay whose claim ran out before it failed changes nothing', async () => {
+  test('that ran out before the delivery failed let the relay change nothing', async () => {
     const [id] = await trial.insert(1)
     const letGo = gate()
     const slow = new Inbox(async () => {
@@ -269,7 +269,7 @@ describe('claims', () => {
     expect(dead).toEqual([])
   })
 
-  test('a claim that has run out but was not taken over still deletes', async () => {
+  test('that have run out but were not taken over still let the relay delete', async () => {
     await trial.insert(1)
     const inbox = new Inbox(async () => {
       await trial.expireClaims()
@@ -279,7 +279,7 @@ describe('claims', () => {
     expect(await trial.rows()).toEqual([])
   })
 
-  test('a process that stood still after its claim does not deliver what others may have by now', async () => {
+  test('keep a process that stood still from delivering what others may have taken by now', async () => {
     await trial.insert(1)
     const inbox = new Inbox()
     const standStill = async () => void (await trial.database.rows('SELECT pg_sleep(0.1)'))
@@ -290,7 +290,7 @@ describe('claims', () => {
     expect(inbox.got).toEqual([])
   })
 
-  test('a wait for a connection is no time of the claim', async () => {
+  test('do not begin while the relay waits for a connection', async () => {
     await trial.insert(1)
     const pool = trial.database.pool({ max: 1 })
     const client = await pool.connect()
@@ -302,8 +302,8 @@ describe('claims', () => {
   })
 })
 
-describe('locks', () => {
-  test('a delete that meets a locked row gives up, and the job is delivered again', async () => {
+describe('a locked row', () => {
+  test('makes the delete give up, and the job is delivered again', async () => {
     const application_name = `relay_${randomUUID()}`
     const [id] = await trial.insert(1)
     const client = await trial.database.admin.connect()

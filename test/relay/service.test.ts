@@ -15,7 +15,7 @@ beforeEach(async () => {
 })
 afterEach(() => trial.end())
 
-/** A relay whose next statement with that text is carried out, and its answer lost. */
+/** A relay whose next statement with that text is executed, and whose answer is lost. */
 async function relayThatLoses(text: string, sink: Sink, maxAttempts = 25) {
   const proxy = await PostgresProxy.start(trial.database.url)
   onTestFinished(() => proxy.close())
@@ -24,19 +24,19 @@ async function relayThatLoses(text: string, sink: Sink, maxAttempts = 25) {
   return { relay: trial.relay({ sink, maxAttempts }, { pool }), struck }
 }
 
-describe('answers that got lost', () => {
-  test('of a claim: the next try has the same jobs', async () => {
+describe('a lost answer', () => {
+  test('to a claim leads to another try, which gets the same jobs', async () => {
     const ids = await trial.insert(2)
     const inbox = new Inbox()
     const { relay, struck } = await relayThatLoses('SET claim = $1', inbox)
-    // Where the server has not noticed the lost connection yet, the rows are locked, and the claim's end is waited for.
+    // If the server has not noticed the lost connection yet, the rows are locked, and we wait for the claim to end.
     expect(await relay.runOnce()).toEqual(counts({ claimed: 2, delivered: 2 }))
     await struck
     expect(inbox.got).toMatchObject(ids.map((id) => ({ id, attempt: 1 })))
     expect(await trial.rows()).toEqual([])
   })
 
-  test('of a delete: nothing is delivered again', async () => {
+  test('to a delete does not lead to another delivery', async () => {
     await trial.insert(1)
     const inbox = new Inbox()
     const { relay, struck } = await relayThatLoses('DELETE FROM', inbox)
@@ -46,10 +46,14 @@ describe('answers that got lost', () => {
     expect(inbox.got).toHaveLength(1)
   })
 
-  test('of a return: a dead job is announced all the same', async () => {
+  test('to a return does not keep a dead job from being announced', async () => {
     const [jobId] = await trial.insert(1)
     const dead = hear('pawl:job_dead')
-    const { relay, struck } = await relayThatLoses('last_error = f.last_error', new Inbox(() => failed()), 1)
+    const { relay, struck } = await relayThatLoses(
+      'last_error = named.last_error',
+      new Inbox(() => failed()),
+      1,
+    )
     expect(await relay.runOnce()).toEqual(counts({ claimed: 1, dead: 1 }))
     await struck
     expect(dead).toMatchObject([{ jobId }])
@@ -81,7 +85,7 @@ describe('start and stop', () => {
     expect(await trial.rows()).toEqual([])
   })
 
-  test('stop waits for what is under way, and nothing begins afterwards', async () => {
+  test('stop waits for what is under way, and begins nothing new', async () => {
     await trial.insert(2)
     const letGo = gate()
     const inbox = new Inbox(async () => {
@@ -100,7 +104,7 @@ describe('start and stop', () => {
     expect(warnings).toEqual([])
   })
 
-  test('stop does not wait longer than its bound; the sink is told, and its jobs are given back', async () => {
+  test('stop waits no longer than its bound, signals the sink, and returns its jobs', async () => {
     await trial.insert(1)
     const warnings = hear('pawl:warning')
     const signals: AbortSignal[] = []
@@ -114,19 +118,21 @@ describe('start and stop', () => {
     }
     const relay = trial.relay({ sink })
     relay.start()
-    // A second start changes nothing, not even for what a stop has to end.
+    // A second start changes nothing, not even what a stop has to end.
     relay.start()
     await inSink.opened
     relay.start()
     const ended = heard('pawl:round')
     await relay.stop({ timeoutMs: 20 })
     expect(signals.map(({ aborted }) => aborted)).toEqual([true])
-    expect(warnings).toMatchObject([{ message: 'the relay was stopped before all it had begun was done' }])
+    expect(warnings).toMatchObject([
+      { message: 'the relay was stopped before everything that it had begun was done' },
+    ])
     await ended
     expect(await trial.rows()).toMatchObject([{ is_claimed: false, attempts: 1 }])
   })
 
-  test('a relay that was stopped runs a round when asked, and starts again', async () => {
+  test('a relay that was stopped runs a round when asked to, and can be started again', async () => {
     const inbox = new Inbox()
     const relay = trial.relay({ sink: inbox, pollMs: 1 })
     relay.start()
@@ -141,7 +147,7 @@ describe('start and stop', () => {
     expect(await trial.rows()).toEqual([])
   })
 
-  test('a stop with a wrong bound stops nothing, not even the wake signal', async () => {
+  test('a stop with an invalid bound stops nothing, not even the wake signal', async () => {
     const engine = trial.engine()
     const inbox = new Inbox()
     const relay = trial.relay({ sink: inbox, pollMs: AN_HOUR_MS }, engine)
@@ -154,7 +160,7 @@ describe('start and stop', () => {
     await relay.stop()
   })
 
-  test('one that is started again while it stops keeps its wake signal, and its deliveries are its own', async () => {
+  test('a relay that is started again while it stops keeps its wake signal, and its new deliveries are not cut short', async () => {
     const [first, second] = [gate(), gate()]
     const begun = [gate(), gate()]
     const aborted: number[] = []
@@ -186,7 +192,7 @@ describe('start and stop', () => {
     expect(await trial.rows()).toEqual([])
   })
 
-  test('one that was never started stops at once', async () => {
+  test('a relay that was never started stops at once', async () => {
     await trial.relay({ sink: new Inbox() }).stop()
   })
 
@@ -212,7 +218,7 @@ describe('start and stop', () => {
     await relay.stop()
   })
 
-  test('where one group of a round cannot be written down, the others are', async () => {
+  test('if the outcome of one group of a round cannot be stored, those of the others are', async () => {
     const ids = await trial.insert(3)
     await trial.database.rows('UPDATE pawl.staged_jobs SET attempts = 3')
     let deletes = 0

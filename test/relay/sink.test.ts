@@ -21,7 +21,7 @@ function unhandled(): unknown[] {
 }
 
 describe('results, one per job', () => {
-  test('mixed: each job has its own', async () => {
+  test('may be mixed', async () => {
     const [good, bad, hopeless] = await trial.insert(3)
     const inbox = new Inbox(({ id }) => {
       if (id === good) return DELIVERED
@@ -44,19 +44,19 @@ describe('results, one per job', () => {
       },
       'Error: down',
     ],
-    ['gives too few', () => [DELIVERED], 'PAWL_INVALID_RESULT'],
-    ['gives too many', () => [DELIVERED, DELIVERED, DELIVERED], 'PAWL_INVALID_RESULT'],
-    ['gives nothing', () => undefined, 'PAWL_INVALID_RESULT'],
-    ['gives a list of holes', () => Array.from({ length: 2 }), 'PAWL_INVALID_RESULT'],
-    ['gives nonsense', () => ['delivered', { type: 'ok' }], 'PAWL_INVALID_RESULT'],
-    ['gives no reason', () => [{ type: 'failed' }, { type: 'failed' }], 'undefined'],
+    ['returns too few', () => [DELIVERED], 'PAWL_INVALID_RESULT'],
+    ['returns too many', () => [DELIVERED, DELIVERED, DELIVERED], 'PAWL_INVALID_RESULT'],
+    ['returns nothing', () => undefined, 'PAWL_INVALID_RESULT'],
+    ['returns a list of holes', () => Array.from({ length: 2 }), 'PAWL_INVALID_RESULT'],
+    ['returns nonsense', () => ['delivered', { type: 'ok' }], 'PAWL_INVALID_RESULT'],
+    ['returns no reason', () => [{ type: 'failed' }, { type: 'failed' }], 'undefined'],
     [
-      'gives a reason that cannot be read',
+      'returns a reason that cannot be read',
       () => [{ type: 'failed', error: UNREADABLE }, failed(UNREADABLE)],
       '',
     ],
   ]
-  test.each(answers)('a sink that %s: nothing is taken for delivered', async (_, answer, reason) => {
+  test.each(answers)('are never taken for delivered if a sink %s', async (_, answer, reason) => {
     await trial.insert(2)
     const sink = { deliver: answer } as unknown as Sink
     expect(await trial.relay({ sink }).runOnce()).toEqual(counts({ claimed: 2, failed: 2 }))
@@ -65,7 +65,7 @@ describe('results, one per job', () => {
     for (const row of rows) expect(row.last_error).toContain(reason)
   })
 
-  test('a sink may do with its list of jobs what it likes', async () => {
+  test('are matched to the jobs even if a sink changes its list of them', async () => {
     await trial.insert(2)
     const sink: Sink = {
       async deliver(jobs) {
@@ -76,7 +76,7 @@ describe('results, one per job', () => {
     expect(await trial.relay({ sink }).runOnce()).toEqual(counts({ claimed: 2, delivered: 2 }))
   })
 
-  test('secrets in a reason are not stored', async () => {
+  test('are stored without the secrets in their reason', async () => {
     await trial.insert(1)
     const inbox = new Inbox(() => failed(new Error('POST https://me:secret@queue: Bearer abc.def said no')))
     await trial.relay({ sink: inbox }).runOnce()
@@ -92,7 +92,7 @@ const UNREADABLE = Object.defineProperty(new Error(), 'message', {
 })
 
 describe('a sink that does not answer in time', () => {
-  test('is told by its signal, and its jobs are tried again later', async () => {
+  test('has its signal aborted, and its jobs are tried again later', async () => {
     await trial.insert(1)
     let reason: unknown
     const sink: Sink = {
@@ -112,7 +112,7 @@ describe('a sink that does not answer in time', () => {
     ])
   })
 
-  test('and ignores its signal is left behind; what it says later changes nothing', async () => {
+  test('is left behind if it ignores its signal, and what it returns later changes nothing', async () => {
     const rejections = unhandled()
     const ids = await trial.insert(2)
     const say = gate()
@@ -128,7 +128,7 @@ describe('a sink that does not answer in time', () => {
     expect(await relay.runOnce()).toEqual(counts({ claimed: 2, failed: 2 }))
     const before = await trial.rows()
     expect(before).toMatchObject(ids.map((id) => ({ id, is_claimed: false })))
-    expect(before[0]?.last_error).toContain('[PAWL_CALL_TIMEOUT]: The sink did not answer in 1500 ms.')
+    expect(before[0]?.last_error).toContain('[PAWL_CALL_TIMEOUT]: The sink did not answer within 1500 ms.')
     say.open()
     await said.opened
     await turn()
@@ -136,7 +136,7 @@ describe('a sink that does not answer in time', () => {
     expect(rejections).toEqual([])
   })
 
-  test('and rejects later is no unhandled rejection', async () => {
+  test('causes no unhandled rejection if it rejects later', async () => {
     const rejections = unhandled()
     await trial.insert(1)
     const say = gate()
@@ -155,7 +155,7 @@ describe('a sink that does not answer in time', () => {
 })
 
 describe('deliverEach', () => {
-  test('what returns is delivered, what throws is tried again', async () => {
+  test('takes what returns for delivered, and tries again what throws', async () => {
     const ids = await trial.insert(30)
     const got: string[] = []
     const sink = deliverEach(async ({ id, payload }) => {
@@ -168,7 +168,7 @@ describe('deliverEach', () => {
     expect(await trial.rows()).toMatchObject([{ id: ids[6], last_error: 'Error: seven' }])
   })
 
-  test('a few at a time', async () => {
+  test('delivers a few jobs at a time', async () => {
     await trial.insert(30)
     let underWay = 0
     let most = 0
@@ -181,7 +181,7 @@ describe('deliverEach', () => {
     expect(most).toBe(10)
   })
 
-  test('a job that never ends takes nobody with it', async () => {
+  test('lets a job that never ends take no other with it', async () => {
     const ids = await trial.insert(30)
     const sink = deliverEach(({ payload }) => (payload === 7 ? new Promise(() => {}) : Promise.resolve()))
     const relay = trial.relay({ sink, deliverTimeoutMs: 1_500 })
@@ -191,7 +191,7 @@ describe('deliverEach', () => {
     expect(row?.last_error).toContain('PAWL_CALL_TIMEOUT')
   })
 
-  test('jobs that never end: those that nobody came to are not begun after the end', async () => {
+  test('does not begin, after its time-out, the jobs that never-ending ones kept waiting', async () => {
     await trial.insert(30)
     const got: string[] = []
     const sink = deliverEach(({ id, payload }) => {

@@ -14,7 +14,7 @@ const rows = (key: string) => database.rows('SELECT * FROM pawl.idempotency_keys
 const audits = (what: string) =>
   database.rows(`SELECT * FROM ${database.businessSchema}.audit WHERE what = $1`, [what])
 
-/** One phase that writes a row, and then does what it is told to. */
+/** One phase that writes a row, and then does `then`. */
 const noteOf = (what: string, then: () => ReturnType<typeof respond> | ReturnType<typeof retryLater>) =>
   pipeline<null>({ name: 'note', version: 1 }).finish(async ({ tx }) => {
     await tx.insertInto('audit').values({ what }).execute()
@@ -26,7 +26,7 @@ const fail = () => {
 }
 
 describe('a pipeline that the engine was not given', () => {
-  test('runs, and replays for whoever brings one of the same definition', async () => {
+  test('runs, and replays for whoever passes one with the same definition', async () => {
     const engine = createEngine(options())
     const request = { scope: 's', key: 'runs', input: null }
     const first = await executeAtomic(
@@ -63,7 +63,7 @@ describe('a pipeline that the engine was not given', () => {
     await engine.close()
   })
 
-  test('of which a phase has committed is not forgotten', async () => {
+  test('keeps its key once one of its phases has committed', async () => {
     const engine = createEngine(options())
     const request = { scope: 's', key: 'two phases', input: null }
     let fails = true
@@ -81,7 +81,7 @@ describe('a pipeline that the engine was not given', () => {
     await engine.close()
   })
 
-  test('whose key was taken over while it failed forgets nothing of the new holder', async () => {
+  test('leaves its key to the new holder if it was taken over while it failed', async () => {
     const request = { scope: 's', key: 'taken', input: null }
     const { engine, frozen, wake } = engineThatFreezesAt(options(), 'give_back/forget_key#1:before')
     const zombie = executeAtomic(engine, noteOf('taken', fail), request)
@@ -99,7 +99,7 @@ describe('a pipeline that the engine was not given', () => {
     await Promise.all([engine.close(), other.close()])
   })
 
-  test('and that crashed is refused to resume, and goes on with a retry of its client', async () => {
+  test('cannot be resumed by id after a crash, but a retry of its client finishes it', async () => {
     const request = { scope: 's', key: 'crashed', input: null }
     const { engine: dead, frozen, wake } = engineThatFreezesAt(options(), 'finished/finish_key#1:before')
     const lost = executeAtomic(

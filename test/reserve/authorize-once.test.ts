@@ -11,7 +11,7 @@ let allow: () => unknown
 let charges: Set<string>
 let answered: boolean
 
-/** Charges first, under a key of the provider's, which nothing else writes down. */
+/** Charges first, under a provider key that is written down nowhere else. */
 const pay = pipeline<null>({ name: 'pay', version: 1, authorize: () => allow() as undefined })
   .foreign('paid', {
     call: ({ idempotencyKey }) => {
@@ -41,7 +41,7 @@ async function resume() {
 }
 
 test.each(['enqueue', 'execute'] as const)(
-  'a request whose first call may have been made is not refused any more: by %s',
+  'a request whose first call may have been made can no longer be refused: %s',
   async (how) => {
     const first = await engine[how](pay, request)
     if (how === 'enqueue') await resume()
@@ -56,7 +56,7 @@ test.each(['enqueue', 'execute'] as const)(
   },
 )
 
-test('one that could not be asked about is asked about again, and calls nobody before', async () => {
+test('a request whose authorization threw is authorized again before anything is called', async () => {
   await engine.enqueue(pay, request)
   allow = () => {
     throw new Error('no such account table')

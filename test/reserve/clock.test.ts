@@ -7,7 +7,7 @@ import { TestDatabase } from '../support/test-database.js'
 
 const HOUR_MS = 3_600_000
 const LEASE_MS = 30_000
-/** Half of what the clock is wrong by: whatever is judged by the wrong clock is judged wrongly. */
+/** Half of what the clock is wrong by, so that anything judged by the wrong clock is judged wrongly. */
 const HALF_HOUR_MS = HOUR_MS / 2
 
 describe.each([
@@ -25,7 +25,7 @@ describe.each([
     await createRideTables(database)
     provider = new Provider(inject('providerUrl'))
     key = randomUUID()
-    // Only Date, which stands still from here on: timers and the monotonic clock go on.
+    // Only Date is replaced, and stands still from here on; timers and the monotonic clock go on.
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + offsetMs })
   })
   afterEach(async () => {
@@ -41,7 +41,7 @@ describe.each([
   const execute = (ride: Pipeline<Database, RideInput>) =>
     engine.execute(ride, { scope: 's', key, input: { amount: 9 } })
 
-  /** A time of the key's row, in milliseconds from now, both by the database's clock. */
+  /** How far a time of the key's row is from now, in milliseconds; both are read from the database's clock. */
   async function fromNowMs(column: string): Promise<number> {
     const sql = `SELECT extract(epoch FROM ${column} - clock_timestamp())::float8 * 1000 AS ms FROM pawl.idempotency_keys`
     return (await database.rows<{ ms: number }>(sql))[0]?.ms ?? Number.NaN
@@ -58,7 +58,7 @@ describe.each([
       })
       .finish(({ state }) => respond(201, { charge: state.chargeId }))
 
-  test('a request runs, and expires when the database says', async () => {
+  test('a request runs, and expires when the database says so', async () => {
     const ride = rideWithin(HALF_HOUR_MS)
     open(ride)
     const outcome = await execute(ride)
@@ -73,7 +73,7 @@ describe.each([
     expect(await execute(ride)).toMatchObject({ type: 'replayed', expiresAt: outcome.expiresAt })
   })
 
-  test('a finished key replays, whether or not the one clock or the other thinks it expired', async () => {
+  test('a finished key replays, even if one of the clocks considers it expired', async () => {
     const ride = rideWithin(HALF_HOUR_MS)
     open(ride)
     await execute(ride)
@@ -81,7 +81,7 @@ describe.each([
     expect(await execute(ride)).toMatchObject({ type: 'replayed' })
   })
 
-  test('a duplicate is told the time left of the lease, by the clock of the database', async () => {
+  test("a duplicate is told how long the lease still lasts, by the database's clock", async () => {
     const ride = rideWithin(HALF_HOUR_MS)
     open(ride)
     await provider.willMeet('hold_then_execute')
@@ -99,7 +99,7 @@ describe.each([
     expect(await provider.ledger()).toHaveLength(1)
   })
 
-  test('a key is taken over when its lease has ended there, and called again within the window', async () => {
+  test("a key is taken over once its lease has ended by the database's clock, and its call is repeated within the window", async () => {
     const ride = rideWithin(HALF_HOUR_MS)
     open(ride)
     await provider.willMeet('execute_then_hold')
@@ -114,7 +114,7 @@ describe.each([
     expect(await provider.ledger()).toHaveLength(1)
   })
 
-  test('a key is too old, or past its window, when it is so there', async () => {
+  test("a key is too old, or past its window, once the database's clock says so", async () => {
     const ride = rideWithin(HALF_HOUR_MS)
     open(ride)
     await provider.willMeet('refuse_500', 'refuse_500')
@@ -128,7 +128,7 @@ describe.each([
     expect(await execute(ride)).toMatchObject({ type: 'stuck', reason: 'too_old' })
   })
 
-  test('an interrupted call counts as absent only after its quiet time there', async () => {
+  test("an interrupted call counts as absent only after its quiet time by the database's clock", async () => {
     const ride = pipeline<RideInput>({ name: 'asks', version: 1 })
       .foreign('charged', {
         call: ({ input, idempotencyKey, signal }) =>

@@ -25,13 +25,13 @@ const spread = (trial: RideTrial, engines: readonly Engine<Database>[]) =>
 
 describe('many executions of one key at once', () => {
   // Shows I1.
-  test('one runs, all others are told that it does, and every replay is the same bytes', async () => {
+  test('one runs, all others are told so, and every replay has the same bytes', async () => {
     const trial = new RideTrial(database)
     const engines = [createEngine(trial.options()), createEngine(trial.options())]
     await trial.provider.willMeet('hold_then_execute')
     const executions = spread(trial, engines)
     const answered: Outcome[] = []
-    // All but the one that waits for the provider have their answer before it gets its own.
+    // All the others have their answers before the one that waits for the provider gets its own.
     await new Promise<void>((resolve, reject) => {
       for (const execution of executions) {
         execution.then((outcome) => answered.push(outcome) === MANY - 1 && resolve(), reject)
@@ -51,7 +51,7 @@ describe('many executions of one key at once', () => {
     await Promise.all(engines.map((engine) => engine.close()))
   })
 
-  test('one runs and finishes while the others come: each is in flight or replays', async () => {
+  test('each that arrives while one runs and finishes is told that it is in flight, or replays', async () => {
     const trial = new RideTrial(database)
     const engines = [createEngine(trial.options()), createEngine(trial.options())]
     const outcomes = await Promise.all(spread(trial, engines))
@@ -67,7 +67,7 @@ describe('many executions of one key at once', () => {
   })
 
   // Shows I1.
-  test('of many that find it unattended, one takes it over', async () => {
+  test('of many that find it unattended, exactly one takes it over', async () => {
     const trial = new RideTrial(database)
     expect(await trial.dieAt('charge_created/call#1:after')).toBe('died')
     await database.expireLeases()
@@ -83,7 +83,7 @@ describe('many executions of one key at once', () => {
 })
 
 describe('a pool of one connection', () => {
-  test('serves many keys whose calls all run at once: none holds it during its call', async () => {
+  test('serves many keys whose calls all run at once, because none holds the connection during its call', async () => {
     const trial = new RideTrial(database)
     const pool = database.pool({ max: 1 })
     const engine = createEngine(trial.options(pool))
@@ -100,7 +100,7 @@ describe('a pool of one connection', () => {
     await engine.close()
   })
 
-  test('does not keep leases from being renewed while somebody else has it', async () => {
+  test('does not keep leases from being renewed while somebody else has the connection', async () => {
     const trial = new RideTrial(database)
     const pool = database.pool({ max: 1 })
     const options = trial.options(pool, { defaults: { leaseMs: 600 } })
@@ -141,7 +141,7 @@ function nestedRide(db: () => Engine<Database>['db']): Pipeline<Database, null> 
 
 async function executeNested(strict: boolean) {
   const pool = database.pool({ max: 1 })
-  // Opened beforehand: what is measured is the wait for a connection in use, not for a new one.
+  // We open it beforehand, to measure the wait for a connection in use rather than for a new one.
   await pool.query('SELECT 1')
   const nested: Pipeline<Database, null> = nestedRide(() => engine.db)
   const engine = createEngine({
@@ -159,7 +159,7 @@ async function executeNested(strict: boolean) {
 }
 
 describe('a phase that asks engine.db for a second connection of an exhausted pool', () => {
-  test('strict mode says so instead of waiting', async () => {
+  test('fails at once in strict mode, with an error that says why', async () => {
     expect(await executeNested(true)).toMatchObject({
       type: 'retry_later',
       reason: 'unknown_error',
@@ -167,7 +167,7 @@ describe('a phase that asks engine.db for a second connection of an exhausted po
     })
   })
 
-  test('without strict mode the wait is bounded, and the key is given back', async () => {
+  test('waits for a bounded time without strict mode, and gives the key back', async () => {
     expect(await executeNested(false)).toMatchObject({
       type: 'retry_later',
       reason: 'transient_error',

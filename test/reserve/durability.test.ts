@@ -9,7 +9,7 @@ import { TestDatabase } from '../support/test-database.js'
 const database = await TestDatabase.create()
 afterAll(() => database.drop())
 
-// How each write of a key is committed, as the transaction itself sees it at its end.
+// Records the synchronous_commit of each write of a key, as its transaction sees it at its end.
 await database.rows('CREATE TABLE pawl.written (how text, point text, seq serial)')
 await database.rows(
   `CREATE FUNCTION pawl.write_down() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -44,33 +44,33 @@ const optionsOn = (options = '') => ({
 })
 const start = (options = '') => createEngine(optionsOn(options))
 
-test('only a reservation that a COMMIT follows before anything else is not waited for', async () => {
+test('only a reservation that is followed by another COMMIT before anything else happens is committed asynchronously', async () => {
   const engine = start()
   expect((await engine.execute(local, request())).type).toBe('completed')
   expect(await written()).toEqual(['started off', 'noted on', 'called on', 'finished on'])
   await engine.close()
 })
 
-test('one that a call follows is durable before it', async () => {
+test('a reservation that is followed by a call is durable before the call', async () => {
   const engine = start()
   expect((await engine.execute(foreign, request())).type).toBe('completed')
   expect(await written()).toEqual(['started on', 'called on', 'finished on'])
   await engine.close()
 })
 
-test('one that was promised to be run is durable', async () => {
+test('a reservation that was enqueued is durable', async () => {
   const engine = start()
   await engine.enqueue(local, request())
   expect(await written()).toEqual(['started on'])
   await engine.close()
 })
 
-test('one that another has made is written out before it is promised', async () => {
+test('a reservation that another request has made is written out before enqueue promises to run it', async () => {
   const stops = engineWithStops(optionsOn(), 'noted/begin#1:before')
   const asked = request()
   const running = stops.engine.execute(local, asked)
   await stops.stops[0].reached
-  // Also where the test fails: it would wait for the engine for ever.
+  // Also when the test fails, since its end would otherwise wait for the engine for ever.
   onTestFinished(() => stops.stops[0].go())
   const steps: string[] = []
   const engine = createProbedEngine(
@@ -88,14 +88,14 @@ test('one that another has made is written out before it is promised', async () 
   await Promise.all([engine.close(), stops.engine.close()])
 })
 
-test("a durable one is as durable as the database's own setting asks for", async () => {
+test("a durable reservation is as durable as the database's own setting asks for", async () => {
   const engine = start('-c synchronous_commit=local')
   expect((await engine.execute(foreign, request())).type).toBe('completed')
   expect(await written()).toEqual(['started local', 'called local', 'finished local'])
   await engine.close()
 })
 
-test('nothing of it stays with the connection', async () => {
+test('the setting does not stay with the connection', async () => {
   const pool = database.pool({ max: 1 })
   const engine = createEngine({ pool, pipelines: [local], schema: database.schema })
   await engine.execute(local, request())

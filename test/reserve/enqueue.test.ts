@@ -32,13 +32,13 @@ function engineOf(pool = database.pool(), pipelines = [ride]): Engine<Database> 
   return engine
 }
 
-/** All of it, and whether anybody has written to it or locked it since. */
+/** The whole row, with what shows whether anybody has written to it or locked it since. */
 const row = async () => (await database.rows('SELECT ctid, xmin, xmax, * FROM pawl.idempotency_keys'))[0]
 
 const completerOf = (engine: Engine<Database>) => createBackground({ engine, reaper: false })
 
-describe('a key that is not known', () => {
-  test('is there at once, held by nobody and never tried, and nothing has run', async () => {
+describe('a new key', () => {
+  test('is stored at once, held by nobody and never tried, and nothing has run', async () => {
     const engine = engineOf()
     const enqueued = hear('pawl:enqueued')
     const outcome = await engine.enqueue(ride, request)
@@ -71,7 +71,7 @@ describe('a key that is not known', () => {
     expect(steps).toEqual(['insert_key', 'insert_key', 'find_key'])
   })
 
-  test('is found by its id, for its scope, where it came in', async () => {
+  test('is found by its id, within its scope, at the place where it came in', async () => {
     const engine = engineOf()
     const fingerprint = new OriginFingerprint('POST /rides', { amount: 20 }) as never
     const outcome = await engine.enqueue(ride, { ...request, fingerprint })
@@ -86,7 +86,7 @@ describe('a key that is not known', () => {
     })
   })
 
-  test('is found by its id nowhere, if it did not say where it came in', async () => {
+  test('is not found by its id anywhere if the request did not say where it came in', async () => {
     const engine = engineOf()
     const outcome = await engine.enqueue(ride, request)
     const { keyId = '' } = outcome.type === 'enqueued' ? outcome : {}
@@ -94,7 +94,7 @@ describe('a key that is not known', () => {
   })
 })
 
-describe('is run', () => {
+describe('an enqueued key is run', () => {
   test('by the completer of this process, which is woken', async () => {
     const engine = engineOf()
     const { completer } = createBackground({
@@ -112,7 +112,7 @@ describe('is run', () => {
     await expectOneWholeRide(database, provider)
   })
 
-  test('by a completer of another process, at its next look', async () => {
+  test('by a completer of another process, in its next round', async () => {
     await engineOf().enqueue(ride, request)
     expect((await completerOf(engineOf()).runOnce()).completer).toMatchObject({ found: 1, completed: 1 })
     await expectOneWholeRide(database, provider)
@@ -130,7 +130,7 @@ describe('is run', () => {
     await expectOneWholeRide(database, provider)
   })
 
-  test('as often as its attempts allow: the enqueueing is none of them', async () => {
+  test('as often as its attempts allow, and enqueueing does not count as one', async () => {
     const failing = pipeline<null>({ name: 'failing', version: 1, maxAttempts: 1 }).finish(() => {
       throw new Error('no')
     })
@@ -147,8 +147,8 @@ describe('is run', () => {
   })
 })
 
-describe('again', () => {
-  test('it is the same key, and nothing changes', async () => {
+describe('enqueued again', () => {
+  test('a key stays the same, and nothing changes', async () => {
     const engine = engineOf()
     const first = await engine.enqueue(ride, request)
     const before = await row()
@@ -158,7 +158,7 @@ describe('again', () => {
     expect(enqueued).toEqual([])
   })
 
-  test('while a request runs it, nothing changes either', async () => {
+  test('a key that a request is running does not change either', async () => {
     const engine = engineOf()
     await provider.willMeet('hold_then_execute')
     const running = engine.execute(ride, request)
@@ -172,7 +172,7 @@ describe('again', () => {
     await expectOneWholeRide(database, provider)
   })
 
-  test('after its lease ran out, the completer runs it', async () => {
+  test('a key whose lease has run out is run by the completer', async () => {
     const engine = engineOf()
     await provider.willMeet('refuse_500')
     expect(await engine.execute(ride, request)).toMatchObject({ type: 'retry_later' })
@@ -181,7 +181,7 @@ describe('again', () => {
     expect(await row()).toEqual(before)
   })
 
-  test('many at once are one row, and one of them is fresh', async () => {
+  test('many times at once, a key is one row, and one of the calls reports it as fresh', async () => {
     const engine = engineOf()
     const outcomes = await Promise.all(Array.from({ length: 30 }, () => engine.enqueue(ride, request)))
     expect(outcomes.every(({ type }) => type === 'enqueued')).toBe(true)
@@ -189,7 +189,7 @@ describe('again', () => {
     expect(await database.rows('SELECT FROM pawl.idempotency_keys')).toHaveLength(1)
   })
 
-  test('once it has finished, the response is replayed', async () => {
+  test('a finished key replays its response', async () => {
     const engine = engineOf()
     const done = await engine.execute(ride, request)
     const replayed = await engine.enqueue(ride, request)
@@ -197,7 +197,7 @@ describe('again', () => {
   })
 
   // Shows I12.
-  test('with other input or another pipeline it is a mismatch', async () => {
+  test('with other input or another pipeline, a key is a mismatch', async () => {
     const other = pipeline<{ amount: number }>({ name: 'other', version: 1 }).finish(() => respond(200))
     const engine = engineOf(database.pool(), [ride, other])
     await engine.enqueue(ride, request)
@@ -210,7 +210,7 @@ describe('again', () => {
     expect(await row()).toEqual(before)
   })
 
-  test('under a definition that is not here it is refused', async () => {
+  test('a key is refused under a definition that this engine does not have', async () => {
     const [older, newer] = ([1, 2] as const).map((version) =>
       pipeline<{ amount: number }>({ name: 'moving', version }).finish(() => respond(200)),
     ) as [typeof ride, typeof ride]
@@ -229,14 +229,14 @@ describe('nothing is enqueued', () => {
   const Input = z.object({ amount: z.number().max(10) })
   const strict = pipeline({ name: 'strict', version: 1, input: Input }).finish(() => respond(200))
 
-  test('of input that is not valid', async () => {
+  test('if the input is not valid', async () => {
     const engine = createEngine({ pool: database.pool(), pipelines: [strict], schema: database.schema })
     onTestFinished(() => engine.close())
     await expect(engine.enqueue(strict, request)).rejects.toBeInstanceOf(InvalidInputError)
     expect(await row()).toBeUndefined()
   })
 
-  test('of a pipeline that is not registered, or in wrong words', async () => {
+  test('if the pipeline is not registered, or the request is malformed', async () => {
     const engine = engineOf()
     await expect(engine.enqueue(strict, { ...request, input: { amount: 1 } })).rejects.toMatchObject({
       code: 'PAWL_NOT_REGISTERED',
@@ -247,7 +247,7 @@ describe('nothing is enqueued', () => {
     expect(await row()).toBeUndefined()
   })
 
-  test('while the store is away, or the engine closes', async () => {
+  test('while the database is unavailable, or the engine is closing', async () => {
     const pool = new pg.Pool({ connectionString: 'postgresql://nobody@127.0.0.1:1/nothing' })
     onTestFinished(() => pool.end())
     expect(await engineOf(pool).enqueue(ride, request)).toMatchObject({ type: 'unavailable' })
@@ -261,28 +261,31 @@ describe('nothing is enqueued', () => {
   })
 })
 
-test.each(['answer_lost', 'statement_lost'] as const)('the INSERT with %s: enqueued once', async (fault) => {
-  const proxy = await PostgresProxy.start(database.url)
-  onTestFinished(() => proxy.close())
-  const pool = database.pool({ connectionString: proxy.url, connectionTimeoutMillis: 1_000 })
-  const engine = engineOf(pool)
-  const enqueued = hear('pawl:enqueued')
-  const struck = proxy.armStatement('ON CONFLICT (scope, key) DO NOTHING', fault)
-  expect(await engine.enqueue(ride, request)).toMatchObject({ type: 'enqueued', fresh: true })
-  await struck
-  expect(enqueued).toHaveLength(1)
-  expect(await database.rows('SELECT fence, attempts, lease_until FROM pawl.idempotency_keys')).toEqual([
-    { fence: '1', attempts: 0, lease_until: null },
-  ])
-  expect(await engine.enqueue(ride, request)).toMatchObject({ type: 'enqueued', fresh: false })
-  expect((await completerOf(engine).runOnce()).completer).toMatchObject({ found: 1, completed: 1 })
-  await expectOneWholeRide(database, provider)
-})
+test.each(['answer_lost', 'statement_lost'] as const)(
+  'after %s at the INSERT, the key is enqueued once',
+  async (fault) => {
+    const proxy = await PostgresProxy.start(database.url)
+    onTestFinished(() => proxy.close())
+    const pool = database.pool({ connectionString: proxy.url, connectionTimeoutMillis: 1_000 })
+    const engine = engineOf(pool)
+    const enqueued = hear('pawl:enqueued')
+    const struck = proxy.armStatement('ON CONFLICT (scope, key) DO NOTHING', fault)
+    expect(await engine.enqueue(ride, request)).toMatchObject({ type: 'enqueued', fresh: true })
+    await struck
+    expect(enqueued).toHaveLength(1)
+    expect(await database.rows('SELECT fence, attempts, lease_until FROM pawl.idempotency_keys')).toEqual([
+      { fence: '1', attempts: 0, lease_until: null },
+    ])
+    expect(await engine.enqueue(ride, request)).toMatchObject({ type: 'enqueued', fresh: false })
+    expect((await completerOf(engine).runOnce()).completer).toMatchObject({ found: 1, completed: 1 })
+    await expectOneWholeRide(database, provider)
+  },
+)
 
 const strictOf = (input: z.ZodType<{ amount: number }>) =>
   pipeline({ name: 'strict', version: 1, input }).finish(() => respond(200))
 
-test('a key whose input would no longer validate is left as it is, however often it is asked for', async () => {
+test('a key whose input would no longer validate is left as it is, however often it is enqueued', async () => {
   const loose = strictOf(z.object({ amount: z.number() }))
   const tight = strictOf(z.object({ amount: z.number().max(1) }))
   const here = (pipelines: [typeof loose]) => {

@@ -26,10 +26,10 @@ async function sendDuplicates(trial: RideTrial) {
   return { bystander, outcomes }
 }
 
-/** Where both travel together, a process cannot freeze between them. */
+/** Where UPDATE and COMMIT travel together, a process cannot freeze between them. */
 const ONE_BY_ONE = { pipelining: false }
 
-// The holder's row lock is there all the while: it goes on only after every duplicate has its answer.
+// The holder has its row locked all the while: it goes on only after every duplicate has its answer.
 describe('a holder frozen between UPDATE and COMMIT keeps neither duplicates waiting nor others out', () => {
   test.each(['ride_created/advance_key', 'charge_created/advance_key', 'finished/finish_key'])(
     '%s',
@@ -40,7 +40,7 @@ describe('a holder frozen between UPDATE and COMMIT keeps neither duplicates wai
       const [beforeUpdate, afterUpdate] = stops
       const holder = trial.execute(engine)
       await beforeUpdate.reached
-      // So that duplicates find a lease that ran out, and try to take the key over.
+      // Duplicates are to find a lease that has run out, and to try to take the key over.
       await database.expireLeases()
       beforeUpdate.go()
       await afterUpdate.reached
@@ -57,7 +57,7 @@ describe('a holder frozen between UPDATE and COMMIT keeps neither duplicates wai
     },
   )
 
-  test('with a live lease as well', async () => {
+  test('also while its lease is live', async () => {
     const trial = new RideTrial(database)
     const { engine, stops } = engineWithStops(
       trial.options(database.pool(), ONE_BY_ONE),
@@ -75,7 +75,7 @@ describe('a holder frozen between UPDATE and COMMIT keeps neither duplicates wai
   })
 })
 
-test('a duplicate waits for an INSERT that does not commit no longer than the lock time-out', async () => {
+test('a duplicate waits no longer than the lock time-out for an INSERT that does not commit', async () => {
   const trial = new RideTrial(database)
   const engine = createEngine(trial.options(database.pool(), { defaults: { lockTimeoutMs: 50 } }))
   const rival = await database.admin.connect()

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { subscribe } from '@pawl/core'
+import { respond, subscribe } from '@pawl/core'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
 import { Provider } from '../support/provider.js'
-import { createEngine, createRideOf, createRideTables } from '../support/rides.js'
+import { createEngine, createRideOf, createRideTables, pipeline } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 
-/** Every lock of the framework is waited for a quarter of this. */
+/** The framework waits a quarter of this for any lock. */
 const LEASE_MS = 1_000
 
 let database: TestDatabase
@@ -28,7 +28,7 @@ function createTestEngine() {
   return { engine, execute }
 }
 
-/** Runs work while another session holds a lock that it lets go of only afterwards. */
+/** Runs work while another session holds a lock, which it lets go of only afterwards. */
 async function whileLocked<T>(lock: string, values: unknown[], work: () => Promise<T>): Promise<T> {
   const session = await database.admin.connect()
   try {
@@ -41,7 +41,7 @@ async function whileLocked<T>(lock: string, values: unknown[], work: () => Promi
   }
 }
 
-test('a reservation that meets an uncommitted one answers in_flight while that is still open', async () => {
+test('a reservation that meets an uncommitted one answers in_flight while the other transaction is still open', async () => {
   const { engine, execute } = createTestEngine()
   const insert = `INSERT INTO pawl.idempotency_keys
       (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version, input, holder)
@@ -52,7 +52,7 @@ test('a reservation that meets an uncommitted one answers in_flight while that i
   await engine.close()
 })
 
-test('a phase whose key is locked by another session gives up in bounded time, and a retry goes on', async () => {
+test('a phase whose key is locked by another session gives up in bounded time, and a retry goes on from there', async () => {
   const { engine, execute } = createTestEngine()
   await provider.willMeet('hold_then_execute')
   const first = execute()
@@ -65,7 +65,7 @@ test('a phase whose key is locked by another session gives up in bounded time, a
       return first
     },
   )
-  // Giving it back met the lock as well: the lease runs out instead.
+  // Giving the key back met the lock as well, so its lease runs out instead.
   expect(outcome).toMatchObject({
     type: 'retry_later',
     reason: 'transient_error',
@@ -77,7 +77,28 @@ test('a phase whose key is locked by another session gives up in bounded time, a
   await engine.close()
 })
 
-test('duplicates of a key that is locked wait for nothing', async () => {
+test('a request that cannot give its key back asks its client to wait for the whole lease', async () => {
+  const locker = await database.admin.connect()
+  const refused = pipeline<null>({ name: 'refused', version: 1, leaseMs: LEASE_MS })
+    .foreign('called', {
+      call: async () => {
+        await locker.query('BEGIN')
+        await locker.query(`SELECT FROM ${database.schema}.idempotency_keys FOR UPDATE`)
+        throw new Error('refused')
+      },
+    })
+    .finish(() => respond(204))
+  const engine = createEngine({ pool: database.pool(), pipelines: [refused], schema: database.schema })
+  const outcome = await engine.execute(refused, { scope: 'rider', key, input: null })
+  await locker.query('ROLLBACK')
+  locker.release()
+  if (outcome.type !== 'retry_later') throw outcome
+  // The first back-off is shorter than this.
+  expect(outcome.retryAfterMs).toBeGreaterThanOrEqual(LEASE_MS)
+  await engine.close()
+})
+
+test('duplicates of a locked key do not wait at all', async () => {
   const { engine, execute } = createTestEngine()
   await provider.willMeet('refuse_500')
   expect(await execute()).toMatchObject({ type: 'retry_later' })

@@ -33,7 +33,7 @@ function scripted(answers: (() => unknown)[], settings: PipelineSettings = {}) {
 }
 
 test.each(['running', 'finished', 'stuck'] as const)(
-  'another request or pipeline under the key of a %s one is a mismatch, and changes nothing',
+  'another request or pipeline under a %s key is a mismatch, and changes nothing',
   async (status) => {
     const first = pipeline<{ a: number }>({ name: 'first', version: 1, maxAttempts: 1 }).finish(() => {
       if (status === 'running') return retryLater()
@@ -67,7 +67,7 @@ test.each(['running', 'finished', 'stuck'] as const)(
   },
 )
 
-test('one key in two scopes is two requests, with provider keys of their own', async () => {
+test('one key in two scopes is two requests, each with its own provider key', async () => {
   const createRide = createRideOf(provider)
   const engine = createEngine({ pool: database.pool(), pipelines: [createRide], schema: database.schema })
   const key = randomUUID()
@@ -135,7 +135,7 @@ test.each([200, 303, 400, 404, 409, 422, 451])(
   },
 )
 
-test('retryLater gives the key back at once: a retry need not wait for the lease, nor for the back-off', async () => {
+test('retryLater gives the key back at once, so that a retry waits neither for the lease nor for the back-off', async () => {
   const error = new Error('not yet')
   const { target, engine } = scripted([() => retryLater(error, { afterMs: 90_000 })])
   const running = engine()
@@ -157,7 +157,7 @@ test('retryLater gives the key back at once: a retry need not wait for the lease
   await running.close()
 })
 
-test('a duplicate of a running request is told how long its lease still lasts, and changes nothing', async () => {
+test('a duplicate of a running request is told how long the lease still lasts, and changes nothing', async () => {
   const [entered, leave] = [gate(), gate()]
   const slow = pipeline({ name: 'slow', version: 1, leaseMs: 20_000 }).finish(async () => {
     entered.open()
@@ -179,7 +179,7 @@ test('a duplicate of a running request is told how long its lease still lasts, a
   await engine.close()
 })
 
-test('a take-over has a fence one higher and a holder of its own', async () => {
+test('a take-over raises the fence by one, and has a holder of its own', async () => {
   const { target, engine } = scripted([() => retryLater()])
   const running = engine()
   await running.execute(target, REQUEST)
@@ -195,7 +195,7 @@ test('a take-over has a fence one higher and a holder of its own', async () => {
   await running.close()
 })
 
-test('resume goes on by the id alone, and says when there is nothing', async () => {
+test('resume needs nothing but the id, and says when there is no such key', async () => {
   await provider.willMeet('refuse_500')
   const createRide = createRideOf(provider)
   const engine = createEngine({ pool: database.pool(), pipelines: [createRide], schema: database.schema })
@@ -209,7 +209,7 @@ test('resume goes on by the id alone, and says when there is nothing', async () 
   await engine.close()
 })
 
-test('a database that cannot be reached is unavailable, announced, and no user code runs', async () => {
+test('when the database cannot be reached, the outcome is unavailable, it is announced, and no user code runs', async () => {
   const { target } = scripted([])
   const pool = new pg.Pool({ connectionString: 'postgresql://nobody@127.0.0.1:1/nothing' })
   const engine = createEngine({ pool, pipelines: [target], schema: database.schema })
@@ -221,7 +221,7 @@ test('a database that cannot be reached is unavailable, announced, and no user c
   await pool.end()
 })
 
-test('a schema without tables is wrong use, and named', async () => {
+test('a schema without tables is reported as wrong use, by name', async () => {
   const { target } = scripted([])
   const engine = createEngine({ pool: database.pool(), pipelines: [target], schema: 'not_migrated' })
   await expect(engine.execute(target, REQUEST)).rejects.toMatchObject({

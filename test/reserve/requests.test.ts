@@ -46,7 +46,7 @@ describe.each([
       .local('seen', () => undefined)
       .finish(({ input: seen }) => respond(200, seen))
 
-  test('checks the input before anything is reserved, and says what is wrong where', async () => {
+  test('checks the input before anything is reserved, and says where it is wrong', async () => {
     const target = withSchema(first)
     const engine = engineOf(target)
     const invalid = { amount: 'ten', currency: 5 } as unknown as { amount: number }
@@ -58,7 +58,7 @@ describe.each([
     expect(await database.rows('SELECT * FROM pawl.idempotency_keys')).toEqual([])
   })
 
-  test('gives phases its defaults, and keeps them in the row', async () => {
+  test('passes its defaults to the phases, and stores them in the row', async () => {
     const target = withSchema(first)
     const outcome = await engineOf(target).execute(target, { scope: 's', key: 'k', input: { amount: 3 } })
     if (outcome.type !== 'completed') throw new Error(`unexpected ${outcome.type}`)
@@ -68,7 +68,7 @@ describe.each([
     ])
   })
 
-  test('checks a stored input again when it is resumed; what it refuses is not run', async () => {
+  test('checks a stored input again when the key is resumed, and does not run what it refuses', async () => {
     const target = withSchema(first)
     const request = { scope: 's', key: 'k', input: { amount: 30 } }
     await dieAt(database, { pipelines: [target] }, 'finished/begin#1:before', async (engine) =>
@@ -86,7 +86,7 @@ describe.each([
     expect(await engineOf(target).execute(target, request)).toMatchObject({ type: 'completed' })
   })
 
-  test('that became stricter still replays what it would now refuse, and refuses what is new', async () => {
+  test('still replays what it would refuse since it became stricter, and refuses that in new requests', async () => {
     const target = withSchema(first)
     const request = { scope: 's', key: 'k', input: { amount: 30 } }
     const done = await engineOf(target).execute(target, request)
@@ -104,7 +104,7 @@ describe.each([
     })
   })
 
-  test('that gains a default does not turn retries into mismatches', async () => {
+  test('does not turn retries into mismatches when it gains a default', async () => {
     const target = withSchema(first)
     const request = { scope: 's', key: 'k', input: { amount: 7 } }
     await engineOf(target).execute(target, request)
@@ -165,7 +165,7 @@ describe('two requests', () => {
     expect(await second(parse(first), parse(other))).toBe('mismatch')
   })
 
-  test('a fingerprint of the pipeline decides alone what counts', async () => {
+  test('are compared by nothing but the fingerprint of their pipeline, where it has one', async () => {
     const counting = pipeline<{ id: number; sentAt: string }>({
       name: 'counting',
       version: 1,
@@ -179,7 +179,7 @@ describe('two requests', () => {
     expect(await send(2, 'monday')).toMatchObject({ type: 'mismatch' })
   })
 
-  test('a fingerprint of the request goes before all; bytes are never equal to JSON', async () => {
+  test('are compared by their own fingerprints first, and bytes never equal JSON', async () => {
     const engine = engineOf(target)
     const send = async (fingerprint: JsonValue | Uint8Array, input: JsonValue) =>
       engine.execute(target, { scope: 's', key: 'k', input, fingerprint })
@@ -189,7 +189,7 @@ describe('two requests', () => {
     expect(await send(Buffer.from('{"a": 1}'), 1)).toMatchObject({ type: 'mismatch' })
   })
 
-  test('an input that a fingerprint cannot read is told to be invalid, not that the fingerprint broke', async () => {
+  test('with input that the fingerprint cannot read fail as invalid input, and not as a broken fingerprint', async () => {
     const reading = pipeline({
       name: 'reading',
       version: 1,

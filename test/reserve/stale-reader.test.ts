@@ -17,7 +17,7 @@ afterAll(() => database.drop())
 
 const oracle = await tracesWithoutCrash(new RideTrial(database), database.pool())
 
-test('whoever read the row before its holder finished replays what the holder stored', async () => {
+test('a request that read the row before its holder finished replays what the holder stored', async () => {
   const trial = new RideTrial(database)
   const a = engineThatFreezesAt(trial.options(), A_IN_FIRST_PHASE)
   const b = engineThatFreezesAt(trial.options(), B_HAS_READ)
@@ -36,7 +36,7 @@ test('whoever read the row before its holder finished replays what the holder st
   await Promise.all([a.engine.close(), b.engine.close()])
 })
 
-test('whoever read the row before its holder advanced, and holds it still, is told that it is in flight', async () => {
+test('a request that read the row before its holder advanced is told that it is in flight, while the holder still has it', async () => {
   const trial = new RideTrial(database)
   await trial.provider.willMeet('hold_then_execute')
   const a = engineThatFreezesAt(trial.options(), A_IN_FIRST_PHASE)
@@ -58,7 +58,7 @@ test('whoever read the row before its holder advanced, and holds it still, is to
 })
 
 // Shows I6.
-test('whoever read the row before its holder advanced and gave it back goes on from the new point', async () => {
+test('a request that read the row before its holder advanced and gave it back goes on from the new recovery point', async () => {
   const trial = new RideTrial(database)
   await trial.provider.willMeet('refuse_500')
   const a = engineThatFreezesAt(trial.options(), A_IN_FIRST_PHASE)
@@ -77,7 +77,7 @@ test('whoever read the row before its holder advanced and gave it back goes on f
   await Promise.all([a.engine.close(), b.engine.close()])
 })
 
-test('whoever read the row before its holder declared a call does not forget the call', async () => {
+test('a request that read the row before its holder declared a call does not forget the call', async () => {
   const trial = new RideTrial(database, atMostOnceRideOf)
   const a = engineWithStops(
     trial.options(),

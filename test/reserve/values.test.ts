@@ -31,7 +31,7 @@ async function run<Input>(
   }
 }
 
-/** Hands its input through state into the response, after a resume: everything is read back from the row. */
+/** Passes its input through state into the response, after a resume, so that everything is read back from the row. */
 function echo() {
   let runs = 0
   const target = pipeline({ name: 'echo', version: 1 })
@@ -78,7 +78,7 @@ describe('scope and key', () => {
   })
 
   test.each(['a'.repeat(255), '💳'.repeat(127), ' a "b" \\ \n', 'ﬀ', "'; DROP TABLE x --"])(
-    'of any other text are kept and told apart',
+    'with any other text are kept and told apart',
     async (name) => {
       const engine = createEngine({ pool: database.pool(), pipelines: [target], schema: database.schema })
       expect(await engine.execute(target, { scope: name, key: name, input: null })).toMatchObject({
@@ -175,7 +175,7 @@ describe('input, state and response', () => {
     expect(seen).toEqual(Array.from({ length: 10 }, () => '2,as it was'))
   })
 
-  test('over their caps are refused, by an error that names cap and phase', async () => {
+  test('over their caps are refused, with an error that names the cap and the phase', async () => {
     const caps = { inputBytes: 100, stateBytes: 50, responseBytes: 40 }
     const big = pipeline<string>({ name: 'big', version: 1 })
       .local('filled', ({ input }) => ({ filled: input }))
@@ -257,7 +257,7 @@ describe('last_error', () => {
     ])
   })
 
-  test('names code and cause, and takes whatever is thrown', async () => {
+  test('names code and cause, and is stored whatever is thrown', async () => {
     const thrown: unknown[] = [
       Object.assign(new RangeError('out'), { code: 'E_OUT', cause: new Error('Bearer abc') }),
       'only text',

@@ -16,7 +16,7 @@ beforeEach(async () => {
   await createRideTables(database)
   provider = new Provider(inject('providerUrl'))
   engines = []
-  // The provider remembers keys for as long as it lives, so that those of two tests must not be the same.
+  // The provider remembers keys for as long as it lives, so no two tests may use the same ones.
   request = { scope: 's', key: randomUUID(), input: { amount: 11 } }
 })
 afterEach(async () => {
@@ -58,7 +58,7 @@ async function leaveAtCharge(): Promise<void> {
 }
 
 // Shows I10.
-test('a row of a version that is not registered is refused, loudly, and left as it is', async () => {
+test('a row of a version that is not registered is refused, which is announced, and left as it is', async () => {
   await leaveAtCharge()
   const before = await row()
   const refused = hear('pawl:refused')
@@ -73,7 +73,7 @@ test('a row of a version that is not registered is refused, loudly, and left as 
 })
 
 // Shows I10.
-test('a changed definition under the same version is refused, and the row left as it is', async () => {
+test('a changed definition under the same version is refused, and the row is left as it is', async () => {
   await leaveAtCharge()
   const before = await row()
   const reordered = pipeline<Input>({ name: 'order', version: 1 })
@@ -88,7 +88,7 @@ test('a changed definition under the same version is refused, and the row left a
   expect(await provider.requests()).toHaveLength(1)
 })
 
-test('code and time-outs may change under one version; a finished row replays under any', async () => {
+test('code and time-outs may change within a version, and a finished row replays under any version', async () => {
   await leaveAtCharge()
   const patched = pipeline<Input>({ name: 'order', version: 1, leaseMs: 5_000 })
     .local('created', () => ({ orderId: 'other', colour: 'blue' }))
@@ -142,7 +142,7 @@ const versionTwo = (points: Record<string, string>) =>
     })
     .finish(({ state }) => respond(201, { by: 2, ...state }))
 
-test('upgradesFrom maps point and state in the take-over itself; a kept effect name keeps the provider key', async () => {
+test('upgradesFrom maps recovery point and state in the take-over itself, and an effect that keeps its name keeps its provider key', async () => {
   await leaveAtCharge()
   const order = versionTwo({ created: 'order_created', charged: 'order_charged' })
   await dieAt(database, { pipelines: [order] }, 'reserve/take_over_key#1:after', async (engine) =>
@@ -167,7 +167,7 @@ test('upgradesFrom maps point and state in the take-over itself; a kept effect n
   ])
 })
 
-test('an upgrade takes a saved result along: it is settled under the new name, and not called again', async () => {
+test('an upgrade keeps a saved result, which is settled under the new name without another call', async () => {
   const settles = [new Error('settle is broken'), null]
   const broken = pipeline<Input>({ name: 'order', version: 1 })
     .local('created', () => ({ orderId: 'o1', colour: 'red' }))
@@ -191,7 +191,7 @@ test('an upgrade takes a saved result along: it is settled under the new name, a
 test.each([
   { what: 'point', points: { charged: 'order_charged' }, saved: false },
   { what: 'call in progress', points: { created: 'order_created' }, saved: true },
-])('an upgrade that does not map the row’s $what is refused, and the row left as it is', async (how) => {
+])('an upgrade that does not map the row’s $what is refused, and the row is left as it is', async (how) => {
   await leaveAtCharge()
   if (how.saved) {
     await database.rows(
@@ -208,7 +208,7 @@ test.each([
   expect(await row()).toEqual(before)
 })
 
-test('an upgrade whose state() throws is refused, and the row left as it is', async () => {
+test('an upgrade whose state() throws is refused, and the row is left as it is', async () => {
   await leaveAtCharge()
   const before = await row()
   const order = pipeline<Input>({

@@ -6,19 +6,19 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { afterAll, afterEach, describe, expect, inject, test } from 'vitest'
-import { amountOf } from '../support/amounts.js'
+import { amountOf, onlyDeep } from '../support/amounts.js'
 import { onServer, RIDES_DIST, until } from '../support/rides-processes.js'
 
 /** Under a minute is what the demo promises; a busy machine gets four times that. */
 const STORY_TIMEOUT_MS = 240_000
 
-/** `RIDES_CHAOS=2000 RIDES_SEED=7 npm test -- rides/demo` runs the same with more rides, or another seed. */
+/** `RIDES_CHAOS=2000 RIDES_SEED=7 npm run test:deep -- rides/demo` runs the same with more rides, or another seed. */
 const CHAOS_RIDES = amountOf('chaosRides')
 const CHAOS_SEED = Number(process.env['RIDES_SEED'] ?? 1)
 /** With eight clients and processes that are killed every second, a ride takes a quarter of a second; a busy machine is slower. */
 const CHAOS_TIMEOUT_MS_PER_RIDE = 5_000
 
-// Its own, so that what is left behind can only be the demo's; PostgreSQL may run as another user, who has to enter.
+// A separate folder, so that only the demo can leave anything behind in it. PostgreSQL may run as another user, who needs access.
 const folder = await mkdtemp(join(tmpdir(), 'pawl-test-demo-'))
 await chmod(folder, 0o755)
 afterAll(() => rm(folder, { recursive: true, force: true }))
@@ -36,7 +36,7 @@ interface Verdict {
 /** The demo as a group of processes, so that a signal can reach all of it, as Ctrl-C does. */
 function startDemo(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const script = join(RIDES_DIST, 'demo/main.js')
-  // No life line here, which would keep it from ending: it ends by itself within a minute, and all that it started with it.
+  // No lifeline here, which would keep it from ending: it ends by itself within a minute, with everything that it started.
   const child = spawn(process.execPath, [script, ...args], {
     env: { PATH: process.env['PATH'] ?? '', TMPDIR: folder, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -93,35 +93,37 @@ afterEach(async () => {
   try {
     for (const group of groups.splice(0)) await expectNothingLeft(await processesOf(group))
   } finally {
-    // Logs that a failed run has kept are not for the next test to find.
+    // The next test must not find logs that a failed run has kept.
     for (const name of await leftBehind()) await rm(join(folder, name), { recursive: true, force: true })
   }
 })
 
-test(
-  'the demo tells its story and ends with 0; its JSON says that everything held',
-  { timeout: STORY_TIMEOUT_MS },
-  async () => {
-    const { how, out, errors } = await startDemo(['--json']).ended
-    expect({ how, errors }).toEqual({ how: '0', errors: '' })
-    const { ok, verdicts, error } = JSON.parse(out) as { ok: boolean; verdicts: Verdict[]; error: unknown }
-    expect({ ok, error }).toEqual({ ok: true, error: null })
-    expect(verdicts.filter((verdict) => !verdict.ok || verdict.wrong.length > 0)).toEqual([])
-    expect(verdicts.map(({ done, charges, rides }) => `${done}: ${charges} of ${rides}`)).toEqual([
-      'nothing; sent twice: 1 of 1',
-      'kill -9 after the charge: 1 of 1',
-      'kill -9 after the key was reserved: 1 of 1',
-      'kill -9 after ride_created: 1 of 1',
-      'kill -9 after charge_created: 1 of 1',
-      'kill -9 after finished, before the answer: 1 of 1',
-      'kill -9, and again during recovery: 1 of 1',
-      'frozen, overtaken, woken: 1 of 1',
-      'two failures of the provider: 1 of 1',
-      'card declined; sent twice: 0 of 1',
-      'kill -9, and the client never retries: 1 of 1',
-    ])
-  },
-)
+onlyDeep(() => {
+  test(
+    'the demo tells its story and ends with 0; its JSON says that everything held',
+    { timeout: STORY_TIMEOUT_MS },
+    async () => {
+      const { how, out, errors } = await startDemo(['--json']).ended
+      expect({ how, errors }).toEqual({ how: '0', errors: '' })
+      const { ok, verdicts, error } = JSON.parse(out) as { ok: boolean; verdicts: Verdict[]; error: unknown }
+      expect({ ok, error }).toEqual({ ok: true, error: null })
+      expect(verdicts.filter((verdict) => !verdict.ok || verdict.wrong.length > 0)).toEqual([])
+      expect(verdicts.map(({ done, charges, rides }) => `${done}: ${charges} of ${rides}`)).toEqual([
+        'nothing; sent twice: 1 of 1',
+        'kill -9 after the charge: 1 of 1',
+        'kill -9 after the key was reserved: 1 of 1',
+        'kill -9 after ride_created: 1 of 1',
+        'kill -9 after charge_created: 1 of 1',
+        'kill -9 after finished, before the answer: 1 of 1',
+        'kill -9, and again during recovery: 1 of 1',
+        'frozen, overtaken, woken: 1 of 1',
+        'two failures of the provider: 1 of 1',
+        'card declined; sent twice: 0 of 1',
+        'kill -9, and the client never retries: 1 of 1',
+      ])
+    },
+  )
+})
 
 async function expectChaosToHold(rides: number, seed: number): Promise<void> {
   const before = await databases()
@@ -137,14 +139,16 @@ async function expectChaosToHold(rides: number, seed: number): Promise<void> {
   expect(names).toEqual(expect.arrayContaining((await databases()).map(({ datname }) => String(datname))))
 }
 
-test(
-  `chaos: ${CHAOS_RIDES} rides, each charged once, in a database that is dropped`,
-  { timeout: STORY_TIMEOUT_MS + CHAOS_RIDES * CHAOS_TIMEOUT_MS_PER_RIDE },
-  () => expectChaosToHold(CHAOS_RIDES, CHAOS_SEED),
-)
+onlyDeep(() => {
+  test(
+    `chaos: ${CHAOS_RIDES} rides, each charged once, in a database that is dropped`,
+    { timeout: STORY_TIMEOUT_MS + CHAOS_RIDES * CHAOS_TIMEOUT_MS_PER_RIDE },
+    () => expectChaosToHold(CHAOS_RIDES, CHAOS_SEED),
+  )
+})
 
 test.each([[['--chaos', 'many']], [['--chaos', '0']], [['--seed', '1.5']], [['--faster']], [['now']]])(
-  'wrong arguments (%j) end with 2, and say how it is used',
+  'wrong arguments (%j) end the demo with 2, and it prints its usage',
   async (args) => {
     const { how, out, errors } = await startDemo(args).ended
     expect({ how, out }).toEqual({ how: '2', out: '' })
@@ -152,28 +156,30 @@ test.each([[['--chaos', 'many']], [['--chaos', '0']], [['--seed', '1.5']], [['--
   },
 )
 
-describe('nothing is left behind', () => {
-  test(
-    'when Ctrl-C reaches all processes in the middle of the story',
-    { timeout: STORY_TIMEOUT_MS },
-    async () => {
+onlyDeep(() => {
+  describe('nothing is left behind', () => {
+    test(
+      'when Ctrl-C reaches all processes in the middle of the story',
+      { timeout: STORY_TIMEOUT_MS },
+      async () => {
+        const demo = startDemo([])
+        await demo.says('its answer is still on the way')
+        const pids = await processesOf(demo.group)
+        process.kill(-demo.group, 'SIGINT')
+        expect((await demo.ended).how).toBe('130')
+        await expectNothingLeft(pids)
+      },
+    )
+
+    test('when the demo is killed in the middle of the story', { timeout: STORY_TIMEOUT_MS }, async () => {
       const demo = startDemo([])
       await demo.says('its answer is still on the way')
       const pids = await processesOf(demo.group)
-      process.kill(-demo.group, 'SIGINT')
-      expect((await demo.ended).how).toBe('130')
+      // The demo, PostgreSQL and its supervisor, the stand-in, the worker and the API, at least.
+      expect(pids.length).toBeGreaterThanOrEqual(6)
+      process.kill(demo.group, 'SIGKILL')
+      expect((await demo.ended).how).toBe('SIGKILL')
       await expectNothingLeft(pids)
-    },
-  )
-
-  test('when the demo is killed in the middle of the story', { timeout: STORY_TIMEOUT_MS }, async () => {
-    const demo = startDemo([])
-    await demo.says('its answer is still on the way')
-    const pids = await processesOf(demo.group)
-    // The demo, PostgreSQL and its supervisor, the stand-in, the worker and the API, at least.
-    expect(pids.length).toBeGreaterThanOrEqual(6)
-    process.kill(demo.group, 'SIGKILL')
-    expect((await demo.ended).how).toBe('SIGKILL')
-    await expectNothingLeft(pids)
+    })
   })
 })

@@ -82,7 +82,7 @@ describe('POST /rides', () => {
     expect(second.headers['idempotency-replayed']).toBe('true')
   })
 
-  test('while the first request is running, the second is told 409 and when to come back', async () => {
+  test('while the first request is running, the second gets 409 and when to come back', async () => {
     const key = newKey()
     await rides.provoke('slow')
     const first = askForRide(url, key)
@@ -110,7 +110,7 @@ describe('POST /rides', () => {
     expect(first.status).toBe(503)
     expect(json(first)).toMatchObject({ code: 'temporarily_unavailable' })
     expect(Number(first.headers['retry-after'])).toBeGreaterThanOrEqual(1)
-    // The completer may be at it already, or have ended it.
+    // The completer may be working on it already, or have finished it.
     expect((await askUntilAnswered(() => url, key)).answer.status).toBe(201)
     expect(await trailOf(rides, key)).toEqual(['ride_created', 'charge_created', 'finished'])
   })
@@ -171,7 +171,7 @@ describe('POST /rides', () => {
 })
 
 describe('GET', () => {
-  test('a ride is shown to its owner, and is not there for anybody else', async () => {
+  test('a ride is shown to its owner, and is a 404 for everybody else', async () => {
     const created = json(await askForRide(url, newKey()))
     const path = `/rides/${String(created['id'])}`
     const own = await get(path)
@@ -192,7 +192,7 @@ describe('GET', () => {
     expect(json(shown)).toMatchObject({ charge_id: null, status: 'pending' })
   })
 
-  test('a ride that never was is a 404, and what is no uuid a 400', async () => {
+  test('a ride that never existed is a 404, and something that is not a UUID a 400', async () => {
     expect((await get('/rides/00000000-0000-4000-8000-000000000000')).status).toBe(404)
     expect((await get('/rides/1')).status).toBe(400)
   })

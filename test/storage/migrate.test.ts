@@ -1,22 +1,23 @@
-import { randomUUID } from 'node:crypto'
 import { once as emitted } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { createOperator, migrate, migrationSql, respond } from '@pawl/core'
 import type pg from 'pg'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { PostgresProxy } from '../support/postgres-proxy.js'
+import { randomLetters } from '../support/random-letters.js'
 import { createEngine, pipeline } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
+import { migrateFromOlder, migrateToOlder } from './made-up-migrations.js'
 
 let database: TestDatabase
-/** A schema that is not there yet. */
+/** A schema that does not exist yet. */
 let schema: string
 let role: string
 
 beforeEach(async () => {
   database = await TestDatabase.create()
   schema = `${database.businessSchema}_new`
-  role = `r_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+  role = `r_${randomLetters()}`
   await database.admin.query(`CREATE ROLE ${role}`)
 })
 afterEach(async () => {
@@ -25,17 +26,18 @@ afterEach(async () => {
   await database.drop()
 })
 
-/** All that PostgreSQL knows of a schema, but for its name. */
+/** Everything that PostgreSQL knows about a schema, except for its name. */
 async function catalogOf(name: string): Promise<unknown> {
   const queries = [
     `SELECT table_name, column_name, data_type, collation_name, is_nullable, column_default, is_identity
-       FROM information_schema.columns WHERE table_schema = $1 ORDER BY table_name, ordinal_position`,
+       FROM information_schema.columns WHERE table_schema = $1 ORDER BY table_name, column_name`,
     `SELECT conrelid::regclass::text AS "table", conname, pg_get_constraintdef(oid) AS definition
        FROM pg_constraint WHERE connamespace = to_regnamespace($1) ORDER BY conrelid::regclass::text, conname`,
     `SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = $1 ORDER BY indexname`,
     `SELECT relname, relkind, reloptions FROM pg_class WHERE relnamespace = to_regnamespace($1) ORDER BY relname`,
-    `SELECT relname, objsubid, description FROM pg_description JOIN pg_class ON pg_class.oid = objoid
-      WHERE relnamespace = to_regnamespace($1) ORDER BY relname, objsubid`,
+    `SELECT relname, attname, description FROM pg_description JOIN pg_class ON pg_class.oid = objoid
+       LEFT JOIN pg_attribute ON attrelid = pg_class.oid AND attnum = objsubid AND attnum > 0
+      WHERE relnamespace = to_regnamespace($1) ORDER BY relname, attname`,
   ]
   const answers = await Promise.all(queries.map((query) => database.rows(query, [name])))
   return JSON.parse(JSON.stringify(answers).replaceAll(name, 'the_schema'))
@@ -43,23 +45,16 @@ async function catalogOf(name: string): Promise<unknown> {
 
 const asRole = (options = '') => database.pool({ max: 2, options: `-c role=${role} ${options}` })
 
-/** No connection is out, and none that came back is in a transaction. */
+/** Expects that no connection is checked out, and that none that came back is in a transaction. */
 async function expectWhole(pool: pg.Pool): Promise<void> {
   expect(pool.idleCount).toBe(pool.totalCount)
   expect((await pool.query(`SELECT now() = statement_timestamp() AS fresh`)).rows).toEqual([{ fresh: true }])
 }
 
-/** How many migrations there are: what an empty schema gets. */
-const ALL = 3
+/** How many migrations there are, all of which an empty schema gets. */
+const ALL = 1
 
-/** The SQL that brings an empty schema to an older version. */
-function migrationSqlUpTo(version: number): string {
-  const record = `INSERT INTO "${schema}"."migrations" (version) VALUES (${version});`
-  const [upTo] = migrationSql({ schema }).split(record)
-  return `${upTo}${record} COMMIT;`
-}
-
-test('it can be repeated: the second time there is nothing to do', async () => {
+test('migrate can be repeated, and has nothing to do the second time', async () => {
   const pool = database.pool()
   expect(await migrate(pool, { schema })).toEqual({ applied: ALL })
   const before = await catalogOf(schema)
@@ -68,9 +63,9 @@ test('it can be repeated: the second time there is nothing to do', async () => {
   await expectWhole(pool)
 })
 
-test('a schema of an older version is told of, and brought up to date with its rows', async () => {
+test('a schema of an older version is reported, and brought up to date with its rows', async () => {
   const pool = database.pool()
-  await pool.query(migrationSqlUpTo(1))
+  expect(await migrateToOlder(pool, { schema })).toBe(1)
   const once = pipeline<null>({ name: 'once', version: 1 }).finish(() => respond(200))
   const engine = createEngine({ pool, schema, pipelines: [once] })
   const request = { scope: 's', key: 'k', input: null }
@@ -83,7 +78,7 @@ test('a schema of an older version is told of, and brought up to date with its r
     [definitionHash],
   )
 
-  expect(await migrate(pool, { schema })).toEqual({ applied: ALL - 1 })
+  expect(await migrateFromOlder(pool, { schema })).toBe(1)
   expect(await catalogOf(schema)).toEqual(await catalogOf(database.schema))
   expect(await engine.execute(once, request)).toMatchObject({ type: 'completed' })
   const old = await engine.inspect('s', 'old')
@@ -92,11 +87,11 @@ test('a schema of an older version is told of, and brought up to date with its r
 })
 
 test.each(['read committed', 'repeatable read', 'serializable'])(
-  'eight at once take turns, also where the default is %s',
+  'eight migrations at once take turns, even if the default isolation is %s',
   async (isolation) => {
     const options = `-c default_transaction_isolation=${isolation.replace(' ', '\\ ')}`
     const pools = Array.from({ length: 8 }, () => database.pool({ max: 1, options }))
-    // Connected before, so that all of them meet at the lock.
+    // They connect beforehand, so that all of them meet at the lock.
     await Promise.all(pools.map((pool) => pool.query('SELECT 1')))
     const results = await Promise.all(pools.map((pool) => migrate(pool, { schema })))
     expect(results.filter(({ applied }) => applied === ALL)).toHaveLength(1)
@@ -104,7 +99,7 @@ test.each(['read committed', 'repeatable read', 'serializable'])(
   },
 )
 
-test('its SQL, applied by hand, makes the same, and migrate then has nothing to do', async () => {
+test('migrationSql, applied by hand, creates the same, and migrate then has nothing to do', async () => {
   await database.admin.query(migrationSql({ schema }))
   expect(await catalogOf(schema)).toEqual(await catalogOf(database.schema))
   expect(await migrate(database.pool(), { schema })).toEqual({ applied: 0 })
@@ -158,7 +153,7 @@ describe('a role that may not create schemas', () => {
     expect(await catalogOf(schema)).toEqual(await catalogOf(database.schema))
   })
 
-  test('and owns no table may call it at every start, where another role migrates', async () => {
+  test('and owns no table may call migrate at every start, if another role migrates', async () => {
     await migrate(database.pool(), { schema })
     await database.admin.query(`GRANT USAGE ON SCHEMA ${schema} TO ${role};
                                 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO ${role}`)
@@ -186,8 +181,8 @@ test('an engine without its tables says what to do, and reserves nothing', async
   await engine.close()
 })
 
-describe('what it says of a server', () => {
-  test('that does not answer, or lets nobody in: why', async () => {
+describe('migrate says of a server', () => {
+  test('that does not answer, or lets nobody in, why it could not connect', async () => {
     const { port, pathname, username } = new URL(database.url)
     const nobody = await freePort()
     const away = database.pool({
@@ -205,7 +200,7 @@ describe('what it says of a server', () => {
     })
   })
 
-  test('older than those it is tested with: that it is, and nothing is changed', async () => {
+  test('older than those we test with that it is too old, and changes nothing', async () => {
     const { rows } = await database.admin.query<{ number: string; version: string }>(
       `SELECT current_setting('server_version_num') AS number, current_setting('server_version') AS version`,
     )
@@ -228,13 +223,13 @@ describe('what it says of a server', () => {
   })
 })
 
-/** What node is warned of meanwhile. */
+/** The process warnings that are emitted meanwhile. */
 async function warnedOf(work: () => Promise<unknown>): Promise<string[]> {
   const warnings: string[] = []
   const listen = (warning: Error) => void warnings.push(warning.message)
   process.on('warning', listen)
   await work()
-  // Warnings are told on a later turn.
+  // Warnings are emitted on a later turn.
   await new Promise((resolve) => setImmediate(resolve))
   process.off('warning', listen)
   return warnings
@@ -243,11 +238,11 @@ async function warnedOf(work: () => Promise<unknown>): Promise<string[]> {
 const pathFinding = async (pool: pg.Pool) =>
   (await createOperator({ pool, schema }).doctor()).find(({ check }) => check === 'path')
 
-describe('its schema on the search path', () => {
+describe('our schema on the search path', () => {
   test.each([
     ['in front', () => `${schema},${database.businessSchema}`],
     ['behind schemas that are not there', () => `no_such_schema,"No\\ such",${schema},public`],
-  ])('%s: migrate and doctor warn', async (_, path) => {
+  ])('%s makes migrate and doctor warn', async (_, path) => {
     const pool = database.pool({ max: 1, options: `-c search_path=${path()}` })
     const [warning, ...others] = await warnedOf(() => migrate(pool, { schema }))
     expect(others).toEqual([])
@@ -256,32 +251,32 @@ describe('its schema on the search path', () => {
       level: 'warning',
       remedy: expect.stringContaining('SET search_path = public') as unknown,
     })
-    // It is true.
+    // What they warn of does happen.
     await pool.query('CREATE TABLE astray ()')
     expect(await database.rows('SELECT to_regclass($1) AS found', [`${schema}.astray`])).toEqual([
       { found: `${schema}.astray` },
     ])
   })
 
-  test('of the same name as the role, which "$user" puts first', async () => {
+  test('makes migrate warn if it has the name of the role, which "$user" puts first', async () => {
     await database.admin.query(`ALTER ROLE ${role} LOGIN SUPERUSER`)
     const pool = database.pool({ max: 1, options: '-c search_path="$user",public -c role=' + role })
     const warnings = await warnedOf(() => migrate(pool, { schema: role }))
-    expect(warnings).toEqual([expect.stringContaining('(as the schema of its name)')])
+    expect(warnings).toEqual([expect.stringContaining('(as the schema with the same name)')])
   })
 
-  test('behind what PostgreSQL brings, where nobody may create anything', async () => {
+  test('makes migrate warn behind pg_catalog, where nobody may create anything', async () => {
     const pool = database.pool({ max: 1, options: `-c search_path=pg_catalog,${schema},public` })
     expect(await warnedOf(() => migrate(pool, { schema }))).toHaveLength(1)
   })
 
-  test('where sessions of the role begin with it, and this one has set another', async () => {
+  test('makes migrate warn if sessions of the role begin with it, even though this one has set another', async () => {
     const pool = database.pool({ max: 1, options: `-c search_path=${schema}` })
     await pool.query('SET search_path = public')
     expect(await warnedOf(() => migrate(pool, { schema }))).toHaveLength(1)
   })
 
-  test('behind the schema of the application, or not at all: nothing is said', async () => {
+  test('causes no warning behind the schema of the application, or if it is not there', async () => {
     const pool = database.pool({ max: 1, options: `-c search_path=${database.businessSchema},${schema}` })
     expect(await warnedOf(() => migrate(pool, { schema }))).toEqual([])
     expect(await warnedOf(() => migrate(database.pool({ max: 1 }), { schema }))).toEqual([])

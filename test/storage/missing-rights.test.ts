@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import { createBackground, createOperator, respond, subscribe } from '@pawl/core'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { pawl } from '../cli/pawl.js'
+import { randomLetters } from '../support/random-letters.js'
 import { createEngine, pipeline } from '../support/rides.js'
 import { seedKey } from '../support/seeded-rows.js'
 import { TestDatabase } from '../support/test-database.js'
@@ -11,7 +11,7 @@ let role: string
 
 beforeEach(async () => {
   database = await TestDatabase.create()
-  role = `r_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+  role = `r_${randomLetters()}`
   await database.admin.query(`CREATE ROLE ${role}`)
 })
 afterEach(async () => {
@@ -29,7 +29,7 @@ async function grant(...rights: string[]): Promise<void> {
 const USAGE = () => `USAGE ON SCHEMA "${database.schema}"`
 const ALL = 'SELECT, INSERT, UPDATE, DELETE'
 
-/** The statements in a message that grant what it misses. */
+/** The statements in a message that grant what is missing. */
 const grantsIn = (message: string): string[] => message.match(/GRANT [^;]+;/g) ?? []
 
 const charge = pipeline<null>({ name: 'charge', version: 1 })
@@ -48,9 +48,9 @@ function engineAs() {
   return createEngine({ pool: asRole(), schema: database.schema, pipelines: [charge] })
 }
 
-describe('a request under a role that may not', () => {
+describe('a request whose role lacks rights', () => {
   test.each(['execute', 'enqueue', 'resume', 'inspect'] as const)(
-    '%s throws, with what to grant; granted, it goes through',
+    '%s throws, says what to grant, and goes through once that is granted',
     async (method) => {
       const keyId = await seedKey(database, { pipeline: 'charge' })
       const engine = engineAs()
@@ -73,7 +73,7 @@ describe('a request under a role that may not', () => {
     },
   )
 
-  test('only what is missing is asked for', async () => {
+  test('is told to grant only what is missing', async () => {
     await grant(USAGE(), `SELECT, UPDATE ON ${table('idempotency_keys')}`, `${ALL} ON ${table('effects')}`)
     const engine = engineAs()
     const error = (await engine.execute(charge, request).catch((thrown: unknown) => thrown)) as Error
@@ -84,7 +84,7 @@ describe('a request under a role that may not', () => {
     await engine.close()
   })
 
-  test('a right that its last statement lacks is on the key, with what to grant, and no call is repeated', async () => {
+  test('that its last statement needs has what to grant on its key, and no call is repeated', async () => {
     await grant(USAGE(), `${ALL} ON ${table('idempotency_keys')}`, `${ALL} ON ${table('staged_jobs')}`)
     const engine = engineAs()
     const outcome = await engine.execute(charge, request)
@@ -97,7 +97,7 @@ describe('a request under a role that may not', () => {
     await engine.close()
   })
 
-  test("what a phase's own statement lacks stays the phase's error", async () => {
+  test("that a phase's own statement needs gets the phase's own error", async () => {
     await grant(USAGE(), `${ALL} ON ALL TABLES IN SCHEMA "${database.schema}"`)
     await grant(`USAGE ON SCHEMA ${database.businessSchema}`)
     await database.rows(`CREATE TABLE ${database.businessSchema}.audit (id int, what text)`)
@@ -113,13 +113,13 @@ describe('a request under a role that may not', () => {
   })
 })
 
-test('row-level security, which no grant lifts, is told in the words of the server', async () => {
+test("row-level security, which no grant lifts, is reported in the server's words", async () => {
   await grant(USAGE(), `${ALL} ON ALL TABLES IN SCHEMA "${database.schema}"`)
   await database.rows('ALTER TABLE pawl.idempotency_keys ENABLE ROW LEVEL SECURITY')
   const engine = engineAs()
   await expect(engine.execute(charge, request)).rejects.toMatchObject({
     code: 'PAWL_MISSING_RIGHT',
-    message: expect.stringMatching(/row-level security policy.*See row-level security/),
+    message: expect.stringMatching(/row-level security policy.*Check row-level security/),
   })
   await engine.close()
 })
@@ -139,7 +139,7 @@ describe('background services', () => {
     },
   )
 
-  test('a started one says the same to who listens', async () => {
+  test('a started service reports the same to whoever listens', async () => {
     const failed = new Promise((resolve) => onTestFinished(subscribe('pawl:round_failed', resolve)))
     const engine = engineAs()
     const background = createBackground({ engine, completer: { pollMs: 60_000 }, reaper: false })
@@ -153,7 +153,7 @@ describe('background services', () => {
   })
 })
 
-/** For who decides. */
+/** What a person needs to intervene. */
 const NEEDED = () => [
   `GRANT UPDATE, DELETE ON ${table('idempotency_keys')} TO "${role}";`,
   `GRANT UPDATE, DELETE ON ${table('effects')} TO "${role}";`,
@@ -167,7 +167,7 @@ describe('a person under a role that may only look', () => {
     await seedKey(database, { scope: 's', key: 'k', status: 'stuck' })
   })
 
-  test('the operator says what to grant to who decides', async () => {
+  test('learns from the operator what to grant to whoever decides', async () => {
     const operator = createOperator({ pool: asRole(), schema: database.schema })
     await operator.status()
     const key = { scope: 's', key: 'k' }
@@ -179,7 +179,7 @@ describe('a person under a role that may only look', () => {
     await operator.unstick(key, because)
   })
 
-  test('and so does the command line', async () => {
+  test('learns the same from the command line', async () => {
     const url = new URL(database.url)
     url.searchParams.set('options', `-c role=${role}`)
     const env = { DATABASE_URL: url.href, PAWL_ACTOR: 'anna' }
@@ -191,7 +191,7 @@ describe('a person under a role that may only look', () => {
     expect(err).not.toMatch(/retry|unavailable|cannot be reached/)
   })
 
-  test('the doctor, too, where it may not even look', async () => {
+  test('learns it from the doctor, too, if the role may not even look', async () => {
     await database.admin.query(`REVOKE ALL ON ALL TABLES IN SCHEMA "${database.schema}" FROM ${role}`)
     const operator = createOperator({ pool: asRole(), schema: database.schema })
     await expect(operator.doctor()).rejects.toMatchObject({ code: 'PAWL_MISSING_RIGHT' })

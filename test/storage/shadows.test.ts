@@ -10,7 +10,7 @@ import { seedJob, seedKey } from '../support/seeded-rows.js'
 import type { TestDatabase } from '../support/test-database.js'
 
 /**
- * Everything that the framework does, under search paths with a shadow of every operator, function, type and catalog that
+ * Does everything that the framework does, under search paths with a shadow of every operator, function, type and catalog that
  * its SQL could mean. Each of them fails when it is called.
  */
 
@@ -28,7 +28,7 @@ afterAll(async () => {
 })
 
 const because = { actor: 'anna', reason: 'to see' }
-/** The phases have no SQL of their own but inserts: an operator in them would be a shadow's. */
+/** The phases have no SQL of their own except inserts, since an operator in them would be a shadow's. */
 const order = pipeline<{ amount: number }>({ name: 'order', version: 1 })
   .local('placed', async ({ tx, input, scope }) => {
     await tx.insertInto('rides').values({ rider: scope, amount: input.amount }).execute()
@@ -51,15 +51,15 @@ const patient = pipeline<null>({ name: 'patient', version: 1 })
   .local('asked', () => retryLater(undefined, { afterMs: 1 }))
   .finish(() => respond(200))
 
-describe.each(['first', 'behindCatalog'] as const)('shadows %s', (where) => {
+describe.each(['first', 'behindCatalog'] as const)('with shadows %s', (where) => {
   const pool = (config: pg.PoolConfig = {}) => database.pool({ ...config, options: shadows[where] })
 
-  test('they are on the path, and fail when they are called', async () => {
+  test('the shadows are on the path, and fail when they are called', async () => {
     const sum = where === 'first' ? 'SELECT 1 + 1' : 'SELECT 1.5::numeric * 2::integer'
     await expect(pool().query(sum)).rejects.toThrow('a shadow was called')
   })
 
-  test.each([true, false])('requests, pipelined: %s', async (pipelining) => {
+  test.each([true, false])('requests work, pipelined: %s', async (pipelining) => {
     const engine = createEngine({
       pool: pool(),
       schema: database.schema,
@@ -86,7 +86,7 @@ describe.each(['first', 'behindCatalog'] as const)('shadows %s', (where) => {
     await engine.close()
   })
 
-  test('background services', async () => {
+  test('background services work', async () => {
     await seedKey(database, { status: 'finished', expiresIn: '-1 s' })
     const engine = createEngine({ pool: pool(), schema: database.schema, pipelines: [order] })
     const background = createBackground({
@@ -100,17 +100,17 @@ describe.each(['first', 'behindCatalog'] as const)('shadows %s', (where) => {
     await engine.close()
   })
 
-  test("jobs that go into graphile-worker's tables", async () => {
+  test("jobs get into graphile-worker's tables", async () => {
     const stager = graphileStager({ schema: graphile.schema })
     const engine = createEngine({ pool: pool(), schema: database.schema, pipelines: [order], stager })
-    // Its own function looks names up as it pleases: it is called, which is what this is about.
+    // Its own function looks names up as it pleases; what matters here is that it is called.
     const outcome = await engine.execute(order, { scope: 'graphile', key: where, input: { amount: 7 } })
     const { error } = outcome as { error?: { where?: string } }
     expect(error?.where ?? graphile.schema).toContain(graphile.schema)
     await engine.close()
   })
 
-  test('an operator', async () => {
+  test('an operator works', async () => {
     const operator = createOperator({ pool: pool(), schema: database.schema })
     const [one, two, three] = ['unstuck', 'answered', 'held'].map((name) => ({
       scope: 's',
@@ -139,7 +139,7 @@ describe.each(['first', 'behindCatalog'] as const)('shadows %s', (where) => {
     expect((await operator.doctor()).map(({ check }) => check)).toContain('bloat')
   })
 
-  test('a migration: what it makes is no shadow either', async () => {
+  test('a migration works, and uses no shadow in what it creates', async () => {
     const made = `${database.businessSchema}_made`
     await migrate(pool({ max: 1 }), { schema: made })
     await migrate(pool({ max: 1 }), { schema: made })
@@ -166,12 +166,12 @@ describe.each(['first', 'behindCatalog'] as const)('shadows %s', (where) => {
     ['drain', 'order@1'],
     ['show', 'graphile', 'no such key'],
     ['requeue', '--all', '--reason', 'x'],
-  ])('pawl %s', async (command, ...argv) => {
+  ])('pawl %s works', async (command, ...argv) => {
     const url = new URL(database.url)
     url.searchParams.set('options', shadows[where])
     const env = { DATABASE_URL: url.href, PAWL_ACTOR: 'anna' }
     const { exit, out, err } = await pawl([command, '--schema', database.schema, ...argv], { env })
-    // 1: what was asked for is not there. 3: there is something to look at.
+    // 1 means that there is no such key, and 3 that there is something to look at.
     expect({ exit, err }).toEqual(
       command === 'show'
         ? { exit: 1, err: expect.stringContaining('There is no key') as unknown }

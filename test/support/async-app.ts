@@ -5,13 +5,13 @@ import { heard } from './heard.js'
 import { send } from './http-requests.js'
 import type { Database } from './rides.js'
 
-/** Longer than any test: whatever happens before it was not found by polling. */
+/** Longer than any test: whatever happens earlier was not found by polling. */
 const NEVER_MS = 3_600_000
 
-/** What a client sends that does not want to wait. */
+/** What a client that does not want to wait sends. */
 export const PREFER = { prefer: 'respond-async' }
 
-/** A completer in this process that never polls again: it has looked once, and found nothing. */
+/** A completer in this process that has looked once, found nothing, and never polls again. */
 export async function idleCompleter(engine: Engine<Database>): Promise<void> {
   const background = completerOf(engine)
   const looked = heard('pawl:round')
@@ -26,7 +26,7 @@ export function completerOf(engine: Engine<Database>): Background {
   return background
 }
 
-/** Asks for the status that a 202 told of, as ann. */
+/** Asks as ann for the status that a 202 links to. */
 export function ask(
   app: FastifyInstance,
   accepted: LightMyRequestResponse,

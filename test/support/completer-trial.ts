@@ -12,13 +12,13 @@ import type { TestDatabase } from './test-database.js'
 
 export const BEFORE_SETTLE = 'charge_created/begin#1:before'
 
-/** Longer than any test: whatever happens before it was not found by polling. */
+/** Longer than any test: whatever happens earlier was not found by polling. */
 export const NEVER_MS = 3_600_000
 
-/** What a round does that finds nothing. */
+/** The counts of a round that finds nothing. */
 export const NO_COUNTS = { found: 0, completed: 0, retried: 0, stuck: 0, passed: 0, forgotten: 0 }
 
-/** The completer of an engine; both end with the test. */
+/** The completer of an engine. Both end with the test. */
 export function completerOf(
   engine: Engine<Database>,
   options: CompleterOptions = {},
@@ -36,7 +36,7 @@ export function engineOf(trial: RideTrial, more = {}): Engine<Database> {
   return createEngine(trial.options(trial.database.pool(), more))
 }
 
-/** A ride whose process died at a position, the charge made and not settled unless told otherwise. */
+/** A ride whose process died at a position: by default, after the charge was made and before it was settled. */
 export async function unattendedRide(
   database: TestDatabase,
   pipelineOf?: ConstructorParameters<typeof RideTrial>[1],

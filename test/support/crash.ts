@@ -8,7 +8,7 @@ function nameOf(position: Position, occurrence: number): string {
   return `${position.phase}/${position.step}#${occurrence}:${position.when}`
 }
 
-/** Counts positions, so that each has a name of its own. */
+/** Counts positions, so that each has its own name. */
 export function positionNamer(): (position: Position) => string {
   const seen = new Map<string, number>()
   return (position) => {
@@ -28,8 +28,8 @@ export function cutConnections(pool: pg.Pool): void {
 }
 
 /**
- * An engine that dies at one position: nothing after it runs, no catch, no finally, no renewal, and its connections
- * are cut. `died` resolves then; what was awaited of the engine never does.
+ * An engine that dies at one position: nothing runs after it, no catch, no finally, no renewal, and its connections
+ * are cut. `died` resolves then, and whatever was awaited from the engine never does.
  */
 export function engineThatDiesAt<DB = Database>(options: EngineOptions<DB>, at: string) {
   const name = positionNamer()

@@ -6,8 +6,8 @@ import type { Database } from './rides.js'
 import type { TestDatabase } from './test-database.js'
 
 /**
- * Runs `work` on an engine that dies at a position, and comes back once the server has noticed and the lease is over:
- * the next may take over.
+ * Runs `work` on an engine that dies at a position, and returns once the server has noticed and the lease is over, so that
+ * the next engine may take over.
  */
 export async function dieAt(
   database: TestDatabase,
@@ -16,7 +16,7 @@ export async function dieAt(
   work: (engine: Engine<Database>) => Promise<unknown>,
 ): Promise<void> {
   const application = `dying_${randomUUID()}`
-  // Not one of the database's pools: its clients are never given back, so that it cannot be ended.
+  // This is not one of the database's pools: its clients are never given back, so it could not be ended.
   const pool = new pg.Pool({
     connectionString: database.url,
     options: `-c search_path=${database.businessSchema}`,

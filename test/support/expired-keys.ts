@@ -11,10 +11,10 @@ import { onTestFinished } from 'vitest'
 import { type Database, pipeline } from './rides.js'
 import type { TestDatabase } from './test-database.js'
 
-/** Something for an engine to know; a reaper asks for no more. */
+/** A pipeline for an engine to know. A reaper needs no more. */
 export const note = pipeline<null>({ name: 'note', version: 1 }).finish(() => respond(204))
 
-/** Finished keys of a scope that have expired, one a millisecond, a day ago. */
+/** Finished keys of a scope that expired a day ago, one millisecond apart. */
 export async function insertExpired(
   database: TestDatabase,
   count: number,
@@ -38,16 +38,16 @@ export async function keysLeft(database: TestDatabase): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** What a test does at a statement; the engine waits only where there is something to wait for. */
+/** What a test does at a statement. The engine waits only if there is something to wait for. */
 type Meanwhile = (step: string) => void | Promise<void>
 
-/** Does it at the statements of one name, and nothing at the others. */
+/** Does it at the statements with one name, and nothing at the others. */
 export const at =
   (step: string, work: () => Promise<void>): Meanwhile =>
   (passed) =>
     passed === step ? work() : undefined
 
-/** A reaper on an engine of its own, and the names of the statements it has sent. */
+/** A reaper on its own engine, and the names of the statements that it has sent. */
 export function countedReaper(
   database: TestDatabase,
   reaper: ReaperOptions = {},
@@ -73,6 +73,6 @@ export function countedReaper(
   return { reaper: background.reaper, sent }
 }
 
-/** How many of the statements sent were of this name. */
+/** How many of the statements that were sent have this name. */
 export const countOf = (sent: readonly string[], step: string): number =>
   sent.filter((name) => name === step).length

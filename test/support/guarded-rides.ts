@@ -53,7 +53,7 @@ export function atMostOnceRideOf(provider: Provider): Pipeline<Database, RideInp
     })
 }
 
-/** No ride at all: a phase that is always passed over, and an answer. */
+/** Not really a ride: a phase that is always skipped, and an answer. */
 export function skippedRide(): Pipeline<Database, RideInput> {
   return pipeline<RideInput>({ name: 'skipped-ride', version: 1 })
     .local('ride_created', () => ({ never: true }), { when: () => false })

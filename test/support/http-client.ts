@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import type { FastifyInstance } from 'fastify'
 
-/** What came over the wire, untouched: nothing is decompressed or decoded. */
+/** What came over the wire, neither decompressed nor decoded. */
 export interface Received {
   readonly status: number
   readonly headers: IncomingHttpHeaders
@@ -15,18 +15,18 @@ export interface ToSend {
   readonly method?: string
   readonly path?: string
   readonly headers?: Readonly<Record<string, string>>
-  /** JSON, unless it is text or bytes. */
+  /** It is sent as JSON, unless it is text or bytes. */
   readonly body?: unknown
   /** The client goes away when it is aborted. */
   readonly signal?: AbortSignal
 }
 
-/** Where the app listens, on a port of its own. */
+/** Makes the app listen on its own port, and returns the address. */
 export async function listen(app: FastifyInstance): Promise<string> {
   return app.listen({ port: 0, host: '127.0.0.1' })
 }
 
-/** Sends a request on a connection of its own, as `ann` and under the key `k1` unless it says otherwise. */
+/** Sends a request on its own connection, as `ann` and under the key `k1` unless it says otherwise. */
 export async function send(url: string, toSend: ToSend = {}): Promise<Received> {
   const { method = 'POST', path = '/rides', body, signal } = toSend
   const isJson = body !== undefined && typeof body !== 'string' && !(body instanceof Uint8Array)
@@ -53,7 +53,7 @@ interface RawResponse {
   readonly headers: IncomingHttpHeaders
 }
 
-/** Headers of a moment or a connection, which no two answers share. */
+/** Headers of a moment or a connection, which differ between any two answers. */
 const OF_THE_MOMENT = new Set([
   'connection',
   'date',
@@ -65,7 +65,7 @@ const OF_THE_MOMENT = new Set([
 /** What a replay has to have in common with the first answer. */
 export function lasting({ status, headers, body }: Received): unknown {
   const kept = Object.entries(headers).filter(([name]) => !OF_THE_MOMENT.has(name))
-  // As text, since a difference in a megabyte of numbers takes seconds to look for.
+  // It is text, because finding a difference in a megabyte of numbers takes seconds.
   return { status, headers: Object.fromEntries(kept), body: body.toString('latin1') }
 }
 

@@ -1,10 +1,10 @@
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
 import type { TestDatabase } from './test-database.js'
 
-/** What ann sends when nothing else is said. */
+/** What ann sends by default. */
 const ANN = { authorization: 'Bearer ann', 'idempotency-key': 'k1' }
 
-/** A ride of ann's under the key k1, or what `more` makes of it. Its headers are added to hers. */
+/** Sends a ride of ann's under the key k1, changed by `more`, whose headers are added to hers. */
 export function send(app: FastifyInstance, more: InjectOptions = {}): Promise<LightMyRequestResponse> {
   const { headers, ...rest } = more
   return app.inject({
@@ -16,7 +16,7 @@ export function send(app: FastifyInstance, more: InjectOptions = {}): Promise<Li
   })
 }
 
-/** As `send`, without a key. */
+/** The same without a key. */
 export function sendWithoutKey(
   app: FastifyInstance,
   more: InjectOptions = {},
@@ -52,7 +52,7 @@ export function keyRows(database: TestDatabase): Promise<KeyRow[]> {
   )
 }
 
-/** What was written by phases. */
+/** What phases have written. */
 export async function audit(database: TestDatabase): Promise<string[]> {
   const rows = await database.rows<{ what: string }>('SELECT what FROM audit ORDER BY what')
   return rows.map(({ what }) => what)

@@ -1,20 +1,20 @@
-import { randomBytes } from 'node:crypto'
 import { migrate } from '@pawl/core'
 import pg from 'pg'
 import { inject } from 'vitest'
+import { randomLetters } from './random-letters.js'
 
 /**
- * Given back, a pair of schemas waits until so many others have been: what a test has left running by mistake has
- * ended by the time that another gets its tables.
+ * A pair of schemas that was given back waits until this many others have been given back as well. Whatever a test has left
+ * running by mistake has ended by the time that another test gets its tables.
  */
 const LEAST_WAITING = 2
 
-/** What nobody has a lock on takes milliseconds; what a test has left locked is nobody's any more. */
+/** Emptying tables takes milliseconds if nobody has locked them. Tables that a test has left locked are not used again. */
 const LOCK_TIMEOUT_MS = 1_000
 
 const EMPTIED = ['interventions', 'staged_jobs', 'effects', 'idempotency_keys']
 
-/** The schema of a test's business rows, the framework's, and a pool to look and meddle with. */
+/** The schema of a test's business rows, the framework's schema, and a pool to inspect and change both. */
 export interface Schemas {
   readonly business: string
   readonly framework: string
@@ -23,21 +23,21 @@ export interface Schemas {
   readonly blueprint: string
 }
 
-// A migration costs ten times what it costs to empty its tables: so they are used again, as long as nobody has changed them.
+// A migration costs ten times as much as emptying its tables. So they are used again, as long as nobody has changed them.
 const waiting: Schemas[] = []
 
-/** Schemas that nobody has used, or that look as if. */
+/** Schemas that nobody has used, or that look like it. */
 export async function takeSchemas(): Promise<Schemas> {
   while (waiting.length > LEAST_WAITING) {
     const schemas = waiting.shift() as Schemas
     if (await isCleaned(schemas)) return schemas
-    // The end of the test run drops what is left. Not awaited: it would wait for clients that a test has not given back.
+    // The end of the test run drops what is left. We do not await this, because it would wait for clients that a test has kept.
     if (!schemas.admin.ended) void schemas.admin.end()
   }
   return createSchemas(inject('databaseUrl'))
 }
 
-/** Somebody is done with them. */
+/** Takes back schemas that a test is done with. */
 export function giveBack(schemas: Schemas): void {
   waiting.push(schemas)
 }
@@ -49,11 +49,6 @@ export async function createSchemas(url: string): Promise<Schemas> {
   await admin.query(`CREATE SCHEMA ${business}`)
   await migrate(admin, { schema: framework })
   return { business, framework, admin, blueprint: await blueprintOf(admin, framework) }
-}
-
-/** Without digits: many in a row may be a card's number, which is redacted in messages. */
-function randomLetters(): string {
-  return Array.from(randomBytes(16), (byte) => String.fromCharCode('a'.charCodeAt(0) + (byte % 26))).join('')
 }
 
 export async function dropSchemas({ business, framework, admin }: Schemas): Promise<void> {
@@ -69,7 +64,7 @@ function adminOf(url: string, business: string): pg.Pool {
   return admin
 }
 
-/** Empties them, and says whether they are as the migration has left them. */
+/** Empties them, and returns whether they are as the migration has left them. */
 async function isCleaned({ business, framework, admin, blueprint }: Schemas): Promise<boolean> {
   if (admin.ended || admin.idleCount < admin.totalCount) return false
   const deletes = EMPTIED.map((table) => `DELETE FROM ${framework}.${table};`).join(' ')
@@ -78,10 +73,7 @@ async function isCleaned({ business, framework, admin, blueprint }: Schemas): Pr
       `SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}; DROP SCHEMA IF EXISTS ${business} CASCADE`,
     )
     if ((await blueprintOf(admin, framework)) !== blueprint) return false
-    await admin.query(
-      `SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}; CREATE SCHEMA ${business}; ${deletes}
-       SELECT setval('${framework}.staged_jobs_seq_seq', 1, false)`,
-    )
+    await admin.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}; CREATE SCHEMA ${business}; ${deletes}`)
     return true
   } catch {
     return false
@@ -89,8 +81,8 @@ async function isCleaned({ business, framework, admin, blueprint }: Schemas): Pr
 }
 
 /**
- * All of the catalog that a test may have changed. A row's `xmin` tells of a change, and costs less than to compare; but
- * that of a table also changes when another table refers to it.
+ * All of the catalog that a test may have changed. A row's `xmin` shows a change, and costs less than comparing the row;
+ * but that of a table also changes when another table refers to it.
  */
 async function blueprintOf(admin: pg.Pool, framework: string): Promise<string> {
   const { rows } = await admin.query<{ blueprint: string }>(

@@ -23,7 +23,7 @@ export async function addNote(request: FastifyRequest, what = 'noted'): Promise<
   return request.tx.insertInto('audit').values({ what }).returning('id').executeTakeFirstOrThrow()
 }
 
-/** A POST of Ann's, always under the same key unless it is told otherwise. */
+/** A POST of Ann's, always under the same key unless the test gives another. */
 export function post(
   app: FastifyInstance,
   url: string,
@@ -40,7 +40,7 @@ export async function notesIn(database: TestDatabase): Promise<string[]> {
   return rows.map(({ what }) => what)
 }
 
-/** The status of every key, with that of its stored response: null where none is stored. */
+/** The status of every key, with that of its stored response, which is null if none is stored. */
 export async function keysIn(
   database: TestDatabase,
 ): Promise<{ readonly status: string; readonly response_status: number | null }[]> {

@@ -1,16 +1,16 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 
-/** What becomes of the next COMMIT that passes: */
+/** What becomes of the next COMMIT that passes. */
 export type CommitFault =
   /** It reaches the server, and the connection is cut once the server has answered. */
   | 'answer_lost'
   /** The connection is cut before it reaches the server. */
   | 'commit_lost'
-  /** The client's connection is cut; the server gets the COMMIT only when `deliverCommit` is called. */
+  /** The client's connection is cut, and the server gets the COMMIT only when `deliverCommit` is called. */
   | 'commit_late'
 
-/** What becomes of the next statement with a certain text: as for a COMMIT, or it never reaches the server. */
+/** What becomes of the next statement with a certain text: the same as for a COMMIT, or it never reaches the server. */
 export type StatementFault = 'answer_lost' | 'statement_lost'
 
 /** A real socket between pool and server that loses what it is told to lose. */
@@ -54,7 +54,7 @@ export class PostgresProxy {
     return proxy
   }
 
-  /** Arms a fault for a COMMIT to come, after letting `skip` of them pass. Resolves when it has struck. */
+  /** Arms a fault for a later COMMIT, after letting `skip` of them pass. Resolves when it has struck. */
   armCommit(fault: CommitFault, skip = 0): Promise<void> {
     this.#fault = fault
     this.#skip = skip
@@ -76,12 +76,16 @@ export class PostgresProxy {
     this.#lateCommit?.()
   }
 
-  /** From now on, each new connection gets to hear that the server shuts down as soon as it is ready. */
+  /** From now on, each new connection is told as soon as it is ready that the server shuts down. */
   endNewConnections(): void {
     this.#endNew = true
   }
 
-  /** Spells a text that the client sends next in another way, of the same length. Resolves when it has. */
+  acceptNewConnections(): void {
+    this.#endNew = false
+  }
+
+  /** Replaces a text that the client sends next by another of the same length. Resolves when it has. */
   garble(text: string, by: string): Promise<void> {
     this.#garbled = { text, by }
     return new Promise((resolve) => {
@@ -89,17 +93,17 @@ export class PostgresProxy {
     })
   }
 
-  /** From now on the server is heard to say one thing in place of another, of the same length. */
+  /** From now on, replaces a text that the server sends by another of the same length. */
   answerInstead(text: string, by: string): void {
     this.#answered = { text, by }
   }
 
-  /** From now on nothing passes in either direction, and nothing is closed: a half-open connection. */
+  /** From now on nothing passes in either direction, and nothing is closed, as with a half-open connection. */
   stall(): void {
     this.#stalled = true
   }
 
-  /** Ends a stall. Connections of before have lost bytes and are of no use any more. */
+  /** Ends a stall. Earlier connections have lost bytes and cannot be used any more. */
   flow(): void {
     this.#stalled = false
   }
@@ -125,7 +129,7 @@ export class PostgresProxy {
       if (statementFault === 'statement_lost') return this.#strike(client, server)
       if (statementFault === 'answer_lost') {
         swallowAnswers = true
-        // Only then has the statement committed: longer answers are sent in parts before.
+        // Only then has the statement committed, because longer answers are sent in parts before.
         server.on('data', (answer: Buffer) => {
           if (endsInReadyForQuery(answer)) this.#strike(client, server)
         })
@@ -166,12 +170,12 @@ export class PostgresProxy {
         const at = chunk.indexOf(this.#answered.text)
         if (at !== -1) chunk.write(this.#answered.by, at)
       }
-      // In one message with its being ready, so that the client reads both at once.
+      // The message is sent in one piece with ReadyForQuery, so that the client reads both at once.
       if (this.#endNew && endsInReadyForQuery(chunk)) client.end(Buffer.concat([chunk, SHUTTING_DOWN]))
       else client.write(chunk)
     })
     server.on('close', () => client.destroy())
-    // A client that goes takes its server side along, unless that still has a COMMIT to come.
+    // When a client goes, its server side is closed as well, unless a COMMIT is still to come there.
     client.on('close', () => {
       if (this.#lateCommit === null) server.destroy()
     })
@@ -206,18 +210,18 @@ export class PostgresProxy {
   }
 }
 
-/** COMMIT by itself, a simple query (`Q`, length, text, NUL), or among statements that travel together. */
+/** A COMMIT by itself, as a simple query (`Q`, length, text, NUL), or among statements that are sent together. */
 function isCommit(chunk: Buffer): boolean {
   const alone = chunk[0] === 0x51 && chunk.subarray(5, 11).toString('latin1').toUpperCase() === 'COMMIT'
   return alone || chunk.includes('\0COMMIT\0') || chunk.includes('\0pawl_commit_')
 }
 
-/** A connection that has nothing else to say: length 16, code 80877102, and whom to cancel. */
+/** All that the connection of a cancel request sends: length 16, code 80877102, and whom to cancel. */
 function isCancelRequest(chunk: Buffer): boolean {
   return chunk.length === 16 && chunk.readUInt32BE(4) === 80_877_102
 }
 
-/** `E`, length, and fields of a letter and a text each: what a server says to its clients when it stops. */
+/** What a server sends to its clients when it stops: `E`, length, and fields with a letter and a text each. */
 const SHUTTING_DOWN = ((fields: string) => {
   const head = Buffer.alloc(5, 'E')
   head.writeInt32BE(4 + fields.length, 1)

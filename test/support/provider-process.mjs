@@ -1,5 +1,5 @@
-// The payments provider's stand-in: a process of its own, with a ledger of its own that no database of a test can touch.
-// It deduplicates on Idempotency-Key as real ones do, and misbehaves on demand. Accounts keep tests apart.
+// A stand-in for the payments provider: a separate process, whose ledger no database of a test can touch. It deduplicates
+// on Idempotency-Key as real ones do, and misbehaves on demand. Accounts keep tests apart.
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 
@@ -13,7 +13,7 @@ const answers = new Map()
 const faults = new Map()
 /** Requests held back until they are let go, by account. */
 const held = new Map()
-/** Who waits for the nth request of an account to arrive. */
+/** Those who wait for the nth request of an account to arrive. */
 const waiters = []
 
 function wake() {
@@ -146,5 +146,5 @@ server.listen(0, '127.0.0.1', () => {
   const { port } = server.address()
   process.send?.({ url: `http://127.0.0.1:${port}` })
 })
-// The parent's end is ours.
+// This process ends with its parent.
 process.on('disconnect', () => process.exit(0))

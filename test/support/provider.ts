@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto'
 
-/** What the next requests of an account meet; without one, they are executed and answered. */
+/** What the next requests of an account meet. Without a fault, they are executed and answered. */
 export type Fault =
   | 'never_arrives'
   | 'executes_then_cuts'
   | 'executes_then_silent'
   | 'silent'
-  /** Not executed until let go. */
+  /** The request is not executed until it is let go. */
   | 'hold_then_execute'
-  /** Executed at once, answered when let go. */
+  /** The request is executed at once, and answered when it is let go. */
   | 'execute_then_hold'
   | 'refuse_500'
-  /** Remembered and repeated for its key, as Stripe does. */
+  /** The refusal is remembered and repeated for its key, as Stripe does. */
   | 'stored_500'
   | 'declined'
   | 'too_many'
@@ -63,7 +63,7 @@ export class Provider {
     return { id: body.id, amount: body.amount }
   }
 
-  /** Whether the effect happened; for `reconcile`. */
+  /** Returns whether the effect happened, for `reconcile`. */
   async find(key: string): Promise<{ id: string; amount: number } | null> {
     const response = await fetch(`${this.url}/charges?account=${this.account}&key=${encodeURIComponent(key)}`)
     if (response.status === 404) return null

@@ -56,7 +56,7 @@ export class RecordingProxy {
       application ??= applicationIn(chunk)
       server.write(chunk)
     })
-    // Whole, however the network cut it: so that a client is woken once for each answer.
+    // An answer is passed on whole, however the network cut it, so that a client is woken once for each.
     let answer: Buffer[] = []
     server.on('data', (chunk: Buffer) => {
       answer.push(chunk)
@@ -70,7 +70,7 @@ export class RecordingProxy {
   }
 }
 
-/** The first message that says who it is has names and values, each with a NUL after it. */
+/** The message that says who the client is has names and values, each followed by a NUL. */
 function applicationIn(startup: Buffer): string | null {
   return /\0application_name\0([^\0]*)\0/.exec(startup.toString('latin1'))?.[1] ?? null
 }
@@ -81,7 +81,7 @@ function endsInReadyForQuery(bytes: Buffer): boolean {
   return at >= 0 && bytes.readUInt8(at) === 0x5a && bytes.readUInt32BE(at + 1) === 5
 }
 
-/** `R`: the server asks who it is. Its first answers wait for the client. */
+/** `R`: the server asks who the client is. Its first answers wait for the client. */
 function isHandshake(bytes: Buffer): boolean {
   return bytes.readUInt8(0) === 0x52 && bytes.readUInt32BE(5) !== 0
 }

@@ -19,7 +19,7 @@ export const STRIKES = [
   'delete_jobs:after',
 ] as const
 
-/** What strikes the process, and the how-many-th time that it comes by there. */
+/** What strikes the process, and at which of its passes there. */
 export interface Strike {
   readonly at: (typeof STRIKES)[number] | 'nowhere'
   readonly nth: number
@@ -28,9 +28,9 @@ export interface Strike {
 
 export interface RelayProcess {
   readonly child: ChildProcess
-  /** What each round came to that claimed something. */
+  /** The counts of each round that claimed something. */
   readonly rounds: RelayCounts[]
-  /** With the signal that killed it. The server has noticed, and its claims have run out. */
+  /** Resolves with the signal that killed it, once the server has noticed and its claims have run out. */
   readonly ended: Promise<string | null>
   /** Lets it drain and end. */
   readonly stop: () => void
@@ -38,7 +38,7 @@ export interface RelayProcess {
 
 /**
  * Tables outside the framework's schema: what was delivered and what was deleted, numbered in the order in which it
- * happened, and which process made which claim, so that the claims of a dead one can be told from others.
+ * happened, and which process made which claim, so that the claims of a dead one can be distinguished from others.
  */
 export async function createRelayLedger({ admin, schema, businessSchema }: TestDatabase): Promise<void> {
   await admin.query(`
@@ -73,7 +73,7 @@ async function expireClaimsOf(database: TestDatabase, applicationName: string): 
   )
 }
 
-/** A relay in a process of its own, on the ledger's tables. */
+/** A relay in its own process, on the ledger's tables. */
 export function startRelayProcess(
   database: TestDatabase,
   { at, nth, signal }: Strike,

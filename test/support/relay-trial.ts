@@ -24,7 +24,7 @@ interface Job {
   readonly runAfterMs?: number
 }
 
-/** A row of `staged_jobs`; moments as their distance from now, on the database's clock. */
+/** A row of `staged_jobs`, with moments as their distance from now on the database's clock. */
 export interface JobRow {
   readonly id: string
   readonly name: string
@@ -36,7 +36,7 @@ export interface JobRow {
   readonly last_error: string | null
 }
 
-/** Stages what its input lists. `fail`: and rolls it back. */
+/** Stages what its input lists, and rolls it back if `fail` is set. */
 export const stageJobs = pipeline<{ jobs: Job[]; fail?: boolean }>({
   name: 'stage-jobs',
   version: 1,
@@ -48,14 +48,14 @@ export const stageJobs = pipeline<{ jobs: Job[]; fail?: boolean }>({
   return input.fail === true ? retryLater() : respond(200, ids)
 })
 
-/** What a relay runs beside. */
+/** Options of the engine that a relay runs on. */
 interface Beside {
   readonly pool?: pg.Pool
   readonly probe?: Probe
   readonly pipelining?: boolean
 }
 
-/** Engines, relays and jobs on a database of one test's own: a relay takes every job that it finds. */
+/** Engines, relays and jobs on one test's own database, because a relay takes every job that it finds. */
 export class RelayTrial {
   readonly database: TestDatabase
   readonly #stops: (() => Promise<unknown>)[] = []
@@ -75,7 +75,7 @@ export class RelayTrial {
     return engine
   }
 
-  /** A relay on an engine of its own, or on that one. */
+  /** A relay on its own engine, or on the given one. */
   relay(options: RelayOptions, beside: Beside | Engine<Database> = {}): Service<RelayCounts> {
     const engine = 'execute' in beside ? beside : this.engine(beside)
     const { relays } = createBackground({ engine, completer: false, reaper: false, relay: options })
@@ -85,7 +85,7 @@ export class RelayTrial {
     return relay
   }
 
-  /** Stages jobs by a request. Gives the ids, and that of their key. */
+  /** Stages jobs by a request. Returns their ids, and that of their key. */
   async stage(
     jobs: Job[],
     engine: Engine<Database> = this.engine(),
@@ -100,11 +100,11 @@ export class RelayTrial {
     return { ids: JSON.parse(outcome.response.body.toString()) as string[], keyId: key?.id ?? '' }
   }
 
-  /** Writes jobs straight into the table: `count` of them, each of a key of its own. */
+  /** Writes `count` jobs straight into the table, each with its own key. */
   async insert(count: number, client: pg.Pool | pg.PoolClient = this.database.admin): Promise<string[]> {
     const { rows } = await client.query<{ id: string }>(
-      `INSERT INTO ${this.database.schema}.staged_jobs (id, name, payload, key_id)
-       SELECT gen_random_uuid(), 'job', to_json(n), gen_random_uuid() FROM generate_series(1, $1) AS n RETURNING id`,
+      `INSERT INTO ${this.database.schema}.staged_jobs (id, scope, seq, name, payload, key_id)
+       SELECT gen_random_uuid(), 's', n, 'job', to_json(n), gen_random_uuid() FROM generate_series(1, $1) AS n RETURNING id`,
       [count],
     )
     return rows.map(({ id }) => id)
@@ -118,7 +118,7 @@ export class RelayTrial {
     )
   }
 
-  /** Lets every claim run out, by the database's clock and without waiting. */
+  /** Lets every claim run out on the database's clock, without waiting. */
   async expireClaims(): Promise<void> {
     await this.database.rows(
       `UPDATE pawl.staged_jobs SET claim_until = clock_timestamp() - interval '1 ms' WHERE claim_until IS NOT NULL`,
@@ -138,7 +138,7 @@ export class RelayTrial {
   }
 }
 
-/** A sink that keeps what it was given, in the order of arrival. */
+/** A sink that keeps what it got, in the order of arrival. */
 export class Inbox implements Sink {
   readonly got: JobToDeliver[] = []
   readonly #answer: (job: JobToDeliver) => Delivery | Promise<Delivery>
@@ -156,7 +156,7 @@ export class Inbox implements Sink {
     return this.got.map(({ payload }) => payload)
   }
 
-  /** Resolves when so many jobs have arrived in all. */
+  /** Resolves when this many jobs have arrived in total. */
   async arrived(count: number): Promise<void> {
     if (this.got.length >= count) return
     const { opened, open } = gate()
@@ -174,7 +174,7 @@ export class Inbox implements Sink {
 export const DELIVERED: Delivery = { type: 'delivered' }
 export const failed = (error: unknown = new Error('refused')): Delivery => ({ type: 'failed', error })
 
-/** Counts of a round that did nothing, with what it did. */
+/** The counts of a round: zero, except for what is given. */
 export function counts(did: Partial<RelayCounts> = {}): RelayCounts {
   return { claimed: 0, delivered: 0, failed: 0, dead: 0, lost: 0, ...did }
 }

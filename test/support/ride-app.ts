@@ -20,7 +20,7 @@ declare module '@pawl/core' {
   }
 }
 
-/** Tokens that are no longer good. The token itself is the user's name. */
+/** Tokens that are no longer valid. The token itself is the user's name. */
 export type Revoked = Set<string>
 
 export interface RideApp {
@@ -53,19 +53,19 @@ export interface RideAppOptions {
     readonly caps?: Partial<Caps>
     readonly pool?: pg.Pool
   }
-  /** Registered besides the ride. */
+  /** Pipelines that are registered besides the ride. */
   readonly pipelines?: readonly AnyPipeline<Database>[]
   /** Shares the database and the provider with another app, as a second process would. */
   readonly beside?: Pick<RideApp, 'database' | 'provider'>
-  /** Default: an ordinary engine. */
+  /** The default is an ordinary engine. */
   readonly engineOf?: (options: EngineOptions<Database>) => Engine<Database>
-  /** What comes before the plugin. */
+  /** Called before the plugin is registered. */
   readonly before?: (app: FastifyInstance) => void | Promise<void>
   /** Further routes, declared after the plugin and before the app is ready. */
   readonly routes?: (app: FastifyInstance, engine: Engine<Database>) => void | Promise<void>
 }
 
-/** A Fastify app with the ride of the design on `POST /rides`, for whoever has a bearer token. Ready, not listening. */
+/** A Fastify app with the ride of the design on `POST /rides`, for whoever has a bearer token. It is ready, and not listening. */
 export async function rideApp(options: RideAppOptions = {}): Promise<RideApp> {
   const { database, provider } = options.beside ?? (await surroundings())
   const createRide = createRideOf(provider)
@@ -100,7 +100,7 @@ export async function rideApp(options: RideAppOptions = {}): Promise<RideApp> {
 /** A database and a provider's account for one or more apps of a test. */
 export async function surroundings(url?: string): Promise<Pick<RideApp, 'database' | 'provider'>> {
   const database = await (url === undefined ? TestDatabase.create() : TestDatabase.createNew(url))
-  // Such calls are made last first, so the apps are closed by then.
+  // These calls are made in reverse order, so the apps are closed by then.
   onTestFinished(() => database.drop())
   await createRideTables(database)
   return { database, provider: new Provider(inject('providerUrl')) }
@@ -111,7 +111,7 @@ function logTo(lines: Record<string, unknown>[]): NonNullable<FastifyServerOptio
   return { level: 'debug', stream }
 }
 
-/** As applications do it: a hook of its own, before anything else. */
+/** Authenticates as applications do: in a separate hook, before anything else. */
 export function authenticate(app: FastifyInstance, revoked: Revoked = new Set()): void {
   app.decorateRequest('user', null)
   app.addHook('onRequest', async (request, reply) => {

@@ -7,13 +7,13 @@ import type { RideTrial } from './ride-trial.js'
 
 const RIDE_PROCESS = fileURLToPath(new URL('../fixtures/ride-process.mjs', import.meta.url))
 
-/** How a process ended: what it said came of its request, and the signal that killed it. */
+/** How a process ended: the outcome of its request, if it reported one, and the signal that killed it. */
 interface ProcessEnd {
   readonly said: unknown
   readonly signal: string | null
 }
 
-/** Executes the request in a process that sends itself a signal at a position. `ended`: the server has noticed, too. */
+/** Executes the request in a process that sends itself a signal at a position. `ended` waits for the server to notice too. */
 export function startRideProcess(
   trial: RideTrial,
   at: string,
@@ -38,7 +38,7 @@ async function ending(child: ChildProcess, noticed: () => Promise<void>): Promis
   return { said, signal }
 }
 
-/** Resolves when the process stands still. */
+/** Resolves when the process is stopped. */
 export async function stopped(child: ChildProcess): Promise<void> {
   const ps = promisify(execFile)
   const state = async () => (await ps('ps', ['-o', 'stat=', '-p', String(child.pid)])).stdout

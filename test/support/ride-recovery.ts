@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { RideTrial } from './ride-trial.js'
 import { createEngine } from './rides.js'
 
-/** What a ride leaves behind that nothing happened to: the oracle for those that crashed. */
+/** What an undisturbed ride leaves behind, with which crashed rides are compared. */
 export async function tracesWithoutCrash(trial: RideTrial, pool: pg.Pool): Promise<unknown> {
   const engine = createEngine(trial.options(pool))
   const outcome = await trial.execute(engine)
@@ -12,7 +12,7 @@ export async function tracesWithoutCrash(trial: RideTrial, pool: pg.Pool): Promi
   return trial.traces(outcome.response)
 }
 
-/** In what is committed, rows exist exactly when the recovery point is at or past the phase that writes them. */
+/** Expects that committed rows exist exactly when the recovery point is at or past the phase that writes them. */
 export async function expectConsistent(trial: RideTrial): Promise<void> {
   const point = (await trial.row())?.recovery_point
   const rides = await trial.rides()
@@ -20,7 +20,7 @@ export async function expectConsistent(trial: RideTrial): Promise<void> {
   expect(typeof rides[0]?.charge_id === 'string').toBe(point === 'charge_created' || point === 'finished')
 }
 
-/** Another engine takes the request up and ends it as if nothing had happened; a third execution replays it. */
+/** Expects another engine to take the request over and end it as if nothing had happened, and a third execution to replay it. */
 export async function expectRecovered(trial: RideTrial, pool: pg.Pool, oracle: unknown): Promise<void> {
   await expectConsistent(trial)
   const before = await trial.row()

@@ -8,7 +8,7 @@ import { Provider } from './provider.js'
 import { createRideOf, type Database, type RideInput } from './rides.js'
 import type { TestDatabase } from './test-database.js'
 
-/** What of a key's row tests look at. */
+/** The part of a key's row that tests read. */
 interface StoredKey {
   readonly id: string
   readonly status: string
@@ -19,7 +19,7 @@ interface StoredKey {
   readonly trail: readonly { readonly p: string; readonly f: number }[]
 }
 
-/** One ride request: a scope of its own on a database it may share, an account of its own at the provider. */
+/** One ride request, with its own scope on a database that it may share, and its own account at the provider. */
 export class RideTrial {
   readonly database: TestDatabase
   readonly provider = new Provider(inject('providerUrl'))
@@ -49,7 +49,7 @@ export class RideTrial {
     return engine.execute(this.pipeline, { scope: this.scope, key: this.key, input: { amount: 1_200 } })
   }
 
-  /** Executes on an engine that looks at every position it passes. */
+  /** Executes on an engine that reports every position that it passes. */
   async executeWatched(probe: Probe): Promise<Outcome> {
     const engine = createProbedEngine<Database>(this.options(), probe)
     const outcome = await this.execute(engine)
@@ -57,7 +57,7 @@ export class RideTrial {
     return outcome
   }
 
-  /** The name of every position that the request passes, in their order. */
+  /** The names of all positions that the request passes, in order. */
   async positions(): Promise<string[]> {
     const name = positionNamer()
     const passed: string[] = []
@@ -66,13 +66,13 @@ export class RideTrial {
   }
 
   /**
-   * Executes on an engine that dies at a position, and waits until the server has noticed. Gives the outcome instead
-   * if the request does not come by there.
+   * Executes on an engine that dies at a position, and waits until the server has noticed. Returns the outcome instead if the
+   * request does not pass that position.
    */
   async dieAt(at: string): Promise<'died' | Outcome> {
     const { url: connectionString, businessSchema } = this.database
     const application_name = `doomed_${randomUUID()}`
-    // Not one of the database's pools: its clients are never given back, so that it cannot be ended.
+    // This is not one of the database's pools: its clients are never given back, so it could not be ended.
     const pool = new pg.Pool({
       connectionString,
       options: `-c search_path=${businessSchema}`,
@@ -101,7 +101,7 @@ export class RideTrial {
   }
 
   /**
-   * All that the request left behind, here and at the provider, with every id replaced by what it is the id of: two
+   * Everything that the request left behind, here and at the provider, with every id replaced by what it is the id of. Two
    * rides are the same exactly when these are equal.
    */
   async traces(response: StoredResponse): Promise<unknown> {

@@ -9,7 +9,7 @@ export const RIDE = { origin_lat: 37.7749, origin_lon: -122.4194, target_lat: 37
 /** The price of every ride. */
 export const PRICE = { amount: 2_000, currency: 'usd' }
 
-/** More than a lease takes to run out, at a retry per `RETRY_PAUSE_MS`. */
+/** With one retry per `RETRY_PAUSE_MS`, these take longer than a lease takes to run out. */
 const MAX_RETRIES = 200
 const RETRY_PAUSE_MS = 100
 
@@ -27,7 +27,7 @@ export async function askForRide(
   return send(url, { body, headers: { authorization: `Bearer ${token}`, 'idempotency-key': key } })
 }
 
-/** The same until there is a final answer, as a good client does; null in between: no answer at all. */
+/** Asks until there is a final answer, as a good client does. An attempt without any answer counts as null. */
 export async function askUntilAnswered(
   url: () => string,
   key: string,
@@ -46,7 +46,7 @@ export function json({ body }: Received): Record<string, unknown> {
   return JSON.parse(body.toString()) as Record<string, unknown>
 }
 
-/** How far a request came, in the database's eyes. */
+/** How far a request came, according to the database. */
 export async function pointOf(rides: Rides, key: string): Promise<string | null> {
   const sql = 'SELECT recovery_point FROM pawl.idempotency_keys WHERE key = $1'
   const [row] = await rides.rows<{ recovery_point: string }>(sql, [key])
@@ -61,8 +61,8 @@ export async function trailOf(rides: Rides, key: string): Promise<string[]> {
 }
 
 /**
- * The provider's ledger against the database: one charge per ride, one ride per key, equal amounts. For when every request
- * has come to its end, or is known to go no further.
+ * Compares the provider's ledger with the database: one charge per ride, one ride per key, equal amounts. It is for when
+ * every request has ended, or is known to go no further.
  */
 export async function expectBalancedBooks(rides: Rides): Promise<void> {
   const ledger = await rides.ledger()
@@ -95,7 +95,7 @@ const OUT_OF_ORDER = `
   HAVING count(DISTINCT r.id) <> 1 OR count(a.id) <> 1
       OR (k.response_status IS NOT DISTINCT FROM 201) <> (count(r.charge_id) = 1)`
 
-/** Rides that no key stands for. */
+/** Rides without a key. */
 const RIDES_BESIDES = 'SELECT id FROM rides WHERE key_id IS NULL'
 
 function byCharge<Entry extends { readonly charge_id: string }>(entries: readonly Entry[]): Entry[] {

@@ -10,13 +10,13 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { inject } from 'vitest'
 
-/** Where the example's built files are: the tests start these, and import none of them. */
+/** Where the example's built files are. The tests start these, and import none of them. */
 export const RIDES_DIST = fileURLToPath(new URL('../../examples/rides/dist/', import.meta.url))
 
-/** Short, so that a take-over takes a second; long enough for a busy machine to renew it. */
+/** Short enough for a take-over to take a second, and long enough for a busy machine to renew it. */
 const LEASE_MS = 1_000
 const POLL_MS = 10
-/** What has not happened by then will not, not even on a busy machine; below the time that a test has. */
+/** What has not happened by then will not happen, even on a busy machine. It is less than the time that a test has. */
 const WAIT_TIMEOUT_MS = 60_000
 
 type Environment = Readonly<Record<string, string>>
@@ -24,7 +24,7 @@ type Environment = Readonly<Record<string, string>>
 /** What the stand-in can do to the next charge. */
 type Fault = 'slow' | 'timeout_before' | 'timeout_after' | 'error_before' | 'stored_error' | 'declined'
 
-/** A line of the provider's books. */
+/** A line of the provider's ledger. */
 interface LedgerEntry {
   readonly id: string
   readonly reference: string
@@ -39,12 +39,12 @@ export interface ApiOptions {
   readonly env?: Environment
 }
 
-/** One process of the example. It ends with this one: its standard input is its life line. */
+/** One process of the example. It ends with this one, because it ends when its standard input does. */
 export class RidesProcess {
-  /** What it has said, line by line. */
+  /** What it has printed, line by line. */
   readonly out: string[] = []
   readonly errors: string[] = []
-  /** A signal's name or an exit code, once all it had to say has been read. */
+  /** The signal's name or the exit code, once everything that it printed has been read. */
   readonly ended: Promise<string>
   readonly #child: ChildProcess
 
@@ -79,7 +79,7 @@ export class RidesProcess {
     await this.ended
   }
 
-  /** Resolves when it has said a line with this in it; rejects if it ends before. */
+  /** Resolves when it has printed a line with this in it, and rejects if it ends before that. */
   async says(words: string): Promise<this> {
     const said = until(`'${words}'`, () => this.out.some((line) => line.includes(words)))
     const ended = this.ended.then((how) => {
@@ -168,7 +168,7 @@ export class Rides {
   }
 }
 
-/** Polls, with a bound: for what nobody announces, such as a row that another process writes. */
+/** Polls, with a bound, for what nobody announces, such as a row that another process writes. */
 export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
   const giveUpAt = performance.now() + WAIT_TIMEOUT_MS
   while (!(await isSo())) {
@@ -177,9 +177,9 @@ export async function until(what: string, isSo: () => boolean | Promise<boolean>
   }
 }
 
-/** An empty database, since the example lives in the default schema. */
+/** An empty database, because the example uses the default schema. */
 export async function createDatabase(): Promise<string> {
-  // Not `rides_`, by which the demo's own databases are told apart.
+  // The prefix is not `rides_`, by which the demo's own databases are recognized.
   const name = `test_rides_${randomUUID().replaceAll('-', '').slice(0, 12)}`
   await onServer(`CREATE DATABASE ${name}`)
   const url = new URL(inject('databaseUrl'))
@@ -191,7 +191,7 @@ export async function dropDatabase(url: string): Promise<void> {
   await onServer(`DROP DATABASE ${new URL(url).pathname.slice(1)} WITH (FORCE)`)
 }
 
-/** Runs one statement beside all databases of the tests. */
+/** Runs one statement outside all databases of the tests. */
 export async function onServer<Row extends pg.QueryResultRow>(sql: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: inject('databaseUrl') })
   await client.connect()

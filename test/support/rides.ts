@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { pawl, type Pipeline, respond, retryLater } from '@pawl/core'
 import type { Generated } from 'kysely'
 import { type Provider, ProviderError } from './provider.js'
@@ -58,5 +59,28 @@ export function createRideOf(provider: Pick<Provider, 'charge'>): Pipeline<Datab
         { id: state.rideId, charge: state.chargeId },
         { headers: { location: `/rides/${state.rideId}` } },
       )
+    })
+}
+
+/** The same, with rows that travel with the commit. */
+export function writingRideOf(provider: Pick<Provider, 'charge'>): Pipeline<Database, RideInput> {
+  return pipeline<RideInput>({ name: 'writing-ride', version: 1 })
+    .local('ride_created', ({ tx, write, input, scope, keyId }) => {
+      const rideId = randomUUID()
+      write(tx.insertInto('rides').values({ id: rideId, rider: scope, amount: input.amount, key_id: keyId }))
+      return { rideId }
+    })
+    .foreign('charge_created', {
+      call: ({ input, idempotencyKey, signal }) => provider.charge(input.amount, { idempotencyKey, signal }),
+      settle: ({ tx, write, state, result }) => {
+        write(tx.updateTable('rides').set({ charge_id: result.id }).where('id', '=', state.rideId))
+        return { chargeId: result.id }
+      },
+      reference: (result) => result.id,
+      onError: ({ error }) => retryLater(error),
+    })
+    .finish(async ({ state, stage }) => {
+      await stage('send_receipt', { rideId: state.rideId })
+      return respond(201, { id: state.rideId, charge: state.chargeId })
     })
 }

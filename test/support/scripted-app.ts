@@ -4,7 +4,7 @@ import { type Database, pipeline } from './rides.js'
 
 export type ScriptedAnswer = () => Directive | Promise<Directive>
 
-/** Writes a row, then gives one answer after the other, and 201 in the end. */
+/** Writes a row, then returns one answer after the other, and 201 in the end. */
 export function scripted(
   answers: ScriptedAnswer[],
   settings: PipelineSettings = {},

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { TestDatabase } from './test-database.js'
 
-/** What a seeded key has instead of the ordinary; times are SQL intervals counted from now. */
+/** How a seeded key differs from an ordinary one. Times are SQL intervals counted from now. */
 export interface SeededKey {
   readonly scope?: string
   readonly key?: string
@@ -19,7 +19,7 @@ export interface SeededKey {
   readonly expiresIn?: string
 }
 
-/** Writes a key as if an engine had left it so. Gives its id. */
+/** Writes a key as if an engine had left it like this. Returns its id. */
 export async function seedKey(database: TestDatabase, seed: SeededKey = {}): Promise<string> {
   const { status = 'running' } = seed
   const isFinished = status === 'finished'
@@ -53,7 +53,7 @@ export async function seedKey(database: TestDatabase, seed: SeededKey = {}): Pro
   return row?.id ?? ''
 }
 
-/** Writes a staged job. `deadAgo` null: it is to be delivered. Gives its id. */
+/** Writes a staged job, which is to be delivered if `deadAgo` is null. Returns its id. */
 export async function seedJob(
   database: TestDatabase,
   seed: {
@@ -64,15 +64,16 @@ export async function seedJob(
   } = {},
 ): Promise<string> {
   const [row] = await database.rows<{ id: string }>(
-    `INSERT INTO pawl.staged_jobs (id, name, payload, key_id, attempts, run_after, dead_at, last_error, claim, claim_until)
-     VALUES (gen_random_uuid(), $1, '{"n":1}', $2, 7, clock_timestamp() - $3::interval, clock_timestamp() - $4::interval,
+    `INSERT INTO pawl.staged_jobs
+       (id, scope, seq, name, payload, key_id, attempts, run_after, dead_at, last_error, claim, claim_until)
+     VALUES (gen_random_uuid(), coalesce((SELECT scope FROM pawl.idempotency_keys WHERE id = $2), 's'), (SELECT 1 + count(*) FROM pawl.staged_jobs), $1, '{"n":1}', $2, 7, clock_timestamp() - $3::interval, clock_timestamp() - $4::interval,
              'queue away', gen_random_uuid(), clock_timestamp()) RETURNING id`,
     [seed.name ?? 'mail', seed.keyId ?? randomUUID(), seed.dueAgo ?? '0', seed.deadAgo ?? null],
   )
   return row?.id ?? ''
 }
 
-/** What a seeded effect has instead of the ordinary. */
+/** How a seeded effect differs from an ordinary one. */
 export interface SeededEffect {
   readonly reference?: string | null
   readonly providerKey?: string

@@ -6,19 +6,19 @@ const CLOCK = /(?:pg_catalog\.)?\b(?:clock|statement|transaction)_timestamp\(\)/
 const STARTED = /(?:pg_catalog\.)?\bpg_postmaster_start_time\(\)/g
 
 /**
- * The clock of the server behind a pool, which a test may set: statements ask the real server for the time, with so much
- * added. `failOver` is another server altogether, `jump` the same one with its clock set.
+ * The clock of the server behind a pool, which a test may set: statements ask the real server for the time, and an offset
+ * is added. `failOver` stands for another server, and `jump` for the same one with its clock set.
  */
 export class ServerClock {
   #offsetMs = 0
   #server = 0
 
-  /** The clock of this very server is set. */
+  /** Sets the clock of this same server. */
   jump(byMs: number): void {
     this.#offsetMs += byMs
   }
 
-  /** From here on another server answers, whose clock is off by so much. */
+  /** From here on another server answers, whose clock is off by this much. */
   failOver(byMs: number): void {
     this.jump(byMs)
     this.#server++
@@ -33,7 +33,7 @@ export class ServerClock {
         const { stream } = (this as unknown as { connection: { stream: { write: Write } } }).connection
         const write = stream.write.bind(stream)
         const rewritten: Write = (bytes, ...more) => write(rewriteStatements(bytes, rewrite), ...more)
-        // A socket sets its own again when it connects.
+        // A socket sets its own `write` again when it connects.
         Object.defineProperty(stream, 'write', { get: () => rewritten, set: () => {} })
       }
     }
@@ -49,7 +49,7 @@ export class ServerClock {
 const PARSE = 0x50
 const QUERY = 0x51
 
-/** Exchanges the texts in messages that carry a statement. A startup packet begins with its length, and has none. */
+/** Replaces the text in messages that carry a statement. A startup packet begins with its length, and carries none. */
 function rewriteStatements(bytes: Buffer, rewrite: (text: string) => string): Buffer {
   const messages: Buffer[] = []
   for (let at = 0; at < bytes.length;) {

@@ -7,7 +7,7 @@ const PACKAGES = fileURLToPath(new URL('../../packages', import.meta.url))
 
 const literal = (value: unknown): string => pg.escapeLiteral(JSON.stringify(value))
 
-/** Every word in lower case that any of these packages' sources has: what their SQL calls is among them. */
+/** Every word in lower case in the sources of these packages, which includes everything that their SQL calls. */
 function wordsOf(packages: readonly string[]): string[] {
   const words = packages.flatMap((name) => {
     const folder = `${PACKAGES}/${name}/src`
@@ -21,7 +21,7 @@ function wordsOf(packages: readonly string[]): string[] {
   return [...new Set(words)]
 }
 
-/** What is not in PostgreSQL for these pairs of types, and would be the exact match if somebody made it. */
+/** Operators that PostgreSQL does not have for these pairs of types, and that would match exactly if somebody made them. */
 const MIXED_TYPES = [
   'smallint',
   'integer',
@@ -49,7 +49,7 @@ export class Shadows {
     this.schema = `${database.businessSchema}_shadows`
   }
 
-  /** `clone`: each does what its original does. `raise`: each fails when it is called. */
+  /** With `clone`, each does what its original does. With `raise`, each fails when it is called. */
   static async plant(database: TestDatabase, kind: 'clone' | 'raise'): Promise<Shadows> {
     const shadows = new Shadows(database)
     const words = wordsOf(['core', 'cli', 'graphile-worker'])
@@ -65,12 +65,12 @@ export class Shadows {
     return shadows
   }
 
-  /** As a connection is told its search path: before everything, also before what PostgreSQL brings. */
+  /** A search path with the shadows before everything else, even before what PostgreSQL brings. */
   get first(): string {
     return `-c search_path=${this.schema},${this.#database.businessSchema},pg_catalog`
   }
 
-  /** As it is usual: PostgreSQL's own things come first, so that only what fits better than those is called. */
+  /** The usual search path: PostgreSQL's own things come first, so that only what fits better than those is called. */
   get behindCatalog(): string {
     return `-c search_path=${this.#database.businessSchema},${this.schema}`
   }
@@ -101,7 +101,7 @@ export class Shadows {
     })
   }
 
-  /** What PostgreSQL takes a statement for, in its own words: every operator has its parentheses. */
+  /** How PostgreSQL itself prints a statement that it has parsed, with parentheses around every operator. */
   async meaningOf(client: pg.ClientBase, statement: string): Promise<string> {
     return this.#parsed(client, statement, async (name) => {
       const sql = 'SELECT pg_get_function_sqlbody($1::regproc) AS body'
@@ -110,8 +110,8 @@ export class Shadows {
   }
 
   /**
-   * Has the statement parsed on a connection, as the body of a function: one in standard SQL is parsed when it is made,
-   * and PostgreSQL notes all that it depends on.
+   * Has the statement parsed on a connection as the body of a function. A function in standard SQL is parsed when it is
+   * created, and PostgreSQL notes everything that it depends on.
    */
   async #parsed<T>(
     client: pg.ClientBase,
@@ -136,7 +136,7 @@ export class Shadows {
   }
 }
 
-/** What cannot be made (a pseudo-type, say, that the language does not take) is left out. */
+/** Leaves out what cannot be created, such as a function with a pseudo-type that the language does not accept. */
 const PLANTING = `
 DO $do$
 DECLARE

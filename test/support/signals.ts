@@ -33,7 +33,7 @@ export async function waitingForLock(
   }
 }
 
-/** Every connection is back in the pool, none of them inside a transaction, and the pool still gives them out. */
+/** Expects that every connection is back in the pool, that none is inside a transaction, and that the pool still works. */
 export async function expectWholePool(
   pool: pg.Pool,
   database: TestDatabase,

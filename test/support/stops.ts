@@ -4,13 +4,13 @@ import { positionNamer } from './crash.js'
 import type { Database } from './rides.js'
 import { gate } from './signals.js'
 
-/** A position that an engine waits at until it is told to go on. */
+/** A position at which an engine waits until it is told to go on. */
 interface Stop {
   readonly reached: Promise<void>
   readonly go: () => void
 }
 
-/** An engine that stops at several positions, one after the other: a process that stalls where a test wants it to. */
+/** An engine that stops at several positions, one after the other, like a process that stalls where a test wants it to. */
 export function engineWithStops<const At extends readonly string[]>(
   options: EngineOptions<Database>,
   ...at: At

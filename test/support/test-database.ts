@@ -6,10 +6,10 @@ import { createSchemas, dropSchemas, giveBack, type Schemas, takeSchemas } from 
 export class TestDatabase {
   /** The framework's schema. */
   readonly schema: string
-  /** The business tables' schema; the search path of every pool. */
+  /** The business tables' schema, which is the search path of every pool. */
   readonly businessSchema: string
   readonly url: string
-  /** For looking and meddling, beside the pools under test. */
+  /** For inspecting and changing rows, beside the pools under test. */
   readonly admin: pg.Pool
   readonly #schemas: Schemas
   readonly #isUsedAgain: boolean
@@ -24,12 +24,12 @@ export class TestDatabase {
     this.#isUsedAgain = isUsedAgain
   }
 
-  /** With empty tables, which tests before this one may have used. */
+  /** Its tables are empty, and earlier tests may have used them. */
   static async create(): Promise<TestDatabase> {
     return new TestDatabase(inject('databaseUrl'), await takeSchemas(), true)
   }
 
-  /** With new tables, where statistics or the plans of statements count, or on another server. */
+  /** Its tables are new, for tests of statistics or query plans, or on another server. */
   static async createNew(url: string = inject('databaseUrl')): Promise<TestDatabase> {
     return new TestDatabase(url, await createSchemas(url), false)
   }
@@ -47,7 +47,7 @@ export class TestDatabase {
     return (await this.admin.query<Row>(sql.replaceAll('pawl.', `${this.schema}.`), values)).rows
   }
 
-  /** Makes every live lease of the test's keys run out, by the database's clock and without waiting. */
+  /** Makes every live lease of the test's keys run out on the database's clock, without waiting. */
   async expireLeases(): Promise<void> {
     await this.rows(
       `UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() - interval '1 ms' WHERE lease_until IS NOT NULL`,
@@ -60,7 +60,7 @@ export class TestDatabase {
     while ((await this.rows<{ left: number }>(sql, [applicationName]))[0]?.left !== 0);
   }
 
-  /** Nobody may use it any more. */
+  /** Nobody may use the database after this. */
   async drop(): Promise<void> {
     if (this.#isUsedAgain) giveBack(this.#schemas)
     else await dropSchemas(this.#schemas)

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 
-/** What is counted of the turns after an event: more than anything here takes, and few enough to end. */
+/** How many turns after an event are counted: more than anything here takes, and few enough to end. */
 const MOST_TURNS = 120
 
 interface Stream {
@@ -9,8 +9,8 @@ interface Stream {
 }
 
 /**
- * What happens on a pool's connections, in its order, and in which turn: how many rounds of the microtask queue have passed
- * since the last answer came or the last message went out. One `await` more on the way is another number.
+ * What happens on a pool's connections, in order and with its turn: how many rounds of the microtask queue have passed since
+ * the last answer came or the last message was sent. One more `await` on the way changes the number.
  */
 export class TurnLog {
   readonly #lines: string[] = []
@@ -34,7 +34,7 @@ export class TurnLog {
     })
   }
 
-  /** Something happened. What comes from outside has no turn. */
+  /** Notes that something happened. What comes from outside has no turn. */
   mark(what: string, hasTurn = true): void {
     this.#lines.push(hasTurn ? `${what} in turn ${this.#turn}` : what)
   }

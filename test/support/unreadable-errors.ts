@@ -1,4 +1,4 @@
-/** Errors as SDKs, proxies and bugs make them: what should be a text is none, or throws when it is read. */
+/** Errors as SDKs, proxies and bugs make them: what should be text is not, or throws when it is read. */
 export const unreadableErrors = (): Readonly<Record<string, unknown>> => ({
   'with an object as its message': withMember('message', { code: 'declined' }),
   'with an object without a prototype as its message': withMember('message', Object.create(null)),

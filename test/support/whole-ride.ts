@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import type { Provider } from './provider.js'
 import type { TestDatabase } from './test-database.js'
 
-/** Exactly one of everything: what a ride leaves behind, however it got there. */
+/** Expects what a ride leaves behind, however it got there: exactly one of everything. */
 export async function expectOneWholeRide(database: TestDatabase, provider: Provider): Promise<void> {
   const ledger = await provider.ledger()
   expect(ledger).toHaveLength(1)

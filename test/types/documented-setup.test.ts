@@ -9,7 +9,7 @@ import { expect, onTestFinished, test } from 'vitest'
 const TYPESCRIPT = dirname(createRequire(import.meta.url).resolve('typescript/package.json'))
 const FASTIFY_DOCS = new URL('../../docs/fastify.md', import.meta.url)
 
-/** A project of its own, whose program has no file but these and what they import, and the types of browsers. */
+/** A separate project, whose program has only these files, what they import, and the types of browsers. */
 async function compile(files: Readonly<Record<string, string>>): Promise<string> {
   const folder = fileURLToPath(new URL(`../dist/project-${randomUUID()}`, import.meta.url))
   await mkdir(folder, { recursive: true })
@@ -52,7 +52,7 @@ test('database.ts compiles in a worker, which does not import the adapter', asyn
   expect(await compile({ 'database.ts': await documented('database.ts'), 'worker.ts': worker })).toBe('')
 })
 
-test('and gives request.tx its type where the adapter is imported', async () => {
+test('database.ts gives request.tx its type where the adapter is imported', async () => {
   const routes = `
     import type {} from '@pawl/fastify'
     import type { FastifyInstance } from 'fastify'
@@ -66,7 +66,7 @@ test('and gives request.tx its type where the adapter is imported', async () => 
   expect(output.split('\n').filter((line) => /^\S/.test(line))).toHaveLength(1)
 })
 
-test("a stored response is what the browser's Response takes", async () => {
+test("the browser's Response accepts a stored response", async () => {
   const answer = `
     import type { StoredResponse } from '@pawl/core'
     export const answer = ({ status, headers, body }: StoredResponse): Response => new Response(body, { status, headers })

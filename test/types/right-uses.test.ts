@@ -18,7 +18,7 @@ import * as v from 'valibot'
 import { describe, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
 
-// The compiler does the work here: what is wrong fails the build, before this runs.
+// The compiler does the work here: a mistake fails the build before this runs.
 
 interface Database {
   rides: { id: string; charge_id: string | null }
@@ -97,7 +97,7 @@ describe('state', () => {
       })
   })
 
-  test('is overwritten by a later phase that returns the same member', () => {
+  test('has the type of the last phase that returned a member', () => {
     start
       .local('a', () => ({ seats: '2' }))
       .local('b', () => ({ seats: 2 }))
@@ -107,7 +107,7 @@ describe('state', () => {
       })
   })
 
-  test('stays as it is where a phase returns nothing, or ends the request', () => {
+  test('stays as it is if a phase returns nothing, or ends the request', () => {
     start
       .local('a', () => ({ rideId: '1' }))
       .local('b', () => {})
@@ -120,7 +120,7 @@ describe('state', () => {
       })
   })
 
-  test('keeps members certain where the other way out ends the request', () => {
+  test('has required members if the alternative ends the request', () => {
     start
       .local('a', ({ input }) => (input.amount > 9 ? respond(422) : { rideId: '1' }))
       .local('b', ({ input }) => (input.amount > 9 ? retryLater() : { seats: 2 }))
@@ -130,7 +130,7 @@ describe('state', () => {
       })
   })
 
-  test('has optional members where `when` may skip the phase, or it may return nothing', () => {
+  test('has optional members if `when` may skip the phase, or if the phase may return nothing', () => {
     start
       .local('a', () => ({ rideId: '1' }), { when: ({ input }) => input.amount > 9 })
       .local('b', ({ input }) => (input.amount > 9 ? { seats: 2 } : undefined))
@@ -199,7 +199,7 @@ describe('input', () => {
     expectTypeOf<InputOf<typeof byValibot>>().toEqualTypeOf<{ amount?: number | undefined }>()
   })
 
-  test('may be of an interface type', () => {
+  test('may have an interface type', () => {
     interface Ride {
       readonly from: string
       readonly stops?: readonly { readonly at: string }[]
@@ -212,13 +212,13 @@ describe('input', () => {
 })
 
 describe('phases', () => {
-  test('have a transaction on the database named once', () => {
+  test('have a transaction on the database whose type is named once', () => {
     start.local('a', ({ tx }) => {
       expectTypeOf(tx).toEqualTypeOf<Transaction<Database>>()
     })
   })
 
-  test('take every guarantee with what goes with it', () => {
+  test('accept every guarantee with the options that belong to it', () => {
     start
       .foreign('a', { call, guarantee: 'keyed', windowMs: 1, reconcile: () => found({ id: 'ch' }) })
       .foreign('b', { call, guarantee: 'queryable', quietForMs: 0, reconcile: async () => absent() })
@@ -233,7 +233,7 @@ describe('phases', () => {
       .finish(({ state }) => respond(200, { id: state.id }))
   })
 
-  test('may hand a function with a declared return type over', () => {
+  test('accept a function with a declared return type', () => {
     start.foreign('a', {
       call: charge,
       reference: (result) => result.id,
@@ -243,7 +243,7 @@ describe('phases', () => {
 })
 
 describe('reference', () => {
-  test('may return nothing where the provider has no name for the effect', () => {
+  test('may return nothing if the provider has no name for the effect', () => {
     start
       .foreign('a', { call: charge, reference: ({ refunds }) => refunds[0]?.id })
       .foreign('b', { call: (): { id: string | null } => ({ id: null }), reference: ({ id }) => id })
@@ -254,14 +254,14 @@ describe('reference', () => {
 const answer = ({ status, headers, body }: StoredResponse) => new Response(body, { status, headers })
 
 describe('a stored response', () => {
-  test('has a body that Response takes', () => {
+  test('has a body that Response accepts', () => {
     expectTypeOf(answer).returns.toEqualTypeOf<Response>()
     expectTypeOf<StoredResponse['body']>().toExtend<Uint8Array<ArrayBuffer>>()
     expectTypeOf<StoredResponse['body']>().toExtend<Buffer>()
   })
 })
 
-// Never called: only its types matter.
+// This is never called: only its types matter.
 async function executes(engine: Engine<Database>, right: Pipeline<Database, { amount: number }>) {
   const outcome = await engine.execute(right, { scope: 's', key: 'k', input: { amount: 1 } })
   switch (outcome.type) {
@@ -286,7 +286,7 @@ async function executes(engine: Engine<Database>, right: Pipeline<Database, { am
 }
 
 describe('the engine', () => {
-  test('gives an outcome that can be switched over exhaustively', () => {
+  test('returns an outcome that can be switched over exhaustively', () => {
     expectTypeOf(executes).returns.resolves.toBeUnknown()
     expectTypeOf<Outcome['type']>().toEqualTypeOf<
       | 'completed'
@@ -304,7 +304,7 @@ describe('the engine', () => {
     expectTypeOf<ExecuteRequest<{ amount: number }>['input']>().toEqualTypeOf<{ amount: number }>()
   })
 
-  test('takes pipelines of its database, or of a part of it, and no others', () => {
+  test('accepts pipelines of its database, or of a part of it, and no others', () => {
     const right = start.finish(() => respond(200))
     expectTypeOf(right).toEqualTypeOf<Pipeline<Database, { amount: number }>>()
     const open = (pool: pg.Pool) => [

@@ -7,7 +7,7 @@ import { describe, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
 import { type Database, pipeline, type RideInput } from '../support/rides.js'
 
-// The compiler does the work here: what is wrong fails the build, before this runs. The functions are never called.
+// The compiler does the work here: a mistake fails the build before this runs. The functions are never called.
 
 const compiles = (
   _routes: (app: FastifyInstance, engine: Engine<Database>) => void | Promise<void>,
@@ -17,7 +17,7 @@ const createRide = pipeline<RideInput>({ name: 'typed', version: 1 }).finish(() 
 const Ride = Type.Object({ amount: Type.Integer(), note: Type.Optional(Type.String()) })
 const Created = Type.Object({ id: Type.String() })
 
-/** As the providers for zod declare themselves. */
+/** Declared as the type providers for zod are. */
 interface ZodTypeProvider extends FastifyTypeProvider {
   readonly validator: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown
   readonly serializer: this['schema'] extends z.ZodType ? z.input<this['schema']> : unknown
@@ -58,7 +58,7 @@ describe('the body flows into the pipeline', () => {
     })
   })
 
-  test('beside a response that is typed', () => {
+  test('beside a typed response', () => {
     compiles((app) => {
       const typed = app.withTypeProvider<TypeBoxTypeProvider>()
       const schema = { body: Ride, response: { 201: Created } }
@@ -100,7 +100,7 @@ describe('fingerprint', () => {
     })
   })
 
-  test('sees what the client sends, where a schema fills in defaults or transforms', () => {
+  test('sees what the client sends if a schema fills in defaults or transforms', () => {
     compiles((app) => {
       const schema = z.object({
         amount: z.number().default(5),
@@ -199,7 +199,7 @@ describe('an atomic handler', () => {
     })
   })
 
-  test('sees it in every form of a route, with the schema in place', () => {
+  test('sees the body in every form of a route, with an inline schema', () => {
     compiles((app) => {
       const typed = app.withTypeProvider<TypeBoxTypeProvider>()
       const idempotency = { atomic: true } as const
@@ -226,7 +226,7 @@ describe('an atomic handler', () => {
   })
 })
 
-test('what the plugin gives', () => {
+test('the types of what the plugin adds', () => {
   expectTypeOf<RegisteredDatabase>().toEqualTypeOf<Database>()
   expectTypeOf<FastifyInstance['idempotencyAudit']>().returns.toEqualTypeOf<readonly AuditedRoute[]>()
   compiles(async (app, engine) => {

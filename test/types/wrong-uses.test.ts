@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
 
 /**
- * Each file of `wrong-uses/` is a list of mistakes, each below a comment `// error: …` that says what the compiler has to
- * tell about it. The compiler runs once over all of them.
+ * Each file of `wrong-uses/` is a list of mistakes, each below a comment `// error: …` with the message that the compiler
+ * has to report. The compiler runs once over all of them.
  */
 const FOLDER = fileURLToPath(new URL('wrong-uses', import.meta.url))
 const EXPECTATION = /^\s*\/\/ error: (.*)$/
@@ -42,7 +42,7 @@ function readMistakes(file: string): Mistake[] {
   })
 }
 
-/** One diagnostic begins with its place; the lines of its explanation are indented. */
+/** A diagnostic begins with its place, and the lines of its explanation are indented. */
 function readDiagnostics(output: string): Diagnostic[] {
   return output
     .split(/\n(?=\S)/)

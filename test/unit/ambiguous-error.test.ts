@@ -7,9 +7,9 @@ const failed = (members: object, options?: ErrorOptions) =>
 const named = (name: string, members: object = {}, options?: ErrorOptions) =>
   failed({ name, ...members }, options)
 const socketError = (code: string) => failed({ code, errno: -104, syscall: 'read' })
-/** As @grpc/grpc-js makes them: `callErrorFromStatus`. */
+/** An error as `callErrorFromStatus` of @grpc/grpc-js makes it. */
 const grpcError = (code: number) => failed({ code, details: 'from the server', metadata: {} })
-/** As axios makes them. Since 1.7 it copies the status of the answer, where there is one. */
+/** An error as axios makes it. Since 1.7 it copies the status of the answer, if there is one. */
 const axiosError = (code: string, status?: number) =>
   named('AxiosError', {
     code,
@@ -18,12 +18,12 @@ const axiosError = (code: string, status?: number) =>
     ...(status === undefined ? {} : { response: { status }, status }),
   })
 
-/** Whether a call's error leaves open what happened, and whether a retry counts as an attempt: two questions. */
+/** Two questions: whether a call's error leaves open what happened, and whether a retry counts as an attempt. */
 const ambiguous = { true: 'ambiguous', false: 'an answer' } as const
 const judge = (error: unknown, declared = false) =>
   `${ambiguous[`${isAmbiguous(error, declared)}`]}, ${classifyCallError(error)}`
 
-describe('no answer came: ambiguous whatever the phase declares, and tried again until the key is too old', () => {
+describe('an error without an answer is ambiguous whatever the phase declares, and tried again until the key is too old', () => {
   test.each([
     ['a reset connection', socketError('ECONNRESET')],
     ['a refused connection', socketError('ECONNREFUSED')],
@@ -62,7 +62,7 @@ describe('no answer came: ambiguous whatever the phase declares, and tried again
   })
 })
 
-describe('an answer that says "not now": ambiguous unless declared, and tried again until the key is too old', () => {
+describe('an answer that says "not now" is ambiguous unless declared, and tried again until the key is too old', () => {
   test.each([
     ['a status of fetch wrappers', failed({ status: 503 })],
     ['a status of got', named('HTTPError', { response: { statusCode: 500 } })],
@@ -81,7 +81,7 @@ describe('an answer that says "not now": ambiguous unless declared, and tried ag
   })
 })
 
-describe('it does not say what happened: ambiguous unless declared, and counted as an attempt', () => {
+describe('an error that does not say what happened is ambiguous unless declared, and counts as an attempt', () => {
   test.each([
     ["the application's own error", new Error('no such customer')],
     ['an error with a code of its own', failed({ code: 'card_declined' })],
@@ -112,12 +112,12 @@ describe('it does not say what happened: ambiguous unless declared, and counted 
   })
 })
 
-test('a key that the provider knows with another request was used: never an answer, and counted', () => {
+test('an error for a key that the provider knows with another request is no answer by itself, and counts as an attempt', () => {
   const reused = failed({ type: 'StripeIdempotencyError', rawType: 'idempotency_error', statusCode: 400 })
   expect(judge(reused)).toBe('ambiguous, unknown')
 })
 
-describe('an answer of the provider: may become final, and counts where it is tried again all the same', () => {
+describe('an answer of the provider may become final, and counts as an attempt if it is tried again anyway', () => {
   test.each([
     ['a declined card', failed({ type: 'StripeCardError', statusCode: 402, code: 'card_declined' })],
     ['a refusal of axios', axiosError('ERR_BAD_REQUEST', 422)],
@@ -132,7 +132,7 @@ describe('an answer of the provider: may become final, and counts where it is tr
   })
 })
 
-test('causes that go in a circle end, and so do those that branch without end', () => {
+test('reading causes that form a circle ends, and so does reading causes that branch without end', () => {
   const circle = failed({})
   circle.cause = circle
   expect(judge(circle)).toBe('ambiguous, unknown')
@@ -143,7 +143,7 @@ test('causes that go in a circle end, and so do those that branch without end', 
   expect(judge(tree)).toBe('ambiguous, unknown')
 })
 
-test('an error whose members throw when they are read says nothing', () => {
+test('an error whose members throw when they are read does not say what happened', () => {
   const hostile = new Proxy(new Error('hostile'), {
     get: () => {
       throw new Error('no')
@@ -152,7 +152,7 @@ test('an error whose members throw when they are read says nothing', () => {
   expect(judge(hostile)).toBe('ambiguous, unknown')
 })
 
-test('causes that never end are looked at for a while only', () => {
+test('of causes that never end, only the first are read', () => {
   let made = 0
   const endless = (): Error =>
     Object.defineProperty(new Error('caused'), 'cause', {

@@ -18,7 +18,7 @@ test('subscribe knows the type of each message', () => {
   stop()
 })
 
-test('listeners hear a message, through whichever function they came, until they stop', () => {
+test('listeners hear messages until they stop, whichever function they subscribed through', () => {
   const heard: unknown[] = []
   const raw = (got: unknown, name: string | symbol) => heard.push(['raw', got, name])
   const stop = subscribe('pawl:warning', (got) => heard.push(['typed', got]))
@@ -38,7 +38,7 @@ test('listeners hear a message, through whichever function they came, until they
   expect(channel('pawl:warning').hasSubscribers).toBe(false)
 })
 
-test('a channel that fell silent can be listened to again', () => {
+test('a channel that has lost all its listeners can be listened to again', () => {
   for (let round = 0; round < 3; round++) {
     let heard = 0
     const stop = subscribe('pawl:warning', () => heard++)
@@ -49,7 +49,7 @@ test('a channel that fell silent can be listened to again', () => {
   }
 })
 
-test('a listener that subscribed twice hears twice, and stops once at a time', () => {
+test('a listener that subscribed twice hears every message twice, and has to unsubscribe twice', () => {
   let heard = 0
   const listener = () => heard++
   const stops = [subscribe('pawl:warning', listener), subscribe('pawl:warning', listener)]
@@ -78,18 +78,18 @@ test('no message is built while nobody listens', () => {
   expect(built).toBe(1)
 })
 
-test('what is no function is refused, as Node does', () => {
+test('anything but a function is refused, as in Node', () => {
   expect(() => subscribe('pawl:warning', 'x' as never)).toThrow(
     expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }),
   )
 })
 
-test('every channel has a name of its own that starts with pawl:', () => {
+test('every channel has its own name, which starts with pawl:', () => {
   expect(new Set(pawlChannels).size).toBe(pawlChannels.length)
   expect(pawlChannels.filter((name) => !/^pawl:[a-z_]+$/.test(name))).toEqual([])
 })
 
-test('listeners that throw, now or later, end neither the process nor the request, and are warned about', async () => {
+test('listeners that throw, now or later, end neither the process nor the request, and are reported as a warning', async () => {
   const child = fork(THROWING_LISTENERS, { execArgv: [], stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
   let complaints = ''
   child.stderr?.on('data', (chunk: Buffer) => {

@@ -13,7 +13,7 @@ const CANCEL = Buffer.from([0, 0, 0, 16, 0x04, 0xd2, 0x16, 0x2e, 0, 0, 0, 7, 0, 
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f])
 const TLS_HANDSHAKE = 0x16
 
-/** A server that gives the first bytes of each connection to a test. */
+/** A server that hands the first bytes of each connection to a test. */
 async function listen(at: ListenOptions, onFirst: (bytes: Buffer, socket: Socket) => void) {
   const server = createServer((socket) => {
     socket.on('error', () => {})
@@ -25,7 +25,7 @@ async function listen(at: ListenOptions, onFirst: (bytes: Buffer, socket: Socket
   return server.address()
 }
 
-/** A client as far as a cancel request is concerned, and what comes of one. */
+/** What a cancel request needs of a client, and the result of sending one. */
 function ask(client: {
   readonly host: string
   readonly port: number
@@ -36,7 +36,7 @@ function ask(client: {
   return new Promise((resolve) => requestCancel(asking as never, resolve))
 }
 
-test('is sent over a connection of its own, and is over when the server has closed that', async () => {
+test('a cancel request is sent on its own connection, and ends when the server has closed that', async () => {
   const received: Buffer[] = []
   const address = await listen({ port: 0, host: '127.0.0.1' }, (bytes, socket) => {
     received.push(bytes)
@@ -46,7 +46,7 @@ test('is sent over a connection of its own, and is over when the server has clos
   expect(received).toEqual([CANCEL])
 })
 
-test('goes to a Unix socket where its client does', async () => {
+test('a cancel request goes to a Unix socket if its client does', async () => {
   const host = await mkdtemp(join(tmpdir(), 'cancel-'))
   onTestFinished(() => rm(host, { recursive: true }))
   const received: Buffer[] = []
@@ -58,19 +58,19 @@ test('goes to a Unix socket where its client does', async () => {
   expect(received).toEqual([CANCEL])
 })
 
-test('of a client with TLS is never sent in the clear: whoever reads it could cancel, too', async () => {
+test('the cancel request of a client with TLS is never sent in the clear, because whoever reads it could cancel as well', async () => {
   const received: Buffer[] = []
   const address = await listen({ port: 0, host: '127.0.0.1' }, (bytes, socket) => {
     received.push(bytes)
     socket.once('data', (more) => received.push(more))
-    // It does not speak TLS.
+    // This server does not speak TLS.
     socket.write('N')
   })
   await ask({ host: '127.0.0.1', port: (address as AddressInfo).port, ssl: true })
   expect(received).toEqual([SSL_REQUEST])
 })
 
-test('of a client that begins with TLS begins with TLS', async () => {
+test('the cancel request of a client that begins with TLS begins with TLS', async () => {
   const received: (number | undefined)[] = []
   const address = await listen({ port: 0, host: '127.0.0.1' }, (bytes, socket) => {
     received.push(bytes[0])
@@ -81,7 +81,7 @@ test('of a client that begins with TLS begins with TLS', async () => {
   expect(received).toEqual([TLS_HANDSHAKE])
 })
 
-test('is given up where nobody listens', async () => {
+test('a cancel request is given up if nobody listens', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -90,7 +90,7 @@ test('is given up where nobody listens', async () => {
   await ask({ host: '127.0.0.1', port })
 })
 
-test('is given up where nobody answers', async () => {
+test('a cancel request is given up if nobody answers', async () => {
   const received: Buffer[] = []
   const address = await listen({ port: 0, host: '127.0.0.1' }, (bytes) => received.push(bytes))
   await ask({ host: '127.0.0.1', port: (address as AddressInfo).port })

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { classifyError } from '../../packages/core/src/run/classify-error.js'
 
-/** As node-postgres gives it. */
+/** An error as node-postgres throws it. */
 function serverError(code: string): Error {
   return Object.assign(new pg.DatabaseError('from the server', 1, 'error'), { code, severity: 'ERROR' })
 }
@@ -12,7 +12,7 @@ const swallowed = (cause: unknown) => new PawlError('PAWL_TRANSACTION_ABORTED', 
 const refused = (cause: unknown) => new PawlError('PAWL_AMBIGUOUS_RESPONSE', 'x', { cause })
 const fetchFailed = (cause: unknown) => new TypeError('fetch failed', { cause })
 
-describe('a conflict: the transaction did not commit, and may at once', () => {
+describe('conflict: the transaction did not commit, and can be tried again at once', () => {
   test.each(['40001', '40P01', '55P03'])('SQLSTATE %s', (code) => {
     expect(classifyError(serverError(code))).toBe('conflict')
   })
@@ -23,7 +23,7 @@ describe('a conflict: the transaction did not commit, and may at once', () => {
   test('a lost connection', () => {
     expect(classifyError(new PawlError('PAWL_CONNECTION_LOST', 'x'))).toBe('conflict')
   })
-  test('a swallowed error is what it was', () => {
+  test('a swallowed error is classified as the error itself', () => {
     expect(classifyError(swallowed(serverError('40001')))).toBe('conflict')
     expect(classifyError(swallowed(serverError('57014')))).toBe('transient')
     expect(classifyError(swallowed(serverError('23505')))).toBe('unknown')
@@ -31,13 +31,13 @@ describe('a conflict: the transaction did not commit, and may at once', () => {
   })
 })
 
-test('an answer that was refused as ambiguous is what the error was', () => {
+test('an answer that was refused as ambiguous is classified as its error', () => {
   expect(classifyError(refused(errorWith({ code: 'ECONNRESET' })))).toBe('transient')
   expect(classifyError(refused(errorWith({ status: 409 })))).toBe('transient')
   expect(classifyError(refused(new Error('no such customer')))).toBe('unknown')
 })
 
-describe('transient: later perhaps, and nothing is said of the outcome', () => {
+describe('transient: it may work later, and nothing is known of the outcome', () => {
   test.each(['57014', '25006', '55006', '53300', '53100', '53200'])('SQLSTATE %s', (code) => {
     expect(classifyError(serverError(code))).toBe('transient')
   })
@@ -53,7 +53,7 @@ describe('transient: later perhaps, and nothing is said of the outcome', () => {
       expect(classifyError(fetchFailed(fetchFailed(errorWith({ code }))))).toBe('transient')
     },
   )
-  test('aborts and time-outs, as the platform throws them', () => {
+  test('aborts and time-outs as the platform throws them', () => {
     expect(classifyError(AbortSignal.abort().reason)).toBe('transient')
     expect(classifyError(new DOMException('x', 'TimeoutError'))).toBe('transient')
     expect(classifyError(errorWith({ name: 'HeadersTimeoutError', code: 'UND_ERR_HEADERS_TIMEOUT' }))).toBe(
@@ -69,7 +69,7 @@ describe('transient: later perhaps, and nothing is said of the outcome', () => {
   })
 })
 
-describe('unknown: all the rest', () => {
+describe('unknown: everything else', () => {
   test.each(['23505', '23503', '22P02', '42P01', '42601', 'P0001'])('SQLSTATE %s', (code) => {
     expect(classifyError(serverError(code))).toBe('unknown')
   })
@@ -99,7 +99,7 @@ describe('unknown: all the rest', () => {
   })
 })
 
-test('causes that go in a circle end', () => {
+test('reading causes that form a circle ends', () => {
   const one = new Error('one')
   const other = new Error('other', { cause: one })
   one.cause = other

@@ -20,7 +20,7 @@ const asking: Asking = { holder: 'us', request, onlyDue: false }
 const byId: Asking = { holder: 'us', request: null, onlyDue: false }
 const response = { status: 201, headers: {}, body: Buffer.from('{}') }
 
-/** Unattended a moment ago at `created`, with nothing unusual about it. */
+/** A key that has been unattended at `created` for a moment, with nothing unusual about it. */
 const row: KeyRow = {
   id: 'id',
   scope: 's',
@@ -38,7 +38,7 @@ const row: KeyRow = {
   stuckReason: null,
   fence: 4,
   holder: 'them',
-  writtenBy: '1',
+  revision: 1,
   leaseUntilMs: NOW,
   attempts: 1,
   retries: 0,
@@ -90,28 +90,28 @@ describe('first, another request is a mismatch, whatever the state', () => {
     expect(decide({ ...changes, kind: 'atomic' })).toEqual({ type: 'mismatch', differs: 'pipeline' })
   })
 
-  test('unless the key is asked for by its id, which is about no request', () => {
+  test('unless the key is asked for by its id, without a request to compare', () => {
     expect(decide({ fingerprint: 'bb' }, byId).type).toBe('take_over')
   })
 })
 
 describe('second, a finished key replays', () => {
   const replay = { type: 'replay', response, expiresMs: NOW + 7 }
-  test('its response, also by id', () => {
+  test('its response, even if it is asked for by id', () => {
     expect(decide(finished)).toEqual(replay)
     expect(decide(finished, byId)).toEqual(replay)
   })
-  test('its response, under whatever version or definition it ran', () => {
+  test('its response, whatever version or definition it ran under', () => {
     expect(decide({ ...finished, version: 9 })).toEqual(replay)
     expect(decide({ ...finished, definitionHash: 'other' })).toEqual(replay)
   })
-  test('its response past its expiry: until it is deleted', () => {
+  test('its response even after its expiry, until it is deleted', () => {
     expect(decide({ ...finished, expiresMs: NOW - 9 })).toMatchObject({ type: 'replay', expiresMs: NOW - 9 })
   })
 })
 
 describe('third, a key that may not run here is left alone', () => {
-  test('stuck, before anything is said of its version', () => {
+  test('it is reported as stuck before its version is checked', () => {
     expect(decide(stuck)).toEqual({ type: 'stuck', reason: 'too_old' })
     expect(decide({ ...stuck, version: 9 })).toEqual({ type: 'stuck', reason: 'too_old' })
   })
@@ -134,9 +134,9 @@ describe('third, a key that may not run here is left alone', () => {
 })
 
 describe('fourth, a live lease is another holder', () => {
-  test('until its last millisecond, by the clock of the database', () => {
+  test('until its last millisecond on the clock of the database', () => {
     expect(decide({ leaseUntilMs: NOW + 1 })).toEqual({ type: 'in_flight', leaseLeftMs: 1 })
-    // Of any length that a deployment may grant, unless the clock has gone back since: then nobody waits for it.
+    // A lease may have any length that a deployment grants. If the clock has gone back since, nobody waits for it.
     const longestMs = DEFAULT_LEASE_MS + LEASE_SLACK_MS
     const updatedMs = NOW + CLOCK_WENT_BACK_MS + 1
     expect(decide({ leaseUntilMs: NOW + longestMs, updatedMs }).type).toBe('in_flight')
@@ -145,16 +145,16 @@ describe('fourth, a live lease is another holder', () => {
     expect(decide({ leaseUntilMs: NOW }).type).toBe('take_over')
     expect(decide({ leaseUntilMs: null }).type).toBe('take_over')
   })
-  test('before its caps are looked at', () => {
+  test('and that is checked before its caps', () => {
     expect(decide({ ...leased, attempts: 99, createdMs: 0 }).type).toBe('in_flight')
   })
-  test('unless the holder is us, whose answer was lost', () => {
+  test('unless we are the holder and the answer to us was lost', () => {
     expect(decide({ ...leased, holder: 'us' })).toMatchObject({ type: 'ours' })
   })
 })
 
 describe('fifth, an unattended key', () => {
-  test('is taken over as it stands', () => {
+  test('is taken over as it is', () => {
     const intent = { kind: 'called', phase: 'charged', result: 1 } as const
     const pipelines = [ride()]
     expect(decide({ intent }, asking, pipelines)).toEqual({
@@ -169,7 +169,7 @@ describe('fifth, an unattended key', () => {
     expect(decide({ createdMs: NOW - 9_999 }).type).toBe('take_over')
     expect(decide({ createdMs: NOW - 10_000 })).toMatchObject({ type: 'mark_stuck', reason: 'too_old' })
   })
-  test('is taken over before its run_after: that holds automatic attempts back, not clients', () => {
+  test('is taken over before its run_after, which holds back automatic attempts and not clients', () => {
     expect(decide({ runAfterMs: NOW + 9_000 }).type).toBe('take_over')
   })
 })
@@ -180,7 +180,7 @@ const upgraded = (upgrade: Omit<UpgradeFrom, 'version'>, changes: Partial<KeyRow
   decide(changes, asking, [ride(2, [{ version: 1, ...upgrade }])])
 
 describe('an older version that is not registered', () => {
-  test('goes on under the one that says how: points, intent and state', () => {
+  test('goes on under the version that says how to map its points, intent and state', () => {
     const intent = { kind: 'calling', phase: 'paid', deadlineMs: 5 } as const
     const points = { made: 'created', paid: 'charged' }
     expect(upgraded({ points, state: renameSeats }, { recoveryPoint: 'made', intent })).toMatchObject({
@@ -192,7 +192,7 @@ describe('an older version that is not registered', () => {
   test('keeps what the upgrade does not mention', () => {
     expect(upgraded({})).toMatchObject({ at: { recoveryPoint: 'created', intent: null, stateJson: null } })
   })
-  test('keeps a point whose name every object has', () => {
+  test('keeps a point whose name is a member of every object', () => {
     const odd = pipeline({ name: 'ride', version: 2, upgradesFrom: [{ version: 1, points: {} }] })
       .local('constructor', () => {})
       .finish(() => respond(200))
@@ -210,10 +210,10 @@ describe('an older version that is not registered', () => {
   test.each([
     ['throws', () => JSON.parse('{') as never],
     ['gives no state', () => undefined as never],
-  ])('is refused where its state() %s', (_, state) => {
+  ])('is refused if the state() of its upgrade %s', (_, state) => {
     expect(upgraded({ state }).type).toBe('refuse')
   })
-  test('is refused where nobody speaks for it', () => {
+  test('is refused if no version upgrades from it', () => {
     expect(decide({}, asking, [ride(2)]).type).toBe('refuse')
   })
 })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 
 const DAY_MS = 24 * 3_600_000
 
-// What the types refuse, tried by a caller who has none.
+// What a caller without types may try, although the types refuse it.
 interface Builder {
   local(...args: unknown[]): Builder
   foreign(...args: unknown[]): Builder
@@ -47,7 +47,7 @@ describe('a pipeline is refused, by its name, for', () => {
     [
       'an unknown option',
       () => start({ lease: 1 }),
-      "unknown option 'lease'. Known are name, version, input",
+      "unknown option 'lease'. The options are name, version, input",
     ],
     [
       'an input that is no schema',
@@ -63,7 +63,7 @@ describe('a pipeline is refused, by its name, for', () => {
     [
       'an unknown option of an upgrade',
       () => start({ upgradesFrom: [{ version: 1, from: 1 }] }),
-      "upgradesFrom: unknown option 'from'. Known are version, points, state",
+      "upgradesFrom: unknown option 'from'. The options are version, points, state",
     ],
     [
       'an upgrade whose state is no function',
@@ -107,8 +107,8 @@ describe('a pipeline is refused, by its name, for', () => {
     expect(refused.message).toContain(takes)
   })
 
-  // A timer of Node, and a setting of PostgreSQL, end at 2^31 - 1 ms: the one would fire at once, the other fail late. A day
-  // leaves room for what is added.
+  // A timer of Node and a setting of PostgreSQL take at most 2^31 - 1 ms: beyond that, a timer fires at once, and the setting
+  // fails late. A day leaves room for what is added.
   test.each(['leaseMs', 'statementTimeoutMs', 'lockTimeoutMs', 'idleTimeoutMs', 'callTimeoutMs'])(
     'its setting %s, if no timer can wait that long',
     (name) => {
@@ -136,7 +136,7 @@ describe('a phase is refused, by pipeline and name, for', () => {
     [
       'a name that is taken',
       () => start().local('a', run).foreign('a', { call }),
-      "phase 'a': there is a phase 'a' already; names are unique",
+      "phase 'a': there is already a phase 'a'; phase names are unique",
     ],
     [
       'no function',
@@ -188,7 +188,7 @@ describe('a phase is refused, by pipeline and name, for', () => {
     [
       'a whenUnknown of a call that is repeated',
       () => start().foreign('a', { call, whenUnknown: () => ({}) }),
-      "phase 'a': whenUnknown does not go with guarantee 'keyed'",
+      "phase 'a': whenUnknown cannot be combined with guarantee 'keyed'",
     ],
     [
       'an isAnswer that nobody asks',
@@ -220,27 +220,27 @@ describe('a phase is refused, by pipeline and name, for', () => {
     [
       'queryable without reconcile',
       () => start().foreign('a', { call, guarantee: 'queryable' }),
-      "phase 'a': guarantee 'queryable' needs reconcile, to ask the provider",
+      "phase 'a': guarantee 'queryable' needs a reconcile function, which asks the provider",
     ],
     [
       'windowMs with queryable',
       () => start().foreign('a', { call, guarantee: 'queryable', reconcile: call, windowMs: 1 }),
-      "phase 'a': windowMs does not go with guarantee 'queryable'",
+      "phase 'a': windowMs cannot be combined with guarantee 'queryable'",
     ],
     [
       'windowMs with at_most_once',
       () => start().foreign('a', { call, guarantee: 'at_most_once', windowMs: 1 }),
-      "phase 'a': windowMs does not go with guarantee 'at_most_once'",
+      "phase 'a': windowMs cannot be combined with guarantee 'at_most_once'",
     ],
     [
       'quietForMs with keyed',
       () => start().foreign('a', { call, quietForMs: 1 }),
-      "phase 'a': quietForMs does not go with guarantee 'keyed'",
+      "phase 'a': quietForMs cannot be combined with guarantee 'keyed'",
     ],
     [
       'reconcile with at_most_once',
       () => start().foreign('a', { call, guarantee: 'at_most_once', reconcile: call }),
-      "phase 'a': reconcile does not go with guarantee 'at_most_once'",
+      "phase 'a': reconcile cannot be combined with guarantee 'at_most_once'",
     ],
     [
       'a finish without function',
@@ -260,7 +260,7 @@ describe('a phase is refused, by pipeline and name, for', () => {
   })
 })
 
-test('a builder can be shared: each step gives a new one', () => {
+test('a builder can be shared, because each step returns a new one', () => {
   const prefix = start().local('a', run)
   prefix.local('b', run)
   prefix.local('b', run)

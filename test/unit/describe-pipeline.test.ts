@@ -49,7 +49,7 @@ test('a pipeline draws itself for Mermaid', () => {
 describe('the definition hash', () => {
   const { definitionHash } = ride().finish(answer)
 
-  test('is the same in every process and release: rows in the database hold it', () => {
+  test('is the same in every process and release, because rows in the database contain it', () => {
     expect(definitionHash).toBe('3aa2828b33050bf5')
   })
 

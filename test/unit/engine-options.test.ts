@@ -20,13 +20,13 @@ function refusal(options: unknown): { code: string; message: string } {
 
 const IDENTIFIER = "it takes a lower-case identifier of letters, digits and '_'"
 
-describe('createEngine names the option, what it got and what it takes', () => {
+describe('the error of createEngine names the option, what it got and what it takes', () => {
   test.each<[string, unknown, string]>([
     ['no options', undefined, 'createEngine: the options are undefined; they have to be an object'],
     [
       'an unknown option',
       { pool, pipelines: [ride], shcema: 'x' },
-      "unknown option 'shcema'. Known are pool,",
+      "unknown option 'shcema'. The options are pool,",
     ],
     ['no pool', { pipelines: [ride] }, 'pool is undefined; it takes a pg.Pool'],
     ['a pool that is none', { pool: {}, pipelines: [ride] }, 'pool is an object; it takes a pg.Pool'],
@@ -41,7 +41,7 @@ describe('createEngine names the option, what it got and what it takes', () => {
     [
       'a builder in the list',
       { pool, pipelines: [pipeline({ name: 'x', version: 1 })] },
-      'A builder becomes one by its finish()',
+      'A builder becomes one when you call its finish()',
     ],
     ['a version twice', { pool, pipelines: [ride, ride] }, "pipelines has 'ride' version 1 twice"],
     ['an empty namespace', { pool, pipelines: [ride], namespace: '' }, "namespace is ''"],
@@ -118,7 +118,7 @@ const foreign = (windowMs: number) =>
     .foreign('charged', { call: () => 1, windowMs })
     .finish(() => respond(200))
 
-describe('settings that do not fit together are refused where they meet, by pipeline and phase', () => {
+describe('settings that do not fit together are refused with an error that names the pipeline and phase', () => {
   test.each(['statementTimeoutMs', 'lockTimeoutMs', 'idleTimeoutMs'])('%s of a lease or more', (name) => {
     const message = `pipeline 'ride', phase 'finished': ${name} is 500; it takes less than leaseMs, which is 500.`
     const refused = refusal({ pool, pipelines: [ride], defaults: { leaseMs: 500, [name]: 500 } })
@@ -135,12 +135,12 @@ describe('settings that do not fit together are refused where they meet, by pipe
     })
   })
 
-  test('a retention of exactly the window is taken, and a lease brings its own time-outs along', async () => {
+  test('a retention of exactly the window is accepted, and a lease sets its time-outs', async () => {
     const defaults = { retentionMs: 7_200_000, leaseMs: 100 }
     await createEngine({ pool, pipelines: [foreign(7_200_000)], defaults }).close()
   })
 
-  test('a retention of less than an hour is warned about', async () => {
+  test('a retention of less than an hour causes a warning', async () => {
     const warned = new Promise<Error>((resolve) => {
       process.once('warning', resolve)
     })

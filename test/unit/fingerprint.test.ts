@@ -6,7 +6,7 @@ type Json = Parameters<typeof fingerprintOf>[0]
 const json = fc.jsonValue({ stringUnit: 'binary', maxDepth: 4 }) as fc.Arbitrary<Json>
 const hex = (value: Json) => fingerprintOf(value).toString('hex')
 
-/** RFC 8785 once more, written to be read. */
+/** RFC 8785 a second time, written to be read. */
 function canonicalize(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalize).join(',')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
@@ -26,7 +26,7 @@ function reordered(value: unknown): unknown {
 }
 
 describe('the fingerprint of a request', () => {
-  test('is known: rows in the database hold it', () => {
+  test('has these values in every version of Pawl, because rows in the database contain them', () => {
     expect(hex({ amount: 1200, to: 'here' })).toBe(
       '09c6defe49bd92ff44890c6283d1e041e3bfd3d6fe4e49c01565baee44cf6c73',
     )
@@ -52,20 +52,20 @@ describe('the fingerprint of a request', () => {
     )
   })
 
-  test('does not depend on how a number is spelt, and depends on its value', () => {
+  test('depends on the value of a number, and not on how it is written', () => {
     expect(hex(JSON.parse('1.0') as Json)).toBe(hex(1))
     expect(hex(JSON.parse('1e2') as Json)).toBe(hex(100))
     expect(hex(-0)).toBe(hex(0))
     expect(hex('1')).not.toBe(hex(1))
   })
 
-  test('depends on the order of lists, and on members that are there', () => {
+  test('depends on the order of lists, and on which members are there', () => {
     expect(hex([1, 2])).not.toBe(hex([2, 1]))
     expect(hex({})).not.toBe(hex({ a: null }))
     expect(hex({ a: undefined })).toBe(hex({}))
   })
 
-  test('tells lone surrogates apart', () => {
+  test('distinguishes lone surrogates', () => {
     expect(hex('\ud800')).not.toBe(hex('\ud801'))
     expect(hex('\ud800')).not.toBe(hex('\ufffd'))
   })
@@ -93,7 +93,7 @@ describe('the fingerprint of a request', () => {
     expect(() => fingerprintOf(value as never)).toThrow(expect.objectContaining({ code: 'PAWL_NOT_JSON' }))
   })
 
-  test('of a value that holds itself is refused', () => {
+  test('of a value that contains itself is refused', () => {
     const round: Record<string, unknown> = {}
     round['self'] = round
     expect(() => fingerprintOf(round as never)).toThrow(expect.objectContaining({ code: 'PAWL_NOT_JSON' }))

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
 describe('isLargerThan', () => {
-  test('never says so of JSON that is not', () => {
+  test('is false for JSON that is not larger', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), (value) => !isLargerThan(value, bytesOf(value))),
       { numRuns: 500 },
@@ -20,11 +20,11 @@ describe('isLargerThan', () => {
     ['one long name', { ['n'.repeat(1_000)]: 1 }],
     ['brackets without end', JSON.parse(`${'['.repeat(5_000)}${']'.repeat(5_000)}`) as unknown],
     ['bytes', Buffer.alloc(1_001)],
-  ])('says so of %s', (_, value) => {
+  ])('is true for %s', (_, value) => {
     expect(isLargerThan(value, 1_000)).toBe(true)
   })
 
-  test('comes back from a value that contains itself', () => {
+  test('returns for a value that contains itself', () => {
     const value: unknown[] = []
     value.push(value)
     expect(isLargerThan(value, 1_000_000)).toBe(true)
@@ -36,11 +36,11 @@ describe('isLargerThan', () => {
 })
 
 describe('shorten', () => {
-  test('leaves what is short enough', () => {
+  test('leaves a text that is short enough', () => {
     expect(shorten('short', 5)).toBe('short')
   })
 
-  test('cuts no character in two', () => {
+  test('does not cut a character in two', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'grapheme', maxLength: 40 }),

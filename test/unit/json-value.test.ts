@@ -6,7 +6,7 @@ const encode = (value: unknown, maxBytes = 1_000_000) => encodeJson(value, { wha
 const refused = (message: string) =>
   expect.objectContaining({ code: 'PAWL_NOT_JSON', message: expect.stringContaining(message) })
 
-test('what can be encoded comes back as it was', () => {
+test('a value that can be encoded comes back unchanged', () => {
   fc.assert(
     fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
       expect(JSON.parse(encode(value))).toEqual(JSON.parse(JSON.stringify(value)))
@@ -14,7 +14,7 @@ test('what can be encoded comes back as it was', () => {
   )
 })
 
-test('undefined members are left out; objects without prototype and of other realms are plain', () => {
+test('undefined members are left out, and objects without a prototype or of other realms count as plain', () => {
   expect(encode({ a: undefined, b: 1 })).toBe('{"b":1}')
   expect(encode(Object.assign(Object.create(null) as object, { a: 1 }))).toBe('{"a":1}')
   expect(encode(JSON.parse('{"__proto__":{"a":1}}'))).toBe('{"__proto__":{"a":1}}')
@@ -24,7 +24,7 @@ class Money {
   readonly cents = 1
 }
 
-describe('what JSON would lose is refused, with the place', () => {
+describe('a value that JSON would lose is refused, and the error says where it is', () => {
   test.each<[string, unknown, string]>([
     ['undefined', undefined, 'The value is not JSON: it is undefined.'],
     ['a function', () => 1, 'The value is not JSON: it is a function.'],
@@ -36,7 +36,7 @@ describe('what JSON would lose is refused, with the place', () => {
       { a: { b: Number.NEGATIVE_INFINITY } },
       '.a.b is -Infinity, which JSON would turn into null',
     ],
-    ['a Date', { at: new Date(0) }, '.at is a Date, which JSON would not give back'],
+    ['a Date', { at: new Date(0) }, '.at is a Date, which JSON would not preserve'],
     ['a Map', { map: new Map() }, '.map is a Map'],
     ['a Set', { set: new Set() }, '.set is a Set'],
     ['a Buffer', { bytes: Buffer.from('a') }, '.bytes is a Buffer'],
@@ -49,13 +49,13 @@ describe('what JSON would lose is refused, with the place', () => {
     [
       'an instance of nothing with a name',
       Object.create(Object.create(Object.create(null) as object) as object),
-      'which JSON would not give back',
+      'which JSON would not preserve',
     ],
   ])('%s', (_, value, message) => {
     expect(() => encode(value)).toThrow(refused(message))
   })
 
-  test('a value that holds itself, or is too deep', () => {
+  test('a value that contains itself, or is too deep', () => {
     const round: Record<string, unknown> = {}
     round['self'] = round
     expect(() => encode(round)).toThrow(refused('is nested deeper than 256 levels'))
@@ -65,7 +65,7 @@ describe('what JSON would lose is refused, with the place', () => {
   })
 })
 
-test('the cap is in bytes of JSON, and says what to do', () => {
+test('the cap is in bytes of JSON, and its error says what to do', () => {
   expect(encode('é', 4)).toBe('"é"')
   expect(() => encode('é', 3)).toThrow(
     expect.objectContaining({

@@ -74,7 +74,7 @@ describe('by recovery point', () => {
     const row = { recoveryPoint: 'started', intent: null, trail: [], createdMs: NOW, server: SERVER }
     expect(nextStep(empty, row, NOW).do).toBe('finish')
   })
-  test.each(['gone', 'finished', 'constructor', ''])('%j is no point to go on from', (point) => {
+  test.each(['gone', 'finished', 'constructor', ''])('%j is not a point to go on from', (point) => {
     expect(() => at(point)).toThrow(`'${point}' is not a recovery point of pipeline 'ride'`)
   })
 })
@@ -162,7 +162,7 @@ test.each(cases)('%s, of the call is known: %s', (kind, _, intent, committedAgoM
   expect(next).toEqual({ ...step, phase: definition.phases[1] })
 })
 
-test('without a commit before it, the window counts from the reservation', () => {
+test('without an earlier commit, the window counts from the reservation', () => {
   const definition = pipeline({ name: 'ride', version: 1 })
     .foreign('charged', OPTIONS.keyed)
     .finish(() => respond(200))[definitionOf]
@@ -183,7 +183,7 @@ describe('a call of a later phase than the next one', () => {
   }
   const said: Intent = { kind: 'called', phase: 'charged', result: { id: 'ch' }, said: true }
 
-  test.each([calling(NOW), called])('is not run past: $kind', (intent) =>
+  test.each([calling(NOW), called])('is not passed over: $kind', (intent) =>
     expect(next('started', intent)).toEqual(['stop_at_call', 'created']),
   )
   test.each([said, notMade(0)])('is carried over local phases once a person has decided: $kind', (intent) =>
@@ -192,11 +192,14 @@ describe('a call of a later phase than the next one', () => {
   test.each([
     ['charged', 'noted'],
     ['noted', 'finished'],
-  ])('one of an earlier phase is never run past, whoever said it: at %s', (point, phase) => {
-    for (const intent of [said, notMade(0), calling(NOW), called]) {
-      expect(next(point, intent)).toEqual(['stop_at_call', phase])
-    }
-  })
+  ])(
+    'is never passed over if it belongs to an earlier phase, whoever decided about it: at %s',
+    (point, phase) => {
+      for (const intent of [said, notMade(0), calling(NOW), called]) {
+        expect(next(point, intent)).toEqual(['stop_at_call', phase])
+      }
+    },
+  )
   test('is not carried over another call', () => {
     const two = pipeline({ name: 'two', version: 1 })
       .foreign('asked', { call })

@@ -14,10 +14,10 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-/** What chance draws: 0 is the least, 1 as good as the most. */
+/** What the random numbers are: 0 is the lowest, and 1 stands for the highest. */
 const chance = (value: number) => vi.spyOn(Math, 'random').mockReturnValue(value)
 
-/** A poller whose rounds end as they are told, in their order; idle once nothing more is said. */
+/** A poller whose rounds end as listed, one after the other. After the list, they are idle. */
 function pollerOf(...ends: ('more' | 'idle' | 'fail' | Promise<unknown>)[]) {
   const rounds = { begun: 0, signals: [] as AbortSignal[] }
   const underWay = new Set<Promise<unknown>>()
@@ -39,7 +39,7 @@ function pollerOf(...ends: ('more' | 'idle' | 'fail' | Promise<unknown>)[]) {
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
 
 describe('pauses', () => {
-  test('the first round begins at once, and so does each after one that has more', async () => {
+  test('there is none before the first round, and none after a round that has more to do', async () => {
     const announced = hear('pawl:round')
     const { poller, rounds } = pollerOf('more', 'more', 'idle')
     poller.start()
@@ -56,19 +56,22 @@ describe('pauses', () => {
   test.each([
     [0, POLL_MS / 2],
     [1, POLL_MS],
-  ])('where there is no more: between half of the interval and all of it (chance %d)', async (drawn, ms) => {
-    chance(drawn)
-    const { poller, rounds } = pollerOf()
-    poller.start()
-    await pass(0)
-    await pass(ms - 1)
-    expect(rounds.begun).toBe(1)
-    await pass(1)
-    expect(rounds.begun).toBe(2)
-    await poller.stop()
-  })
+  ])(
+    'without more to do, it is between half of the interval and all of it (chance %d)',
+    async (drawn, ms) => {
+      chance(drawn)
+      const { poller, rounds } = pollerOf()
+      poller.start()
+      await pass(0)
+      await pass(ms - 1)
+      expect(rounds.begun).toBe(1)
+      await pass(1)
+      expect(rounds.begun).toBe(2)
+      await poller.stop()
+    },
+  )
 
-  test('after a failure: reported, longer each time up to a cap, and anew after a success', async () => {
+  test('after a failure, which is reported, it gets longer each time up to a cap, and is reset by a success', async () => {
     chance(1)
     const failed = hear('pawl:round_failed')
     const ends = [...Array.from({ length: 8 }, () => 'fail' as const), 'idle', 'fail', 'fail'] as const
@@ -96,7 +99,7 @@ describe('pauses', () => {
     await poller.stop()
   })
 
-  test('after a failure, chance shortens the pause by half at most', async () => {
+  test('after a failure, chance shortens it by half at most', async () => {
     chance(0)
     const { poller, rounds } = pollerOf('fail')
     poller.start()
@@ -121,7 +124,7 @@ describe('a wake-up', () => {
     await poller.stop()
   })
 
-  test('during a round makes another follow at once, one for many', async () => {
+  test('during a round makes another follow at once: one, however many there were', async () => {
     const first = gate()
     const { poller, rounds } = pollerOf(first.opened)
     poller.start()
@@ -136,7 +139,7 @@ describe('a wake-up', () => {
     await poller.stop()
   })
 
-  test('does not hurry a round that failed, whether it rang during the round or after', async () => {
+  test('does not shorten the pause after a failed round, whether it came during the round or after it', async () => {
     chance(0)
     const { poller, rounds } = pollerOf(Promise.reject(new Error('away')))
     poller.start()
@@ -150,7 +153,7 @@ describe('a wake-up', () => {
     await poller.stop()
   })
 
-  test('does not start what is stopped', async () => {
+  test('does not start a poller that is stopped', async () => {
     const { poller, rounds } = pollerOf()
     poller.wake()
     await pass(10 * POLL_MS)
@@ -165,7 +168,7 @@ describe('a wake-up', () => {
 })
 
 describe('start and stop', () => {
-  test('started twice, it is one', async () => {
+  test('a poller that is started twice runs once', async () => {
     const first = gate()
     const { poller, rounds } = pollerOf(first.opened)
     poller.start()
@@ -177,7 +180,7 @@ describe('start and stop', () => {
     expect(rounds.begun).toBe(1)
   })
 
-  test.each(['idle', 'fail'] as const)('a stop ends the pause of a round (%s)', async (end) => {
+  test.each(['idle', 'fail'] as const)('a stop ends the pause after a round (%s)', async (end) => {
     const { poller, rounds } = pollerOf(end)
     poller.start()
     await pass(0)
@@ -187,7 +190,7 @@ describe('start and stop', () => {
     expect(rounds.begun).toBe(1)
   })
 
-  test('a stop tells the round, waits for it, and lets no other begin, even where there is more', async () => {
+  test('a stop signals the round, waits for it, and lets no other begin, even if there is more to do', async () => {
     const first = gate()
     const { poller, rounds } = pollerOf(first.opened, 'more', 'more')
     poller.start()
@@ -202,7 +205,7 @@ describe('start and stop', () => {
     expect(rounds.begun).toBe(1)
   })
 
-  test('a stop waits for what rounds began, too', async () => {
+  test('a stop also waits for work that rounds have begun', async () => {
     const { poller, underWay } = pollerOf()
     const work = gate()
     underWay.add(work.opened)
@@ -216,7 +219,7 @@ describe('start and stop', () => {
     await stopping
   })
 
-  test('a stop waits no longer than it was told, and says so', async () => {
+  test('a stop waits no longer than it was told, and reports that it gave up', async () => {
     const warnings = hear('pawl:warning')
     const { poller } = pollerOf(new Promise(() => {}))
     poller.start()
@@ -228,11 +231,11 @@ describe('start and stop', () => {
     await pass(1)
     await stopping
     expect(warnings).toEqual([
-      { message: 'the reaper was stopped before all it had begun was done', error: null },
+      { message: 'the reaper was stopped before everything that it had begun was done', error: null },
     ])
   })
 
-  test('a round that fails after the stop is reported, and not tried again', async () => {
+  test('a round that fails after the stop is reported, and not repeated', async () => {
     const failed = hear('pawl:round_failed')
     const late = gate()
     const { poller, rounds } = pollerOf(
@@ -249,7 +252,7 @@ describe('start and stop', () => {
     expect([failed.length, rounds.begun]).toEqual([1, 1])
   })
 
-  test('it can be started again, also while it is being stopped', async () => {
+  test('a poller can be started again, even while it is being stopped', async () => {
     const first = gate()
     const { poller, rounds } = pollerOf(first.opened)
     poller.start()
@@ -260,7 +263,7 @@ describe('start and stop', () => {
     expect(rounds.begun).toBe(2)
     first.open()
     await stopping
-    // The end of that stop does not make it forget that it runs.
+    // The end of that stop must not make it forget that it runs.
     poller.start()
     await pass(0)
     expect(rounds.begun).toBe(2)
@@ -276,7 +279,7 @@ describe('start and stop', () => {
     await poller.stop()
   })
 
-  test('a stop of what never ran ends at once, and wrong options are refused', async () => {
+  test('stopping a poller that never ran ends at once, and wrong options are refused', async () => {
     const { poller } = pollerOf()
     await poller.stop()
     await expect(poller.stop({ timeoutMs: -1 })).rejects.toThrow('stop: timeoutMs is -1')

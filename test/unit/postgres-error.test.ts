@@ -9,7 +9,7 @@ const serverError = (code: string, message: string, more = {}) => ({
   ...more,
 })
 
-describe('a prepared statement of ours that the server has forgotten is known, whatever language it says it in', () => {
+describe('the error for a prepared statement of ours that the server has forgotten is recognized in every language', () => {
   test.each([
     'prepared statement "pawl_insert_key_0123456789abcdef" does not exist',
     'vorbereitete Anweisung »pawl_insert_key_0123456789abcdef« existiert nicht',
@@ -25,7 +25,7 @@ describe('a prepared statement of ours that the server has forgotten is known, w
   })
 })
 
-describe('being fenced off is known, whatever language the server says it in', () => {
+describe('the error of being fenced off is recognized in every language of the server', () => {
   test.each([
     'invalid input syntax for type integer: "pawl: fenced off, rows: 0"',
     'ungültige Eingabesyntax für Typ integer: »pawl: fenced off, rows: 0«',

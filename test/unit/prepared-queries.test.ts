@@ -27,14 +27,14 @@ test('queries that are used once do not keep others from being prepared', () => 
   expect(times(PREPARE_AFTER_USES, () => queries.nameOf('SELECT $1')).at(-1)).not.toBeNull()
 })
 
-test('what is counted does not grow without end: the uses of long ago are forgotten', () => {
+test('the counts do not grow without end, because old uses are forgotten', () => {
   const queries = new PreparedQueries()
   times(PREPARE_AFTER_USES - 1, () => queries.nameOf('SELECT $1'))
   times(PREPARED_QUERIES, (time) => queries.nameOf(`SELECT $1 /* ${time} */`))
   expect(queries.nameOf('SELECT $1')).toBeNull()
 })
 
-test('so many are prepared, and no more', () => {
+test('no more than the maximum number of queries is prepared', () => {
   const queries = new PreparedQueries()
   const names = times(
     PREPARED_QUERIES + 5,

@@ -17,7 +17,8 @@ const keyOf = ([namespace, scope, key, fingerprint, pipeline, effect, effectEpoc
 const text = fc.string({ unit: 'grapheme', maxLength: 6 })
 const parts: fc.Arbitrary<Parts> = fc.tuple(text, text, text, text, text, text, fc.nat(3))
 
-test('the provider key of a request is known: providers hold it', () => {
+// Shows I8.
+test('the provider key of a request is the same in every version of Pawl, because providers remember it', () => {
   expect(keyOf(['pawl', 'rider-1', 'key-1', 'ab'.repeat(32), 'create-ride', 'charge', 0])).toBe(
     'pawl_IJbxbJUQzKNw2cBL_3CPfCEQZ7MaWVczPpQY0Au2jgY',
   )
@@ -26,7 +27,7 @@ test('the provider key of a request is known: providers hold it', () => {
   )
 })
 
-test('it fits into a header and into what providers take', () => {
+test('it fits into a header, and has a form that providers accept', () => {
   fc.assert(
     fc.property(parts, (of) => {
       expect(keyOf(of)).toMatch(/^pawl_[\w-]{43}$/)
@@ -34,7 +35,8 @@ test('it fits into a header and into what providers take', () => {
   )
 })
 
-test('it is equal exactly for equal parts', () => {
+// Shows I8.
+test('a provider key is equal exactly for equal parts', () => {
   fc.assert(
     fc.property(parts, parts, (one, other) => {
       expect(keyOf(one) === keyOf(other)).toBe(JSON.stringify(one) === JSON.stringify(other))
@@ -53,7 +55,7 @@ test('it changes with every single part', () => {
   )
 })
 
-test('it changes when text moves over the boundary of two parts', () => {
+test('it changes when text moves across the boundary of two parts', () => {
   const moves = fc.tuple(parts, fc.nat(4), fc.string({ minLength: 1, maxLength: 3 }))
   fc.assert(
     fc.property(moves, ([of, index, moved]) => {
@@ -66,7 +68,7 @@ test('it changes when text moves over the boundary of two parts', () => {
   )
 })
 
-test('it does not fall for parts that look like length prefixes', () => {
+test('it is not fooled by parts that look like length prefixes', () => {
   expect(keyOf(['1:a', '', '', '', '', '', 0])).not.toBe(keyOf(['', '1:a', '', '', '', '', 0]))
   expect(keyOf(['a', '1:b', '', '', '', '', 0])).not.toBe(keyOf(['a1:1', 'b', '', '', '', '', 0]))
 })

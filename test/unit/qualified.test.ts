@@ -1,7 +1,7 @@
 import { qualified } from '@pawl/core/internal'
 import { describe, expect, test } from 'vitest'
 
-describe('what PostgreSQL would look up gets its schema', () => {
+describe('a name that PostgreSQL would look up gets its schema', () => {
   test.each([
     ['SELECT 1 + 2', 'SELECT 1 OPERATOR(pg_catalog.+) 2'],
     ['SELECT clock_timestamp()', 'SELECT pg_catalog.clock_timestamp()'],
@@ -16,7 +16,7 @@ describe('what PostgreSQL would look up gets its schema', () => {
   })
 })
 
-describe('what is a part of the language, has a schema or is a name, stays as it is', () => {
+describe('a word that belongs to the language, has a schema or is a plain name stays as it is', () => {
   test.each([
     'SELECT * FROM "s"."t" AS v (a, b)',
     'SELECT t.* FROM t',
@@ -29,14 +29,14 @@ describe('what is a part of the language, has a schema or is a name, stays as it
     expect(qualified(sql)).toBe(sql)
   })
 
-  test('also the "=" of each column that is set, and no other', () => {
+  test('so does the "=" of each column that is set, and no other', () => {
     expect(qualified('UPDATE t SET a = b = c, d = (e = f) WHERE g = h')).toBe(
       'UPDATE t SET a = b OPERATOR(pg_catalog.=) c, d = (e OPERATOR(pg_catalog.=) f) WHERE g OPERATOR(pg_catalog.=) h',
     )
   })
 })
 
-describe('what cannot be kept safe is refused', () => {
+describe('SQL that cannot be made safe is refused', () => {
   test.each([
     ['SELECT a IN (1, 2)', 'IN'],
     ['SELECT a BETWEEN 1 AND 2', 'BETWEEN'],
@@ -65,7 +65,7 @@ describe('what cannot be kept safe is refused', () => {
     'a - b - c',
     'a = (b + c) AND d = e',
     'a = CASE WHEN b < c THEN d + e END',
-  ])('not where they stay the same: %s', (expression) => {
+  ])('but not if they stay the same: %s', (expression) => {
     expect(qualified(`SELECT ${expression}`)).toContain('OPERATOR')
   })
 })

@@ -5,20 +5,20 @@ import { QuietCalls } from '../../packages/core/src/run/quiet-calls.js'
 const HOUR_MS = 3_600_000
 const DEADLINE_MS = 1_700_000_000_000
 
-test("the database's clock may say that more is left, and not that less is", () => {
+test("the database's clock can make the remaining time longer, but not shorter", () => {
   const calls = new QuietCalls()
   calls.watch('k', DEADLINE_MS, HOUR_MS)
   expect(calls.leftMs('k', DEADLINE_MS, 0)).toBeGreaterThan(HOUR_MS - 60_000)
   expect(calls.leftMs('k', DEADLINE_MS, 2 * HOUR_MS)).toBe(2 * HOUR_MS)
 })
 
-test('what is known of one declaration says nothing of the next', () => {
+test('what is known about one declaration says nothing about the next', () => {
   const calls = new QuietCalls()
   calls.watch('k', DEADLINE_MS, HOUR_MS)
   expect(calls.leftMs('k', DEADLINE_MS + 1, 10)).toBe(10)
 })
 
-test('a call is known of from the first time that it is asked about, until it is forgotten', () => {
+test('a call is remembered from the first time that somebody asks about it until it is forgotten', () => {
   const calls = new QuietCalls()
   expect(calls.leftMs('k', DEADLINE_MS, HOUR_MS)).toBe(HOUR_MS)
   expect(calls.leftMs('k', DEADLINE_MS, 0)).toBeGreaterThan(HOUR_MS - 60_000)
@@ -26,7 +26,7 @@ test('a call is known of from the first time that it is asked about, until it is
   expect(calls.leftMs('k', DEADLINE_MS, 0)).toBe(0)
 })
 
-test('the oldest are forgotten where there are too many', () => {
+test('if there are too many calls, the oldest are forgotten', () => {
   const calls = new QuietCalls()
   for (let n = 0; n <= MAX_QUIET_CALLS; n++) calls.watch(`k${n}`, DEADLINE_MS, HOUR_MS)
   expect(calls.leftMs('k1', DEADLINE_MS, 0)).toBeGreaterThan(0)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { recordError } from '../../packages/core/src/run/record-error.js'
 import { unreadableErrors } from '../support/unreadable-errors.js'
 
-test.each(Object.entries(unreadableErrors()))('of an error %s, there is a text to store', (_, thrown) => {
+test.each(Object.entries(unreadableErrors()))('an error %s still has a text to store', (_, thrown) => {
   const recorded = recordError(thrown)
   expect(recorded).toEqual(expect.any(String))
   expect(recorded).not.toBe('')
@@ -20,7 +20,7 @@ test.each([
   ['anything else', { pin: 1 }, 'non-error thrown: object'],
   ['no NUL, nor half a character', new Error('a\0b\uD800c'), 'Error: abc'],
   ['no secret that a NUL had kept apart', new Error('4242\0 4242 4242 4242'), 'Error: [number]'],
-])('what is stored is %s', (_, thrown, recorded) => expect(recordError(thrown)).toBe(recorded))
+])('the stored text is %s', (_, thrown, recorded) => expect(recordError(thrown)).toBe(recorded))
 
 test('of an endless message, the beginning is stored', () => {
   expect(recordError(new Error('x'.repeat(5_000_000)))).toHaveLength(2_000)

@@ -52,11 +52,11 @@ test.each([
   'at file:///app/node_modules/.pnpm/@pawl+core@1.0.0/index.js:12:3',
   '2026-11-16 08:10:49.123+00',
   'a risk-free try of task_1',
-])('%s holds no secret', (text) => expect(redacted(text)).toBe(text))
+])('%s contains no secret', (text) => expect(redacted(text)).toBe(text))
 
 const LONG = 1_000_000
 
-/** How long the texts were that a method of strings was called on. */
+/** The lengths of the texts that a method of strings was called on. */
 const lengthsOf = (spy: { readonly mock: { readonly contexts: readonly unknown[] } }) =>
   spy.mock.contexts.map((text) => String(text).length)
 
@@ -71,7 +71,7 @@ test.each([
   'authorization: a ',
   'eyJaaaaaaaa.',
   '-----BEGIN PRIVATE KEY-----',
-])('of a megabyte of %s, no more is looked through than a few times of what is kept', (part) => {
+])('of a megabyte of %s, only a few times as much is searched as is kept', (part) => {
   const text = part.repeat(Math.ceil(LONG / part.length))
   const replaced = vi.spyOn(String.prototype, 'replace')
   const searchedBack = vi.spyOn(String.prototype, 'lastIndexOf')
@@ -81,18 +81,18 @@ test.each([
   vi.restoreAllMocks()
   expect(kept.length).toBeLessThanOrEqual(MAX_LENGTH)
   expect(lengths.length).toBeGreaterThan(5)
-  // What stands instead of a secret may be longer than the secret.
+  // The replacement of a secret may be longer than the secret.
   const readLength = MAX_LENGTH * REDACTION_READ_AHEAD
   expect(Math.max(...lengths)).toBeLessThanOrEqual(readLength * 4)
-  // Once per word, and once per authority: whatever the text is, each character at most twice.
+  // The text is searched once per word and once per authority, so each character at most twice, whatever the text is.
   expect(searched).toBeLessThanOrEqual(readLength * 2)
 })
 
-test('half a secret at the end of what is looked through is not kept', () => {
+test('half a secret at the end of the searched text is not kept', () => {
   const readLength = MAX_LENGTH * REDACTION_READ_AHEAD
   for (const secret of ['4242 4242 4242 4242', 'postgres://user:hunter2@host', 'sk-proj-abcdefghijklmnop']) {
     for (let inside = 1; inside <= secret.length; inside++) {
-      // So much is taken out before that the end of what was read comes into what may be kept.
+      // So much is removed before it that the end of the searched text moves into what may be kept.
       const before = `password=${'x'.repeat(readLength - inside - 'password= '.length)} `
       const kept = redacted(`${before}${secret} and more`)
       expect(kept).toBe('')

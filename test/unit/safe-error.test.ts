@@ -13,7 +13,7 @@ class PaymentError extends Error {
   override readonly name = 'PaymentError'
 }
 
-/** As the errors of HTTP clients and of pg are: with the request, its headers, and the values of a row. */
+/** An error like those of HTTP clients and of pg, with the request, its headers, and the values of a row. */
 const wordy = (): Error =>
   Object.assign(new PaymentError(`card ${CARD} refused`, { cause: new Error('sent Bearer abc.def') }), {
     code: 'card_refused',
@@ -33,7 +33,7 @@ function logged(error: unknown): Record<string, unknown> {
 }
 
 describe('safeError', () => {
-  test('says what an error is, and nothing of what hangs on it', () => {
+  test('says what an error is, and nothing of what is attached to it', () => {
     const err = logged(safeError(wordy()))
     expect(err).toMatchObject({
       type: 'PaymentError',
@@ -45,7 +45,7 @@ describe('safeError', () => {
     expect(err['message']).toBe('card [number] refused: sent Bearer [token]')
     for (const text of [JSON.stringify(err), inspect(safeError(wordy()), { depth: 9, showHidden: true })])
       expect(text).not.toMatch(/4242 4242|abc\.def|topsecret|ann@example|pin=/)
-    // The same without it.
+    // The same holds for an error without it.
     expect(JSON.stringify(logged(wordy()))).toMatch(/topsecret/)
   })
 
@@ -66,12 +66,12 @@ describe('safeError', () => {
     const copy = safeError(thrown)
     expect(copy).toBeInstanceOf(Error)
     for (const text of [copy.message, copy.name]) expect(text).toEqual(expect.any(String))
-    // Whoever logs it does not get to throw, either.
+    // Logging it does not throw either.
     expect(logged(copy)).toMatchObject({ message: expect.any(String) as string })
     expect(inspect(copy, { depth: 9, showHidden: true })).toEqual(expect.any(String))
   })
 
-  test('a chain of causes that bites its tail ends, and what is endless is cut', () => {
+  test('reading a chain of causes that leads back to its start ends, and endless text is cut', () => {
     const error = new Error('x'.repeat(100_000))
     error.cause = error
     const copy = safeError(error)
@@ -89,7 +89,7 @@ test.each([
   '://'.repeat(5_000),
   `a://${'b:'.repeat(5_000)}`,
   'a:/'.repeat(5_000),
-])('looking for URLs in %#. hostile text looks at no part of it twice', (text) => {
+])('searching URLs in %#. hostile text reads no part of it twice', (text) => {
   let looked = 0
   let last = 0
   for (const { start, end } of urlAuthorities(text)) {
@@ -100,7 +100,7 @@ test.each([
   expect(looked).toBeLessThanOrEqual(text.length)
 })
 
-test('names are hashed with HMAC-SHA-256, by a secret of any length', () => {
+test('names are hashed with HMAC-SHA-256, with a secret of any length', () => {
   for (const secret of ['s'.repeat(32), 'é'.repeat(64), 'k'.repeat(300)]) {
     const expected = createHmac('sha256', secret)
       .update(JSON.stringify(['s', 'k']))
@@ -108,6 +108,6 @@ test('names are hashed with HMAC-SHA-256, by a secret of any length', () => {
     expect(new NameHasher(secret).hash('s', 'k')).toBe(expected.slice(0, 16))
   }
   const [one, other] = [new NameHasher(null), new NameHasher(null)]
-  // All engines of a process agree.
+  // All engines of a process return the same hash.
   expect(one.hash('s')).toBe(other.hash('s'))
 })

@@ -10,7 +10,7 @@ const query = (text: string): Outgoing => outgoingQuery(text, [], false, null)
 const joinable = (text: string): Outgoing => ({ ...query(text), joinable: true })
 const closed = new Error('closed')
 
-/** A queue to a server whose answers the test gives. */
+/** A queue to a server whose answers come from the test. */
 function open(deadlineMs = 60_000) {
   const sent: { readonly text: string; readonly answer: OnAnswered }[] = []
   const silences: number[] = []
@@ -46,7 +46,9 @@ function open(deadlineMs = 60_000) {
   return { queue, sender, answer, sent, silences, texts: () => sent.map(({ text }) => text) }
 }
 
-test('a message goes out when the one before it has been answered, in the order of handing over', async () => {
+const ofFramework = (text: string) => ({ ...joinable(text), step: 'insert_staged_job' })
+
+test('a message is sent when the one before it has been answered, in the order in which they were handed over', async () => {
   const { queue, sender, answer, texts } = open()
   const all = Promise.all(['one', 'two', 'three'].map((text) => queue.send(sender(), [query(text)])))
   expect(texts()).toEqual(['one'])
@@ -58,7 +60,7 @@ test('a message goes out when the one before it has been answered, in the order 
   expect(queue.isIdle).toBe(true)
 })
 
-test('what is dropped never goes out; what others have handed over does', async () => {
+test('a dropped message is never sent, and the messages of others still are', async () => {
   const { queue, sender, answer, texts } = open()
   const [ours, theirs] = [sender(), sender()]
   const first = queue.send(ours, [query('under way')])
@@ -72,7 +74,7 @@ test('what is dropped never goes out; what others have handed over does', async 
   expect(texts()).toEqual(['under way', 'of another'])
 })
 
-test('whether a message may go out is asked when its turn has come', async () => {
+test('whether a message may be sent is decided when its turn has come', async () => {
   const { queue, sender, answer, texts } = open()
   let ended: Error | null = null
   const first = queue.send(sender(), [query('ends it')])
@@ -86,7 +88,7 @@ test('whether a message may go out is asked when its turn has come', async () =>
   expect(texts()).toEqual(['ends it', 'next'])
 })
 
-test('a client that throws instead of answering fails that statement, and what follows goes out', async () => {
+test('a client that throws instead of answering fails that statement, and the next one is sent', async () => {
   const { queue, sender, answer, texts } = open()
   const heard: unknown[] = []
   const failing = sender({ answered: (error) => (heard.push(error), error) })
@@ -99,7 +101,7 @@ test('a client that throws instead of answering fails that statement, and what f
   expect(texts()).toEqual(['next'])
 })
 
-test('a message that is answered twice, as a tracer can make it, is not taken for an answer to the next', async () => {
+test('a second answer to a message, which a tracer can cause, is not taken for the answer to the next one', async () => {
   const { queue, sender, answer, texts } = open()
   const all = queue.send(sender(), [query('one'), query('two')])
   answer(0)
@@ -111,7 +113,7 @@ test('a message that is answered twice, as a tracer can make it, is not taken fo
   expect(await all).toEqual([ok('one'), ok('two')])
 })
 
-test('an answer that says that the connection is gone is given to its sender once', async () => {
+test('an answer that says that the connection is gone reaches its sender once', async () => {
   const { queue, sender, answer, texts } = open()
   const heard: string[] = []
   const losing = sender({
@@ -130,7 +132,7 @@ test('an answer that says that the connection is gone is given to its sender onc
   expect(texts()).toEqual(['one'])
 })
 
-test('once it is closed, nothing goes out', async () => {
+test('a closed queue sends nothing', async () => {
   const { queue, sender, texts } = open()
   const underWay = queue.send(sender(), [query('under way')])
   queue.close(closed)
@@ -144,10 +146,10 @@ const standStill = (ms: number): void => {
   while (performance.now() < until);
 }
 
-test('an answer that arrives while the event loop stands still is heard before its deadline', async () => {
+test('an answer that arrives while the event loop is blocked counts as in time', async () => {
   const { queue, sender, answer, silences } = open(1)
   const done = queue.send(sender(), [query('one')])
-  // Due with the deadline, and after it: as what a socket has to tell is read after the timers.
+  // It is due with the deadline, but runs after it, as a socket is read after the timers have run.
   setTimeout(() => answer(0), 1)
   standStill(20)
   expect(await done).toEqual([ok('one')])
@@ -155,13 +157,19 @@ test('an answer that arrives while the event loop stands still is heard before i
   expect(silences).toEqual([])
 })
 
-test('a server that does not answer is given up after the deadline, which grows with the message', async () => {
+test('a server that does not answer is given up after the deadline, which grows with the size of the message', async () => {
   const { queue, sender, silences } = open(2)
   await expect(queue.send(sender(), [query('one')])).rejects.toBe(closed)
   expect(silences).toEqual([2])
 
   const other = open(2)
-  const many = Array.from({ length: 2 * STATEMENTS_PER_DEADLINE + 1 }, (_, n) => joinable(`job ${n}`))
+  const many = Array.from({ length: 2 * STATEMENTS_PER_DEADLINE + 1 }, (_, n) => ofFramework(`job ${n}`))
   await expect(other.queue.send(other.sender(), many)).rejects.toBe(closed)
   expect(other.silences).toEqual([6])
+
+  // A statement of the application may take as long as it may alone.
+  const third = open(2)
+  const writes = ['one', 'two', 'three'].map(joinable)
+  await expect(third.queue.send(third.sender(), [...writes, ofFramework('advance')])).rejects.toBe(closed)
+  expect(third.silences).toEqual([6])
 })

@@ -3,15 +3,15 @@ import { several } from './sweep.js'
 import type { WireRequest } from './wire-request.js'
 import { LEASE_MS, SETTINGS, type WireTrial } from './wire-trial.js'
 
-/** Clients that come back at a time. */
+/** How many clients come back at the same time. */
 const AT_ONCE = 6
 
-/** How long one of them asks: nothing is in its way any more but the pipeline's own troubles. */
+/** How long each of them asks: only the pipeline's own troubles are still in its way. */
 const LATE_CLIENT_ASKS_MS = 10 * LEASE_MS
 
 /**
- * Faults have stopped. The completer ends what has not ended, every client comes back for its answer, and the relay
- * hands the jobs over. Resolves to the rounds of the completer; null: it could not end some key.
+ * Called once faults have stopped. The completer finishes what has not ended, every client comes back for its answer, and
+ * the relay hands the jobs over. Returns the rounds of the completer, or null if it could not finish some key.
  */
 export async function conclude<DB, Input>(
   trial: WireTrial,
@@ -21,7 +21,7 @@ export async function conclude<DB, Input>(
   const rounds = await trial.complete<DB>({ pipelines })
   const late = trial.engine<DB>('late', null, { pipelines, defaults: SETTINGS, connections: AT_ONCE })
   await several(requests, AT_ONCE, (request) => request.askUntilOver(late, LATE_CLIENT_ASKS_MS))
-  // One that nobody had come as far as to reserve began only now, and may have to wait for its provider.
+  // A key that nobody had reserved before has begun only now, and may have to wait for its provider.
   const more = await trial.complete<DB>({ pipelines })
   await several(
     requests.filter(({ isOver }) => !isOver),

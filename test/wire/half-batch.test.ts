@@ -6,7 +6,7 @@ import { WireRequest } from './wire-request.js'
 import { prepareRides, WireRides } from './wire-ride.js'
 import { LEASE_MS, SETTINGS, WireTrial } from './wire-trial.js'
 
-/** As an operator would set it for the role or the database: the longest that any transaction may take. */
+/** The longest that any transaction may take. An operator would set it for the role or the database. */
 const TRANSACTION_TIMEOUT_MS = 2 * LEASE_MS
 
 /** Far beyond every time-out that the engine sets. */
@@ -16,24 +16,24 @@ const trial = await WireTrial.open(prepareRides)
 afterAll(() => trial.close())
 
 /**
- * A phase's last statements travel with COMMIT. Where the first segments of that arrive and the rest does not, the server
- * has locked the key's row and waits, and counts as active: neither statement_timeout nor
- * idle_in_transaction_session_timeout ends that.
+ * A phase's last statements are sent together with COMMIT. If only the first segments arrive, the server has locked the
+ * key's row, waits for the rest, and counts as active: neither statement_timeout nor idle_in_transaction_session_timeout
+ * ends that.
  */
-test('a batch of which only the beginning arrives keeps its locks until transaction_timeout ends it', async () => {
+test('a batch of which only the beginning arrives keeps its locks until transaction_timeout ends its transaction', async () => {
   const [{ has } = { has: false }] = (
     await trial.database.admin.query<{ has: boolean }>(
       `SELECT count(*) = 1 AS has FROM pg_settings WHERE name = 'transaction_timeout'`,
     )
   ).rows
-  // PostgreSQL 17 brought it.
+  // Versions before PostgreSQL 17 do not have it.
   if (!has) return
   const { pipeline, inputOf } = WireRides.shipped(trial.provider)
   const request = new WireRequest(trial, pipeline, inputOf)
   const proxy = await trial.proxy()
   const struck = gate()
   const letGo = gate()
-  proxy.director = (message) => {
+  proxy.decide = (message) => {
     if (statementIn(message) !== 'COMMIT') return 'pass'
     struck.open()
     return { hold: letGo.opened }

@@ -15,18 +15,18 @@ import type { WireTrial } from './wire-trial.js'
 
 /** A request to be judged. */
 export interface Judged {
-  readonly request: Pick<WireRequest<never, never>, 'scope' | 'told'>
+  readonly request: Pick<WireRequest<never, never>, 'scope' | 'outcomes'>
   readonly shape: PipelineShape
-  /** What else has to hold of it. */
+  /** What else has to hold for it. */
   readonly more: (history: History) => readonly Violation[]
 }
 
-/** What the requests broke, each with its scope. */
+/** The rules that the requests broke, each with the scope of its request. */
 export interface Broken extends Violation {
   readonly scope: string
 }
 
-/** Reads what the database and the provider have of all requests since the mark, and holds each against every rule. */
+/** Reads what the database and the provider have of all requests since the mark, and checks each against every rule. */
 export async function judgeRequests(
   trial: WireTrial,
   mark: number,
@@ -47,7 +47,7 @@ export async function judgeRequests(
     const history: History = {
       commits: commitsOf.get(request.scope) ?? [],
       lost: [],
-      // Nobody watches the engine: what arrived is what was called.
+      // Nobody watches the engine, so the calls that arrived are those that were made.
       calls: sent.filter(isStateChanging).map(({ tick, phase, idempotencyKey }) => ({
         tick,
         actor: 'an engine',
@@ -56,7 +56,7 @@ export async function judgeRequests(
         kind: 'call' as const,
         idempotencyKey: idempotencyKey ?? `${phase} without a key`,
       })),
-      told: request.told,
+      outcomes: request.outcomes,
       deliveries: deliveries.get(request.scope) ?? [],
       leftovers: { lostClients: [], openTransactions: [], unhandledRejections: [] },
       requests: sent,
@@ -67,7 +67,7 @@ export async function judgeRequests(
   })
 }
 
-/** What of each commit belongs to whom: a renewal, a relay or a reaper writes rows of several keys at once. */
+/** Which part of each commit belongs to which key, because a renewal, a relay or a reaper writes rows of several at once. */
 function byScope(commits: readonly Commit[], scopeOfKey: ReadonlyMap<string, string>): Map<string, Commit[]> {
   const parts = commits.flatMap((commit) =>
     [...grouped(commit.changes, (change) => scopeOf(change, scopeOfKey))].map(([scope, changes]) => ({

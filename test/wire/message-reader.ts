@@ -1,10 +1,10 @@
 const NOTHING = Buffer.alloc(0)
 
-/** The bytes before a message's body: its length, and before that its type unless it is the first of a client. */
+/** The bytes before a message's body: its type, which a client's first messages do not have, and its length. */
 const LENGTH_BYTES = 4
 const TYPE_BYTES = 1
 
-/** Where one message ends in the bytes that have come so far. */
+/** Where one message ends in the bytes that have arrived so far. */
 export class MessageReader {
   /** A client's first messages have no type. */
   typed: boolean
@@ -23,7 +23,7 @@ export class MessageReader {
     this.#bytes = left.length === 0 ? chunk : Buffer.concat([left, chunk])
   }
 
-  /** The next whole message, without going past it; null until all of it has come. */
+  /** Returns the next whole message without going past it, or null until all of it has arrived. */
   peek(): Buffer | null {
     const head = (this.typed ? TYPE_BYTES : 0) + LENGTH_BYTES
     if (this.#bytes.length - this.#read < head) return null
@@ -32,25 +32,25 @@ export class MessageReader {
     return end > this.#bytes.length ? null : this.#bytes.subarray(this.#read, end)
   }
 
-  /** Goes past a message that was peeked at: it belongs to what `take` gives. */
+  /** Goes past a message that was peeked at, so that it becomes part of what `take` returns. */
   pass(message: Buffer): void {
     this.#read += message.length
   }
 
-  /** Goes past a message that nobody is to have. What was passed before it has to be taken first. */
+  /** Goes past a message that nobody is to get. What was passed before it has to be taken first. */
   drop(message: Buffer): void {
     this.#read += message.length
     this.#taken = this.#read
   }
 
-  /** All that was passed since the last time, in one piece. */
+  /** Everything that was passed since the last time, in one piece. */
   take(): Buffer {
     const passed = this.#bytes.subarray(this.#taken, this.#read)
     this.#taken = this.#read
     return passed
   }
 
-  /** Whatever has come and was not taken, the beginning of a message too. */
+  /** Everything that has arrived and was not taken, including the beginning of a message. */
   takeAll(): Buffer {
     this.#read = this.#bytes.length
     return this.take()

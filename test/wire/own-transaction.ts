@@ -11,8 +11,8 @@ import { advancesIn } from '../../packages/crash-kit/src/oracle/key-writes.js'
 import { businessChanges } from '../../packages/crash-kit/src/oracle/phase-changes.js'
 
 /**
- * I15: every row that a phase writes was written by the transaction that committed its recovery point. Read from what
- * the triggers recorded of each row, with the server's own transaction id; nothing here comes from the engine.
+ * I15: every row that a phase writes was written by the transaction that committed its recovery point. This is read from
+ * what the triggers recorded of each row, with the server's own transaction id. Nothing here comes from the engine.
  */
 export function ownTransaction({ commits }: Pick<History, 'commits'>, shape: PipelineShape): Violation[] {
   return commits

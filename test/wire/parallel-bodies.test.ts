@@ -6,7 +6,7 @@ import { FACT_TABLES, judged, plannedRequest, prepareFacts } from './planned-req
 import { unrecordedRows } from './unrecorded-rows.js'
 import { LEASE_MS, SETTINGS, WireTrial } from './wire-trial.js'
 
-/** Enough for each phase to fail as often as it does, and to be tried again. */
+/** Enough tries for each phase to fail as often as it is planned to, and then to succeed. */
 const ASKED_FOR_MS = 20 * LEASE_MS
 
 const trial = await WireTrial.open(prepareFacts)
@@ -16,7 +16,7 @@ test.each([
   { pipelining: true, preparedStatements: false },
   { pipelining: true, preparedStatements: true },
   { pipelining: false, preparedStatements: false },
-])('I15 holds for queries that are made at once, of which one fails, with %o', async (sending) => {
+])('I15 holds when a phase sends several queries at once and one of them fails, with %o', async (sending) => {
   const planned = parallelPipeline(trial.provider)
   const { pipeline } = planned
   const mark = await trial.database.mark()

@@ -11,10 +11,10 @@ import { SETTINGS } from './wire-trial.js'
 
 const { pipeline } = pawl<FactDatabase>()
 
-/** How often each phase fails before it goes through, unless told otherwise. */
+/** How often each phase fails before it succeeds, unless the options say otherwise. */
 const FAILS = 2
 
-/** The rows that each phase leaves, once. */
+/** The rows that each phase leaves exactly once. */
 const FACTS = ['written 0', 'written 1', 'written 2', 'charged 0', 'charged 1', 'finished 0', 'finished 1']
 
 const PARALLEL_SHAPE: PipelineShape = {
@@ -26,8 +26,8 @@ const PARALLEL_SHAPE: PipelineShape = {
 }
 
 /**
- * Bodies as people write them: several queries at once, all of them awaited, of which another member may be the first
- * to fail. In JavaScript (a payload that is refused), or in the database.
+ * Bodies as people write them: several queries at once, all of them awaited together with something that may be the first
+ * to fail, in JavaScript (such as a payload that is refused) or in the database.
  */
 export function parallelPipeline(provider: FakeProvider, fails = FAILS): PlannedPipeline {
   return {

@@ -19,19 +19,19 @@ import { LEASE_MS, SETTINGS, WireTrial } from './wire-trial.js'
 const CASES = amountOf('wireCases')
 const AT_ONCE = 8
 
-/** One message in so many is struck, some hundred messages in a pipeline of several phases. */
+/** One message in this many is struck; a pipeline of several phases has some hundred. */
 const ONE_IN = 50
 
-/** How long a client asks, while faults go on: for several leases. */
+/** How long a client asks while faults go on: several leases. */
 const CLIENT_ASKS_MS = 5 * LEASE_MS
 
-/** Several times what a case takes on a machine with much else to do. */
+/** Several times what a case takes on a busy machine. */
 vi.setConfig({ testTimeout: 90_000 + CASES * 3_000 })
 
 const trial = await WireTrial.open(prepareFacts)
 afterAll(() => trial.close())
 
-test('any pipeline comes to what the reference model says, with faults at any of its messages', async () => {
+test('any pipeline ends as the reference model says, with faults at any of its messages', async () => {
   const startedAt = performance.now()
   const planned = planPipelines(SEED, CASES, trial.provider)
   const inputs = inputsOf(SEED, CASES)
@@ -42,12 +42,12 @@ test('any pipeline comes to what the reference model says, with faults at any of
     const each = plannedRequest(trial, one, inputs[at] ?? null)
     const random = new RandomNumbers(SEED + at)
     const proxy = await trial.proxy()
-    proxy.director = randomStrikes(random, ONE_IN, () => void struck++)
+    proxy.decide = randomStrikes(random, ONE_IN, () => void struck++)
     const sending = { pipelining: !random.oneIn(4), preparedStatements: random.oneIn(2) }
     const { pipeline } = one
     const by = trial.engine('one', proxy, { pipelines: [pipeline], defaults: SETTINGS, ...sending })
     await each.request.askUntilOver(by, CLIENT_ASKS_MS)
-    proxy.director = null
+    proxy.decide = null
     return { ...each, at, left: await trial.leave(by) }
   })
   const rounds = await conclude(

@@ -1,7 +1,7 @@
 import type { JsonValue, Pipeline } from '@pawl/core'
 import type { FakeProvider } from '@pawl/crash-kit'
 import fc from 'fast-check'
-import type { PreparePlace } from '../../packages/crash-kit/src/database/kit-database.js'
+import type { PrepareContext } from '../../packages/crash-kit/src/database/kit-database.js'
 import type { History, PipelineShape, Violation } from '../../packages/crash-kit/src/history.js'
 import { buildPipeline, type ChargeProvider } from '../property/pipelines/build-pipeline.js'
 import { Chances } from '../property/pipelines/chances.js'
@@ -16,15 +16,16 @@ import { SETTINGS, type WireTrial } from './wire-trial.js'
 
 export const FACT_TABLES = ['facts', 'totals'] as const
 
-export const prepareFacts = ({ pool, schema }: PreparePlace): Promise<void> => createFactTables(pool, schema)
+export const prepareFacts = ({ pool, schema }: PrepareContext): Promise<void> =>
+  createFactTables(pool, schema)
 
 /** A random pipeline that an engine runs beside others. */
 export interface PlannedPipeline {
   readonly pipeline: Pipeline<FactDatabase, JsonValue>
   readonly shape: PipelineShape
-  /** What it has to come to, for an input. */
+  /** Where the end of a request with this input differs from the model. */
   readonly violations: (history: History, input: JsonValue) => Violation[]
-  /** What it is, for whoever has to look into it. */
+  /** The plan, for whoever has to look into a finding. */
   readonly plan: unknown
 }
 
@@ -34,7 +35,7 @@ export interface PlannedRequest {
   readonly request: WireRequest<FactDatabase, JsonValue>
 }
 
-/** So many random pipelines: versions of one, so that one engine takes them all. */
+/** This many random pipelines. They are versions of one pipeline, so that one engine takes them all. */
 export function planPipelines(seed: number, count: number, provider: FakeProvider): PlannedPipeline[] {
   const chances = new Chances()
   const plans = fc.sample(pipelinePlan, { seed, numRuns: count })
@@ -59,7 +60,7 @@ export function plannedRequest(trial: WireTrial, planned: PlannedPipeline, input
   return { planned, request: new WireRequest(trial, planned.pipeline, () => input) }
 }
 
-/** It has to end as its plan says, beside all the rules. */
+/** Besides keeping all the rules, it has to end as its plan says. */
 export function judged({ planned, request }: PlannedRequest): Judged {
   const { shape, violations } = planned
   return { request, shape, more: (history) => violations(history, request.input) }

@@ -1,16 +1,17 @@
+import { type EventEmitter, once } from 'node:events'
 import pg from 'pg'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { gate } from '../support/signals.js'
-import { type Director, ProtocolProxy } from './protocol-proxy.js'
+import { type Decide, ProtocolProxy } from './protocol-proxy.js'
 import { statementIn, type WireMessage } from './wire-message.js'
 
 async function proxied(
-  director: Director | null = null,
+  decide: Decide | null = null,
 ): Promise<{ proxy: ProtocolProxy; config: pg.ClientConfig }> {
   const target = new URL(inject('databaseUrl'))
   const proxy = await ProtocolProxy.start({ host: target.hostname, port: Number(target.port || 5432) })
   onTestFinished(() => proxy.close())
-  proxy.director = director
+  proxy.decide = decide
   const url = new URL(target)
   url.hostname = proxy.host
   url.port = String(proxy.port)
@@ -27,7 +28,7 @@ async function connected(config: pg.ClientConfig): Promise<pg.Client> {
   return client
 }
 
-/** As the application would: beside the proxy. */
+/** Runs a query on a connection that does not lead through the proxy. */
 async function aside<Row extends pg.QueryResultRow>(sql: string, values: unknown[] = []): Promise<Row[]> {
   const client = await connected({ connectionString: inject('databaseUrl') })
   return (await client.query<Row>(sql, values)).rows
@@ -44,7 +45,7 @@ async function withTable(): Promise<string> {
   return name
 }
 
-test('sees every message of both sides, whole and in order, whatever their size', async () => {
+test('the proxy sees every message of both sides, whole and in order, whatever its size', async () => {
   const seen: WireMessage[] = []
   const { config } = await proxied((message) => {
     seen.push({ ...message, bytes: Buffer.from(message.bytes) })
@@ -66,14 +67,14 @@ test('sees every message of both sides, whole and in order, whatever their size'
     'server Authentication',
   ])
   expect(seen.map(statementIn).filter((text) => text !== null)).toEqual(['SELECT $1::text AS text, 2 AS two'])
-  // Each side is counted by itself.
+  // The messages of each side are counted separately.
   for (const from of ['client', 'server'] as const)
     expect(seen.filter((message) => message.from === from).map(({ nth }) => nth)).toEqual(
       seen.filter((message) => message.from === from).map((_, at) => at),
     )
 })
 
-test('knows the transaction, and passes a refusal of encryption and a cancel request', async () => {
+test('the proxy knows the state of the transaction, refuses encryption, and passes a cancel request', async () => {
   const statuses: (string | null)[] = []
   const types: string[] = []
   const { config } = await proxied(({ type, status }) => {
@@ -91,6 +92,11 @@ test('knows the transaction, and passes a refusal of encryption and a cancel req
   await expect(connected({ ...config, ssl: true })).rejects.toThrow('does not support SSL')
 
   const sleeping = client.query('SELECT pg_sleep(60)')
+  // A cancel request has no effect on a backend that has not begun the statement.
+  const { processID } = client as unknown as { readonly processID: number }
+  await expect
+    .poll(() => aside('SELECT wait_event FROM pg_stat_activity WHERE pid = $1', [processID]))
+    .toEqual([{ wait_event: 'PgSleep' }])
   const canceller = new pg.Client(config)
   canceller.on('error', () => {})
   ;(canceller as unknown as { cancel(client: pg.Client, query: unknown): void }).cancel(
@@ -101,17 +107,47 @@ test('knows the transaction, and passes a refusal of encryption and a cancel req
   expect(types).toContain('CancelRequest')
 })
 
-test('a message that is cut before has not arrived, and those before it have', async () => {
+test('the proxy notices a message that writes twice without BEGIN', async () => {
+  const name = await withTable()
+  const { proxy, config } = await proxied()
+  const client = await connected(config)
+  const insert = `INSERT INTO ${name} VALUES (1)`
+  const { connection } = client as unknown as { readonly connection: RawConnection }
+  const batch = (...texts: string[]): Promise<unknown> => {
+    for (const text of texts) {
+      connection.parse({ text })
+      connection.bind({})
+      connection.execute({})
+    }
+    connection.sync()
+    return once(connection, 'readyForQuery')
+  }
+  await batch('BEGIN', insert, insert, 'COMMIT')
+  await batch('SELECT 1', insert)
+  expect(proxy.loneWrites).toEqual([])
+  await batch(insert, `WITH a AS (SELECT 1) ${insert}`)
+  expect(proxy.loneWrites).toEqual([[insert, `WITH a AS (SELECT 1) ${insert}`]])
+})
+
+/** What `pg` sends messages with; its types leave it out. */
+interface RawConnection extends EventEmitter {
+  parse(statement: { text: string }): void
+  bind(values: object): void
+  execute(portal: object): void
+  sync(): void
+}
+
+test('a message before which the connection is cut has not arrived, and those before it have', async () => {
   const name = await withTable()
   const { config } = await proxied(({ type }) => (type === 'Sync' ? { cut: 'both', when: 'before' } : 'pass'))
   const client = await connected(config)
   await client.query('BEGIN')
-  // The last message but the Sync: executed, and undone, because nothing follows it.
+  // The last message before the Sync is executed, and undone because nothing follows it.
   await expect(client.query(`INSERT INTO ${name} VALUES ($1)`, [1])).rejects.toThrow()
   expect(await aside(`SELECT n FROM ${name}`)).toEqual([])
 })
 
-test('a COMMIT counts without the Sync that would follow it', async () => {
+test('a COMMIT takes effect without the Sync that would follow it', async () => {
   const name = await withTable()
   let executed = 0
   const { config } = await proxied(({ type }) => {
@@ -125,7 +161,7 @@ test('a COMMIT counts without the Sync that would follow it', async () => {
   await expect.poll(() => aside(`SELECT n FROM ${name}`)).toEqual([{ n: 1 }])
 })
 
-test('an answer that is lost was given: the server has executed what was asked', async () => {
+test('when an answer is lost, the server has executed what it was asked', async () => {
   const name = await withTable()
   const { config } = await proxied(({ type }) => (type === 'Sync' ? 'lose_answer' : 'pass'))
   const client = await connected(config)
@@ -133,7 +169,7 @@ test('an answer that is lost was given: the server has executed what was asked',
   expect(await aside(`SELECT n FROM ${name}`)).toEqual([{ n: 1 }])
 })
 
-test('a message that is held passes when it is let go, also if its client has gone', async () => {
+test('a message that is held passes when it is let go, even if its client has gone', async () => {
   const name = await withTable()
   const reached = gate()
   const letGo = gate()
@@ -152,7 +188,7 @@ test('a message that is held passes when it is let go, also if its client has go
   await expect.poll(() => aside(`SELECT n FROM ${name}`)).toEqual([{ n: 1 }])
 })
 
-test('a client that vanishes leaves the server to itself: its transaction stays until a time-out ends it', async () => {
+test('the transaction of a client that vanishes stays open at the server until a time-out ends it', async () => {
   const name = await withTable()
   const { config } = await proxied(({ type, bytes }) =>
     type === 'Query' && bytes.includes('INSERT') ? { cut: 'client', when: 'after', reset: true } : 'pass',

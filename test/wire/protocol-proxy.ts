@@ -1,18 +1,20 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server } from 'node:net'
-import { type Director, ProxiedConnection } from './proxied-connection.js'
+import { type Decide, ProxiedConnection } from './proxied-connection.js'
 
-export type { Director, Verdict } from './proxied-connection.js'
+export type { Decide, Verdict } from './proxied-connection.js'
 
 /**
- * Stands between a client and PostgreSQL, reads every message of both, and asks a director what is to become of each.
- * The client knows nothing of it: what is tested is what ships.
+ * Stands between a client and PostgreSQL, reads every message of both, and asks `decide` what is to become of each.
+ * The client knows nothing of it, so what is tested is what ships.
  */
 export class ProtocolProxy {
   readonly host = '127.0.0.1'
   readonly port: number
-  /** Asked about every message. Null: all of them pass. */
-  director: Director | null = null
+  /** It is asked about every message. If it is null, all of them pass. */
+  decide: Decide | null = null
+  /** Batches that wrote more than once without a BEGIN. */
+  readonly loneWrites: (readonly string[])[] = []
   readonly #server: Server
   readonly #connections = new Set<ProxiedConnection>()
   #opened = 0
@@ -22,7 +24,13 @@ export class ProtocolProxy {
     this.port = (server.address() as AddressInfo).port
     server.on('connection', (client) => {
       const upstream = connect({ ...target, noDelay: true, allowHalfOpen: true })
-      const connection = new ProxiedConnection(++this.#opened, client, upstream, () => this.director)
+      const connection = new ProxiedConnection(
+        ++this.#opened,
+        client,
+        upstream,
+        () => this.decide,
+        (statements) => void this.loneWrites.push(statements),
+      )
       this.#connections.add(connection)
       connection.onceClosed(() => this.#connections.delete(connection))
     })
@@ -41,7 +49,7 @@ export class ProtocolProxy {
     return this.#opened
   }
 
-  /** Breaks every connection, and takes no more. */
+  /** Breaks every connection, and accepts no more. */
   async close(): Promise<void> {
     for (const connection of this.#connections) connection.destroy()
     this.#server.close()

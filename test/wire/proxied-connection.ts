@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { LoneWrites } from './lone-writes.js'
 import { MessageReader } from './message-reader.js'
 import {
   CANCEL,
@@ -14,21 +15,21 @@ import {
 export type Verdict =
   | 'pass'
   /**
-   * The connection is cut, before the message or after it. `client`: the server's side stays open until the server has
-   * nothing more to do, as if the client's machine had vanished. `server`: the client waits for an answer in vain.
-   * `reset`: the client is told so by a reset, and not by an orderly end.
+   * The connection is cut before the message or after it. With `client`, the server's side stays open until the server has
+   * nothing more to do, as if the client's machine had vanished. With `server`, the client waits for an answer in vain.
+   * With `reset`, the client sees a reset and not an orderly end.
    */
   | {
       readonly cut: 'client' | 'server' | 'both'
       readonly when: 'before' | 'after'
       readonly reset?: boolean
     }
-  /** It passes; what the server answers is lost, and the connection is cut once the server is ready again. */
+  /** The message passes. The server's answer is lost, and the connection is cut once the server is ready again. */
   | 'lose_answer'
-  /** It waits, and all that comes after it from the same side. Then it passes. */
+  /** The message and everything after it from the same side waits, and then passes. */
   | { readonly hold: Promise<unknown> }
 
-export type Director = (message: WireMessage) => Verdict
+export type Decide = (message: WireMessage) => Verdict
 
 /** Bytes that go one way. */
 interface Direction {
@@ -38,7 +39,7 @@ interface Direction {
   readonly reader: MessageReader
   nth: number
   held: boolean
-  /** The message at the head has waited: the director is not asked a second time. */
+  /** The message at the head has waited, and `decide` is not called a second time. */
   letGo: boolean
   /** The source has nothing more to send. */
   ended: boolean
@@ -46,44 +47,53 @@ interface Direction {
   cut: boolean
 }
 
-/** What a client may ask for in place of a start: an int32 after the length. */
+/** What a client may ask for instead of a start: an int32 after the length. */
 const SSL_REQUEST = 80_877_103
 const GSS_ENCRYPTION_REQUEST = 80_877_104
 const CANCEL_REQUEST = 80_877_102
 
 /**
- * When a machine that vanished is noticed, as by TCP's keepalive: sooner than anywhere in earnest, and later than all
- * time-outs that the tests set. Nothing else ends a server's wait for the rest of a batch: it counts as active.
+ * When a machine that vanished is noticed, as by TCP's keepalive: sooner than in production, and later than all time-outs
+ * that the tests set. Nothing else ends a server's wait for the rest of a batch, because it counts as active.
  */
 const KEEPALIVE_MS = 1_500
 
-/** "No": the client goes on without encryption. */
+/** The answer "no": the client goes on without encryption. */
 const REFUSED = Buffer.from('N')
 
-/** One connection of a client, and the one to the server that belongs to it. */
+/** One connection of a client, and its connection to the server. */
 export class ProxiedConnection {
   readonly #id: number
   readonly #client: Socket
   readonly #server: Socket
-  readonly #directorOf: () => Director | null
+  readonly #currentDecide: () => Decide | null
+  readonly #onLoneWrites: (statements: readonly string[]) => void
   readonly #toServer: Direction
   readonly #toClient: Direction
   #roundTrip = 0
-  /** Round trips that the server has answered: it is busy while they are fewer. */
+  /** Round trips that the server has answered. While they are fewer than those that were sent, it is busy. */
   #answered = 0
   #status: TransactionStatus | null = null
-  /** Messages have passed that no Sync has followed yet. */
+  /** Whether messages have passed that no Sync has followed yet. */
   #inBatch = false
+  readonly #writes = new LoneWrites()
   #keptAlive = false
   #losing = false
-  /** Only the client has gone: the server's side ends when the server has nothing more to do. */
+  /** Whether only the client has gone: the server's side ends when the server has nothing more to do. */
   #clientIsGone = false
 
-  constructor(id: number, client: Socket, server: Socket, directorOf: () => Director | null) {
+  constructor(
+    id: number,
+    client: Socket,
+    server: Socket,
+    currentDecide: () => Decide | null,
+    onLoneWrites: (statements: readonly string[]) => void,
+  ) {
+    this.#onLoneWrites = onLoneWrites
     this.#id = id
     this.#client = client
     this.#server = server
-    this.#directorOf = directorOf
+    this.#currentDecide = currentDecide
     this.#toServer = direction('client', client, server, false)
     this.#toClient = direction('server', server, client, true)
     this.#listen(this.#toServer)
@@ -112,7 +122,7 @@ export class ProxiedConnection {
     })
     const end = (): void => {
       way.ended = true
-      // A server that has gone reads nothing either.
+      // A server that has gone does not read either.
       if (way.from === 'server') this.#server.end()
       this.#pump(way)
     }
@@ -121,7 +131,7 @@ export class ProxiedConnection {
     way.source.on('error', () => {})
   }
 
-  /** Lets pass what may. */
+  /** Passes on whatever may pass. */
   #pump(way: Direction): void {
     while (!way.held && !way.cut) {
       const bytes = way.reader.peek()
@@ -138,7 +148,7 @@ export class ProxiedConnection {
     if (!way.reader.typed && this.#refuseEncryption(way, bytes)) return
     const type = typeOf(way, bytes)
     const message = this.#messageOf(way, type, bytes)
-    const verdict = way.letGo ? 'pass' : (this.#directorOf()?.(message) ?? 'pass')
+    const verdict = way.letGo ? 'pass' : (this.#currentDecide()?.(message) ?? 'pass')
     way.letGo = false
     if (verdict === 'pass') return this.#pass(way, type, bytes)
     if (verdict === 'lose_answer') {
@@ -151,7 +161,7 @@ export class ProxiedConnection {
     this.#cut(verdict.cut, verdict.reset ?? false)
   }
 
-  /** So that all messages can be read. The client asks again, in the clear. */
+  /** Refuses encryption, so that all messages can be read. The client asks again without it. */
   #refuseEncryption(way: Direction, bytes: Buffer): boolean {
     const code = bytes.readInt32BE(4)
     if (code !== SSL_REQUEST && code !== GSS_ENCRYPTION_REQUEST) return false
@@ -175,16 +185,17 @@ export class ProxiedConnection {
   #pass(way: Direction, type: string, bytes: Buffer): void {
     way.nth++
     if (way.from === 'client') {
+      this.#noteWrites(way, type, bytes)
       this.#inBatch = type !== 'Sync' && type !== 'Query'
       if (!this.#inBatch) this.#roundTrip++
-      // Whatever follows a cancel request is the server's closing of the connection.
+      // Only the server's closing of the connection follows a cancel request.
       way.reader.typed = true
       way.reader.pass(bytes)
       return
     }
     if (type === READY) {
       this.#status = String.fromCharCode(bytes[5] ?? 0) as TransactionStatus
-      // The first one tells that the connection is there.
+      // The first one shows that the connection is there.
       if (this.#answered < this.#roundTrip) this.#answered++
     }
     if (this.#losing || this.#clientIsGone) {
@@ -195,6 +206,11 @@ export class ProxiedConnection {
     } else {
       way.reader.pass(bytes)
     }
+  }
+
+  #noteWrites(way: Direction, type: string, bytes: Buffer): void {
+    const several = this.#writes.note(this.#messageOf(way, type, bytes))
+    if (several !== null) this.#onLoneWrites(several)
   }
 
   #hold(way: Direction, until: Promise<unknown>): void {
@@ -213,7 +229,7 @@ export class ProxiedConnection {
     if (bytes.length > 0 && target.writable) target.write(bytes)
   }
 
-  /** Whoever sent it has gone; what has not been passed on by now is half a message. */
+  /** The sender has gone, and what has not been passed on by now is half a message. */
   #finish(way: Direction): void {
     way.cut = true
     if (way.from === 'client' && this.#clientIsGone) return
@@ -227,7 +243,7 @@ export class ProxiedConnection {
       this.#leaveServer()
     } else {
       this.#toClient.cut = true
-      // What was written before still arrives, and then the end. Answers are read, so that they cause no reset.
+      // What was written before still arrives, followed by the end. Answers are read, so that they cause no reset.
       this.#server.end()
       this.#server.resume()
     }
@@ -236,7 +252,7 @@ export class ProxiedConnection {
     else this.#client.destroySoon()
   }
 
-  /** A server in the middle of something learns nothing of a client that vanished. */
+  /** A server in the middle of something does not learn that its client has vanished. */
   #leaveServer(): void {
     const isIdle = this.#answered >= this.#roundTrip && !this.#inBatch && this.#status === 'I'
     if (isIdle) {

@@ -1,7 +1,7 @@
 import type { PipelineSettings } from '@pawl/core'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Violation } from '../../packages/crash-kit/src/history.js'
-import type { Director } from './protocol-proxy.js'
+import type { Decide } from './protocol-proxy.js'
 import type { RandomNumbers } from './random-numbers.js'
 import type { WireRequest } from './wire-request.js'
 import { LEASE_MS, type PlainEngine, type WireTrial } from './wire-trial.js'
@@ -16,24 +16,24 @@ interface Waiting {
   readonly go: () => void
 }
 
-/** Messages that pass before the lease ends once, whoever holds it: on average. */
+/** How many messages pass, on average, before the lease is made to end once, whoever holds it. */
 const EXPIRE_ONE_IN = 25
 
-/** Messages that are cut instead of passed on. */
+/** One message in this many is cut instead of passed on. */
 const CUT_ONE_IN = 60
 
 /** How many messages of others pass, at most, while the zombie's next one waits. */
 const ZOMBIE_SLEEPS = 40
 
-/** Between two turns: long enough for whoever was let go to reach its next message. */
+/** The pause between two turns: long enough for whoever was let go to reach its next message. */
 const TURN_MS = 1
 
-/** How long clients ask: for several leases. */
+/** How long clients ask: several leases. */
 const CLIENT_ASKS_MS = 4 * LEASE_MS
 
 /**
- * Everybody wants one key at once. Each has a plain engine of its own, whose every round trip is held before it reaches
- * the server, until its turn comes: the random numbers choose the order.
+ * Everybody wants one key at once. Each has its own plain engine, whose every round trip is held before it reaches the
+ * server until its turn comes. The random numbers choose the order.
  */
 export class Race {
   readonly #random: RandomNumbers
@@ -61,7 +61,7 @@ export class Race {
     const engines = ROLES.map((role, at) => {
       const proxy = proxies[at]
       if (proxy === undefined) throw new Error('each role has a proxy')
-      proxy.director = this.#directorOf(role)
+      proxy.decide = this.#decideFor(role)
       return trial.engine<DB>(role, proxy, { pipelines: [pipeline], defaults })
     })
     const playing = Promise.all(
@@ -75,7 +75,7 @@ export class Race {
       await this.#turn(trial, request)
       await pause(TURN_MS)
     }
-    for (const proxy of proxies) proxy.director = null
+    for (const proxy of proxies) proxy.decide = null
     await ended
     const left = await Promise.all(engines.map((each) => trial.leave(each)))
     await Promise.all(proxies.map((proxy) => proxy.close()))
@@ -107,7 +107,7 @@ export class Race {
   }
 
   /** Holds the first message of every round trip. */
-  #directorOf(role: Role): Director {
+  #decideFor(role: Role): Decide {
     const begun = new Map<number, number>()
     return ({ connection, from, roundTrip }) => {
       if (from === 'server' || begun.get(connection) === roundTrip) return 'pass'

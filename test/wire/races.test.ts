@@ -21,7 +21,7 @@ import { SETTINGS, WireTrial } from './wire-trial.js'
 const RACES = amountOf('wireRaces')
 const AT_ONCE = 4
 
-/** Several times what a race takes on a machine with much else to do. */
+/** Several times what a race takes on a busy machine. */
 vi.setConfig({ testTimeout: 90_000 + RACES * 4_000 })
 
 const trial = await WireTrial.open(async (place) => {
@@ -30,7 +30,7 @@ const trial = await WireTrial.open(async (place) => {
 })
 afterAll(() => trial.close())
 
-test('a ride comes out whole, in whichever order the messages of five engines reach the server', async () => {
+test('a ride ends whole in whatever order the messages of five engines reach the server', async () => {
   const { pipeline, inputOf } = WireRides.shipped(trial.provider)
   const mark = await trial.database.mark()
   const raced = await several(seeds(), AT_ONCE, async (seed) => {
@@ -49,7 +49,7 @@ test('a ride comes out whole, in whichever order the messages of five engines re
   await expectNothing(raced, broken, RIDE_TABLES)
 })
 
-test('any pipeline comes to what the reference model says, in whichever order they do', async () => {
+test('any pipeline ends as the reference model says in whatever order those messages reach the server', async () => {
   const planned = planPipelines(SEED, RACES, trial.provider)
   const inputs = inputsOf(SEED, RACES)
   const mark = await trial.database.mark()

@@ -6,7 +6,7 @@ export class RandomNumbers {
     this.#state = seed >>> 0
   }
 
-  /** From 0 up to, and not including, 1. Mulberry32: short, and good enough to choose by. */
+  /** Returns a number from 0 up to, and not including, 1. This is Mulberry32, which is short and good enough to choose by. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1)
@@ -14,7 +14,7 @@ export class RandomNumbers {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
 
-  /** True once in so many times. */
+  /** Returns true once in so many times, on average. */
   oneIn(times: number): boolean {
     return this.next() * times < 1
   }

@@ -1,26 +1,26 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Director, Verdict } from './protocol-proxy.js'
+import type { Decide, Verdict } from './protocol-proxy.js'
 import type { RandomNumbers } from './random-numbers.js'
 import type { WireMessage } from './wire-message.js'
 import { LEASE_MS } from './wire-trial.js'
 
-/** What strikes at messages, and how often each of them in proportion. */
+/** What strikes at messages, each with its weight. */
 const WEIGHTS = {
-  /** In order, and what came before the message has arrived. */
+  /** An orderly end before the message: what came before it has arrived. */
   cut_before: 6,
-  /** In order, the message included. */
+  /** An orderly end after the message, which has arrived as well. */
   cut_after: 4,
-  /** The client hears of a reset, perhaps before what was sent to it. */
+  /** The client sees a reset, perhaps before it has read what was sent to it. */
   reset: 4,
-  /** The client has gone, and the server does not know. */
+  /** The client has gone, and the server does not know it. */
   client_lost: 4,
-  /** The server has executed it, and nobody hears of that. */
+  /** The server has executed it, and nobody learns of that. */
   answer_lost: 6,
-  /** For less than a lease. */
+  /** The message is held for less than a lease. */
   delayed: 3,
-  /** For longer than a lease: a zombie. */
+  /** The message is held for longer than a lease, which makes its sender a zombie. */
   held: 2,
-  /** The client waits for an answer in vain, until its own deadline: seconds for a connection of the pool. */
+  /** The client waits for an answer in vain until its own deadline, which is seconds for a connection of the pool. */
   server_cut: 0.2,
 } as const
 export type Strike = keyof typeof WEIGHTS
@@ -31,12 +31,12 @@ const ALL = STRIKES.reduce((sum, [, weight]) => sum + weight, 0)
 /** Longest time that a message is held for, in leases. */
 const HELD_LEASES = 2
 
-/** Strikes at one message in so many. */
+/** Strikes at one message in `oneIn`. */
 export function randomStrikes(
   random: RandomNumbers,
   oneIn: number,
   onStruck: (strike: Strike) => void,
-): Director {
+): Decide {
   return (message) => {
     if (!random.oneIn(oneIn)) return 'pass'
     const strike = choose(random)
@@ -62,7 +62,7 @@ function verdictOf(strike: Strike, { from }: WireMessage, random: RandomNumbers)
     case 'client_lost':
       return { cut: 'client', when: random.oneIn(2) ? 'after' : 'before', reset: true }
     case 'answer_lost':
-      // What comes from the server is an answer: the rest of it is lost as well.
+      // A message from the server is an answer, and the rest of it is lost as well.
       return from === 'client' ? 'lose_answer' : { cut: 'both', when: 'before' }
     case 'delayed':
       return { hold: pause(random.below(LEASE_MS)) }

@@ -8,23 +8,23 @@ import { WireTrial } from './wire-trial.js'
 /** `PAWL_SOAK_FAULTS=100000` is the long run. */
 const FAULTS = amountOf('soakFaults')
 
-/** Requests of one storm: what they wrote is judged at once, and fits the memory. */
+/** Requests of one storm. What they wrote is judged in one go, and has to fit in memory. */
 const REQUESTS = Math.min(400, Math.ceil(FAULTS / 4))
 const AT_ONCE = 40
 const PIPELINES = 24
 const ONE_IN = 40
 
-/** Several times what a fault costs on a machine with much else to do. */
+/** Several times what a fault costs on a busy machine. */
 const TIMEOUT_PER_FAULT_MS = 200
 vi.setConfig({ testTimeout: 120_000 + FAULTS * TIMEOUT_PER_FAULT_MS })
 
-/** What is shown of findings, at most. */
+/** How many findings are shown at most. */
 const SHOWN = 10
 
 const trial = await WireTrial.open(prepareFacts)
 afterAll(() => trial.close())
 
-test(`random pipelines survive ${FAULTS} faults, many requests at once, on engines as they ship`, async () => {
+test(`random pipelines survive ${FAULTS} faults with many requests at once, on engines as they ship`, async () => {
   const startedAt = performance.now()
   const struck = new Map<string, number>()
   const total = { storms: 0, requests: 0, finished: 0, stuck: 0, faults: 0 }

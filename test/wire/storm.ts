@@ -20,12 +20,12 @@ import { LEASE_MS, type PlainEngine, SETTINGS, type WireTrial } from './wire-tri
 
 export interface StormOptions {
   readonly seed: number
-  /** How many requests there are, and how many at a time. */
+  /** How many requests there are, and how many run at the same time. */
   readonly requests: number
   readonly atOnce: number
   /** How many random pipelines they are for. */
   readonly pipelines: number
-  /** One message in so many is struck. */
+  /** One message in this many is struck. */
   readonly oneIn: number
   /** Pipelines beside the random ones. */
   readonly more?: readonly PlannedPipeline[]
@@ -42,10 +42,10 @@ export interface Storm {
   readonly describe: (scope: string) => string
 }
 
-/** How long a client asks before it stops, and the completer does the rest. */
+/** How long a client asks before it gives up, and the completer does the rest. */
 const CLIENT_ASKS_MS = 4 * LEASE_MS
 
-/** Every so often a backend is ended from aside, and the provider told to misbehave. */
+/** How often a backend is terminated from another connection, and the provider is told to misbehave. */
 const TERMINATE_EVERY_MS = 60
 const PROVIDER_EVERY_MS = 15
 
@@ -62,12 +62,12 @@ const PROVIDER_FAULTS: readonly [ProviderFault, ...ProviderFault[]] = [
   'malformed',
 ]
 
-/** Whether a client sends its request twice at once, one in so many. */
+/** One client in this many sends its request twice at once. */
 const DUPLICATES_ONE_IN = 3
 
 /**
  * Many requests at once on two plain engines with all services, while the proxy strikes at random messages, backends
- * are terminated and the provider fails. Then faults stop, everything has to come to its end, and all is judged.
+ * are terminated and the provider fails. Then faults stop, everything has to end, and everything is judged.
  */
 export async function runStorm(trial: WireTrial, options: StormOptions): Promise<Storm> {
   const random = new RandomNumbers(options.seed)
@@ -92,7 +92,7 @@ export async function runStorm(trial: WireTrial, options: StormOptions): Promise
       reaper: { pollMs: 200 },
     }),
   )
-  proxy.director = randomStrikes(random, options.oneIn, (strike) => count(strike))
+  proxy.decide = randomStrikes(random, options.oneIn, (strike) => count(strike))
   const aside = strikeFromAside(trial, random, count)
   for (const service of services) service.start()
   await several(requests, options.atOnce, async ({ request }) => {
@@ -103,7 +103,7 @@ export async function runStorm(trial: WireTrial, options: StormOptions): Promise
     await Promise.all(asked)
   })
   await aside.stop()
-  proxy.director = null
+  proxy.decide = null
   await Promise.all(services.map((service) => service.stop()))
   const violations = (await Promise.all(engines.map((each) => trial.leave(each)))).flat()
   const rounds = await conclude(
@@ -136,7 +136,7 @@ function openEngine(
   return trial.engine<FactDatabase>(name, proxy, { pipelines, defaults, connections: 12, ...sending })
 }
 
-/** Faults that no message is needed for. */
+/** Faults that need no message. */
 function strikeFromAside(
   trial: WireTrial,
   random: RandomNumbers,
@@ -152,7 +152,7 @@ function strikeFromAside(
       armed.delete(arming)
       count(`provider ${fault}`)
     })
-    // One that nobody has met by now is replaced by the next, or they would pile up.
+    // A fault that nobody has met by now is replaced by the next, or they would pile up.
     for (const each of [...armed].slice(0, -2)) {
       each.disarm()
       armed.delete(each)
@@ -196,7 +196,7 @@ function describeOf(requests: readonly PlannedRequest[]): (scope: string) => str
       : JSON.stringify({
           plan: found.planned.plan,
           input: found.request.input,
-          told: found.request.told.length,
+          outcomes: found.request.outcomes.length,
         })
   }
 }

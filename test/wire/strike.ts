@@ -1,4 +1,4 @@
-import type { Director, Verdict } from './protocol-proxy.js'
+import type { Decide, Verdict } from './protocol-proxy.js'
 import type { WireMessage } from './wire-message.js'
 
 /** A place between two messages of a run: before this one. */
@@ -11,15 +11,15 @@ export interface Boundary {
 
 /** What can happen at a boundary. */
 export const FAULTS = [
-  /** Both sides are cut in order before the message: what came before it has arrived. */
+  /** Both sides see an orderly end before the message: what came before it has arrived. */
   'cut_before',
-  /** The client is reset after the message; the server's side stays open until the server itself ends it. */
+  /** The client sees a reset after the message, and the server's side stays open until the server itself ends it. */
   'client_lost_after',
-  /** The server learns that its client has gone after the message; the client waits for an answer in vain. */
+  /** The server learns after the message that its client has gone, and the client waits for an answer in vain. */
   'server_cut_after',
-  /** The message arrives, whatever the server answers does not. */
+  /** The message arrives, but the server's answer does not. */
   'answer_lost',
-  /** The message stands still until the key is another's and finished; then it goes on its way. */
+  /** The message is held until somebody else has taken the key over and finished it, and then passes. */
   'held',
 ] as const
 export type Fault = (typeof FAULTS)[number]
@@ -59,7 +59,7 @@ export function strikeAt(
   fault: Fault,
   onStruck: () => void,
   letGo: Promise<unknown>,
-): Director {
+): Decide {
   let struck = false
   return ({ connection, from, nth }) => {
     if (struck || connection !== boundary.connection || from !== boundary.from || nth !== boundary.nth)

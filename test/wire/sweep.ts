@@ -31,28 +31,28 @@ export interface SweepOptions<DB, Input> {
 /** Time-outs are short here, and a machine may be busy. */
 const CLEAN_TRIES = 10
 
-/** How long others ask for a key whose holder's message is held: until its lease has ended, if no lock is in the way. */
+/** How long others ask for a key whose holder's message is held. If no lock is in the way, its lease has ended by then. */
 const HELD_FOR_MS = 2.5 * LEASE_MS
 
-/** How long a client asks before it stops, and the completer does the rest: several leases. */
+/** How long a client asks before it gives up and the completer does the rest: several leases. */
 const CLIENT_ASKS_MS = 10 * LEASE_MS
 
-/** Every boundary that a request passes on a connection that is new, as a clean run shows them. */
+/** Every boundary that a request passes on a new connection, as a clean run shows them. */
 export async function boundariesOf<DB, Input>(options: SweepOptions<DB, Input>): Promise<Boundary[]> {
   const { trial } = options
   for (let tries = 1; ; tries++) {
     const request = new WireRequest(trial, options.pipeline, options.inputOf)
     const proxy = await trial.proxy()
     const boundaries: Boundary[] = []
-    proxy.director = (message) => {
+    proxy.decide = (message) => {
       // A second connection is for renewals, which only a slow run needs.
       if (message.connection === 1) boundaries.push(boundaryOf(message))
       return 'pass'
     }
     const one = trial.engine<DB>('clean', proxy, engineOptions(options))
     const outcome = await request.ask(one)
-    // The end of the connection belongs to nobody's request.
-    proxy.director = null
+    // The end of the connection is not part of any request.
+    proxy.decide = null
     await trial.leave(one)
     if (outcome.type === 'completed') return boundaries
     if (tries === CLEAN_TRIES)
@@ -66,12 +66,12 @@ export function casesOf(boundaries: readonly Boundary[], faults: readonly Fault[
   )
 }
 
-/** How often a case is run again whose request did not come by the boundary. */
+/** How often a case is run again if its request did not pass the boundary. */
 const STRIKE_TRIES = 5
 
 /**
- * Runs a case until its fault has struck. On a busy machine a request may take another way, such as a second try after a
- * time-out. What the runs before it did counts as well.
+ * Runs a case until its fault has struck. On a busy machine a request may take another path, such as a second try after a
+ * time-out. What the earlier runs did counts as well.
  */
 export async function runUntilStruck<DB, Input>(
   options: SweepOptions<DB, Input>,
@@ -82,7 +82,7 @@ export async function runUntilStruck<DB, Input>(
   return runs
 }
 
-/** Runs a request into one fault; then it is sent again, by the same engine and by another one, until it is over. */
+/** Runs a request into one fault, and then sends it again, by the same engine and by another one, until it has ended. */
 export async function runCase<DB, Input>(
   options: SweepOptions<DB, Input>,
   { boundary, fault }: SweepCase,
@@ -93,7 +93,7 @@ export async function runCase<DB, Input>(
   const struck = gate()
   const letGo = gate()
   let hasStruck = false
-  proxy.director = strikeAt(
+  proxy.decide = strikeAt(
     boundary,
     fault,
     () => {
@@ -106,7 +106,7 @@ export async function runCase<DB, Input>(
   const other = trial.engine<DB>('other', null, engineOptions(options))
   const first = fault === 'held' ? request.ask(one) : request.askAlone(one)
   if (fault === 'held') {
-    // Whichever comes first: the message that is held, or an end without it.
+    // We wait for whichever comes first: the message that is held, or an end without it.
     await Promise.race([struck.opened, first])
     await request.askUntilOver(other, HELD_FOR_MS)
     letGo.open()

@@ -3,7 +3,7 @@ import type { KitDatabase } from '../../packages/crash-kit/src/database/kit-data
 
 /**
  * The other half of I15: what the triggers recorded is what is there. A row and the record of its last write have the
- * same `xmin`, that of a savepoint if it was written inside of one; the record has the transaction's own id as well.
+ * same `xmin`, which is that of a savepoint if it was written inside one. The record has the transaction's own id as well.
  */
 export async function unrecordedRows(database: KitDatabase, tables: readonly string[]): Promise<Violation[]> {
   const found = await Promise.all(

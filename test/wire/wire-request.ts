@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Outcome, PawlError, type Pipeline } from '@pawl/core'
-import type { Row, Told } from '../../packages/crash-kit/src/history.js'
+import type { Row, ReturnedOutcome } from '../../packages/crash-kit/src/history.js'
 import type { PlainEngine, WireTrial } from './wire-trial.js'
 
-/** A COMMIT was not answered, and nobody could be reached who knows what became of it: the row may be further on. */
+/** A COMMIT was not answered, and nobody who knows what became of it could be reached: the row may be further on. */
 function isInTheDark(outcome: Outcome): boolean {
   if (outcome.type !== 'retry_later') return false
   return outcome.error instanceof PawlError && outcome.error.code === 'PAWL_CONNECTION_LOST'
@@ -12,16 +12,16 @@ function isInTheDark(outcome: Outcome): boolean {
 
 type Final = Extract<Outcome, { type: 'completed' | 'replayed' | 'stuck' }>
 
-/** A client's pause before it asks again: shorter than it would be told, so that it meets leases and locks. */
+/** How long a client waits before it asks again. It is told to wait for longer, but this way it meets leases and locks. */
 const CLIENT_PAUSE_MS = 25
 
-/** One request, by whomever it is sent, and what they were told. Its scope is its own. */
+/** One request in a scope of its own, and what everybody who sent it was told. */
 export class WireRequest<DB, Input> {
   readonly scope = `scope-${randomUUID()}`
   readonly key = randomUUID()
   readonly pipeline: Pipeline<DB, Input>
   readonly input: Input
-  readonly told: Told[] = []
+  readonly outcomes: ReturnedOutcome[] = []
   readonly #trial: WireTrial
 
   constructor(trial: WireTrial, pipeline: Pipeline<DB, Input>, inputOf: (scope: string) => Input) {
@@ -32,7 +32,7 @@ export class WireRequest<DB, Input> {
 
   /** Whether somebody was told how it ended. */
   get isOver(): boolean {
-    return this.told.some(
+    return this.outcomes.some(
       ({ outcome: { type } }) => type === 'completed' || type === 'replayed' || type === 'stuck',
     )
   }
@@ -40,11 +40,11 @@ export class WireRequest<DB, Input> {
   async ask({ engine, name }: PlainEngine<DB>): Promise<Outcome> {
     const { scope, key, input } = this
     const outcome = await engine.execute(this.pipeline, { scope, key, input })
-    this.#tell(name, outcome, null)
+    this.#record(name, outcome, null)
     return outcome
   }
 
-  /** The same where nobody else acts: what is told is compared with the row as it is then. */
+  /** The same if nobody else acts: what the client is told is compared with the row as it is then. */
   async askAlone(by: PlainEngine<DB>): Promise<void> {
     const { scope, key } = this
     const outcome = await by.engine.execute(this.pipeline, {
@@ -53,16 +53,16 @@ export class WireRequest<DB, Input> {
       input: this.input,
     })
     const row = isInTheDark(outcome) ? null : await this.#trial.database.keyRow(scope, key)
-    this.#tell(by.name, outcome, row)
+    this.#record(by.name, outcome, row)
   }
 
-  #tell(actor: string, outcome: Outcome, row: Row | null): void {
+  #record(actor: string, outcome: Outcome, row: Row | null): void {
     const tick = this.#trial.tick()
-    this.told.push({ tick, actor, execution: tick, outcome, disturbed: true, impostor: false, row })
+    this.outcomes.push({ tick, actor, execution: tick, outcome, disturbed: true, otherRequest: false, row })
   }
 
   /**
-   * Asks again and again. Null: it has not come to an end in this time, or only time can bring it there, since a
+   * Asks again and again. Returns null if the request has not ended in this time, or if only time can end it, because a
    * provider that was asked has to be quiet for long enough.
    */
   async askUntilOver(by: PlainEngine<DB>, forMs: number): Promise<Final | null> {

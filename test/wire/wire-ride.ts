@@ -1,6 +1,6 @@
 import type { Pipeline } from '@pawl/core'
 import type { FakeProvider } from '@pawl/crash-kit'
-import type { PreparePlace } from '../../packages/crash-kit/src/database/kit-database.js'
+import type { PrepareContext } from '../../packages/crash-kit/src/database/kit-database.js'
 import type { History, PipelineShape, Violation } from '../../packages/crash-kit/src/history.js'
 import { businessRows } from '../../packages/crash-kit/src/oracle/business-rows.js'
 import { lastStates } from '../../packages/crash-kit/src/oracle/key-writes.js'
@@ -16,7 +16,7 @@ export const RIDE_SHAPE: PipelineShape = {
   maxAttempts: 10,
 }
 
-export async function prepareRides({ pool, pawlSchema }: PreparePlace): Promise<void> {
+export async function prepareRides({ pool, pawlSchema }: PrepareContext): Promise<void> {
   await pool.query(`
     CREATE TABLE rides (
       id uuid PRIMARY KEY DEFAULT gen_random_uuid(), rider text NOT NULL, amount integer NOT NULL, charge_id text,
@@ -25,7 +25,7 @@ export async function prepareRides({ pool, pawlSchema }: PreparePlace): Promise<
 
 type Charge = Parameters<typeof createRideOf>[0]['charge']
 
-/** The ride of the design, as it is. Each request has an amount of its own, so that its charges say whose they are. */
+/** The ride of the design, unchanged. Each request has its own amount, so that its charges show whose they are. */
 export class WireRides<DB = Database> {
   readonly pipeline: Pipeline<DB, RideInput>
   readonly #scopes = new Map<number, string>()
@@ -38,9 +38,9 @@ export class WireRides<DB = Database> {
     })
   }
 
-  /** As in test/support. */
-  static shipped(provider: FakeProvider): WireRides {
-    return new WireRides(provider, (charge) => createRideOf({ charge }))
+  /** One of those in test/support. */
+  static shipped(provider: FakeProvider, rideOf = createRideOf): WireRides {
+    return new WireRides(provider, (charge) => rideOf({ charge }))
   }
 
   readonly inputOf = (scope: string): RideInput => {
@@ -50,9 +50,9 @@ export class WireRides<DB = Database> {
   }
 }
 
-/** One of everything, however it came about. */
+/** Expects one of everything, however it came about. */
 export function oneWholeRide(history: History): Violation[] {
-  const { commits, requests, told } = history
+  const { commits, requests, outcomes } = history
   const charges = requests.filter(({ executed }) => executed)
   const rides = businessRows(commits)['rides'] ?? []
   const changes = commits.flatMap((commit) => commit.changes).filter(({ op }) => op === 'INSERT')
@@ -66,7 +66,7 @@ export function oneWholeRide(history: History): Violation[] {
     jobs: count('staged_jobs'),
     status: key?.state.status,
     trail: key?.state.trail.map(({ p }) => p).join(),
-    answered: told.some(({ outcome }) => outcome.type === 'completed' || outcome.type === 'replayed'),
+    answered: outcomes.some(({ outcome }) => outcome.type === 'completed' || outcome.type === 'replayed'),
   }
   const wanted: typeof seen = {
     charges: 1,

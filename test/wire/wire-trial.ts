@@ -10,10 +10,10 @@ import type { ProviderControls } from '../../packages/crash-kit/src/provider/pro
 import { controlsOf } from '../../packages/crash-kit/src/provider/fake-provider.js'
 import { ProtocolProxy } from './protocol-proxy.js'
 
-/** Short, so that what a fault leaves behind is over soon; the server's time-outs, which follow it, are half of it. */
+/** It is short, so that what a fault leaves behind is soon over. The server's time-outs are half of it. */
 export const LEASE_MS = 600
 
-/** Long for a call on this machine, and not much longer than a lease: a provider that is silent costs so much. */
+/** Long for a call on one machine, and not much longer than a lease, because every silent provider costs this much. */
 const CALL_TIMEOUT_MS = 800
 
 /** More than all faults of a case together: that a key is stuck at its cap is tested elsewhere. */
@@ -25,10 +25,10 @@ export const SETTINGS = {
   maxAttempts: MAX_ATTEMPTS,
 } as const
 
-/** docs/guarantees.md asks for one: a server that accepts a connection and says nothing would be waited for. */
+/** docs/guarantees.md asks for one: without it, a client would wait for a server that accepts a connection and is silent. */
 const CONNECTION_TIMEOUT_MS = 1_000
 
-/** Longer than the longest back-off, and than the quiet time of a provider that was asked. */
+/** Longer than the longest back-off, and longer than a provider that was asked has to be quiet. */
 const PASSED_EACH_ROUND_MS = 11 * 60_000
 
 /** Rounds of the completer that keys may need once faults have stopped: more than a plan has troubles of its own. */
@@ -37,7 +37,7 @@ const MAX_COMPLETER_ROUNDS = 80
 /** How long connections and transactions may take to end by the server's own time-outs, on a busy machine. */
 const LEFTOVERS_MS = 10_000
 
-/** An engine as it ships, on a pool of its own. */
+/** An engine as it ships, on its own pool. */
 export interface PlainEngine<DB> {
   readonly name: string
   readonly engine: Engine<DB>
@@ -45,11 +45,11 @@ export interface PlainEngine<DB> {
 }
 
 /**
- * A database whose triggers record every write, a provider with books of its own, and plain engines whose connections
- * lead through proxies. Nothing of it is inside of an engine.
+ * A database whose triggers record every write, a provider with a ledger of its own, and plain engines whose connections
+ * lead through proxies. Nothing of it is inside an engine.
  */
 export class WireTrial {
-  /** The copy of @pawl/core that the engines are of. */
+  /** The copy of @pawl/core that the engines come from. */
   readonly core: Pick<typeof shipped, 'createEngine' | 'createBackground'>
   readonly database: KitDatabase
   readonly provider: FakeProvider
@@ -120,7 +120,7 @@ export class WireTrial {
     return { name, engine, pool }
   }
 
-  /** Ends an engine, and says what of its connections did not come back. */
+  /** Ends an engine, and returns those of its connections that did not come back. */
   async leave<DB>({ engine, pool, name }: PlainEngine<DB>): Promise<Violation[]> {
     await engine.close()
     this.#pools.delete(pool)
@@ -138,8 +138,8 @@ export class WireTrial {
   }
 
   /**
-   * Faults have stopped: time passes, and the completer brings every key to its end. Resolves to the number of rounds;
-   * null: some key was still running after all of them.
+   * Called once faults have stopped: time passes, and the completer finishes every key. Returns the number of rounds, or
+   * null if some key was still running after all of them.
    */
   async complete<DB>(options: Pick<EngineOptions<DB>, 'pipelines'>): Promise<number | null> {
     const { admin, pawlSchema } = this.database
@@ -151,7 +151,7 @@ export class WireTrial {
         )
         if (rows.length === 0) return round
         for (const { scope, key } of rows) await this.database.passTime(scope, key, PASSED_EACH_ROUND_MS)
-        // One that remembers nothing: its own pauses are counted by the clock, and not by what has passed for a key.
+        // Each round has a new completer: one that remembers would pause by the clock, and not by the time we let pass.
         const { completer } = this.core.createBackground({
           engine: completing.engine,
           completer: { concurrency: 6, batchSize: 1_000 },
@@ -187,7 +187,7 @@ export class WireTrial {
     })
   }
 
-  /** What is left of transactions and promises once all have ended. */
+  /** Which transactions and promises are left once everything has ended. */
   async leftovers(): Promise<Violation[]> {
     const giveUpAt = performance.now() + LEFTOVERS_MS
     for (;;) {
@@ -199,9 +199,14 @@ export class WireTrial {
           ...open.map(({ actor, query }) =>
             left(`A session of ${actor} was left in a transaction, after: ${query}`),
           ),
+          ...this.#proxies
+            .flatMap(({ loneWrites }) => loneWrites.splice(0))
+            .map((statements) =>
+              left(`A message wrote more than once without BEGIN: ${statements.join('; ')}`),
+            ),
           ...this.rejections
             .splice(0)
-            .map((reason) => left(`A promise was rejected and nobody heard: ${String(reason)}`)),
+            .map((reason) => left(`A promise was rejected and nobody handled it: ${String(reason)}`)),
         ]
       }
       await this.database.admin.query('SELECT pg_sleep(0.02)')
@@ -230,7 +235,7 @@ export class WireTrial {
   }
 }
 
-/** Every request to the provider says which phase it is of. */
+/** Every request to the provider names its phase. */
 function phaseIn(body: string): string | null {
   try {
     return (JSON.parse(body) as { readonly phase?: string }).phase ?? null

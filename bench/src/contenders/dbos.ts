@@ -60,12 +60,12 @@ function opened(): NonNullable<typeof resources> {
 }
 
 /**
- * A durable workflow whose id is the key: a repeat gives the stored result.
+ * A durable workflow whose id is the key: a repeat returns the stored result.
  *
  * Its steps are plain ones, each checkpointed after it has committed: a crash between the two repeats the step, and a
  * second ride or job is possible. DBOS has data sources that rule this out, with a checkpoint in the business transaction
  * on top; the released ones that we could install call functions that version 5 no longer has. They would take more
- * statements and one more commit per request, so the figures here are rather too good than too bad for DBOS.
+ * statements and one more commit per request, so the figures here flatter DBOS rather than the opposite.
  */
 export const dbos: Contender = {
   name: 'dbos',

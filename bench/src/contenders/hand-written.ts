@@ -7,22 +7,22 @@ import {
   jobValues,
   MISMATCH,
   RIDE,
+  rideInput,
+  type RideInput,
   rideValues,
   SET_CHARGE,
 } from '../business.js'
 import type { Answer, Contender, ContenderOptions, Opened } from '../contender.js'
-import { openCharges, type Charges } from '../provider/charge.js'
+import { openCharges, type ChargeRequest, type Charges } from '../provider/charge.js'
 import type { Pool, PoolClient } from 'pg'
 import { inTransaction } from './in-transaction.js'
 import { openPool, runSql } from './open-pool.js'
 
-const SCHEMA = 'bench_hand_written'
-
 /** A holder that died is replaced after this; the article's 90 seconds. */
 const LEASE = "interval '90 seconds'"
 
-const KEYS = `
-CREATE TABLE ${SCHEMA}.idempotency_keys (
+const keys = (schema: string): string => `
+CREATE TABLE "${schema}".idempotency_keys (
   id             bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   scope          text NOT NULL,
   key            text NOT NULL,
@@ -85,44 +85,64 @@ interface Held {
   charge: string | null
 }
 
-/** The pattern of the article in plain `pg`, with the call outside of transactions. */
+/** Makes the business tables and the keys, in one schema. */
+export function preparePattern(databaseUrl: string, schema: string): Promise<void> {
+  return runSql(databaseUrl, `${businessTables(schema, { withJobs: true })}${keys(schema)}`)
+}
+
+/** The pattern on a pool of its own. */
+export function openPattern(schema: string, options: ContenderOptions) {
+  const pool = openPool(options.databaseUrl, schema, options.poolSize)
+  const charges = openCharges(options.providerUrl, options.providerDelayMs)
+  return {
+    createRide: (key: string, input: RideInput): Promise<Answer> => createRide(pool, charges, key, input),
+    async close(): Promise<void> {
+      charges.close()
+      await pool.end()
+    },
+  }
+}
+
+const SCHEMA = 'bench_hand_written'
+
+/** The pattern of the article in plain `pg`, with the call outside transactions. */
 export const handWritten: Contender = {
   name: 'hand-written',
-  title: 'hand-written in plain pg, call outside of transactions',
+  title: 'hand-written in plain pg, call outside transactions',
 
-  prepare: (databaseUrl) => runSql(databaseUrl, `${businessTables(SCHEMA, { withJobs: true })}${KEYS}`),
+  prepare: (databaseUrl) => preparePattern(databaseUrl, SCHEMA),
 
-  async open({ databaseUrl, providerUrl, poolSize, providerDelayMs }: ContenderOptions): Promise<Opened> {
-    const pool = openPool(databaseUrl, SCHEMA, poolSize)
-    const charges = openCharges(providerUrl, providerDelayMs)
+  async open(options): Promise<Opened> {
+    const pattern = openPattern(SCHEMA, options)
     return {
-      request: (key) => createRide(pool, charges, key),
-      async close() {
-        charges.close()
-        await pool.end()
-      },
+      request: (key) => pattern.createRide(key, rideInput),
+      close: () => pattern.close(),
     }
   },
 }
 
-async function createRide(pool: Pool, charges: Charges, key: string): Promise<Answer> {
-  const reserved = await reserve(pool, key)
+async function createRide(pool: Pool, charges: Charges, key: string, input: RideInput): Promise<Answer> {
+  const reserved = await reserve(pool, key, input)
   if ('answer' in reserved) return reserved.answer
   const { held } = reserved
   try {
-    held.ride ??= await insertRide(pool, held)
-    held.charge ??= await chargeFor(pool, charges, held, held.ride, key)
+    held.ride ??= await insertRide(pool, held, input)
+    const request = { amount: input.amount, ride: held.ride }
+    held.charge ??= await chargeFor(pool, charges, held, request, key)
     return await finish(pool, held, held.ride, held.charge)
   } catch (error) {
-    // A retry need not wait for the lease.
+    // A retry does not have to wait for the lease.
     await pool.query(UNLOCK, [held.id, held.lockedAt]).catch(() => {})
     throw error
   }
 }
 
-async function reserve(pool: Pool, key: string): Promise<{ answer: Answer } | { held: Held }> {
-  const { origin, target, amount } = RIDE
-  const params = JSON.stringify({ origin, target, amount })
+async function reserve(
+  pool: Pool,
+  key: string,
+  input: RideInput,
+): Promise<{ answer: Answer } | { held: Held }> {
+  const params = JSON.stringify(input)
   const inserted = await pool.query<{ id: string; locked_at: string }>(RESERVE, [RIDE.scope, key, params])
   const [fresh] = inserted.rows
   if (fresh !== undefined)
@@ -142,9 +162,9 @@ async function reserve(pool: Pool, key: string): Promise<{ answer: Answer } | { 
   return { held: { id: row.id, lockedAt: lock.locked_at, ride: row.ride_id, charge: row.charge_id } }
 }
 
-async function insertRide(pool: Pool, held: Held): Promise<string> {
+async function insertRide(pool: Pool, held: Held, input: RideInput): Promise<string> {
   return inTransaction(pool, 'READ COMMITTED', async (client) => {
-    const { rows } = await client.query<{ id: string }>(INSERT_RIDE, rideValues())
+    const { rows } = await client.query<{ id: string }>(INSERT_RIDE, rideValues(input))
     const ride = rows[0]?.id ?? ''
     await advance(client, RIDE_CREATED, [held.id, held.lockedAt, ride])
     return ride
@@ -155,12 +175,12 @@ async function chargeFor(
   pool: Pool,
   charges: Charges,
   held: Held,
-  ride: string,
+  request: ChargeRequest,
   key: string,
 ): Promise<string> {
-  const charge = await charges.charge({ amount: RIDE.amount, ride }, `${RIDE.scope}-${key}`)
+  const charge = await charges.charge(request, `${RIDE.scope}-${key}`)
   await inTransaction(pool, 'READ COMMITTED', async (client) => {
-    await client.query(SET_CHARGE, [charge.id, ride])
+    await client.query(SET_CHARGE, [charge.id, request.ride])
     await advance(client, CHARGE_CREATED, [held.id, held.lockedAt, charge.id])
   })
   return charge.id

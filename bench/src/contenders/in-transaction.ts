@@ -1,6 +1,6 @@
 import type { Pool, PoolClient } from 'pg'
 
-/** `BEGIN`, work, `COMMIT` on one client of the pool. An error rolls back and is thrown on. */
+/** Runs the work between `BEGIN` and `COMMIT` on one client of the pool. An error rolls back and is rethrown. */
 export async function inTransaction<T>(
   pool: Pool,
   isolation: 'READ COMMITTED' | 'SERIALIZABLE',
@@ -14,7 +14,7 @@ export async function inTransaction<T>(
     await client.query('COMMIT')
     return result
   } catch (error) {
-    // A connection that cannot even roll back is not given to the next.
+    // A connection that cannot even roll back must not be reused.
     await client.query('ROLLBACK').catch((reason: Error) => (broken = reason))
     throw error
   } finally {

@@ -1,11 +1,11 @@
 import pg from 'pg'
 
-/** A pool whose connections find the tables of one schema. It reaches full size under load and stays so. */
+/** A pool whose connections find the tables of one schema. It reaches its full size under load, and keeps it. */
 export function openPool(databaseUrl: string, schema: string, size: number): pg.Pool {
   const pool = new pg.Pool({
     connectionString: databaseUrl,
     max: size,
-    // Contenders wait for their turn: connections that are closed meanwhile would be opened in the timed part.
+    // Contenders wait for their turn: connections closed meanwhile would be opened again in the timed part.
     idleTimeoutMillis: 0,
     options: `-c search_path=${schema}`,
   })

@@ -26,7 +26,7 @@ const SCHEMA = 'bench_openworkflow'
 const WORKER_CONCURRENCY = 256
 
 /**
- * A workflow run whose idempotency key is the key: a repeat within a day gives the stored result.
+ * A workflow run whose idempotency key is the key: a repeat within a day returns the stored result.
  *
  * It is made for work in the background. Its worker and whoever awaits a result both poll, and neither interval can be
  * set: an idle worker looks again after 50 ms to 1 s, and `result()` after 1 s. So a lone fresh request takes a second,

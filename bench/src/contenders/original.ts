@@ -83,10 +83,10 @@ interface Locked {
   readonly charge: string | null
 }
 
-/** The pattern as the article has it: every phase SERIALIZABLE, and the call inside of the phase's transaction. */
+/** The pattern as the article has it: every phase SERIALIZABLE, and the call inside the phase's transaction. */
 export const original: Contender = {
   name: 'original',
-  title: "the article's pattern, call inside of the transaction",
+  title: "the article's pattern, call inside the transaction",
 
   prepare: (databaseUrl) => runSql(databaseUrl, `${businessTables(SCHEMA, { withJobs: true })}${KEYS}`),
 

@@ -1,14 +1,15 @@
 import fastifyPawl from '@pawl/fastify'
 import Fastify from 'fastify'
-import { RIDE } from '../business.js'
+import { RIDE, type RideInput } from '../business.js'
 import type { Contender, Opened } from '../contender.js'
-import { openHttpClient } from '../run/http-client.js'
-import { openEngine, prepareSchema, type RideInput } from './pawl.js'
+import { listenForRides } from './listen-for-rides.js'
+import { FEWEST } from './pawl-fewest.js'
+import { openEngine, prepareSchema } from './pawl.js'
 import { KEEP_ALIVE_MS, RIDE_ROUTE, rideBody } from './ride-route.js'
 
 const SCHEMA = 'bench_pawl_fastify'
 
-/** The same pipeline behind a route, on a real socket. */
+/** The same pipeline, with fewest commits, behind a route, on a real socket. */
 export const pawlFastify: Contender = {
   name: 'pawl-fastify',
   title: 'Pawl through Fastify',
@@ -16,23 +17,13 @@ export const pawlFastify: Contender = {
   prepare: (databaseUrl) => prepareSchema(databaseUrl, SCHEMA),
 
   async open(options): Promise<Opened> {
-    const opened = openEngine(SCHEMA, options)
+    const opened = openEngine(SCHEMA, options, FEWEST)
     const { engine, createRide } = opened
     const app = Fastify({ keepAliveTimeout: KEEP_ALIVE_MS })
     await app.register(fastifyPawl, { engine, scope: () => RIDE.scope })
     app.post<{ Body: RideInput }>(RIDE_ROUTE, { schema: { body: rideBody }, idempotency: true }, (request) =>
       request.pawl.run(createRide, request.body),
     )
-    const url = `${await app.listen({ host: '127.0.0.1', port: 0 })}${RIDE_ROUTE}`
-    const client = openHttpClient(url)
-    return {
-      url,
-      request: (key) => client.request(key),
-      async close() {
-        await client.close()
-        await app.close()
-        await opened.close()
-      },
-    }
+    return listenForRides(app, () => opened.close())
   },
 }

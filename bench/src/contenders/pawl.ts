@@ -3,38 +3,31 @@ import {
   type Engine,
   migrate,
   type Outcome,
+  type PipelineSettings,
   pawl as pawlOn,
   respond,
   retryLater,
 } from '@pawl/core'
-import type { Generated } from 'kysely'
 import pg from 'pg'
-import { businessTables, CONFLICT, CREATED, MISMATCH, RECEIPT_JOB, RIDE } from '../business.js'
+import {
+  businessTables,
+  CONFLICT,
+  CREATED,
+  MISMATCH,
+  RECEIPT_JOB,
+  RIDE,
+  rideInput,
+  type RideInput,
+} from '../business.js'
 import type { Answer, Contender, ContenderOptions, Opened } from '../contender.js'
 import { openCharges, type Charges } from '../provider/charge.js'
 import { openPool, runSql } from './open-pool.js'
-
-interface Database {
-  rides: {
-    id: Generated<string>
-    scope: string
-    origin: string
-    target: string
-    amount: number
-    charge_id: string | null
-    created_at: Generated<Date>
-  }
-}
+import type { Database } from './database.js'
 
 const { pipeline, createEngine } = pawlOn<Database>()
 
-/** What a client sends; its scope comes from elsewhere. */
-export type RideInput = { readonly origin: string; readonly target: string; readonly amount: number }
-
-const rideInput: RideInput = { origin: RIDE.origin, target: RIDE.target, amount: RIDE.amount }
-
-/** started → ride_created → charge_created → finished */
-const createRideWith = (charges: Charges) =>
+/** started → ride_created → charge_created → finished, as one usually writes it. */
+const plainRide = (charges: Charges) =>
   pipeline<RideInput>({ name: 'create-ride', version: 1 })
     .local('ride_created', async ({ tx, input, scope }) => {
       const ride = await tx
@@ -61,17 +54,25 @@ const createRideWith = (charges: Charges) =>
       return respond(CREATED, { ride: state.ride, charge: state.charge })
     })
 
+/** What may be different about it. */
+export interface Way {
+  readonly ride?: typeof plainRide
+  readonly settings?: PipelineSettings
+}
+
 /** An engine on a pool of its own, with the pipeline that it runs. */
-export function openEngine(schema: string, options: ContenderOptions) {
+export function openEngine(schema: string, options: ContenderOptions, way: Way = {}) {
+  const { ride = plainRide, settings = {} } = way
   const pool = openPool(options.databaseUrl, schema, options.poolSize)
   const charges = openCharges(options.providerUrl, options.providerDelayMs)
-  const createRide = createRideWith(charges)
+  const createRide = ride(charges)
   const engine = createEngine({
     pool,
     pipelines: [createRide],
     schema,
     preparedStatements: true,
     preparedQueries: true,
+    defaults: settings,
   })
   return {
     engine,
@@ -96,13 +97,13 @@ export async function prepareSchema(databaseUrl: string, schema: string): Promis
 }
 
 /** The pipeline through `engine.execute`, in a schema of its own. */
-export function pawlIn(schema: string, name: string, title: string): Contender {
+export function pawlIn(schema: string, name: string, title: string, way: Way = {}): Contender {
   return {
     name,
     title,
     prepare: (databaseUrl) => prepareSchema(databaseUrl, schema),
     async open(options): Promise<Opened> {
-      const opened = openEngine(schema, options)
+      const opened = openEngine(schema, options, way)
       const { engine, createRide } = opened
       return {
         async request(key) {
@@ -125,7 +126,7 @@ function controlsOf(engine: Engine<Database>): NonNullable<Opened['controls']> {
     async stopReaper() {
       await reaper?.stop()
     },
-    /** Resumes all keys that are due. `concurrency` null: the default. Gives how many, and how long it took. */
+    /** Resumes all keys that are due, with the default concurrency where it is null. Returns how many, and how long it took. */
     async complete(concurrency): Promise<Completion> {
       const options = typeof concurrency === 'number' ? { concurrency } : {}
       const { completer } = createBackground({ engine, completer: options, reaper: false })
@@ -149,7 +150,7 @@ export interface Completion {
 
 export const pawl = pawlIn('bench_pawl', 'pawl', 'Pawl')
 
-/** As the HTTP adapter would answer, without its words. */
+/** The status that the HTTP adapter would answer, without its text. */
 function answerOf(outcome: Outcome): Answer {
   switch (outcome.type) {
     case 'completed':

@@ -1,21 +1,33 @@
 import type { Contender } from '../contender.js'
+import { hasAbsurdSchema } from './absurd-schema-file.js'
 
 /** All contenders. Each is loaded in its own process only, so that no other carries its libraries. */
 const loaders = {
   pawl: async () => (await import('./pawl.js')).pawl,
+  'pawl-each': async () => (await import('./pawl-each.js')).pawlEach,
+  'pawl-fewest': async () => (await import('./pawl-fewest.js')).pawlFewest,
   'pawl-fastify': async () => (await import('./pawl-fastify.js')).pawlFastify,
   'hand-written': async () => (await import('./hand-written.js')).handWritten,
+  'hand-written-fastify': async () => (await import('./hand-written-fastify.js')).handWrittenFastify,
   original: async () => (await import('./original.js')).original,
   'no-idempotency': async () => (await import('./no-idempotency.js')).noIdempotency,
   dbos: async () => (await import('./dbos.js')).dbos,
   openworkflow: async () => (await import('./openworkflow.js')).openworkflow,
+  restate: async () => (await import('./restate.js')).restate,
+  absurd: async () => (await import('./absurd.js')).absurd,
   'select-route': async () => (await import('./select-route.js')).selectRoute,
 } satisfies Record<string, () => Promise<Contender>>
 
 export type ContenderName = keyof typeof loaders
 
-/** Pawl with tables of its own, for scenarios that compare Pawl with itself: `pawl@growth_0`. */
+/** Pawl with separate tables, for scenarios that compare Pawl with itself: `pawl@growth_0`. */
 export type PawlVariant = `pawl@${string}`
+
+/** Why a contender cannot take part on this machine, or null. */
+export function reasonToLeaveOut(name: ContenderName): string | null {
+  if (name === 'absurd' && !hasAbsurdSchema()) return 'ABSURD_SQL does not name its schema file'
+  return null
+}
 
 export const contenderNames = Object.keys(loaders) as ContenderName[]
 
@@ -25,8 +37,8 @@ export const schemaOfVariant = (variant: PawlVariant): string => `bench_pawl_${v
 export async function loadContender(name: string): Promise<Contender> {
   if (isContender(name)) return loaders[name]()
   if (!isVariant(name)) throw new TypeError(`there is no contender '${name}'`)
-  const { pawlIn } = await import('./pawl.js')
-  return pawlIn(schemaOfVariant(name), name, 'Pawl')
+  const [{ pawlIn }, { FEWEST }] = await Promise.all([import('./pawl.js'), import('./pawl-fewest.js')])
+  return pawlIn(schemaOfVariant(name), name, 'Pawl', FEWEST)
 }
 
 function isContender(name: string): name is ContenderName {

@@ -1,4 +1,4 @@
-/** What the routes of both HTTP contenders take, so that both parse and check the same. */
+/** What the routes of all contenders behind Fastify take, so that all parse and check the same. */
 export const RIDE_ROUTE = '/rides'
 
 export const rideBody = {

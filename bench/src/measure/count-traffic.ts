@@ -17,7 +17,7 @@ export interface CountedRequests {
   readonly send: (entrant: Entrant, requests: number) => Promise<void>
 }
 
-/** Far enough that what a client sends at once arrives before the first answer does, and counts as one round trip. */
+/** Far enough away that everything a client sends together arrives before the first answer, and counts as one round trip. */
 const COUNTING_ROUND_TRIP_MS = 1
 
 /**

@@ -9,7 +9,7 @@ interface Held {
  * core busy, so it belongs in a process of its own.
  */
 export class DelayLine {
-  /** Not to be changed while something is held: order would be lost. */
+  /** Must not change while something is held, or the order would be lost. */
   delayMs = 0
   #held: Held[] = []
   #next = 0

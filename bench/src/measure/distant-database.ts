@@ -3,7 +3,7 @@ import { PROBE_QUERIES } from '../limits.js'
 import { startProxy } from './proxy-process.js'
 import { percentile } from './statistics.js'
 
-/** A database that is further away than it is. */
+/** A database that seems further away than it is. */
 export interface DistantDatabase {
   readonly url: string
   /** What the proxy really adds to a round trip (median). */
@@ -16,14 +16,14 @@ export async function openDistantDatabase(
   roundTripMs: number,
 ): Promise<DistantDatabase> {
   const proxy = await startProxy(databaseUrl)
-  // Passing through it takes a while already: that is part of the distance, not on top of it.
+  // Passing through the proxy already takes a while: that is part of the distance, not added to it.
   const passingMs = await measureAdded(databaseUrl, proxy.url)
   await proxy.delayBy(Math.max(0, roundTripMs - passingMs))
   const addedMs = await measureAdded(databaseUrl, proxy.url)
   return { url: proxy.url, addedMs, close: () => proxy.close() }
 }
 
-/** Every other query goes around the proxy. */
+/** Every second query goes around the proxy. */
 async function measureAdded(directUrl: string, distantUrl: string): Promise<number> {
   const direct = new pg.Client({ connectionString: directUrl })
   const distant = new pg.Client({ connectionString: distantUrl })

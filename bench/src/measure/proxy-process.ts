@@ -2,11 +2,11 @@ import { Child } from '../run/child.js'
 import type { ProxyCommands } from './proxy-commands.js'
 import type { Traffic } from './proxy.js'
 
-/** The proxy in a process of its own: it keeps a core busy while it holds something back. */
+/** The proxy in a separate process, because it keeps a core busy while it holds something back. */
 export interface ProxyProcess {
   /** The database, seen through the proxy. */
   readonly url: string
-  /** How much longer a round trip is to take. */
+  /** How much longer a round trip should take. */
   delayBy(roundTripMs: number): Promise<void>
   traffic(): Promise<Traffic>
   close(): Promise<void>

@@ -26,7 +26,7 @@ export class Proxy {
     this.#server = createServer({ noDelay: true }, (client) => this.#join(client))
   }
 
-  /** Gives the port it listens on. */
+  /** Returns the port that it listens on. */
   async listen(): Promise<number> {
     this.#server.listen(0, '127.0.0.1')
     await once(this.#server, 'listening')
@@ -69,7 +69,7 @@ export class Proxy {
       [client, server],
       [server, client],
     ] as const) {
-      // What is broken is closed, and the other side hears of it.
+      // When one side breaks, both are closed.
       socket.on('error', () => {})
       socket.on('close', () => this.#line.put(() => other.destroy()))
     }

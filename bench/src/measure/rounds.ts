@@ -3,7 +3,7 @@ export type Rounds<Participant, Sample> = ReadonlyMap<Participant, readonly Samp
 
 /**
  * Takes one sample of each participant per round. The order rotates, so that nobody always follows the same one or
- * always comes first; whatever changes over time meets all of them alike.
+ * always comes first; whatever changes over time affects all of them alike.
  */
 export async function alternate<Participant, Sample>(
   participants: readonly Participant[],

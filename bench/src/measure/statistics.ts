@@ -1,4 +1,4 @@
-/** The middle of several measurements, and how far they lie apart. */
+/** The median of several measurements, and how far apart they are. */
 export interface Spread {
   readonly median: number
   readonly min: number
@@ -13,7 +13,7 @@ export function percentile(values: readonly number[] | Float64Array, share: numb
   return sorted[rank - 1] ?? Number.NaN
 }
 
-/** Of an even number of values, the mean of the two in the middle. */
+/** For an even number of values, the mean of the two in the middle. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
   const middle = sorted.length / 2
@@ -25,7 +25,7 @@ export function spreadOf(values: readonly number[]): Spread {
   return { median: median(values), min: Math.min(...values), max: Math.max(...values) }
 }
 
-/** One ratio per round: both were measured within seconds of each other, so that what disturbs one disturbs both. */
+/** One ratio per round: both were measured within seconds of each other, so what disturbs one disturbs both. */
 export function ratiosOf(values: readonly number[], baseline: readonly number[]): Spread {
   return spreadOf(values.map((value, round) => value / (baseline[round] ?? Number.NaN)))
 }

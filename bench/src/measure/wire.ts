@@ -14,7 +14,7 @@ export class Wire {
   statements = 0
   /** Times the client spoke after the server had. */
   roundTrips = 0
-  /** Nothing can be read any more. */
+  /** From here on, nothing can be read. */
   isEncrypted = false
   #lastSpoke: 'nobody' | 'client' | 'server' = 'nobody'
   #awaitsEncryptionReply = false
@@ -29,7 +29,7 @@ export class Wire {
     this.#lastSpoke = 'client'
   }
 
-  /** To be called when the chunk is handed to the client, not when it came from the server. */
+  /** Call it when the chunk is handed to the client, not when it comes from the server. */
   fromServer(chunk: Buffer): void {
     this.#lastSpoke = 'server'
     let at = 0
@@ -41,7 +41,7 @@ export class Wire {
     while (at < chunk.length && !this.isEncrypted) at = this.#read(chunk, at)
   }
 
-  /** Reads on in one message, and gives where it stopped. */
+  /** Continues to read one message, and returns where it stopped. */
   #read(chunk: Buffer, at: number): number {
     if (this.#toSkip > 0) {
       const skipped = Math.min(this.#toSkip, chunk.length - at)

@@ -4,7 +4,7 @@ import { Agent, request } from 'node:http'
 type Charge = { readonly id: string }
 
 /** What is charged, and for which ride. */
-interface ChargeRequest {
+export interface ChargeRequest {
   readonly amount: number
   readonly ride: string
 }
@@ -16,7 +16,7 @@ export interface Charges {
   close(): void
 }
 
-/** The header that tells the stand-in how long to take. */
+/** The header that says how long the stand-in should take. */
 export const DELAY_HEADER = 'x-delay-ms'
 
 /** The one HTTP call that all contenders make: plain `node:http`, connections kept, as many as there are calls. */

@@ -1,6 +1,6 @@
 /** What the provider's process does for the bench. */
 export type ProviderCommands = {
-  /** Gives its address. */
+  /** Returns its address. */
   listen: { asks: null; gives: string }
   refuse: { asks: boolean; gives: void }
   /** How many charges there are. */

@@ -15,12 +15,12 @@ export class StandIn {
     this.server.keepAliveTimeout = 0
   }
 
-  /** How many charges there are: a key that comes again is none. */
+  /** How many charges there are; a repeated key does not count. */
   get count(): number {
     return this.#charges.size
   }
 
-  /** What earlier scenarios charged is of no interest to the next, and would only fill the memory. */
+  /** Forgets what earlier scenarios charged: nobody needs it, and it would only fill the memory. */
   forget(): void {
     this.#charges.clear()
   }

@@ -6,7 +6,7 @@ const WIDTH = 800
 const MARGIN = 16
 const GAP = 24
 const PANEL_WIDTH = (WIDTH - 2 * MARGIN - GAP) / 2
-const LABEL_WIDTH = 112
+const LABEL_WIDTH = 144
 const VALUE_WIDTH = 56
 const BAR_HEIGHT = 20
 const ROW_HEIGHT = 30
@@ -14,7 +14,7 @@ const HEADING_HEIGHT = 60
 const FOOT_HEIGHT = 32
 /** From the middle of a row to the base line of its text. */
 const BASE_LINE = 5
-/** A bar that is there is seen. */
+/** A bar is never too short to be seen. */
 const LEAST_BAR = 2
 
 const STYLE = `

@@ -1,6 +1,6 @@
 import type { Spread } from '../measure/statistics.js'
 
-/** Three digits that count, and no more: the rest is noise. */
+/** Three significant digits: the rest is noise. */
 export function short(value: number | null): string {
   if (value === null || Number.isNaN(value)) return '–'
   if (value >= 1_000) return Math.round(value).toLocaleString('en-US')

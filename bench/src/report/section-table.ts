@@ -10,7 +10,7 @@ const RATIO_HEADING: Readonly<Record<Compared, string>> = {
 
 interface Field extends Column {
   readonly cell: (line: Line) => string
-  /** Null: it was not measured here. Columns of which nothing was measured are left out. */
+  /** Null where it was not measured. Columns without any measurement are left out. */
   readonly isKnown: (line: Line) => boolean
 }
 

@@ -19,7 +19,16 @@ export interface Surroundings {
   readonly warnings: readonly string[]
 }
 
-const PACKAGES = ['pg', 'kysely', 'fastify', '@dbos-inc/dbos-sdk', 'openworkflow'] as const
+const PACKAGES = [
+  'pg',
+  'kysely',
+  'fastify',
+  '@dbos-inc/dbos-sdk',
+  'openworkflow',
+  '@restatedev/restate-sdk',
+  '@restatedev/restate-server',
+  'absurd-sdk',
+] as const
 const DURABLE = ['fsync', 'synchronous_commit', 'full_page_writes'] as const
 const GIB = 1024 ** 3
 
@@ -64,7 +73,7 @@ const list = (values: Readonly<Record<string, string>>): string =>
     .map(([name, value]) => `${name} ${value}`)
     .join(', ')
 
-/** Of what is installed here; direct dependencies lie in the package's own folder. */
+/** Versions of what is installed here; direct dependencies are in the package's own folder. */
 async function versionOf(name: string): Promise<string> {
   const file = new URL(`../../node_modules/${name}/package.json`, import.meta.url)
   const { version } = JSON.parse(await readFile(file, 'utf8')) as { version: string }

@@ -12,10 +12,10 @@ export function targetsTable(targets: readonly Target[], sections: readonly Sect
       { heading: 'measured', align: 'right' },
       { heading: '', align: 'left' },
     ],
-    targets.map(({ name, bound, kind, ratio, met }) => [
+    targets.map(({ name, bound, kind, ratio, unit, met }) => [
       name,
-      `${kind} ${bound}×`,
-      ratio === null ? '–' : `${short(ratio)}×`,
+      `${kind} ${bound}${unit}`,
+      ratio === null ? '–' : `${short(ratio)}${unit}`,
       verdict(met),
     ]),
   )
@@ -33,11 +33,11 @@ function verdict(met: boolean | null): string {
   }
 }
 
-/** Of the target, only the framework's share counts; this is all of it. */
+/** The target counts only the framework's share; this is the total. */
 function cpuNote(sections: readonly Section[]): string[] {
   const lines = sections.find(({ name }) => name === 'fresh C=32')?.lines ?? []
   const cpuOf = (contender: string) => lines.find((line) => line.contender === contender)?.cpuMs ?? null
-  const pawl = cpuOf('pawl')
+  const pawl = cpuOf('pawl-fewest')
   const handWritten = cpuOf('hand-written')
   if (pawl === null || handWritten === null) return []
   const total = `Pawl's total CPU per fresh request at C=32 is ${short(pawl)} ms`

@@ -6,7 +6,7 @@ import { Child } from './child.js'
 import type { BenchDatabase } from './database.js'
 import { Entrant, type Worker } from './entrant.js'
 
-/** What an entrant gets that is not the ordinary. */
+/** What an entrant gets that differs from the default. */
 export type EntrantOptions = Partial<Pick<ContenderOptions, 'databaseUrl' | 'poolSize' | 'providerDelayMs'>>
 
 /** Everything that runs during the bench: the database, the provider, and a process for each contender. */
@@ -32,20 +32,42 @@ export class Arena {
   /** Opens a contender. Its process is started, and its tables made, when it is first asked for. */
   async enter(name: ContenderName | PawlVariant, options: EntrantOptions = {}): Promise<Entrant> {
     const { worker, title } = await this.#worker(name)
-    const opened = await worker.ask('open', {
+    const opened = await worker.ask('open', this.#optionsOf(options))
+    if (opened.url === null) return new Entrant(name, title, { worker, handle: opened.handle }, null)
+    const sender = this.#start(`the sender of requests to ${name}`)
+    const { url, createdStatus } = opened
+    const { handle } = await sender.ask('connect', { url, createdStatus })
+    return new Entrant(name, title, { worker, handle: opened.handle }, { worker: sender, handle })
+  }
+
+  /** Opens a contender that is called as a library in a process that has done nothing else. `stop` ends that process. */
+  async enterNew(
+    name: ContenderName,
+  ): Promise<{ readonly entrant: Entrant; readonly stop: () => Promise<void> }> {
+    const { title } = await this.#worker(name)
+    const worker = this.#start(name, [name])
+    const { handle } = await worker.ask('open', this.#optionsOf({}))
+    const entrant = new Entrant(name, title, { worker, handle }, null)
+    return {
+      entrant,
+      stop: async () => {
+        await entrant.close()
+        await worker.stop()
+      },
+    }
+  }
+
+  #optionsOf(options: EntrantOptions): ContenderOptions {
+    return {
       databaseUrl: this.database.url,
       providerUrl: this.#providerUrl,
       poolSize: POOL_SIZE,
       providerDelayMs: 0,
       ...options,
-    })
-    if (opened.url === null) return new Entrant(name, title, { worker, handle: opened.handle }, null)
-    const sender = this.#start(`the sender of requests to ${name}`)
-    const { handle } = await sender.ask('connect', { url: opened.url })
-    return new Entrant(name, title, { worker, handle: opened.handle }, { worker: sender, handle })
+    }
   }
 
-  /** Leaves the machine to this one: all other contenders stand still until they are asked again. */
+  /** Leaves the machine to this contender: all others stand still until they are asked again. */
   async leaveTo(entrant: Entrant): Promise<void> {
     const workers = await Promise.all(this.#workers.values())
     await Promise.all(

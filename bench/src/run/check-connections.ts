@@ -2,8 +2,8 @@ import type { ContenderName } from '../contenders/registry.js'
 import { POOL_SIZE } from '../limits.js'
 import type { BenchDatabase } from './database.js'
 
-/** Those that keep tables of their own through a second pool. */
-const TWO_POOLS: ReadonlySet<ContenderName> = new Set(['dbos', 'openworkflow'])
+/** Contenders that keep their own tables through a second pool. */
+const TWO_POOLS: ReadonlySet<ContenderName> = new Set(['dbos', 'openworkflow', 'absurd'])
 
 /** For the bench itself, the background services, and whoever else is connected. */
 const SPARE = 20

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { FREEZE, type Reply, type Request } from './messages.js'
 
 /**
- * A process of the bench, asked by messages. It ends when this process does: the channel between them is its life line.
+ * A process of the bench, asked by messages. It ends when this process does: the channel between them is its lifeline.
  */
 export class Child<Commands extends Record<string, { readonly asks: unknown; readonly gives: unknown }>> {
   readonly name: string
@@ -23,7 +23,7 @@ export class Child<Commands extends Record<string, { readonly asks: unknown; rea
       serialization: 'advanced',
     })
     this.#process.on('message', (reply) => this.#settle(reply as Reply))
-    // A process that has ended is not to be thawed, and says so itself.
+    // A process that has ended cannot be thawed, and reports that itself.
     this.#process.stdin?.on('error', () => {})
     this.#process.on('error', (error) => this.#rejectAll(error))
     this.#process.on('exit', (code, signal) => {
@@ -64,7 +64,7 @@ export class Child<Commands extends Record<string, { readonly asks: unknown; rea
     this.#isFrozen = false
   }
 
-  /** Ends the process, whatever it does. */
+  /** Ends the process, whatever it is doing. */
   async stop(): Promise<void> {
     this.#isStopping = true
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return

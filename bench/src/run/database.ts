@@ -6,7 +6,7 @@ import { MAX_CONNECTIONS } from '../limits.js'
 /** How the server is set, as far as figures depend on it. */
 type ServerSettings = Readonly<Record<(typeof SETTINGS)[number], string>>
 
-/** A database of the bench's own, on a server of its own or on one that was given. */
+/** The bench's own database, on a server that it starts or on a given one. */
 export interface BenchDatabase {
   readonly url: string
   /** Says whose server it is. */
@@ -39,7 +39,7 @@ const OWN_SETTINGS = {
   max_connections: String(MAX_CONNECTIONS),
 }
 
-/** Makes an empty database, so that one statement removes all that contenders leave. */
+/** Creates an empty database, so that one statement removes everything that contenders leave. */
 export async function openDatabase(givenUrl: string | undefined): Promise<BenchDatabase> {
   if (givenUrl !== undefined) return createDatabase(givenUrl, 'given', async () => {})
   const server = await startPostgres({ settings: OWN_SETTINGS })

@@ -12,11 +12,11 @@ export interface LoadPlan {
    * client sends at least once.
    */
   readonly measure: 'window' | 'all'
-  /** Keys to take in turn; null: a fresh one for every request. */
+  /** Keys to use in turn; null for a fresh one per request. */
   readonly keys: readonly string[] | null
   /** Any other status is an error. */
   readonly expectedStatus: number
-  /** Ends earlier, once so many were answered. */
+  /** Ends earlier, once this many requests were answered. */
   readonly atMost?: number
 }
 
@@ -39,7 +39,7 @@ export interface EachPlan {
   readonly expectedStatus: number
 }
 
-/** Sends every key once. Throws if one is answered otherwise than expected. */
+/** Sends every key once. Throws if an answer is not the expected one. */
 export async function sendEach(
   request: (key: string) => Promise<Answer>,
   { keys, clients, expectedStatus }: EachPlan,
@@ -49,7 +49,7 @@ export async function sendEach(
     for (let key = left.pop(); key !== undefined; key = left.pop()) {
       const { status, body } = await request(key)
       if (status !== expectedStatus)
-        throw new Error(`${expectedStatus} was expected, and it answered ${status}: ${body}`)
+        throw new Error(`${expectedStatus} was expected, but the answer was ${status}: ${body}`)
     }
   }
   await Promise.all(Array.from({ length: clients }, runClient))

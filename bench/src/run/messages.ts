@@ -1,11 +1,11 @@
-/** What the bench asks of one of its processes. */
+/** A message from the bench to one of its processes. */
 export interface Request {
   readonly id: number
   readonly name: string
   readonly argument: unknown
 }
 
-/** The command that every process knows: to do nothing at all until a byte comes over its standard input. */
+/** The command that every process knows: do nothing at all until a byte arrives on standard input. */
 export const FREEZE = 'freeze'
 
 /** What it answers. */

@@ -3,16 +3,16 @@ import type { EachPlan, LoadPlan, LoadResult } from './load.js'
 
 /** What the process of a contender, or one that only sends requests, does for the bench. */
 export type WorkerCommands = {
-  /** Makes the contender's tables. Gives its title. */
+  /** Creates the contender's tables. Returns its title. */
   prepare: { asks: { readonly databaseUrl: string }; gives: string }
   /** Opens the contender. */
   open: { asks: ContenderOptions; gives: OpenedHandle }
   /** For a process that only sends requests: to this address. */
-  connect: { asks: { readonly url: string }; gives: OpenedHandle }
+  connect: { asks: { readonly url: string; readonly createdStatus: number }; gives: OpenedHandle }
   load: { asks: { readonly handle: number; readonly plan: LoadPlan }; gives: LoadResult }
   /** Sends every key once. */
   each: { asks: { readonly handle: number; readonly plan: EachPlan }; gives: void }
-  /** Requests that are not waited for; `awaitBegun` gives their statuses. */
+  /** Sends requests without waiting for them; `awaitBegun` returns their statuses. */
   begin: { asks: { readonly handle: number; readonly keys: readonly string[] }; gives: void }
   awaitBegun: { asks: null; gives: readonly number[] }
   control: {
@@ -28,4 +28,6 @@ export interface OpenedHandle {
   readonly handle: number
   /** Where it listens, if its requests come over HTTP. */
   readonly url: string | null
+  /** What it answers there to a ride that was created. */
+  readonly createdStatus: number
 }

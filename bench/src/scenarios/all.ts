@@ -7,10 +7,12 @@ import { replay } from './replay.js'
 import { resume } from './resume.js'
 import type { Scenario } from './scenario.js'
 import { slowProvider } from './slow-provider.js'
+import { start } from './start.js'
 
 /** In the order in which they run. */
 export const scenarios = {
   fresh,
+  start,
   replay,
   duplicates,
   'slow-provider': slowProvider,

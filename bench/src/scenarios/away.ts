@@ -9,8 +9,8 @@ import { freshLoad } from './keyed-load.js'
 import type { Mode, Scenario } from './scenario.js'
 
 const CONTENDERS: Readonly<Record<Mode, readonly ContenderName[]>> = {
-  quick: ['pawl', 'hand-written', 'no-idempotency'],
-  full: ['pawl', 'hand-written', 'original', 'no-idempotency', 'dbos'],
+  quick: ['pawl', 'pawl-fewest', 'hand-written', 'no-idempotency'],
+  full: ['pawl', 'pawl-fewest', 'hand-written', 'original', 'no-idempotency', 'dbos'],
 }
 
 const BASELINE = 'hand-written'

@@ -51,7 +51,7 @@ export const duplicates: Scenario = {
     }
     const take = (entrant: Entrant): Promise<Sample> =>
       withRunningKeys(arena, entrant, (keys) => takeSample(arena, entrant, { ...plan, keys }))
-    // A round that nobody is measured in: it warms them up.
+    // This round is not measured; it warms them up.
     await alternate(entrants, 1, take)
     const samples = await alternate(entrants, rounds, take)
     await Promise.all(entrants.map((entrant) => entrant.close()))
@@ -64,7 +64,7 @@ export const duplicates: Scenario = {
         baseline: BASELINE,
         lines: linesOf(samples, 'requestsPerSecond', BASELINE),
         notes: [
-          'DBOS and openworkflow hold a duplicate until the first has ended, so they have no such answer.',
+          'DBOS, openworkflow, Restate and Absurd hold a duplicate until the first has ended: they have no such answer.',
         ],
       },
     ]

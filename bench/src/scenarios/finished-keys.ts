@@ -17,7 +17,7 @@ interface Filling {
   readonly expiresIn: 'a day' | 'the past'
 }
 
-/** Of a copy, these are its own. Everything else is as Pawl wrote it. */
+/** These columns differ from copy to copy. Everything else is as Pawl wrote it. */
 const OWN_VALUES: Readonly<Record<string, string>> = {
   id: 'gen_random_uuid()',
   key_id: 'gen_random_uuid()',

@@ -13,8 +13,32 @@ const BASELINE = 'hand-written'
 
 const CONTENDERS: Readonly<Record<Mode, readonly ContenderName[]>> = {
   // openworkflow takes more than a second for a request, and so does everything about it.
-  quick: ['pawl', 'pawl-fastify', 'hand-written', 'no-idempotency', 'dbos'],
-  full: ['pawl', 'pawl-fastify', 'hand-written', 'original', 'no-idempotency', 'dbos', 'openworkflow'],
+  quick: [
+    'pawl',
+    'pawl-each',
+    'pawl-fewest',
+    'pawl-fastify',
+    'hand-written',
+    'hand-written-fastify',
+    'no-idempotency',
+    'dbos',
+    'restate',
+    'absurd',
+  ],
+  full: [
+    'pawl',
+    'pawl-each',
+    'pawl-fewest',
+    'pawl-fastify',
+    'hand-written',
+    'hand-written-fastify',
+    'original',
+    'no-idempotency',
+    'dbos',
+    'openworkflow',
+    'restate',
+    'absurd',
+  ],
 }
 
 interface Plan {
@@ -26,7 +50,7 @@ interface Plan {
   readonly windowMs: number
 }
 
-const FEW: readonly ContenderName[] = ['pawl', 'hand-written', 'no-idempotency']
+const FEW: readonly ContenderName[] = ['pawl', 'pawl-each', 'pawl-fewest', 'hand-written', 'no-idempotency']
 
 const PLANS: Readonly<Record<Mode, readonly Plan[]>> = {
   quick: [

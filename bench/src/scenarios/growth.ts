@@ -30,7 +30,7 @@ const PLANS: Readonly<
   full: { sizes: [empty, large, huge], rounds: 7, leadInMs: 400, windowMs: 1_600, warmUpMs: 8_000 },
 }
 
-/** Does it get slower as the table fills up? Tables of all sizes stand side by side and take turns. */
+/** Does Pawl get slower as the table fills up? Tables of all sizes exist side by side and take turns. */
 export const growth: Scenario = {
   title: 'growth of the table',
   async run({ arena, mode, among, say }) {
@@ -45,7 +45,7 @@ export const growth: Scenario = {
       participants.push({ label, entrant })
     }
     await writeOut(observer)
-    // A page that is written for the first time after a checkpoint goes to the log whole. Most of that is over here.
+    // The first write of a page after a checkpoint puts the whole page in the WAL. Most of that is over by now.
     for (const { entrant } of participants) {
       await arena.leaveTo(entrant)
       await entrant.load(freshLoad(CLIENTS, 0, warmUpMs))

@@ -22,7 +22,7 @@ const PARTICIPANTS = [
   { label: 'concurrency 16', concurrency: 16 },
 ] as const
 
-/** What a crash leaves behind: keys that stand at their first recovery point, held by nobody, and due. */
+/** What a crash leaves behind: keys at their first recovery point that are due and that nobody holds. */
 export const resume: Scenario = {
   title: 'resume after a crash',
   async run(stage) {

@@ -10,7 +10,7 @@ export interface Stage {
   readonly mode: Mode
   /** Those of these contenders that were asked for. */
   readonly among: <Name extends ContenderName>(names: readonly Name[]) => Name[]
-  /** Tells what goes on. */
+  /** Reports the progress. */
   readonly say: (text: string) => void
 }
 

@@ -8,8 +8,18 @@ import { freshLoad } from './keyed-load.js'
 import type { Mode, Scenario } from './scenario.js'
 
 const CONTENDERS: Readonly<Record<Mode, readonly ContenderName[]>> = {
-  quick: ['pawl', 'original'],
-  full: ['pawl', 'hand-written', 'original', 'no-idempotency', 'dbos', 'openworkflow'],
+  quick: ['pawl-fewest', 'original'],
+  full: [
+    'pawl',
+    'pawl-fewest',
+    'hand-written',
+    'original',
+    'no-idempotency',
+    'dbos',
+    'openworkflow',
+    'restate',
+    'absurd',
+  ],
 }
 
 const BASELINE = 'original'
@@ -23,7 +33,7 @@ const PLANS: Readonly<Record<Mode, { rounds: number; windowMs: number }>> = {
   full: { rounds: 3, windowMs: 4_000 },
 }
 
-/** With fewer, those who keep no connection would not be warm before long: each request takes its 200 ms. */
+/** With fewer, contenders that keep no connection would take long to warm up: each request takes its 200 ms. */
 const WARM_UP_CLIENTS = 200
 
 /** A provider that takes its time, and many more requests than connections: who keeps a connection while it waits? */

@@ -4,15 +4,15 @@ import type { Database } from './database.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Whom the bearer token belongs to. */
+    /** The rider whom the bearer token belongs to. */
     user: { readonly id: string } | null
   }
 }
 
-/** A failover takes some seconds; clients that wait for one each find out soon. */
+/** A failover takes a few seconds; clients that retry every second notice soon that it is over. */
 const RETRY_AFTER_S = 1
 
-/** Before anything else: who asks? A replay is for its owner, too. */
+/** Runs before everything else, because a replay, too, is only for the owner of the key. */
 export function authenticate(app: FastifyInstance, db: Kysely<Database>): void {
   app.decorateRequest('user', null)
   app.addHook('onRequest', async (request, reply) => {
@@ -22,15 +22,18 @@ export function authenticate(app: FastifyInstance, db: Kysely<Database>): void {
       if (token !== undefined)
         user = await db.selectFrom('users').select('id').where('token', '=', token).executeTakeFirst()
     } catch (error) {
-      // Nobody knows who asks, so nothing is done; the same request may be sent again.
-      request.log.error({ err: error }, 'the database did not say whose token it is')
+      // We do not know who is asking, so we do nothing; the client may send the same request again.
+      request.log.error({ err: error }, 'the database could not say whose token it is')
       return reply
         .code(503)
         .header('retry-after', String(RETRY_AFTER_S))
         .send({ error: 'not available; try again' })
     }
     if (user === undefined) {
-      return reply.code(401).header('www-authenticate', 'Bearer').send({ error: 'a bearer token is needed' })
+      return reply
+        .code(401)
+        .header('www-authenticate', 'Bearer')
+        .send({ error: 'a bearer token is required' })
     }
     request.user = user
     return undefined

@@ -1,10 +1,10 @@
-/** What the processes of this service are told by their environment. */
+/** The settings that the processes of this service read from their environment. */
 export interface Config {
   readonly host: string
   readonly port: number
   readonly databaseUrl: string
   readonly stripeApiKey: string
-  /** Null: Stripe itself. */
+  /** Null for Stripe itself. */
   readonly stripeApiBase: URL | null
   /** How long the SDK waits for an answer. */
   readonly stripeTimeoutMs: number
@@ -14,7 +14,7 @@ export interface Config {
   readonly background: 'on' | 'off'
 }
 
-/** Below the 30 s that the engine gives a call: the SDK's own error says more than a call that was cut off. */
+/** Below the 30 s that the engine gives a call, because the SDK's own error says more than a call that was cut off. */
 const STRIPE_TIMEOUT_MS = 20_000
 
 /** What is wrong with the environment, in one line per variable. */
@@ -22,7 +22,7 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
 
-/** Reads it all at once, so that one run tells everything that is wrong. `charges`: whether the process charges anybody. */
+/** Reads it all at once, so that one run reports everything that is wrong. `charges` says whether the process charges anybody. */
 export function readConfig(env: NodeJS.ProcessEnv, { charges = true } = {}): Config {
   const problems: string[] = []
   const wholeNumber = (name: string, fallback: number | null, least: number, most: number) => {
@@ -64,6 +64,6 @@ export function readConfig(env: NodeJS.ProcessEnv, { charges = true } = {}): Con
       'Neither STRIPE_API_KEY (a test key, to charge at Stripe) nor STRIPE_API_BASE (a stand-in) is set.',
     )
   if (problems.length > 0) throw new ConfigError(problems.join('\n'))
-  // A stand-in takes any key, but the SDK wants one.
+  // A stand-in accepts any key, but the SDK requires one.
   return { ...config, stripeApiKey: config.stripeApiKey || 'sk_test_stand_in' }
 }

@@ -15,7 +15,7 @@ export const RideRequest = Type.Object(
 
 export type RideInput = Static<typeof RideRequest>
 
-/** Every ride costs the same: in cents, as the payments provider counts. */
+/** Every ride costs the same. In cents, as the payments provider counts. */
 const AMOUNT = 2_000
 const CURRENCY = 'usd'
 
@@ -51,14 +51,14 @@ export const createRideWith = (payments: Payments) =>
           idempotencyKey,
         ),
       settle: async ({ tx, state, result }) => {
-        // Such as a card that wants its owner to confirm: nothing was charged.
+        // Such as a card whose owner has to confirm: nothing was charged.
         if (result.status.startsWith('requires_'))
           return respond(402, { code: 'not_charged', reason: result.status })
         await tx.updateTable('rides').set({ charge_id: result.id }).where('id', '=', state.rideId).execute()
         return { chargeId: result.id }
       },
       reference: (result) => result.id,
-      // Only a day later, when the provider may have forgotten the key.
+      // Runs only a day later, when the provider may have forgotten the key.
       reconcile: async ({ idempotencyKey }) => {
         const payment = await payments.find(idempotencyKey)
         return payment === null ? absent() : found(payment)

@@ -12,7 +12,7 @@ export interface Database {
   rides: {
     id: Generated<string>
     user_id: string
-    /** The request that made it; null once that has expired. */
+    /** The request that created the ride; null once that has expired. */
     key_id: string | null
     origin_lat: number
     origin_lon: number

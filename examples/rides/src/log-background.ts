@@ -1,7 +1,7 @@
 import { safeError, subscribe } from '@pawl/core'
 import type { FastifyBaseLogger } from 'fastify'
 
-/** Tells the log what happens beside requests: there is no client who would get an answer. */
+/** Logs what happens outside of requests, since no client would get an answer. */
 export function logBackground(log: FastifyBaseLogger): void {
   subscribe('pawl:round', ({ service, counts }) => {
     if (Object.values(counts).some((count) => count > 0)) log.info({ service, counts }, 'background round')
@@ -10,7 +10,7 @@ export function logBackground(log: FastifyBaseLogger): void {
     log.error({ service, err: safeError(error), failures }, 'a background round failed, and is tried again'),
   )
   subscribe('pawl:stuck', ({ keyId, recoveryPoint, reason, lastError }) =>
-    log.error({ keyId, recoveryPoint, reason, lastError }, 'a request is stuck: a person has to look'),
+    log.error({ keyId, recoveryPoint, reason, lastError }, 'a request is stuck: a person has to decide'),
   )
   subscribe('pawl:retried_for_long', ({ keyId, phase, error, sinceMs, stuckInMs }) =>
     log.error({ keyId, phase, err: error, sinceMs, stuckInMs }, 'a request is retried again and again'),

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import type { Config } from './config.js'
 
-/** A server that has not answered by then is away. Without a bound, `pg` would keep a place of the pool for each attempt. */
+/** A server that has not answered by then is not available. Without a limit, each attempt would keep a place in the pool. */
 const CONNECTION_TIMEOUT_MS = 5_000
 
 /** The connections of one process: the engine, the queue and the routes share them. */
@@ -13,7 +13,7 @@ export function openPool({ databaseUrl, poolMax }: Pick<Config, 'databaseUrl' | 
   })
   // An idle connection that breaks is replaced; without a listener it would end the process.
   pool.on('error', (error) => console.error(error.message))
-  // One that is in use tells whoever uses it, and needs a listener all the same. graphile-worker asks for it.
+  // A connection in use reports the error to its user, but needs a listener all the same. graphile-worker asks for it.
   pool.on('connect', (client) => client.on('error', () => {}))
   return pool
 }

@@ -13,14 +13,14 @@ type Payment = { readonly id: string; readonly status: string }
 /** The payments provider, as far as the pipeline needs it. */
 export interface Payments {
   charge(charge: Charge, idempotencyKey: string): Promise<Payment>
-  /** The payment that was made under a key, if there is one: asked when the provider may have forgotten the key. */
+  /** The payment that was made under a key, if there is one. We ask for it when the provider may have forgotten the key. */
   find(idempotencyKey: string): Promise<Payment | null>
 }
 
-/** The real SDK: at Stripe, or at whatever speaks its language at `apiBase`. */
+/** The real SDK, talking to Stripe or to whatever speaks its protocol at `apiBase`. */
 export function stripePayments(apiKey: string, apiBase: URL | null, timeoutMs: number): Payments {
   const stripe = new Stripe(apiKey, {
-    // Pawl retries, with the same key. An SDK that does so as well would only make its attempts longer.
+    // Pawl retries, with the same key. Retries of the SDK would only make each attempt longer.
     maxNetworkRetries: 0,
     timeout: timeoutMs,
     telemetry: false,
@@ -36,7 +36,7 @@ export function stripePayments(apiKey: string, apiBase: URL | null, timeoutMs: n
           confirm: true,
           automatic_payment_methods: { enabled: true, allow_redirects: 'never' },
           description: 'A ride',
-          // The key itself, and nothing that a table has made up, such as the id of the ride: after a failover that has lost
+          // The key itself, and nothing that a table has generated, such as the id of the ride: after a failover that has lost
           // the ride, the retry makes another one, and Stripe refuses a key that it knows with another request.
           metadata: { reference: idempotencyKey },
         },

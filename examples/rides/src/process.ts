@@ -12,7 +12,7 @@ export function drainOnSignal(drain: () => Promise<void>): void {
   }
 }
 
-/** A wrong environment is told in its own words, anything else with its stack. */
+/** Reports a wrong environment in one line per variable, and anything else with its stack. */
 export function exitOnError(error: unknown): void {
   if (error instanceof ConfigError) console.error(error.message)
   else if (isReadOnly(error)) console.error(READ_ONLY)

@@ -2,7 +2,7 @@ import { respond } from '@pawl/core'
 import { pipeline } from './database.js'
 
 /**
- * The receipt of a ride, as a pipeline of its own: the worker runs it once per job, however often the queue delivers that.
+ * The receipt of a ride, as a separate pipeline: the worker runs it once per job, however often the queue delivers that job.
  * Sending is a foreign call like any other. A mail service would take `idempotencyKey`; a file does not deduplicate, so the
  * line carries it.
  */

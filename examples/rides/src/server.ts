@@ -34,7 +34,7 @@ async function main(): Promise<void> {
     ...(config.background === 'on' ? {} : { completer: false, reaper: false }),
   })
   drainOnSignal(async () => {
-    // Side by side: from here on neither begins anything, and neither waits for the other to end what it has begun.
+    // Concurrently: from here on neither begins anything, and neither waits for the other to end what it has begun.
     await Promise.all([background.stop(), app.close()])
     await pool.end()
   })

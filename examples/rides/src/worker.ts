@@ -29,7 +29,7 @@ async function main(): Promise<void> {
     pgPool: pool,
     concurrency: 2,
     noHandleSignals: true,
-    // In batches, even of one: only then does stopping wait until the last jobs are marked as done.
+    // In batches, even of one job: only then does stopping wait until the last jobs are marked as done.
     preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
     taskList: { send_receipt: pipelineTask(engine, sendReceipt) },
   })

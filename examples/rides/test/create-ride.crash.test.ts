@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type CrashKit, crashKit } from '@pawl/crash-kit'
+import { type CrashKit, crashKit, type FaultName } from '@pawl/crash-kit'
 import pg from 'pg'
 import { describe } from 'vitest'
 import { createRideWith } from '../src/create-ride.js'
@@ -7,8 +7,11 @@ import { createTables } from '../src/migrate.js'
 import { stripePayments } from '../src/payments.js'
 import { fakeStripe } from './fake-stripe.js'
 
+/** The SDK by itself repeats what a broken connection has lost, hence providerDisconnect. */
+const FAULTS = 'crash,throw,lostCommitAck,providerTimeout,providerDisconnect'
+
 /** More of everything: `RIDES_DEPTH=2 RIDES_RACES=500 npm test -- create-ride.crash`. */
-const { DATABASE_URL, RIDES_DEPTH = '1', RIDES_RACES = '10' } = process.env
+const { DATABASE_URL, RIDES_FAULTS = FAULTS, RIDES_DEPTH = '1', RIDES_RACES = '10' } = process.env
 
 /** As the SDK is told in production: below the 30 s that the engine gives a call. */
 const STRIPE_TIMEOUT_MS = 20_000
@@ -46,8 +49,7 @@ function kitFor(card: string): CrashKit {
 describe('a rider who is charged', async () => {
   const kit = kitFor('pm_card_visa')
   await kit.exhaustive({
-    // The SDK repeats by itself what a broken connection has lost: hence providerDisconnect.
-    faults: ['crash', 'throw', 'lostCommitAck', 'providerTimeout', 'providerDisconnect'],
+    faults: RIDES_FAULTS.split(',') as FaultName[],
     depth: RIDES_DEPTH === '2' ? 2 : 1,
   })
   await kit.races({ runs: Number(RIDES_RACES) })
@@ -56,6 +58,6 @@ describe('a rider who is charged', async () => {
 })
 
 describe('a rider whose card is declined', async () => {
-  // Ends early, in the middle of the pipeline: also for the reaper.
+  // Ends early, in the middle of the pipeline, which the reaper has to handle as well.
   await kitFor('pm_card_chargeDeclined').exhaustive({ faults: ['crash', 'reaper'] })
 })

@@ -6,7 +6,7 @@ import { parseText } from './parse/value.js'
 /** Options of every command that changes something: they end up in the table of interventions. */
 export const becauseOptions = {
   reason: required('TEXT', parseText, 'why, for whoever reads it next year'),
-  actor: value('NAME', parseText, 'who; default: the environment’s PAWL_ACTOR, else user@host'),
+  actor: value('NAME', parseText, 'who does it; default: the environment’s PAWL_ACTOR, else user@host'),
 } as const
 
 export function becauseOf(

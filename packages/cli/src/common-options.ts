@@ -5,7 +5,7 @@ import { parseText } from './parse/value.js'
 export const commonOptions = {
   'database-url': value('URL', parseText, 'the database; default: the environment’s DATABASE_URL'),
   schema: value('NAME', parseText, 'the schema of Pawl’s tables; default: pawl'),
-  json: flag('print JSON, errors too'),
+  json: flag('print JSON, also for errors'),
   help: flag('print this'),
 } as const
 

@@ -38,7 +38,7 @@ export async function withDatabase<T>(
 
 function checkUrl(url: string | undefined): string {
   if (url === undefined || url === '') {
-    throw usageError('No database is named: set DATABASE_URL, or give --database-url postgresql://….')
+    throw usageError('No database was given. Set DATABASE_URL, or pass --database-url postgresql://….')
   }
   if (!/^postgres(?:ql)?:\/\//.test(url) || !URL.canParse(url)) {
     // Without the text itself, which may contain a password.

@@ -48,7 +48,7 @@ function isUnavailable(error: unknown, code: string): boolean {
   )
 }
 
-/** The innermost reason: `no connection could be had` alone helps nobody. */
+/** The innermost reason: 'Could not connect to PostgreSQL.' alone does not say why. */
 function reasonOf(error: unknown): string {
   const { cause } = error as { readonly cause?: unknown }
   return cause instanceof Error ? reasonOf(cause) : messageOf(error)

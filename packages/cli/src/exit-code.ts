@@ -2,7 +2,7 @@
 export const EXIT = {
   /** Done, and nothing is wrong. */
   ok: 0,
-  /** It did not work: the database is away or not migrated, there is no such key, the step was refused. */
+  /** It did not work: the database is not available or not migrated, there is no such key, the step was refused. */
   failed: 1,
   /** The command line is wrong. Nothing was tried. */
   usage: 2,

@@ -17,7 +17,7 @@ export function reportIntervention(intervention: Intervention, of: KeyReference,
     case 'would_be_done':
       return {
         exit: EXIT.ok,
-        lines: ['It can be done. Nothing was changed: leave out --dry-run to do it.'],
+        lines: ['It can be done. Nothing was changed; leave out --dry-run to do it.'],
         json: { type: 'would_be_done', key: keyToJson(intervention.key, false) },
       }
     case 'not_found':

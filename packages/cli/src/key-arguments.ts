@@ -4,7 +4,7 @@ import { type Argument, value } from './command.js'
 import { parseUuid } from './parse/value.js'
 import { shellWord } from './render/safe-text.js'
 
-/** What names a key on the command line, unless its id does. */
+/** The arguments that name a key. They are left out when --id is given. */
 export const keyArguments = [
   { name: 'scope', count: 'one', unless: ['id'] },
   { name: 'key', count: 'one', unless: ['id'] },

@@ -14,12 +14,12 @@ const STUCK_REASONS = Object.keys({
 
 /** Which keys are meant: the same options in every command that takes several keys. */
 export const filterOptions = {
-  pipeline: value('NAME', parseText, 'of this pipeline'),
-  version: value('N', parseWholeNumber(1, 2 ** 31 - 1), 'pinned to this version'),
-  point: value('NAME', parseText, 'at this recovery point'),
-  scope: value('SCOPE', parseText, 'of this scope'),
+  pipeline: value('NAME', parseText, 'only keys of this pipeline'),
+  version: value('N', parseWholeNumber(1, 2 ** 31 - 1), 'only keys pinned to this version'),
+  point: value('NAME', parseText, 'only keys at this recovery point'),
+  scope: value('SCOPE', parseText, 'only keys of this scope'),
   'stuck-reason': value('REASON', parseOneOf(STUCK_REASONS), STUCK_REASONS.join(', ')),
-  'older-than': value('DURATION', parseDuration, 'reserved longer ago than this'),
+  'older-than': value('DURATION', parseDuration, 'only keys reserved longer ago than this'),
 } as const
 
 export function filterOf(options: Given<typeof filterOptions>): KeyFilter {

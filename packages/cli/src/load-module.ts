@@ -16,7 +16,7 @@ export async function loadModule(path: string, cwd: string): Promise<Readonly<Re
   }
 }
 
-/** Every pipeline that a module exports: by itself, in a list, or in the options of an engine. */
+/** Every pipeline that a module exports: on its own, in a list, or in the options of an engine. */
 export function pipelinesOf(
   module: Readonly<Record<string, unknown>>,
   path: string,
@@ -25,7 +25,7 @@ export function pipelinesOf(
   if (found.size > 0) return [...found].toSorted(byNameAndVersion)
   throw new CliError(
     'module',
-    `Module '${path}' exports no pipeline. Export it by itself, in a list, or in an object with a list 'pipelines'.`,
+    `Module '${path}' exports no pipeline. Export each on its own, in a list, or in an object with a list 'pipelines'.`,
   )
 }
 

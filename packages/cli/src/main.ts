@@ -25,7 +25,7 @@ const failure = (await Promise.all(writes)).find((error) => error != null)
 // The reader of a pipe may leave early, as `head` does: that is not our error.
 const isLost = failure != null && failure.code !== 'EPIPE'
 if (isLost) {
-  const message = `The standard output cannot be written: ${failure.message}`
+  const message = `Cannot write to standard output: ${failure.message}`
   const isJson = wantsJson(argv)
   tellError({ code: 'failed', message }, { stderr, env, databaseUrl: env['DATABASE_URL'], isJson })
 }

@@ -26,7 +26,7 @@ export function parseCommandLine(argv: readonly string[], commands: readonly Com
     const given = new Set(tokens.map((token) => (token.kind === 'option' ? token.name : '')))
     if (given.has('version')) return { type: 'version' }
     if (given.has('help')) return { type: 'help', command: null }
-    throw usageError('No command is given. pawl help lists them all.')
+    throw usageError('No command was given. pawl help lists them all.')
   }
   const command = commands.find(({ name }) => name === first.value)
   if (command === undefined) throw unknownCommand(first.value, commands)
@@ -84,7 +84,7 @@ function collect(texts: Map<string, string[]>, token: OptionToken, command: Comm
       `${rawName} needs a value: ${rawName} ${option.placeholder}, or ${rawName}=-… if it begins with a dash.`,
     )
   }
-  if (option.kind !== 'values' && before.length > 0) throw usageError(`${rawName} is given twice.`)
+  if (option.kind !== 'values' && before.length > 0) throw usageError(`${rawName} was given twice.`)
   texts.set(name, [...before, value ?? ''])
 }
 
@@ -118,7 +118,7 @@ function valueOf(
 function checkCount(command: Command, args: readonly string[], given: ReadonlySet<string>): void {
   const instead = command.args.flatMap(({ unless = [] }) => unless).find((name) => given.has(name))
   if (instead !== undefined && args.length > 0) {
-    throw usageError(`'${args[0]}' is one argument too many beside --${instead}. ${usages(command)}`)
+    throw usageError(`'${args[0]}' is one argument too many together with --${instead}. ${usages(command)}`)
   }
   const wanted = command.args.filter(({ unless = [] }) => !unless.some((name) => given.has(name)))
   const missing = wanted.find(({ count }, at) => count === 'one' && args[at] === undefined)
@@ -126,7 +126,9 @@ function checkCount(command: Command, args: readonly string[], given: ReadonlySe
   const takesMany = wanted.at(-1)?.count === 'many'
   const extra = args[wanted.length]
   if (extra !== undefined && !takesMany) {
-    throw usageError(`'${extra}' is one argument too many; quote those with spaces. ${usages(command)}`)
+    throw usageError(
+      `'${extra}' is one argument too many; quote arguments that contain spaces. ${usages(command)}`,
+    )
   }
 }
 

@@ -9,16 +9,16 @@ import { parseWholeNumber } from './parse/value.js'
 import { counted } from './render/counted.js'
 import { renderSteered } from './render/steered.js'
 
-export const dryRunOption = { 'dry-run': flag('say what would be done, and change nothing') } as const
+export const dryRunOption = { 'dry-run': flag('report what would be done, and change nothing') } as const
 
 /** Options of a step that can be taken with several keys. */
 export const allOptions = {
-  all: flag('all stuck keys that fit the filters, instead of one'),
+  all: flag('all stuck keys that match the filters, instead of one'),
   ...filterOptions,
   limit: value(
     'N',
     parseWholeNumber(1, MAX_STEER_LIMIT),
-    `with --all: change nothing if more than so many fit; default: ${DEFAULT_STEER_LIMIT}`,
+    `with --all: change nothing if more than this many match; default: ${DEFAULT_STEER_LIMIT}`,
   ),
   ...dryRunOption,
 } as const
@@ -37,8 +37,8 @@ interface Step {
 }
 
 /**
- * Takes a step with every stuck key that fits, one after the other, each with its own note. A key that has moved on
- * meanwhile is left as it is, and reported. It stops when the database does not answer.
+ * Takes a step with every stuck key that matches, one after the other, each with its own record. A key that has
+ * moved on meanwhile is left alone and reported. It stops when the database does not answer.
  */
 export async function steerKeys(
   options: Given<typeof allOptions>,
@@ -47,7 +47,7 @@ export async function steerKeys(
 ): Promise<Report> {
   const filter = filterOf(options)
   if (Object.keys(filter).length === 0)
-    throw usageError('--all wants a filter, such as --pipeline or --stuck-reason: say which keys are meant.')
+    throw usageError('--all needs a filter, such as --pipeline or --stuck-reason: say which keys you mean.')
   const { limit = DEFAULT_STEER_LIMIT, 'dry-run': isDry } = options
   return context.withDatabase(async ({ operator }) => {
     // One more than the limit shows whether there are more.
@@ -55,7 +55,7 @@ export async function steerKeys(
     if (found.length > limit && !isDry) {
       throw new CliError(
         'refused',
-        `Nothing was changed: more than ${limit} stuck keys fit. Narrow the filters, or raise --limit (at most ${MAX_STEER_LIMIT}).`,
+        `Nothing was changed: more than ${limit} stuck keys match. Narrow the filters, or raise --limit (at most ${MAX_STEER_LIMIT}).`,
       )
     }
     const keys = found.slice(0, limit)
@@ -80,7 +80,7 @@ export async function steerKeys(
       ...said,
       lines: [
         ...said.lines,
-        `More than ${limit} fit: without --dry-run, nothing would be changed. See --limit.`,
+        `More than ${limit} match: without --dry-run, nothing would be changed. Raise --limit.`,
       ],
     }
   })
@@ -90,7 +90,7 @@ export async function steerKeys(
 export function refuseFilters(options: Given<typeof allOptions>): void {
   const names = [...Object.keys(filterOptions), 'limit'] as (keyof typeof filterOptions | 'limit')[]
   const given = names.find((name) => options[name] !== undefined)
-  if (given !== undefined) throw usageError(`--${given} is for --all.`)
+  if (given !== undefined) throw usageError(`--${given} can be used only with --all.`)
 }
 
 function report(
@@ -104,17 +104,17 @@ function report(
   const left = steered.length - done
   const untried = wanted - steered.length
   const sum = isDry
-    ? `${counted(done, 'key')} would be ${verb}. Nothing was changed: leave out --dry-run to do it.`
+    ? `${counted(done, 'key')} would be ${verb}. Nothing was changed; leave out --dry-run to do it.`
     : `${capitalised(verb)} ${counted(done, 'key')}.`
   return {
     exit: left > 0 ? EXIT.findings : EXIT.ok,
     lines: [
       ...(steered.length === 0 ? [] : [...renderSteered(steered, paint), '']),
-      ...(wanted === 0 ? ['No stuck key fits. Nothing was changed.'] : [sum]),
+      ...(wanted === 0 ? ['No stuck key matches. Nothing was changed.'] : [sum]),
       ...(left === 0
         ? []
-        : [`${counted(left, 'key')} ${isDry ? 'would be' : left === 1 ? 'was' : 'were'} left as found.`]),
-      ...(untried === 0 ? [] : [`${counted(untried, 'key')} not tried.`]),
+        : [`${counted(left, 'key')} ${isDry ? 'would be' : left === 1 ? 'was' : 'were'} left alone.`]),
+      ...(untried === 0 ? [] : [`${counted(untried, 'key')} ${untried === 1 ? 'was' : 'were'} not tried.`]),
     ],
     json: {
       dryRun: isDry,

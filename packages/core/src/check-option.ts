@@ -26,7 +26,7 @@ export function checkKnownOptions(owner: OptionOwner, options: unknown, known: r
     if (!known.includes(name)) {
       throw new PawlError(
         owner.code,
-        `${owner.where}: unknown option '${name}'. Known are ${known.join(', ')}.`,
+        `${owner.where}: unknown option '${name}'. The options are ${known.join(', ')}.`,
       )
     }
   }

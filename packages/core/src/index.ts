@@ -75,9 +75,14 @@ export type {
   PhaseContext,
   Stage,
   TransactionContext,
+  Write,
+  Writing,
 } from './pipeline/phase.js'
 export type { AnyPipeline, Pipeline, UpgradeFrom } from './pipeline/pipeline.js'
 export type { IsolationLevel, PhaseSettings, PipelineSettings } from './pipeline/settings.js'
+export type { BoundQuery } from './query/bound-query.js'
+export type { DefinedQuery, DefineQuery } from './query/define-query.js'
+export type { Given, GivenValue } from './query/given.js'
 export type { Register, RegisteredDatabase } from './register.js'
 export { createEngine } from './engine/create-engine.js'
 export type { Engine } from './engine/engine.js'

@@ -53,6 +53,12 @@ export const PREPARE_AFTER_USES = 5
 /** At most this many of an application's queries are kept prepared on an engine's connections. */
 export const PREPARED_QUERIES = 256
 
+/**
+ * How many combinations of kinds of values a compiled query remembers to have compared with what plugins make of them. Those
+ * beyond are compared each time, which costs as much as not compiling the query once.
+ */
+export const MAX_CHECKED_KINDS = 256
+
 /** Upper bounds of the defaults for transactions; the defaults shrink with the lease (see settings.ts). */
 export const MAX_DEFAULT_STATEMENT_TIMEOUT_MS = 10 * SECOND_MS
 export const MAX_DEFAULT_LOCK_TIMEOUT_MS = 2 * SECOND_MS
@@ -67,7 +73,7 @@ export const CANCEL_REQUEST_MS = 1 * SECOND_MS
 /** How long a request waits for a connection of the pool before the store counts as unavailable. */
 export const DEFAULT_ACQUIRE_TIMEOUT_MS = 10 * SECOND_MS
 
-/** Conflicts rarely outlast three tries with jitter; more would hold the lease for nothing. */
+/** A conflict rarely outlasts a few retries with jitter; more than five would hold the lease for nothing. */
 export const DEFAULT_TRANSACTION_RETRIES = 5
 
 /** First pause between two tries of one transaction; doubled each time, with full jitter. */
@@ -150,7 +156,7 @@ export const MAX_ERROR_LENGTH = 2_000
 /** Longest stack of a logged error, in characters: some fifty frames. */
 export const MAX_STACK_LENGTH = 8_000
 
-/** We search this many times as much of an error for secrets as we keep of it, since what is taken out makes room. */
+/** We redact this many times the length we keep, because redaction shortens the text. */
 export const REDACTION_READ_AHEAD = 4
 
 /** This many characters at the end of the searched text are not kept: more than any half of a card number or password. */
@@ -277,7 +283,7 @@ export const OVERDUE_MS = 5 * 60 * SECOND_MS
 /** Clocks further apart than this confuse whoever compares log lines. */
 export const CLOCK_DRIFT_MS = 5 * SECOND_MS
 
-/** A server-side time-out under this ends statements that merely met a busy moment. */
+/** A server-side time-out under this ends statements that are slow only because the server is busy. */
 export const SHORT_SERVER_TIMEOUT_MS = 5 * SECOND_MS
 
 /** Fewer dead rows than this do not count as bloat, whatever their share. */

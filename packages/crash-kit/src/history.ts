@@ -5,7 +5,7 @@ export type Row = Readonly<Record<string, JsonValue>>
 
 /** One row that a committed transaction wrote. */
 export interface Change {
-  /** Order of writing, over all tables. */
+  /** The order of writing, across all tables. */
   readonly seq: number
   /** Without its schema. */
   readonly table: string
@@ -21,7 +21,7 @@ export interface Change {
 /** A committed transaction. What was rolled back left nothing in the audit either. */
 export interface Commit {
   readonly transaction: string
-  /** Who: the actor's name, taken from `application_name`. `KIT` for the kit's own meddling, such as time that passes. */
+  /** The actor's name, taken from `application_name`. `KIT` for what the kit itself writes, such as when time passes. */
   readonly actor: string
   readonly changes: readonly Change[]
 }
@@ -29,33 +29,33 @@ export interface Commit {
 /** The name under which the kit itself writes. */
 export const KIT = 'kit'
 
-/** Whoever sends another request beside the one under test. */
+/** The actor that sends another request beside the one under test. */
 export const BYSTANDER = 'bystander'
 
 /** One run of `call` or `reconcile`, as the engine made it. */
 export interface CallMade {
   readonly tick: number
   readonly actor: string
-  /** Which `execute` or `resume` made it: distinct over the whole case. */
+  /** Which `execute` or `resume` made it: a number that is unique in the case. */
   readonly execution: number
   readonly phase: string
   readonly kind: 'call' | 'reconcile'
   readonly idempotencyKey: string
 }
 
-/** What one `execute` was told. */
-export interface Told {
+/** What one `execute` returned. */
+export interface ReturnedOutcome {
   readonly tick: number
   readonly actor: string
   readonly execution: number
   readonly outcome: Outcome | ResumeOutcome
-  /** A fault struck while it ran: then it may be told that the store or the provider was away. */
+  /** A fault struck while it ran, so it may report that the store or the provider was unavailable. */
   readonly disturbed: boolean
-  /** A failover lost commits while it ran: the row may be behind what it knows of it. */
+  /** A failover lost commits while it ran, so the row may be behind what it knows. */
   readonly failedOver?: boolean
-  /** It was sent on purpose with the same key for another request. */
-  readonly impostor: boolean
-  /** The key's row, read right after, if nobody else has written it in between; null if it is not known or not there. */
+  /** It deliberately sent another request under the same key. */
+  readonly otherRequest: boolean
+  /** The key's row, read right after, if nobody else has written it in between; null if it is unknown or missing. */
   readonly row: Row | null
 }
 
@@ -65,13 +65,13 @@ export interface ProviderRequest {
   readonly method: string
   readonly path: string
   readonly body: string
-  /** Null where none was sent. */
+  /** Null when none was sent. */
   readonly idempotencyKey: string | null
-  /** Whether it made an effect: false for a repetition, a refusal, and for questions (GET). */
+  /** Whether it had an effect: false for repetitions, refusals and queries (GET). */
   readonly executed: boolean
-  /** Which phase's call it belongs to; null if it came from somewhere else, such as a transaction. */
+  /** The phase whose call it belongs to; null if it came from somewhere else, such as a transaction. */
   readonly phase: string | null
-  /** Who was in that phase; null as above. */
+  /** The actor that ran that phase; null as above. */
   readonly actor: string | null
   /** Whether it came while that actor was inside a phase's transaction. */
   readonly inTransaction: boolean
@@ -84,30 +84,42 @@ export interface Delivery {
   readonly name: string
 }
 
-/** What was left of connections and promises once all had ended. */
+/** Connections and promises that were left over once everything had ended. */
 export interface Leftovers {
-  /** Actors whose pool has clients that did not come back. */
+  /** Actors whose pool did not get all its clients back. */
   readonly lostClients: readonly { readonly actor: string; readonly total: number; readonly idle: number }[]
-  /** Backends of actors that are in a transaction although nobody runs. */
+  /** Backends of actors that are in a transaction although nothing runs. */
   readonly openTransactions: readonly { readonly actor: string; readonly query: string }[]
   readonly unhandledRejections: readonly unknown[]
 }
 
-/** All that is known of one case, from three sources that cannot cover for each other. */
+/** Everything that is known of one case, from three sources that cannot cover for each other. */
 export interface History {
   /** From the database: every committed change, in the order in which the key's row was written. */
   readonly commits: readonly Commit[]
-  /** What was committed and then lost, in failovers: `commits` has none of it. */
+  /** What was committed and then lost in failovers. `commits` contains none of it. */
   readonly lost: readonly Commit[]
   /** From the application. */
   readonly calls: readonly CallMade[]
-  readonly told: readonly Told[]
+  readonly outcomes: readonly ReturnedOutcome[]
   readonly deliveries: readonly Delivery[]
   readonly leftovers: Leftovers
-  /** From the provider, whose books are outside of the database. */
+  /** From the provider, whose ledger is outside the database. */
   readonly requests: readonly ProviderRequest[]
-  /** How many rounds of the completer it took to end, once faults had stopped; null where it never ended. */
+  /** How many rounds of the completer the key needed to end once faults had stopped; null if it never ended. */
   readonly completerRounds: number | null
+}
+
+/** One line of a finding's timeline. */
+export interface TimelineEntry {
+  readonly tick: number
+  /** The actor, or `database`, `provider`, `kit`. */
+  readonly who: string
+  /** What happened, in words. */
+  readonly what: string
+  /** The recovery point afterwards; null when there is no row, or it is unknown. */
+  readonly point: string | null
+  readonly fence: number | null
 }
 
 /** What the oracle knows of the pipeline. */
@@ -120,20 +132,22 @@ export interface PipelineShape {
     readonly phase: string
     readonly guarantee: 'keyed' | 'queryable' | 'at_most_once'
   }[]
-  /** Attempts at one point before the key is stuck. */
+  /** How many attempts at one point are made before the key is stuck. */
   readonly maxAttempts: number
-  /** Age at which an unfinished key is stuck. Not given: it has none that a case could reach. */
+  /** The age at which an unfinished key becomes stuck. Left out when no case could reach it. */
   readonly maxAgeMs?: number
+  /** With `commits: 'fewest'`: phases between two calls share a transaction. */
+  readonly inLegs?: true
 }
 
 /** A guarantee of the design, or a lint, that did not hold. */
 export interface Violation {
-  /** `I1` to `I15`, `L1`, `oracle`, `told`, or `lint`. */
+  /** `I1` to `I15`, `L1`, `oracle`, `outcome`, or `lint`. */
   readonly rule: string
-  /** One sentence: what must hold. */
+  /** What must hold, in one sentence. */
   readonly title: string
   /** What was seen instead: who, where, which values. */
   readonly detail: string
-  /** When it showed, in ticks of the case, where that is known. */
+  /** The tick of the case at which it showed, if that is known. */
   readonly tick?: number
 }

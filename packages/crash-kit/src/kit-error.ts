@@ -1,10 +1,10 @@
 /**
- * The base of every error with which the kit says that it was used in a way that cannot work: a stable `code`, a message
- * that says what to do.
+ * The base of every error by which the kit reports that it cannot test. It has a stable `code`, and a message that says what to
+ * do.
  */
 export class KitError extends Error {
   override readonly name: string = 'KitError'
-  /** Says which error it is; the message may change, this does not. */
+  /** Identifies the error. The message may change; this does not. */
   readonly code: string
 
   constructor(code: string, message: string, options?: { readonly cause?: unknown }) {

@@ -14,13 +14,16 @@ import type { FakeProvider } from './provider/fake-provider.js'
  */
 export interface CrashKitOptions<DB, Input> {
   /**
-   * The pipeline under test. A function is called for each engine anew, and after `provider` listens: what a pipeline
-   * keeps in its closure is then not there after a crash.
+   * The pipeline under test. A function is called again for each engine, so that a crash also takes away what a pipeline keeps
+   * in its closure. It is called after `provider` has begun to listen.
    */
   readonly pipeline: Pipeline<DB, Input> | (() => Pipeline<DB, Input>)
-  /** Says which database: the kit opens connections of its own, in schemas of its own. Default: a PostgreSQL of its own. */
+  /**
+   * Says which database to use. The kit opens its own connections, and works in schemas of its own. Default: the kit starts a
+   * PostgreSQL of its own.
+   */
   readonly pool?: Pool
-  /** What the pipeline's calls go to. Without one, faults of the provider cannot be tried. */
+  /** Receives the pipeline's calls. Without one, faults of the provider cannot be tried. */
   readonly provider?: FakeProvider
   /** The request that every case sends, under a key of its own. It has to end in a response when nothing goes wrong. */
   readonly request: {
@@ -29,17 +32,17 @@ export interface CrashKitOptions<DB, Input> {
     readonly fingerprint?: JsonValue | Uint8Array
   }
   /**
-   * Creates your tables in the kit's schema, which is first in the search path of `pool`. Default: the tables that your
-   * pool sees are copied, with their rows; triggers, views and policies are not.
+   * Creates your tables in the kit's schema, which comes first in the search path of the `pool` that it gets. Default: the kit
+   * copies the tables that your pool sees, with their rows, but without triggers, views and policies.
    */
   readonly prepare?: Prepare
-  /** How processes of their own get the pipeline, for `exhaustive({ mode: 'process' })`. */
+  /** How child processes get the pipeline, for `exhaustive({ mode: 'process' })`. */
   readonly child?: ChildOptions
-  /** As for `createEngine`, where your application says something there. */
+  /** What your application passes to `createEngine`. */
   readonly engine?: Omit<Partial<EngineOptions<DB>>, 'pool' | 'pipelines' | 'schema'>
   /**
-   * What else may differ from a run without faults, besides ids and times, as paths: `tables.rides.position`,
-   * `response.body.token`, `jobs.payload.*`.
+   * Paths of what may differ from a run without faults, besides ids and times: `tables.rides.position`, `response.body.token`,
+   * `jobs.payload.*`.
    */
   readonly ignore?: readonly string[]
 }
@@ -63,7 +66,7 @@ export function checkKitOptions(options: CrashKitOptions<never, never>): void {
   >
   const isPipeline = typeof pipeline === 'function' || typeof pipeline?.describe === 'function'
   if (!isPipeline)
-    throw invalidOption(OWNER, 'pipeline', pipeline, 'a pipeline, or a function that gives one')
+    throw invalidOption(OWNER, 'pipeline', pipeline, 'a pipeline, or a function that returns one')
   if (pool !== undefined && typeof (pool as Partial<Pool>).connect !== 'function')
     throw invalidOption(OWNER, 'pool', pool, 'a pg.Pool')
   if (typeof request?.scope !== 'string' || !('input' in request))

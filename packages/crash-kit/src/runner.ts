@@ -1,30 +1,30 @@
-/** Leaves the test out, and says why. Returns where a test cannot be left out any more: then it has to run. */
+/** Skips the test, and reports why. If it returns, the test can no longer be skipped, and has to run. */
 export type Skip = (why: string) => void
 
-/** What declares a test, or runs it at once. */
+/** Declares a test, or runs it at once. */
 type DeclareTest = (title: string, timeoutMs: number, run: (skip: Skip) => Promise<void>) => Promise<void>
 
-/** Where cases run: as tests of vitest that are being declared, or right here. */
+/** How cases run: as vitest tests that are being declared, or right here. */
 export interface Runner {
   readonly test: DeclareTest
   group(title: string, declare: (test: DeclareTest) => Promise<void>): Promise<void>
-  /** Tells the person who runs the tests. */
-  say(text: string): void
+  /** Prints for the person who runs the tests. */
+  print(text: string): void
 }
 
-/** Runs everything at once; the first finding ends it. */
+/** Runs everything at once, and ends with the first finding. */
 const HERE: Runner = {
   test: (_title, _timeoutMs, run) => run(() => {}),
   group: (_title, declare) => declare(HERE.test),
-  say: () => {},
+  print: () => {},
 }
 
-/** A finding is a finding: a second try would only hide it. And cases share one database. */
+/** A second try would only hide a finding, so there is none. Tests are not concurrent, because cases share one database. */
 const ONCE = { retry: 0, concurrent: false } as const
 
-/** `atEnd` is called when vitest has run the tests. */
+/** Returns the runner for where we are. `atEnd` is called when vitest has run the tests. */
 export async function currentRunner(atEnd: () => Promise<void>): Promise<Runner> {
-  // It may be installed and not be what runs this: a script, or another test runner.
+  // vitest may be installed without running this: a script or another test runner may.
   if (!process.env['VITEST']) return HERE
   const vitest = await import('vitest')
   if (await isInTest(vitest)) return HERE
@@ -35,7 +35,7 @@ export async function currentRunner(atEnd: () => Promise<void>): Promise<Runner>
   return {
     test,
     async group(title, declare) {
-      // Not in the callback: what declares may have to wait, and the order of tests is that of the calls.
+      // Not in the callback of `describe`: declaring may have to wait, and tests run in the order of these calls.
       const declared: Parameters<DeclareTest>[] = []
       await declare(async (...each) => void declared.push(each))
       vitest.describe.sequential(title, () => {
@@ -43,13 +43,13 @@ export async function currentRunner(atEnd: () => Promise<void>): Promise<Runner>
           vitest.test(name, { timeout, ...ONCE }, ({ skip }) => run(skip))
       })
     },
-    say: (text) => console.log(text),
+    print: (text) => console.log(text),
   }
 }
 
-/** Not by what `expect` knows: where files share a process (`isolate: false`), that is still the last test of the file before. */
+/** Does not ask `expect`: where files share a process (`isolate: false`), it still names the last test of the previous file. */
 async function isInTest({ TestRunner }: Partial<typeof import('vitest')>): Promise<boolean> {
-  // Before vitest 4.1, only this module has it; since then, it says that it is deprecated.
+  // Before vitest 4.1, only this module has it; since then, importing it prints a deprecation warning.
   const { getCurrentTest } = TestRunner ?? (await import('vitest/suite'))
   return getCurrentTest() !== undefined
 }

@@ -25,7 +25,7 @@ function locatePackage(): string {
     return fileURLToPath(new URL('..', import.meta.resolve(name)))
   } catch (cause) {
     throw new Error(
-      `No PostgreSQL binaries for this machine (${name}). Set DATABASE_URL to use a server of yours.`,
+      `No PostgreSQL binaries for this machine (${name}). Set DATABASE_URL to use your own server.`,
       {
         cause,
       },

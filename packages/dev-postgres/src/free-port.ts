@@ -15,7 +15,7 @@ export async function findFreePort(): Promise<number> {
     const port = randomInt(FIRST_PORT, LAST_PORT)
     if (await isFree(port)) return port
   }
-  throw new Error(`No free port between ${FIRST_PORT} and ${LAST_PORT} in ${MAX_TRIES} tries.`)
+  throw new Error(`Found no free port between ${FIRST_PORT} and ${LAST_PORT} in ${MAX_TRIES} tries.`)
 }
 
 async function isFree(port: number): Promise<boolean> {

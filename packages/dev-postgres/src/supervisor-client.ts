@@ -52,7 +52,7 @@ export class SupervisorClient {
     const request: Request = { id, command }
     return new Promise((resolve, reject) => {
       if (!this.#child.connected) {
-        reject(new Error(`Cannot ${command.name} PostgreSQL: it was stopped before.`))
+        reject(new Error(`Cannot ${command.name} PostgreSQL: it has been stopped already.`))
         return
       }
       this.#waiting.set(id, { resolve, reject })

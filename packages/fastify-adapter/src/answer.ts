@@ -83,7 +83,7 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof InvalidInputError) {
     const errors = error.issues.map(({ message, path }) => ({ detail: message, path }))
     if (error.omittedIssues === 0) return { code: 'invalid_input', errors }
-    const detail = `${problems.invalid_input.detail} Not listed: ${error.omittedIssues} more.`
+    const detail = `${problems.invalid_input.detail} Problems not listed: ${error.omittedIssues}.`
     return { code: 'invalid_input', detail, errors }
   }
   const isTooLarge = error instanceof PawlError && error.code === 'PAWL_TOO_LARGE'

@@ -7,6 +7,7 @@ import {
   type PipelineSettings,
   type Respond,
   type Stage,
+  type Write,
 } from '@pawl/core'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Transaction } from 'kysely'
@@ -34,11 +35,15 @@ export type AtomicPipeline = Pipeline<any, null>
 interface AtomicTry {
   readonly of: AtomicRun
   readonly tx: Transaction<any>
+  readonly write: Write
   readonly stage: Stage
   ended: boolean
   /** Something that the handler did and must not do. */
   refused: PawlError | null
 }
+
+/** What an atomic handler works with. */
+type AtomicTransaction = Pick<AtomicTry, 'tx' | 'write' | 'stage'>
 
 /** The try that the calling code belongs to. */
 const currentTry = new AsyncLocalStorage<AtomicTry>()
@@ -85,17 +90,17 @@ export class AtomicRun {
   }
 
   /** The transaction of the try that the caller belongs to; null where that try has ended, or there is none. */
-  transaction(): Pick<AtomicTry, 'tx' | 'stage'> | null {
+  transaction(): AtomicTransaction | null {
     if (this.#standing() !== 'running') return null
     this.used = true
     return currentTry.getStore() ?? null
   }
 
   /** Runs the handler once, in this transaction. */
-  async attempt(tx: Transaction<any>, stage: Stage): Promise<Respond> {
+  async attempt({ tx, write, stage }: AtomicTransaction): Promise<Respond> {
     // The engine stops waiting for a try that hangs, but that try may still wake up.
     this.#end()
-    const mine: AtomicTry = { of: this, tx, stage, ended: false, refused: null }
+    const mine: AtomicTry = { of: this, tx, write, stage, ended: false, refused: null }
     this.#latest = mine
     this.used = false
     if (this.#tries++ > 0) this.#restore()
@@ -146,10 +151,10 @@ export function atomicPipeline(method: string, route: string, settings: Pipeline
       maxAgeMs: FOREVER_MS,
       ...settings,
     })
-    .finish(({ tx, stage }) => {
+    .finish(({ tx, write, stage }) => {
       const run = currentRun.getStore()
       if (run === undefined) throw new TypeError(`${name} can only run for a request`)
-      return run.attempt(tx, stage)
+      return run.attempt({ tx, write, stage })
     })
 }
 

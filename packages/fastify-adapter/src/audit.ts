@@ -82,7 +82,7 @@ export function unprotected(routes: readonly AuditedRoute[]): PawlError | null {
         "option, or say why it needs none with idempotency: { exempt: '…' }.",
     early === ''
       ? ''
-      : `These routes were declared before the plugin, which protects none of them: ${early}. Move them after ` +
+      : `These routes were declared before the plugin, so it does not protect them: ${early}. Move them after ` +
         'await app.register(fastifyPawl, …).',
   ].filter((sentence) => sentence !== '')
   return sentences.length === 0 ? null : new PawlError('PAWL_UNPROTECTED_ROUTE', sentences.join(' '))

@@ -17,14 +17,14 @@ export function checkScope(scope: unknown, route: string): string {
   if (NOBODY.has(scope)) {
     throw noScope(
       route,
-      `'${scope}', which is what String() makes of nothing. Return undefined where nobody is authenticated`,
+      `'${scope}', which is what String() makes of a missing value. Return undefined where nobody is authenticated`,
     )
   }
   if (scope.length > MAX_SCOPE_LENGTH)
-    throw noScope(route, `${scope.length} characters; ${MAX_SCOPE_LENGTH} are the most`)
+    throw noScope(route, `${scope.length} characters; the maximum is ${MAX_SCOPE_LENGTH}`)
   return scope
 }
 
 function noScope(route: string, told: string): PawlError {
-  return new PawlError('PAWL_NO_SCOPE', `The scope function gave ${told} (${route}).`)
+  return new PawlError('PAWL_NO_SCOPE', `The scope function returned ${told} (${route}).`)
 }

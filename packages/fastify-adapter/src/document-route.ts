@@ -80,7 +80,7 @@ export function documentStatus(route: RouteOptions, plugin: PluginSettings): voi
     summary: 'What became of a request',
     params: withKeyId(route.schema?.params as ObjectSchema | undefined),
     response: {
-      '2xx': { type: 'null', description: 'The response of the request' },
+      '2xx': { type: 'null', description: 'The response to the request' },
       ...ACCEPTED,
       ...problemResponses(plugin, ['request_not_found', 'request_stuck', 'store_unavailable']),
     },
@@ -98,7 +98,7 @@ function withKeyId(params: ObjectSchema = {}): object {
     type: 'object',
     properties: {
       ...params.properties,
-      [KEY_ID_PARAMETER]: { type: 'string', description: 'As in the Location of the answer 202.' },
+      [KEY_ID_PARAMETER]: { type: 'string', description: 'As in the Location header of the 202 response.' },
     },
     required: [...(params.required ?? []), KEY_ID_PARAMETER],
   }
@@ -107,7 +107,7 @@ function withKeyId(params: ObjectSchema = {}): object {
 const PREFER = {
   type: 'string',
   description:
-    'respond-async: answer 202 at once, with the location of the status. wait=10: hold that for 10 s.',
+    'respond-async: answer 202 at once, with the location of the status. wait=10: first wait up to 10 s for the response.',
 }
 
 function withHeader(headers: ObjectSchema = {}, route: RouteOptions, settings: RouteSettings): object {
@@ -116,7 +116,7 @@ function withHeader(headers: ObjectSchema = {}, route: RouteOptions, settings: R
     type: 'string',
     minLength: 1,
     maxLength: MAX_KEY_LENGTH,
-    description: 'Names the request: a retry with the same key gets the response of the first.',
+    description: 'Identifies the request: a retry with the same key gets the response to the first.',
   }
   return {
     type: 'object',

@@ -14,7 +14,7 @@ export function earlyAnswer(progress: Progress, route: string, isAtomic: boolean
       return new PawlError(
         'PAWL_PIPELINE_NOT_RUN',
         `The handler of ${route} answered without running its pipeline, so nothing protects it against a retry. ` +
-          'Return request.pawl.run(…), throw an error, or take the idempotency option off the route.',
+          'Return request.pawl.run(…), throw an error, or remove the idempotency option from the route.',
       )
     case 'running':
       return isAtomic

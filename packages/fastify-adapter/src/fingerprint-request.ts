@@ -67,7 +67,7 @@ export class SentFingerprint {
       const why = cause instanceof Error ? cause.message : String(cause)
       throw new PawlError(
         'PAWL_UNREADABLE_BODY',
-        `idempotency.fingerprint of ${nameOfRoute(this.#request)} failed: ${why} It has to return JSON or bytes, at once.`,
+        `idempotency.fingerprint of ${nameOfRoute(this.#request)} failed: ${why} It has to return JSON or bytes, synchronously.`,
         { cause },
       )
     }
@@ -81,7 +81,7 @@ class Refused {
   readonly problem: Problem = {
     code: 'invalid_input',
     detail:
-      'The content of this request cannot be stored: it is nested too deeply, or has a number too large.',
+      'The content of this request cannot be stored: it is nested too deeply, or contains a number that is too large.',
   }
 
   constructor(tooDeep: boolean) {
@@ -153,7 +153,7 @@ function unreadable(request: FastifyRequest, cause: PawlError): PawlError {
   return new PawlError(
     'PAWL_UNREADABLE_BODY',
     `The body of ${nameOfRoute(request)} (${request.headers['content-type'] ?? 'no content type'}) was parsed into ` +
-      'something that is neither JSON nor bytes, so a retry cannot be told from another request. ' +
+      'something that is neither JSON nor bytes, so a retry cannot be distinguished from another request. ' +
       'Give the route idempotency.fingerprint, which says what counts.',
     { cause },
   )

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type JsonValue, PawlError, type Pipeline, type Stage } from '@pawl/core'
+import { type JsonValue, PawlError, type Pipeline, type Stage, type Write } from '@pawl/core'
 import { chosenFingerprint, executeAtomic, hashKeyName, OriginFingerprint } from '@pawl/core/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Answer, type Answerable, answerTo, problemOf } from './answer.js'
@@ -55,6 +55,10 @@ export class HandledRequest implements PawlRequest {
     return this.#takenKey.key
   }
 
+  get write(): Write {
+    return this.atomicTransaction.write
+  }
+
   get stage(): Stage {
     return this.atomicTransaction.stage
   }
@@ -65,8 +69,8 @@ export class HandledRequest implements PawlRequest {
     if (transaction !== null) return transaction
     const told =
       this.#atomic === null
-        ? 'is not atomic: request.tx and request.pawl.stage are for routes with idempotency: { atomic: true }'
-        : 'used request.tx or request.pawl.stage after its handler had returned or was undone: await every query ' +
+        ? 'is not atomic: request.tx, request.pawl.write and request.pawl.stage are for routes with idempotency: { atomic: true }'
+        : 'used request.tx, request.pawl.write or request.pawl.stage after its handler had returned or been rolled back: await every query ' +
           '(forEach(async …) does not)'
     throw new PawlError('PAWL_NOT_ATOMIC', `${this.#name} ${told}.`)
   }
@@ -107,7 +111,7 @@ export class HandledRequest implements PawlRequest {
     if (this.#atomic !== null) {
       throw new PawlError(
         'PAWL_SECOND_RUN',
-        `${this.#name} is atomic: its handler is the transaction. Use request.tx, or take atomic off to run a pipeline.`,
+        `${this.#name} is atomic: its handler is the transaction. Use request.tx, or remove atomic to run a pipeline.`,
       )
     }
     if (input === undefined && this.#request.body === undefined)
@@ -309,7 +313,7 @@ export class HandledRequest implements PawlRequest {
     if (this.#key !== null) return this.#key
     throw new PawlError(
       'PAWL_ROUTE_NOT_MARKED',
-      `request.pawl of ${this.#name} is for its handler: the key is taken after the hooks.`,
+      `request.pawl of ${this.#name} can be used only in its handler: the key is read after the hooks.`,
     )
   }
 

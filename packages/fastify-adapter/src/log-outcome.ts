@@ -45,7 +45,7 @@ export function logOutcome(
       log.info(line({ leaseLeftMs: outcome.leaseLeftMs }), 'idempotent request is being processed elsewhere')
       return
     case 'mismatch':
-      log.warn(line({ differs: outcome.differs }), 'idempotency key of another request')
+      log.warn(line({ differs: outcome.differs }), 'idempotency key belongs to another request')
       return
     case 'retry_later': {
       const { keyId, reason, recoveryPoint, error } = outcome
@@ -60,13 +60,16 @@ export function logOutcome(
       const { keyId, reason, recoveryPoint, lastError } = outcome
       log.error(
         line({ keyId, reason, recoveryPoint, lastError }),
-        'idempotent request is stuck: a person decides',
+        'idempotent request is stuck: a person has to decide',
       )
       return
     }
     case 'refused': {
       const { version, detail } = outcome
-      log.error(line({ version, detail }), 'idempotent request of a version that is not registered here')
+      log.error(
+        line({ version, detail }),
+        'idempotent request belongs to a version that is not registered here',
+      )
       return
     }
     case 'unavailable':
@@ -76,7 +79,10 @@ export function logOutcome(
 
 /** The handler of an atomic route threw. Fastify logs what it threw, together with the answer. */
 export function logThrown(log: FastifyBaseLogger, request: LoggedRequest): void {
-  log.info({ idempotency: { outcome: 'threw', ...request } }, 'idempotent request undone: its handler threw')
+  log.info(
+    { idempotency: { outcome: 'threw', ...request } },
+    'idempotent request rolled back: its handler threw',
+  )
 }
 
 /** A request that was answered before its key was looked up. */
@@ -101,6 +107,6 @@ export function logThrownByEngine(
 /** The likeliest mistake when a plain handler is turned into an atomic one. */
 export function logUnusedTransaction(log: FastifyBaseLogger, route: string): void {
   log.warn(
-    `The atomic handler of ${route} did not use request.tx: what it wrote through another connection is not protected.`,
+    `The atomic handler of ${route} did not use request.tx: anything it wrote through another connection is not protected.`,
   )
 }

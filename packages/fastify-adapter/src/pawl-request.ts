@@ -1,9 +1,11 @@
-import type { Pipeline, Stage } from '@pawl/core'
+import type { Pipeline, Stage, Write } from '@pawl/core'
 
 /** `request.pawl`, on a marked route. */
 export interface PawlRequest {
   /** The key this request runs under: the client's, or one that was generated for it. */
   readonly key: string
+  /** Writes rows in the transaction of an atomic handler, without a round trip of their own. */
+  readonly write: Write
   /** Stages a job in the transaction of an atomic handler: it exists exactly when the handler's rows do. */
   readonly stage: Stage
   /**

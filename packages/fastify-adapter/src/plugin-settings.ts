@@ -59,7 +59,7 @@ export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
   ])
   const { engine, scope, closeTimeoutMs, strict } = options
   if (typeof (engine as { execute?: unknown } | undefined)?.execute !== 'function')
-    throw invalidOption(PLUGIN, 'engine', engine, 'what createEngine gives')
+    throw invalidOption(PLUGIN, 'engine', engine, 'what createEngine returns')
   checkFunction(PLUGIN, 'scope', scope)
   checkOneOf(PLUGIN, 'profile', options.profile, Object.keys(profiles))
   checkOneOf(PLUGIN, 'enforce', options.enforce, ['off', 'warn', 'error'])
@@ -87,7 +87,7 @@ function readStoredHeaders(header: string, names: readonly string[]): StoredHead
   const stored = new StoredHeaders(header, added)
   const refused = added.find((name) => !stored.canHave(name))
   if (refused !== undefined)
-    throw invalidOption(PLUGIN, 'storedHeaders', refused, 'headers that may be replayed, and that is not one')
+    throw invalidOption(PLUGIN, 'storedHeaders', refused, 'only headers that may be replayed')
   return stored
 }
 

@@ -73,7 +73,7 @@ function register(app: Registered, own: Registration): void {
   if (Object.hasOwn(app, registration)) {
     throw new PawlError(
       'PAWL_INVALID_OPTION',
-      'register(fastifyPawl): it is registered on this instance already. Register it once, or the second time inside ' +
+      'register(fastifyPawl): it is already registered on this instance. Register it once, or the second time inside ' +
         'app.register(async (child) => …).',
     )
   }
@@ -100,7 +100,7 @@ function register(app: Registered, own: Registration): void {
 function notMarked(request: FastifyRequest): never {
   throw new PawlError(
     'PAWL_ROUTE_NOT_MARKED',
-    `${nameOfRoute(request)} has no idempotency option, or was declared before the plugin was there. Mark the ` +
+    `${nameOfRoute(request)} has no idempotency option, or was declared before the plugin was registered. Mark the ` +
       'route, and await app.register(fastifyPawl, …) before it.',
   )
 }

@@ -32,19 +32,19 @@ export const problems = {
     status: 422,
     title: 'The idempotency key belongs to another request',
     detail:
-      'This key was used for another request: method, path, query or content differ. Use a new key for a new one.',
+      'This key was used for another request: the method, path, query or content differs. Use a new key for a new request.',
     retry: false,
   },
   request_in_progress: {
     status: 409,
     title: 'The request is being processed',
-    detail: 'Another request with this key is being processed. Send it again later to get its response.',
+    detail: 'A request with this key is being processed already. Send it again later to get its response.',
     retry: true,
   },
   invalid_input: {
     status: 400,
     title: 'The request is not valid',
-    detail: 'The content of this request is not what the operation takes.',
+    detail: 'The content of this request is not what the operation accepts.',
     retry: false,
   },
   request_not_found: {
@@ -56,19 +56,21 @@ export const problems = {
   request_too_large: {
     status: 413,
     title: 'The request is too large',
-    detail: 'The content of this request is larger than the operation takes.',
+    detail: 'The content of this request is larger than the operation accepts.',
     retry: false,
   },
   temporarily_unavailable: {
     status: 503,
     title: 'The request could not be completed now',
-    detail: 'What was done so far is kept. Send the request again with the same key: it goes on from there.',
+    detail:
+      'What was done so far is kept. Send the request again with the same key: it continues from there.',
     retry: true,
   },
   unexpected_error: {
     status: 500,
     title: 'Something unexpected happened',
-    detail: 'What was done so far is kept. Send the request again with the same key: it goes on from there.',
+    detail:
+      'What was done so far is kept. Send the request again with the same key: it continues from there.',
     retry: true,
   },
   internal_error: {

@@ -60,15 +60,15 @@ function readString(text: string, name: string): ReadKey {
 function readBare(text: string, name: string): ReadKey {
   if (text.includes(',')) return repeated(name)
   if (SEPARATORS.test(text))
-    return unusable(`The key in ${name} has a quote in it: send it as a quoted string.`)
+    return unusable(`The key in ${name} contains a quote: send it as a quoted string.`)
   return checked(text, name)
 }
 
 function checked(key: string, name: string): ReadKey {
   if (key.length === 0) return unusable(`The header ${name} is empty.`)
   if (key.length > MAX_KEY_LENGTH)
-    return unusable(`The key in ${name} has ${key.length} characters; ${MAX_KEY_LENGTH} are the most.`)
-  if (!BARE.test(key)) return unusable(`The key in ${name} has a character that is not printable ASCII.`)
+    return unusable(`The key in ${name} has ${key.length} characters; the maximum is ${MAX_KEY_LENGTH}.`)
+  if (!BARE.test(key)) return unusable(`The key in ${name} contains a character that is not printable ASCII.`)
   return { type: 'given', key }
 }
 
@@ -77,6 +77,6 @@ function unusable(detail: string): ReadKey {
 }
 
 function repeated(name: string): ReadKey {
-  const detail = `The header ${name} was sent more than once, or holds more than one key.`
+  const detail = `The header ${name} was sent more than once, or contains more than one key.`
   return { type: 'unusable', problem: { code: 'idempotency_key_repeated', detail } }
 }

@@ -62,7 +62,7 @@ export function readRouteOption(
         owner,
         other,
         others[other as never],
-        'nothing beside exempt: a route is exempt, or protected',
+        'nothing besides exempt: a route is either exempt or protected',
       )
     if (typeof exempt !== 'string' || exempt === '')
       throw invalidOption(owner, 'exempt', exempt, 'the reason, as text')

@@ -79,7 +79,7 @@ function setResponse(
     // Hooks, such as those for CORS, may have named others.
     if (name === 'vary') addVary(reply, value)
     else if (answer.expiresAt === null || plugin.storedHeaders.has(name)) reply.header(name, value)
-    else reply.log.warn({ header: name }, 'a header of the response is not to be replayed: left out')
+    else reply.log.warn({ header: name }, 'a header of the response must not be replayed, and was left out')
   }
   if (answer.replayed) reply.header(replayedHeader, 'true')
   if (answer.expiresAt !== null && canAskAgain)

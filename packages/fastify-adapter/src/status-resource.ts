@@ -150,7 +150,7 @@ async function readStatus(
 function needsAuthorize({ name }: RouteSettings): PawlError {
   return new PawlError(
     'PAWL_STATUS_NOT_AUTHORIZED',
-    `A hook of ${name} looked at the body of a request for a status, which has none: what it decides by the body cannot be ` +
-      'decided again. Give register(fastifyPawl) respondAsync: { authorize }, which says who may be told.',
+    `A hook of ${name} looked at the body of a status request, which has none: what it decides from the body cannot be ` +
+      'decided again. Give register(fastifyPawl) respondAsync: { authorize }, which decides who may see the status.',
   )
 }

@@ -83,7 +83,7 @@ function notInstalled(schema: string, cause: unknown): PawlError {
   return new PawlError(
     'PAWL_NOT_MIGRATED',
     `graphile-worker's add_job is not in schema '${schema}'. Run its migrations (runMigrations of graphile-worker) ` +
-      `before the first request, or name the schema it is installed in: graphileStager({ schema }).`,
+      `before the first request, or name the schema that it is installed in: graphileStager({ schema }).`,
     { cause },
   )
 }

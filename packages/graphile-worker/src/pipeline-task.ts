@@ -63,9 +63,9 @@ export function pipelineTask<DB, Input>(
 ): Task {
   // Checked here and not at the first job, which another process runs, perhaps at night.
   if (typeof (engine as Partial<Engine<DB>> | undefined)?.execute !== 'function')
-    throw invalidOption(OWNER, 'engine', engine, 'what createEngine gives')
+    throw invalidOption(OWNER, 'engine', engine, 'what createEngine returns')
   if (typeof (pipeline as Partial<Pipeline<DB, Input>> | undefined)?.describe !== 'function')
-    throw invalidOption(OWNER, 'pipeline', pipeline, 'a pipeline, declared to its finish()')
+    throw invalidOption(OWNER, 'pipeline', pipeline, 'a pipeline, complete with its finish()')
   checkKnownOptions(OWNER, options, ['scope'])
   checkOptionalFunction(OWNER, 'scope', options.scope)
   const { scope = (job) => `graphile-worker ${job.task_identifier}` } = options
@@ -95,10 +95,10 @@ function describe(outcome: Unfinished): string {
     case 'retry_later':
       return `it stopped at '${outcome.recoveryPoint}' (${outcome.reason}, key ${outcome.keyId}) and can go on`
     case 'stuck':
-      return `it is stuck at '${outcome.recoveryPoint}' (${outcome.reason}, key ${outcome.keyId}) until a person has looked`
+      return `it is stuck at '${outcome.recoveryPoint}' (${outcome.reason}, key ${outcome.keyId}) until a person decides`
     case 'refused':
       return `this process cannot run it: ${outcome.detail}`
     case 'unavailable':
-      return 'the database cannot answer'
+      return 'the database is not available'
   }
 }

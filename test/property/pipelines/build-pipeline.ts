@@ -15,8 +15,9 @@ import { answerTo, BrokenAnswer, isPlanned, Refused } from './planned-errors.js'
 import { type Core, doWork, runTransactionPlan } from './run-transaction-plan.js'
 import { type FinishPlan, type ForeignPlan, isWanted, type LocalPlan, type Work } from './phase-plan.js'
 import type { PipelinePlan } from './pipeline-plan.js'
+import { UnsentWrites } from './unsent-writes.js'
 
-/** What a call sends: the same at every attempt. */
+/** What a call sends, which is the same at every attempt. */
 interface ChargeBody {
   readonly keyId: string
   readonly phase: string
@@ -24,7 +25,7 @@ interface ChargeBody {
   readonly number: number
 }
 
-/** Whoever has the foreign effects. */
+/** Whoever executes the foreign effects. */
 export interface ChargeProvider {
   /** Without a key, it executes each time. */
   charge(
@@ -40,9 +41,11 @@ export interface BuildOptions {
   /** The copy of @pawl/core that is to run it. */
   readonly core?: Core
   readonly settings?: PipelineSettings
+  /** Where bodies note what they did not send. */
+  readonly unsentWrites?: UnsentWrites
 }
 
-/** The builder without the types that count phases, whose names and state no plan knows at compile time. */
+/** The builder without the types that count phases: at compile time, nobody knows the names and state of a plan's phases. */
 interface LooseBuilder {
   local(name: string, run: (context: Transaction) => unknown, options: object): LooseBuilder
   foreign(name: string, options: object): LooseBuilder
@@ -55,9 +58,14 @@ type Transaction = TransactionContext<FactDatabase, JsonValue, JsonObject>
 
 /** Turns a plan into a pipeline that does what it says. */
 export function buildPipeline(plan: PipelinePlan, options: BuildOptions): Pipeline<FactDatabase, JsonValue> {
-  const { core = thisCore, settings = {} } = options
-  const parts: Parts = { ...options, core }
-  const empty = core.pawl<FactDatabase>().pipeline({ name: 'random-pipeline', version: 1, ...settings })
+  const { core = thisCore, settings = {}, unsentWrites = new UnsentWrites() } = options
+  const parts: Parts = { ...options, core, unsentWrites }
+  const empty = core.pawl<FactDatabase>().pipeline({
+    name: 'random-pipeline',
+    version: 1,
+    commits: plan.commits,
+    ...settings,
+  })
   const full = plan.phases.reduce(
     (builder, phase, index) =>
       phase.kind === 'local' ? addLocal(builder, phase, parts) : addForeign(builder, phase, index + 1, parts),
@@ -68,6 +76,7 @@ export function buildPipeline(plan: PipelinePlan, options: BuildOptions): Pipeli
 
 interface Parts extends BuildOptions {
   readonly core: Core
+  readonly unsentWrites: UnsentWrites
 }
 
 function addLocal(builder: LooseBuilder, plan: LocalPlan, parts: Parts): LooseBuilder {
@@ -88,7 +97,7 @@ function addForeign(builder: LooseBuilder, plan: ForeignPlan, number: number, pa
     guarantee,
     call: async ({ keyId, idempotencyKey, signal }: Call) => {
       refuse(plan, keyId, idempotencyKey, parts)
-      // What must not be repeated has to show if it is: no key to deduplicate on.
+      // A call that must not be repeated gets no key, so that the provider cannot hide a repetition.
       const key = guarantee === 'at_most_once' ? {} : { idempotencyKey }
       const { id } = await provider.charge({ keyId, phase: name, number }, { ...key, signal })
       return { id }
@@ -107,7 +116,7 @@ function addForeign(builder: LooseBuilder, plan: ForeignPlan, number: number, pa
     ...(refusal === null || (refusal.kind === 'busy' && refusal.onError === 'absent')
       ? {}
       : {
-          // What a plan knows nothing of is treated as usual: faults strike beside it.
+          // Errors that the plan knows nothing of come from faults, and are treated as usual.
           onError: async (context: Transaction & { readonly error: unknown }) =>
             isPlanned(context.error) ? onPlannedError(plan, context, parts) : undefined,
         }),
@@ -116,7 +125,7 @@ function addForeign(builder: LooseBuilder, plan: ForeignPlan, number: number, pa
   })
 }
 
-/** In place of the provider, which then never hears of it. */
+/** Refuses in place of the provider, which then never hears of the call. */
 function refuse(
   { name, refusal }: ForeignPlan,
   keyId: string,
@@ -126,7 +135,7 @@ function refuse(
   if (refusal === null) return
   if (refusal.kind === 'declined') throw new Refused(402)
   const { error, times, onError } = refusal
-  // Only a new key gets past a refusal that is kept.
+  // Only a new provider key gets past a refusal that the provider keeps.
   const busy =
     onError === 'not_executed'
       ? chances.refuses(keyId, `${name} call`, providerKey, times)
@@ -143,8 +152,8 @@ async function onPlannedError(
 ): Promise<unknown> {
   if (refusal === null) return undefined
   if (refusal.kind === 'declined') return runTransactionPlan(refusal.onError, { ...parts, name, context })
-  // A row that nobody may ever see: none of these answers is final.
-  await doWork(STRAY, { name, context })
+  // Nobody may ever see this row, because none of these answers is final.
+  await doWork(STRAY, { name, context, unsent: new Set() })
   return answerTo(refusal.onError, context.error, parts.core)
 }
 

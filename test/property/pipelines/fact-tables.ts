@@ -5,18 +5,18 @@ import type pg from 'pg'
 export interface FactDatabase {
   facts: {
     id: Generated<string>
-    /** Whose it is: scope and key id. */
+    /** The request that wrote it: scope and key id. */
     run: string
     phase: string
     /** Its place among those of its phase. */
     n: number
-    /** JSON text on the way in. */
+    /** It is written as JSON text. */
     value: ColumnType<unknown, string, string>
   }
   totals: { scope: string; name: string; amount: number }
 }
 
-/** Creates the tables in a schema that exists. `json`, not `jsonb`: a plan's values have NULs and lone surrogates. */
+/** Creates the tables in a schema that exists. They use `json` because `jsonb` refuses NULs and lone surrogates, which plans have. */
 export async function createFactTables(pool: pg.Pool, schema: string): Promise<void> {
   await pool.query(`
     CREATE TABLE ${schema}.facts (

@@ -5,7 +5,7 @@ import { chargeOf, inOrder, type Snapshot } from './reference-model.js'
 
 /** What is committed, in the form of the reference model. */
 export interface Observed {
-  /** What of the key's row is looked at beside its snapshot. */
+  /** What else is read from the key's row. */
   readonly key: {
     readonly status: string
     readonly trail: readonly { readonly point: string; readonly skipped: boolean }[]
@@ -14,14 +14,14 @@ export interface Observed {
   readonly snapshot: Snapshot
 }
 
-/** A charge as the provider has it in its books. */
+/** A charge as the provider's ledger has it. */
 export interface Charge {
   readonly phase: string
   readonly id: string
   readonly key: string | null
 }
 
-/** Everything a request has left in the database, with each charge's id replaced by whose it is. */
+/** Everything that a request has left in the database, with each charge's id replaced by the name of its phase. */
 export async function observeTrial(trial: PlanTrial): Promise<Observed> {
   const [row] = await trial.database.rows<KeyRow>(
     'SELECT id, status, recovery_point, state::text, trail, intent FROM pawl.idempotency_keys WHERE scope = $1',
@@ -33,7 +33,7 @@ export async function observeTrial(trial: PlanTrial): Promise<Observed> {
   return { key: { status, trail, intent }, snapshot: await snapshotOf(trial, row) }
 }
 
-/** What was executed, in that order. */
+/** The charges that were executed, in order. */
 export async function chargesOf(trial: PlanTrial): Promise<Charge[]> {
   const ledger = await trial.provider.ledger()
   return ledger.map(({ id, key, amount }) => ({ phase: phaseNumbered(trial, amount), id, key }))
@@ -46,7 +46,7 @@ export async function countRequests(trial: PlanTrial, phase: string): Promise<nu
   return numbers.filter((number) => phaseNumbered(trial, number) === phase).length
 }
 
-/** The engine's own books of what it settled. */
+/** The engine's own record of what it settled. */
 export async function effectsOf(
   trial: PlanTrial,
 ): Promise<{ phase: string; provider_key: string; reference: string | null }[]> {
@@ -65,7 +65,7 @@ interface KeyRow {
   readonly intent: { readonly kind: string; readonly phase: string } | null
 }
 
-/** As if it had just started: without a row, nothing else may be there. */
+/** Stands for a key that has just started: if it has no row, nothing else may be there. */
 const NO_KEY: KeyRow = {
   id: randomUUID(),
   status: 'running',

@@ -1,7 +1,7 @@
 import type { Guarantee, IsolationLevel, JsonObject, JsonValue } from '@pawl/core'
 import type { Style } from './body-style.js'
 
-/** Where a value comes from: the plan itself, or what the phase is handed. */
+/** Where a value comes from: the plan itself, or what the phase is given. */
 export type Source =
   | { readonly from: 'plan'; readonly value: JsonValue }
   | { readonly from: 'input' }
@@ -16,7 +16,7 @@ export interface Work {
   readonly jobs: readonly { readonly name: string; readonly payload: Source }[]
 }
 
-/** Classes of errors that PostgreSQL raises, by name: conflicts, a time-out, and one that nobody expects. */
+/** Errors that PostgreSQL raises, by name: conflicts, a time-out, and one that nobody expects. */
 export const SQL_STATES = {
   serialization_failure: '40001',
   deadlock: '40P01',
@@ -29,14 +29,14 @@ export type SqlError = keyof typeof SQL_STATES
 export const TRANSIENT_STATUSES = [408, 425, 429, 500, 503] as const
 type TransientStatus = (typeof TRANSIENT_STATUSES)[number]
 
-/** Errors that need no answer of the database, and so come before that of any query sent with them. */
+/** Errors that need no answer from the database, and so come before the answer to any query that is sent with them. */
 export const IMMEDIATE_ERRORS = [
   'throws',
-  /** The body is no async function, and throws before it has done anything. */
+  /** The body is not an async function, and throws before it has done anything. */
   'throws_at_once',
   /** `stage` refuses its payload. */
   'stage_refused',
-  /** A transaction in the transaction. */
+  /** A transaction inside the transaction. */
   'nested',
 ] as const
 
@@ -45,23 +45,23 @@ export type Mishap =
   | { readonly kind: (typeof IMMEDIATE_ERRORS)[number] | 'stream' }
   | { readonly kind: 'retry_later' }
   | { readonly kind: 'answers'; readonly status: TransientStatus }
-  /** The database raises it, and the phase lets it pass; or catches it and returns as if nothing had been; or goes on. */
+  /** The database raises it. The phase lets it pass, or catches it and returns as if nothing had happened, or goes on. */
   | { readonly kind: 'sql_error'; readonly error: SqlError; readonly afterwards: AfterError }
 
 export const AFTER_ERROR = ['passes', 'swallowed', 'queries_on', 'queries_on_swallowed'] as const
 type AfterError = (typeof AFTER_ERROR)[number]
 
-/** A mishap that is over after so many times, counted outside of the database. */
+/** A mishap that happens `times` times, counted outside the database. */
 export interface Trouble {
   readonly mishap: Mishap
-  /** Before the work, after it, or beside it: where all is sent at once, `lagging` waits for an answer of its own first. */
+  /** Before the work or after it. Where everything is sent at once, `lagging` first waits for an answer of its own. */
   readonly at: 'first' | 'last' | 'lagging'
   readonly times: number
 }
 
 export interface ResponsePlan {
   readonly status: number
-  /** `text`: bytes as they are. */
+  /** `text` is sent as these bytes. */
   readonly body:
     | { readonly kind: 'none' }
     | { readonly kind: 'json'; readonly source: Source }
@@ -75,7 +75,7 @@ export interface Answer {
   readonly response: ResponsePlan
 }
 
-/** How a phase ends: the next one follows, or it answers. `patch` null: it returns nothing. */
+/** How a phase ends: the next one follows, or it answers. If `patch` is null, it returns nothing. */
 export type Ending = { readonly kind: 'advance'; readonly patch: JsonObject | null } | Answer
 
 /** The body of one transaction. */
@@ -86,29 +86,29 @@ export interface TransactionPlan<End extends Ending = Ending> {
   readonly ending: End
 }
 
-/** How `onError` answers a provider that is busy. Whatever it is, its rows must not stay, and the call is made again. */
+/** How `onError` reacts to a provider that is busy. Whatever it does, its rows must not stay, and the call is made again. */
 export const BUSY_ANSWERS = [
   /** There is no `onError`. */
   'absent',
   'nothing',
   'retry_later',
-  /** `retryLater` with `notExecuted`: only a new provider key gets through, since this refusal is kept. */
+  /** `retryLater` with `notExecuted`: only a new provider key gets through, because the provider keeps this refusal. */
   'not_executed',
   'answers_503',
-  /** A final answer, which the engine has to refuse: nobody knows what happened. */
+  /** A final answer, which the engine has to refuse, because nobody knows what happened. */
   'answers_finally',
   'throws',
 ] as const
 export type BusyAnswer = (typeof BUSY_ANSWERS)[number]
 
-/** `broken_answer`: what came back could not be read. */
+/** `broken_answer`: the provider's answer could not be read. */
 export type BusyError = TransientStatus | 'broken_answer'
 
 /** What keeps a call from its effect. */
 export type Refusal =
-  /** 402, every time; `onError` answers for good. */
+  /** The provider answers 402 every time, and `onError` gives the final answer. */
   | { readonly kind: 'declined'; readonly onError: TransactionPlan<Answer> }
-  /** The first so many calls; with `not_executed`, the first so many provider keys. */
+  /** The first `times` calls are refused; with `not_executed`, the first `times` provider keys. */
   | {
       readonly kind: 'busy'
       readonly error: BusyError
@@ -116,12 +116,12 @@ export type Refusal =
       readonly onError: BusyAnswer
     }
 
-/** Null: there is no `when`. */
+/** If it is null, there is no `when`. */
 export type When = null | 'always' | 'never' | { readonly stateHas: string }
 
 interface AnyPhasePlan {
   readonly name: string
-  /** Null: the default. */
+  /** If it is null, the phase has the default. */
   readonly isolation: IsolationLevel | null
   readonly when: When
 }

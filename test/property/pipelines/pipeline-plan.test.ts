@@ -17,10 +17,10 @@ import { type PipelinePlan, pipelinePlan, troubledPlan } from './pipeline-plan.j
 import { PLAIN_STYLE } from './random-style.js'
 import { referenceModel } from './reference-model.js'
 
-/** Enough for the rarest kind, and a second's work. */
+/** Enough to meet the rarest kind, in about a second. */
 const SAMPLES = 1_500
 
-/** Enough for a share of them that does not depend on the seed. */
+/** Enough for a share that does not depend on the seed. */
 const TROUBLED_SAMPLES = 400
 
 const GUARANTEES = ['keyed', 'queryable', 'at_most_once']
@@ -39,7 +39,7 @@ function styleIn({ awaits, slow, detours, loose }: Style): string[] {
   ]
 }
 
-/** Fails while queries that were made with it are under way: what no transaction may survive. */
+/** Whether it fails while queries that were started with it are under way, which no transaction may survive. */
 function failsBesideQueries({ work, style, trouble }: TransactionPlan): boolean {
   if (trouble === null || trouble.mishap.kind === 'throws_at_once' || !isImmediate(trouble.mishap))
     return false
@@ -50,7 +50,7 @@ function failsBesideQueries({ work, style, trouble }: TransactionPlan): boolean 
 const troubleIn = (where: string, trouble: Trouble | null) =>
   trouble === null ? [] : namesOf(trouble.mishap).map((name) => `${where}: ${name}`)
 
-/** What a phase has in it, in words. */
+/** Names everything that a phase has in it. */
 function kindsOf(phase: PhasePlan): string[] {
   const { isolation, when } = phase
   const kinds = [
@@ -64,7 +64,7 @@ function kindsOf(phase: PhasePlan): string[] {
   return [...kinds, `${guarantee}: ${how}`, ...styleIn(settle.style), ...troubleIn('settle', settle.trouble)]
 }
 
-/** The same of a pipeline, as far as it is run, and of what it comes to. */
+/** The same for a pipeline, as far as it is run, and for how it ends. */
 function kindsIn(plan: PipelinePlan): string[] {
   const { snapshots, end, setbacks } = referenceModel(plan, null)
   const points = snapshots.map(({ point }) => point)
@@ -84,7 +84,7 @@ function kindsIn(plan: PipelinePlan): string[] {
 
 const sampled = fc.sample(pipelinePlan, { numRuns: SAMPLES, seed: SEED }).map(kindsIn)
 
-test('plans have everything in them that a pipeline can have, and get there', () => {
+test('random plans contain everything that a pipeline can have, and run it', () => {
   const met = new Set(sampled.flat())
   const sqlErrors = [...Object.keys(SQL_STATES), ...AFTER_ERROR.map((afterwards) => `an error ${afterwards}`)]
   const mishaps = [...IMMEDIATE_ERRORS, 'stream', 'retry_later', 'answers', ...sqlErrors]
@@ -112,7 +112,7 @@ test('plans have everything in them that a pipeline can have, and get there', ()
   expect(wanted.filter((kind) => !met.has(kind))).toEqual([])
 })
 
-test('most plans come to their end: early answers and stuck calls leave the later phases something to do', () => {
+test('most plans run to their end: early answers and stuck calls leave the later phases something to do', () => {
   const ended = sampled.filter((all) => all.includes('answered at the end'))
   expect(ended.length).toBeGreaterThan(SAMPLES / 2)
 })
@@ -121,7 +121,7 @@ function bodiesOf({ phases, finish }: PipelinePlan): TransactionPlan[] {
   return [...phases.map((phase) => (phase.kind === 'local' ? phase.run : phase.settle)), finish.run]
 }
 
-test('bodies that fail beside their queries are in so many plans that a few dozen have one', () => {
+test('bodies that fail beside their queries are frequent enough for a few dozen plans to have one', () => {
   const troubled = fc.sample(troubledPlan, { numRuns: TROUBLED_SAMPLES, seed: SEED })
   const prone = troubled.filter((plan) => bodiesOf(plan).some(failsBesideQueries))
   expect(prone.length).toBeGreaterThan(TROUBLED_SAMPLES / 8)
@@ -135,7 +135,8 @@ function smallestWith(has: (phase: PhasePlan) => boolean): PipelinePlan {
   return counterexample[0]
 }
 
-test('a plan shrinks to the one phase that counts, with nothing in it but what counts', () => {
+test('a plan shrinks to the one phase that matters, with nothing else in it', () => {
+  const commits = 'each'
   const nothing = { facts: [], totals: [], jobs: [] }
   const plain = { work: nothing, style: PLAIN_STYLE, trouble: null, ending: { kind: 'advance', patch: null } }
   const response = { status: 200, body: { kind: 'none' }, headers: {} }
@@ -145,10 +146,18 @@ test('a plan shrinks to the one phase that counts, with nothing in it but what c
   }
   const queryable = smallestWith((phase) => phase.kind === 'foreign' && phase.guarantee === 'queryable')
   const foreign = { kind: 'foreign', guarantee: 'queryable', refusal: null, settle: plain }
-  expect(queryable).toEqual({ phases: [{ name: 'p1', isolation: null, when: null, ...foreign }], finish })
+  expect(queryable).toEqual({
+    phases: [{ name: 'p1', isolation: null, when: null, ...foreign }],
+    finish,
+    commits,
+  })
 
   const troubled = smallestWith((phase) => phase.kind === 'local' && phase.run.trouble !== null)
   const run = { ...plain, trouble: { mishap: { kind: 'throws' }, at: 'first', times: 1 } }
   const local = { kind: 'local', run }
-  expect(troubled).toEqual({ phases: [{ name: 'p1', isolation: null, when: null, ...local }], finish })
+  expect(troubled).toEqual({
+    phases: [{ name: 'p1', isolation: null, when: null, ...local }],
+    finish,
+    commits,
+  })
 })

@@ -29,20 +29,22 @@ import { PLAIN_STYLE, style } from './random-style.js'
 
 /** A pipeline as plain data. */
 export interface PipelinePlan {
-  /** 1 to 8, named `p1`, `p2` and so on by their place. */
+  /** There are 1 to 8, named `p1`, `p2` and so on by their place. */
   readonly phases: readonly PhasePlan[]
   readonly finish: FinishPlan
+  /** Nothing that a request comes to may depend on it. */
+  readonly commits: 'each' | 'fewest'
 }
 
 const MAX_PHASES = 8
 
-/** Well under the cap of attempts at one point, crashes and a call's trouble and that of its settling together. */
+/** Crashes, the trouble of a call and that of its settling stay well under the cap of attempts at one point. */
 const MAX_TIMES = 2
 
-/** Few, so that phases overwrite each other's members, and ask for them. Some mean something to JavaScript. */
+/** There are few, so that phases overwrite and ask for each other's members. Some mean something to JavaScript. */
 const memberName = fc.constantFrom('a', 'b', 'c', '', '__proto__', 'toJSON', 'é', '10', '\0', '\ud800')
 
-/** The first is what a counterexample shrinks to, and the others become rare in its proportion. */
+/** A counterexample shrinks to the first. The higher its weight, the rarer are the others. */
 function mostly<T>(usual: fc.Arbitrary<T>, weight: number, ...others: fc.Arbitrary<T>[]): fc.Arbitrary<T> {
   return fc.oneof(
     { withCrossShrink: true },
@@ -72,7 +74,7 @@ const work: fc.Arbitrary<Work> = fc.record({
 })
 
 const mishap: fc.Arbitrary<Mishap> = mostly<Mishap>(
-  // Every other: they come while what was sent with them is still under way.
+  // Half of all mishaps are of this kind: they come while what was sent with them is still under way.
   fc.record({ kind: fc.constantFrom(...IMMEDIATE_ERRORS, 'stream' as const) }),
   3,
   fc.constant({ kind: 'retry_later' }),
@@ -86,7 +88,7 @@ const mishap: fc.Arbitrary<Mishap> = mostly<Mishap>(
 
 const times = fc.integer({ min: 1, max: MAX_TIMES })
 
-/** `calm`: how many bodies have none, for each that has. */
+/** `calm` is the number of bodies without trouble for each body with some. */
 const troubles = (calm: number): fc.Arbitrary<Trouble | null> =>
   mostly<Trouble | null>(
     fc.constant(null),
@@ -94,7 +96,7 @@ const troubles = (calm: number): fc.Arbitrary<Trouble | null> =>
     fc.record({ mishap, at: fc.constantFrom<Trouble['at'][]>('first', 'last', 'lagging'), times }),
   )
 
-/** What HTTP can carry, beyond ASCII as well. */
+/** Text that HTTP can carry, including some beyond ASCII. */
 const headerText = fc.string({
   unit: fc.constantFrom('a', 'Z', '0', ' ', '\t', '"', ',', ';', '\x80', 'é', '\xff'),
   maxLength: 6,
@@ -111,7 +113,7 @@ const finalStatus = fc
   .integer({ min: 200, max: 499 })
   .filter((status) => !(TRANSIENT_STATUSES as readonly number[]).includes(status))
 
-/** Not fast-check's `binary`: its table of all code points takes seconds to set up. */
+/** We do not use fast-check's `binary`, because its table of all code points takes seconds to set up. */
 const bodyText = fc.string({
   unit: fc.constantFrom('a', '"', '\\', '\0', '\r', '\n', 'é', '\u2028', '\ufffd', '\u{1f6b2}'),
   maxLength: 8,
@@ -176,7 +178,7 @@ const refusals = (calm: number): fc.Arbitrary<Refusal | null> =>
       times,
       onError: fc.constantFrom(...BUSY_ANSWERS),
     }),
-    // One that is over after a while, whatever the guarantee.
+    // This refusal is over after a while, whatever the guarantee.
     fc.record({ kind: fc.constant('busy'), error: busyError, times, onError: fc.constant('not_executed') }),
     fc.record({ kind: fc.constant('declined'), onError: lastTransactions(calm) }),
   )
@@ -194,8 +196,9 @@ const foreigns = (calm: number): fc.Arbitrary<Omit<ForeignPlan, 'name'>> =>
     settle: transactions(calm),
   })
 
-/** One that has no phase, and answers. */
+/** A plan that has no phase, and only answers. */
 export const EMPTY_PLAN: PipelinePlan = {
+  commits: 'each',
   phases: [],
   finish: {
     isolation: null,
@@ -208,26 +211,27 @@ export const EMPTY_PLAN: PipelinePlan = {
   },
 }
 
-/** Any pipeline. It shrinks to fewer phases, then to phases that do less. `calm`: bodies without trouble, for each with. */
+/** Any pipeline. It shrinks to fewer phases, then to phases that do less. `calm` is as in `troubles`. */
 function pipelinePlans(calm: number): fc.Arbitrary<PipelinePlan> {
   const phase = mostly<Omit<LocalPlan, 'name'> | Omit<ForeignPlan, 'name'>>(locals(calm), 1, foreigns(calm))
   return fc.record({
     phases: fc
       .array(phase, { maxLength: MAX_PHASES })
-      // Not as the array's minimum: that would keep it from dropping the last phases as well as the first.
+      // A minimum length would keep the array from dropping its last phases as well as its first ones.
       .filter((phases) => phases.length > 0)
       .map((phases) => phases.map((plan, index) => ({ name: `p${index + 1}`, ...plan }))),
     finish: fc.record({ isolation, run: lastTransactions(calm) }),
+    commits: fc.constantFrom('each', 'fewest'),
   })
 }
 
-/** Most of their bodies go well, so that most pipelines come far. */
+/** Most of their bodies succeed, so that most pipelines get far. */
 export const pipelinePlan: fc.Arbitrary<PipelinePlan> = pipelinePlans(3)
 
-/** Every other body meets trouble: for what is about bodies, and not about how far they come. */
+/** Every other body meets trouble: for tests of bodies, where it does not matter how far a pipeline gets. */
 export const troubledPlan: fc.Arbitrary<PipelinePlan> = pipelinePlans(1)
 
-/** The same plan with no statement whose turn depends on time: each position is passed in every run of it. */
+/** The same plan without statements whose order depends on time, so that every run passes the same positions. */
 export function withoutRaces(plan: PipelinePlan): PipelinePlan {
   return withStyles(plan, (each) => ({
     ...each,
@@ -236,7 +240,7 @@ export function withoutRaces(plan: PipelinePlan): PipelinePlan {
   }))
 }
 
-/** Whether a body may end while a statement of its own is under way: which is worth a lint, and breaks nothing. */
+/** Whether a body may end while one of its own statements is under way, which deserves a lint and breaks nothing. */
 export function forgetsAwaits({ phases, finish }: PipelinePlan): boolean {
   const bodies = phases.flatMap((each) => {
     if (each.kind === 'local') return [each.run]
@@ -248,7 +252,10 @@ export function forgetsAwaits({ phases, finish }: PipelinePlan): boolean {
   )
 }
 
-function withStyles({ phases, finish }: PipelinePlan, change: (style: Style) => Style): PipelinePlan {
+function withStyles(
+  { phases, finish, commits }: PipelinePlan,
+  change: (style: Style) => Style,
+): PipelinePlan {
   const changed = <Plan extends TransactionPlan>(run: Plan): Plan => ({ ...run, style: change(run.style) })
   return {
     phases: phases.map((each) => {
@@ -261,5 +268,6 @@ function withStyles({ phases, finish }: PipelinePlan, change: (style: Style) => 
       }
     }),
     finish: { ...finish, run: changed(finish.run) },
+    commits,
   }
 }

@@ -18,7 +18,7 @@ import { Chances } from './chances.js'
 import type { FactDatabase } from './fact-tables.js'
 import type { PipelinePlan } from './pipeline-plan.js'
 
-/** More than all troubles of the largest plan together: a client that is still told to come back never will be done. */
+/** More than all troubles of the largest plan together: a client that is still told to come back would never be done. */
 const MAX_TRIES = 100
 
 type Final = Extract<Outcome, { type: 'completed' | 'replayed' | 'stuck' }>
@@ -29,7 +29,7 @@ export interface Ended {
   readonly setbacks: readonly string[]
 }
 
-/** One request of one plan: a scope of its own on a database it shares, an account of its own at the provider. */
+/** One request of one plan, with its own scope on a shared database, and its own account at the provider. */
 export class PlanTrial {
   readonly plan: PipelinePlan
   readonly database: TestDatabase
@@ -55,7 +55,7 @@ export class PlanTrial {
     }
   }
 
-  /** The same, and the name of every position that was passed. */
+  /** The same, and returns the name of every position that was passed as well. */
   async runWatched(pool: pg.Pool): Promise<Ended & { readonly positions: readonly string[] }> {
     const name = positionNamer()
     const positions: string[] = []
@@ -70,17 +70,17 @@ export class PlanTrial {
     }
   }
 
-  /** Asks on an engine that dies at a position; comes back when the server has noticed and the lease is over. */
+  /** Asks on an engine that dies at a position, and returns when the server has noticed and the lease is over. */
   async dieAt(at: string): Promise<void> {
     const application = `doomed_${randomUUID()}`
-    // Not one of the database's pools: its clients are never given back, so that it cannot be ended.
+    // This is not one of the database's pools: its clients are never given back, so it could not be ended.
     const pool = new pg.Pool({
       connectionString: this.database.url,
       options: `-c search_path=${this.database.businessSchema}`,
       application_name: application,
     })
     pool.on('error', () => {})
-    // Strict mode is never unsubscribed where an engine is never closed, and there are many of them.
+    // An engine that is never closed never unsubscribes its strict mode, and there are many of them here.
     const { engine, died } = engineThatDiesAt({ ...this.#options(pool), strict: false }, at)
     const outlived = this.#askUntilFinal(engine).then(() => {
       throw new Error(`the request came to its end without passing ${at}`)
@@ -126,7 +126,7 @@ export class PlanTrial {
   }
 }
 
-/** The provider's process takes an amount: the phase's number goes as that. */
+/** The provider's process takes an amount, so the phase's number is sent as the amount. */
 function chargesAt(provider: Provider): ChargeProvider {
   return {
     charge: ({ number }, options) => provider.charge(number, options),

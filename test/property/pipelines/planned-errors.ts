@@ -2,7 +2,7 @@ import type { Directive } from '@pawl/core'
 import type { BusyAnswer } from './phase-plan.js'
 import type { Core } from './run-transaction-plan.js'
 
-/** The provider answered, and did nothing. */
+/** The provider answered with an error, and did nothing. */
 export class Refused extends Error {
   override readonly name = 'Refused'
   readonly status: number
@@ -13,7 +13,7 @@ export class Refused extends Error {
   }
 }
 
-/** The provider answered what nobody can read: an error of JavaScript itself, as a parser's are. */
+/** The provider's answer cannot be read: this is an error of JavaScript itself, as those of a parser are. */
 export class BrokenAnswer extends TypeError {
   constructor() {
     super("the provider's answer cannot be read")
@@ -24,7 +24,7 @@ export function isPlanned(error: unknown): boolean {
   return error instanceof Refused || error instanceof BrokenAnswer
 }
 
-/** What `onError` says of a provider that is busy. */
+/** What `onError` returns when the provider is busy. */
 export function answerTo(answer: BusyAnswer, error: unknown, core: Core): Directive | undefined {
   switch (answer) {
     case 'absent':

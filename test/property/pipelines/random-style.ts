@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { AWAITS, DETOURS, type Loose, type Style } from './body-style.js'
 
-/** Enough turns for a body of a few queries to have returned, now and then. */
+/** Enough turns for a body with a few queries to have returned sometimes. */
 const MOST_MICROTASKS = 120
 const MOST_IMMEDIATES = 12
 
@@ -22,7 +22,7 @@ export const loose: fc.Arbitrary<Loose> = fc.record({
   slow: fc.boolean(),
 })
 
-/** Nothing of it in most bodies, so that what one has shows by itself. */
+/** Most bodies have none, so that what a body has can be seen on its own. */
 function rarely<T>(element: fc.Arbitrary<T>): fc.Arbitrary<T[]> {
   return fc.oneof(
     { withCrossShrink: true },
@@ -34,10 +34,15 @@ function rarely<T>(element: fc.Arbitrary<T>): fc.Arbitrary<T[]> {
 /** How a body is written. It shrinks to one that awaits each of its queries. */
 export const style: fc.Arbitrary<Style> = fc.record({
   awaits: fc.constantFrom(...AWAITS),
+  writes: fc.oneof(
+    { withCrossShrink: true },
+    { weight: 2, arbitrary: fc.constant(false) },
+    fc.constant(true),
+  ),
   slow: fc.oneof({ withCrossShrink: true }, { weight: 4, arbitrary: fc.constant(false) }, fc.constant(true)),
   detours: rarely(fc.constantFrom(...DETOURS)),
   loose: rarely(loose),
 })
 
-/** As every body was written that nobody thought about. */
-export const PLAIN_STYLE: Style = { awaits: 'in_turn', slow: false, detours: [], loose: [] }
+/** The way bodies are usually written. */
+export const PLAIN_STYLE: Style = { awaits: 'in_turn', writes: false, slow: false, detours: [], loose: [] }

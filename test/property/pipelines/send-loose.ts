@@ -5,8 +5,8 @@ import { runOf } from './fact-tables.js'
 import type { Doing } from './run-transaction-plan.js'
 
 /**
- * Begins what floats beside the body, and gives what sends those statements whose place has come. Nobody awaits them. What
- * becomes of each is caught here, which changes nothing but that the process goes on: a rejection that nobody hears ends it.
+ * Starts the statements that float beside the body, and returns a function that sends those whose place has come. Nobody
+ * awaits them. Their errors are caught here only to keep the process alive: an unhandled rejection would end it.
  */
 export function sendLoose(
   statements: readonly Loose[],
@@ -34,7 +34,7 @@ async function insert(index: number, slow: boolean, { name, context }: Doing): P
   else await tx.insertInto('facts').values(row).execute()
 }
 
-/** Lets so many turns pass, of promises or of the event loop. */
+/** Lets `count` turns pass, of promises or of the event loop. */
 export async function pass(count: number, turns: 'microtasks' | 'immediates'): Promise<void> {
   for (let turn = 0; turn < count; turn++) await (turns === 'immediates' ? immediate() : null)
 }

@@ -2,14 +2,14 @@ import type { RetryReason } from '@pawl/core'
 import type { Awaits } from './body-style.js'
 import type { BusyAnswer, BusyError, ForeignPlan, SqlError, TransactionPlan, Trouble } from './phase-plan.js'
 
-/** Why each call was in vain that `onError` did not end. */
+/** Why each call was in vain, for those that `onError` did not end. */
 export function callsInVain({ refusal }: ForeignPlan): RetryReason[] {
   if (refusal === null) return []
   if (refusal.kind === 'declined') return rollbacks(refusal.onError)
   return repeated(reasonOfBusy(refusal.onError, refusal.error), refusal.times)
 }
 
-/** Whether it is certain that a call in vain had no effect: only `notExecuted` says so. */
+/** Whether it is certain that a call in vain had no effect, which only `notExecuted` says. */
 export function isKnownUnmade({ refusal }: ForeignPlan): boolean {
   return refusal?.kind === 'busy' && refusal.onError === 'not_executed'
 }
@@ -29,7 +29,7 @@ function reasonOfBusy(answer: BusyAnswer, error: BusyError): RetryReason {
   }
 }
 
-/** Why each try of a transaction was given up. Conflicts are tried again by the engine itself: nobody hears of them. */
+/** Why each try of a transaction was given up. The engine itself retries conflicts, so nobody hears of them. */
 export function rollbacks({ trouble, style, work }: TransactionPlan, charged = false): RetryReason[] {
   if (trouble === null) return []
   const queries = (style.slow ? 1 : 0) + (charged ? 1 : 0) + work.facts.length + work.totals.length
@@ -37,7 +37,7 @@ export function rollbacks({ trouble, style, work }: TransactionPlan, charged = f
   return reason === null ? [] : repeated(reason, trouble.times)
 }
 
-/** `queries`: how many of them the body's work has. Null: nobody hears of it. */
+/** `queries` is how many of them the body's work has. Returns null if nobody hears of it. */
 function reasonOfTrouble({ mishap, at }: Trouble, awaits: Awaits, queries: number): RetryReason | null {
   switch (mishap.kind) {
     case 'throws_at_once':
@@ -52,7 +52,7 @@ function reasonOfTrouble({ mishap, at }: Trouble, awaits: Awaits, queries: numbe
       return 'asked_by_phase'
     case 'sql_error': {
       const reason = reasonOfSqlError(mishap.error)
-      // What comes after it fails because of it, and hides it; but not where it is a conflict.
+      // What comes after it fails because of it, and hides it, unless it is a conflict.
       const isFollowed = at === 'first' && awaits !== 'race' && queries > 0 && mishap.afterwards !== 'passes'
       const isHidden = awaits !== 'all_settled' && (isFollowed || mishap.afterwards === 'queries_on')
       return isHidden && reason !== null ? 'unknown_error' : reason

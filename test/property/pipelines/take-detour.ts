@@ -4,7 +4,7 @@ import { runOf } from './fact-tables.js'
 import { raise } from './meet-mishap.js'
 import type { Doing } from './run-transaction-plan.js'
 
-/** Does something that the body gets over, and leaves a fact behind or nothing. */
+/** Does something that the body recovers from, which leaves a fact behind or nothing. */
 export async function takeDetour(detour: Detour, index: number, { name, context }: Doing): Promise<void> {
   const { tx } = context
   const run = runOf(context)
@@ -30,7 +30,7 @@ export async function takeDetour(detour: Detour, index: number, { name, context 
       await sql`ROLLBACK TO SAVEPOINT detour`.execute(tx)
       return
     case 'several_statements': {
-      // One text without parameters, as a migration or a script is sent.
+      // One text without parameters, the way a migration or a script is sent.
       const values = [run, name, String(FIRST_DETOUR_FACT + index), JSON.stringify(detour)]
       const literals = values.map((value) => `'${value.replaceAll("'", "''")}'`)
       const text = `INSERT INTO facts (run, phase, n, value) VALUES (${literals.join(', ')})`

@@ -13,11 +13,11 @@ export interface ShippedCase {
     readonly preparedStatements: boolean
     readonly preparedQueries: boolean
   }
-  /** A backend that is at work is terminated, after so many round trips of somebody else since the one before. */
+  /** A busy backend is terminated after this many round trips of somebody else since the one before. */
   readonly kills: readonly number[]
   /** What the first requests meet at the provider. */
   readonly provider: readonly ProviderFault[]
-  /** How often the client asks before the completer has to end it. */
+  /** How often the client asks before the completer has to finish the request. */
   readonly asks: number
 }
 
@@ -26,7 +26,7 @@ const MOST_ROUND_TRIPS = 30
 const MOST_KILLS = 4
 const MOST_ASKS = 6
 
-/** Not those that are never answered: they wait for a time-out. */
+/** Faults that are never answered are not among them, because they wait for a time-out. */
 const PROVIDER_FAULTS = [
   'cutBefore',
   'cutAfter',

@@ -3,13 +3,14 @@ import { createBackground, createEngine, type Engine, type Pipeline } from '@paw
 import { type FakeProvider, fakeProvider } from '@pawl/crash-kit'
 import pg from 'pg'
 import { inject } from 'vitest'
-import { concludeScene } from '../../../packages/crash-kit/src/case/conclude-scene.js'
-import { isOver } from '../../../packages/crash-kit/src/case/is-over.js'
-import { Scene, type Theatre } from '../../../packages/crash-kit/src/cast/scene.js'
+import { concludeTrial } from '../../../packages/crash-kit/src/case/conclude-trial.js'
+import { isOver } from '../../../packages/crash-kit/src/database/is-over.js'
+import type { Environment } from '../../../packages/crash-kit/src/actors/environment.js'
+import { Trial } from '../../../packages/crash-kit/src/actors/trial.js'
 import { applicationName } from '../../../packages/crash-kit/src/database/backends.js'
 import { renderTimeline } from '../../../packages/crash-kit/src/finding/render-timeline.js'
 import type { History, Row, Violation } from '../../../packages/crash-kit/src/history.js'
-import { type OpenTheatre, openTheatre } from '../../../packages/crash-kit/src/open-theatre.js'
+import { type OpenEnvironment, openEnvironment } from '../../../packages/crash-kit/src/open-environment.js'
 import { judge } from '../../../packages/crash-kit/src/oracle/judge.js'
 import { buildPipeline, type ChargeProvider } from '../pipelines/build-pipeline.js'
 import { Chances } from '../pipelines/chances.js'
@@ -20,16 +21,16 @@ import { modelViolations } from '../survival/model-violations.js'
 import type { ShippedCase } from './shipped-case.js'
 import { transactionEvidence } from './transaction-evidence.js'
 
-/** Who asks: the name of its connections. */
+/** The client, which is the name of its connections as well. */
 const CLIENT = 'client'
 
-/** Rounds that the largest plan can need, with a trouble in each phase. */
+/** Rounds that the largest plan can need, with trouble in every phase. */
 const MOST_ROUNDS = 60
 
-/** More time passes before each, up to here: the completer lets keys rest for longer and longer. */
+/** More and more time passes before each round, up to this, because the completer lets keys rest for longer and longer. */
 const MOST_REST = 8
 
-/** More attempts than all that goes wrong in a case: that a key is stuck at its cap is tested elsewhere. */
+/** More attempts than anything that goes wrong in a case can use up: that a key is stuck at its cap is tested elsewhere. */
 const SETTINGS = { transactionRetries: 2, maxAttempts: 200 }
 
 /** What one case showed. */
@@ -39,20 +40,20 @@ export interface Shipped {
 }
 
 /**
- * Runs cases on the engine as it ships: `createEngine` on an ordinary pool, with nothing between it and the server, and nothing
- * in it that could stop. What goes wrong comes from the pipeline, from the provider, and from another connection.
+ * Runs cases on the engine as it ships: `createEngine` on an ordinary pool, with nothing between it and the server, and no
+ * probe in it. What goes wrong comes from the pipeline, from the provider, and from another connection.
  */
 export class ShippedTrial {
-  readonly #opened: OpenTheatre
+  readonly #opened: OpenEnvironment
   readonly #provider: FakeProvider
   readonly #pool: pg.Pool
   cases = 0
   kills = 0
 
-  private constructor(opened: OpenTheatre, provider: FakeProvider) {
+  private constructor(opened: OpenEnvironment, provider: FakeProvider) {
     this.#opened = opened
     this.#provider = provider
-    this.#pool = new pg.Pool(opened.theatre.database.poolConfig(CLIENT, { max: 3 }))
+    this.#pool = new pg.Pool(opened.environment.database.poolConfig(CLIENT, { max: 3 }))
     this.#pool.on('error', () => {})
     this.#pool.setMaxListeners(0)
   }
@@ -60,7 +61,7 @@ export class ShippedTrial {
   static async open(): Promise<ShippedTrial> {
     const provider = fakeProvider()
     const nowhere = { charge: () => Promise.reject(new Error('nobody asks')), find: async () => null }
-    const opened = await openTheatre({
+    const opened = await openEnvironment({
       pipeline: () => buildPipeline(EMPTY_PLAN, { provider: nowhere, chances: new Chances() }),
       pool: new pg.Pool({ connectionString: inject('databaseUrl') }),
       provider,
@@ -78,64 +79,64 @@ export class ShippedTrial {
   async run(each: ShippedCase): Promise<Shipped> {
     const { plan, input, sending } = each
     const chances = new Chances()
-    const calls: Caller = { scene: null, execution: 0 }
+    const calls: Caller = { trial: null, execution: 0 }
     const pipeline = buildPipeline(plan, {
       provider: chargesAt(this.#provider, calls),
       chances,
       settings: SETTINGS,
     })
-    const theatre = this.#theatreOf(each, pipeline)
-    const scene = await Scene.open(theatre)
-    calls.scene = scene
-    for (const fault of each.provider) theatre.provider?.arm(fault)
-    const { database } = theatre
+    const environment = this.#environmentOf(each, pipeline)
+    const trial = await Trial.open(environment)
+    calls.trial = trial
+    for (const fault of each.provider) environment.provider?.arm(fault)
+    const { database } = environment
     const engine = createEngine<FactDatabase>({
       ...sending,
       pool: this.#pool,
       pipelines: [pipeline],
       schema: database.pawlSchema,
     })
-    const rounds = await this.#play(engine, pipeline, scene, calls, each)
+    const rounds = await this.#play(engine, pipeline, trial, calls, each)
     const lost = this.#lostClients()
-    const evidence = await transactionEvidence(database, await database.commitsSince(scene.mark), plan)
-    const { history, seen, timeline } = await concludeScene(scene)
+    const evidence = await transactionEvidence(database, await database.commitsSince(trial.mark), plan)
+    const { history, seen, timeline } = await concludeTrial(trial)
     this.cases++
     const violations = [
       ...evidence,
       ...lost,
       ...seen,
-      ...judge(disturbed(history, rounds), theatre.shape, null).filter(({ rule }) => rule !== 'lint'),
+      ...judge(disturbed(history, rounds), environment.shape, null).filter(({ rule }) => rule !== 'lint'),
       ...modelViolations(history, referenceModel(plan, input), plan),
     ]
     return { violations, timeline: violations.length === 0 ? '' : renderTimeline(timeline) }
   }
 
-  /** The client asks, backends are killed, and then the completer ends it. Gives its rounds; null: it could not. */
+  /** The client asks, backends are killed, and then the completer finishes. Returns its rounds, or null if it could not. */
   async #play(
     engine: Engine<FactDatabase>,
     pipeline: Pipeline<FactDatabase, never>,
-    scene: Scene,
+    trial: Trial,
     calls: Caller,
     { kills, asks }: ShippedCase,
   ): Promise<number | null> {
     const over = new AbortController()
-    const killing = this.#kill(kills, scene, over.signal)
+    const killing = this.#kill(kills, trial, over.signal)
     try {
       for (let ask = 0; ask < asks; ask++) {
-        await askOnce(engine, pipeline, scene, calls)
-        if (await isEnded(scene)) return 0
-        await pass(scene, ask)
+        await askOnce(engine, pipeline, trial, calls)
+        if (await isEnded(trial)) return 0
+        await pass(trial, ask)
       }
       over.abort()
       await killing
-      // Nobody had come as far as to reserve it: the completer cannot know of it.
-      if ((await keyRow(scene)) === null) await askOnce(engine, pipeline, scene, calls)
+      // Nobody got as far as reserving the key, so the completer cannot know of it.
+      if ((await keyRow(trial)) === null) await askOnce(engine, pipeline, trial, calls)
       const { completer } = createBackground({ engine, reaper: false })
       for (let round = 1; round <= MOST_ROUNDS; round++) {
-        calls.execution = scene.nextExecution()
+        calls.execution = trial.nextExecution()
         await completer?.runOnce()
-        if (await isEnded(scene)) return round
-        await pass(scene, round)
+        if (await isEnded(trial)) return round
+        await pass(trial, round)
       }
       return null
     } finally {
@@ -145,9 +146,9 @@ export class ShippedTrial {
     }
   }
 
-  #theatreOf({ plan, input }: ShippedCase, pipeline: Pipeline<FactDatabase, never>): Theatre {
+  #environmentOf({ plan, input }: ShippedCase, pipeline: Pipeline<FactDatabase, never>): Environment {
     return {
-      ...this.#opened.theatre,
+      ...this.#opened.environment,
       pipeline: () => pipeline,
       shape: {
         name: 'random-pipeline',
@@ -162,9 +163,9 @@ export class ShippedTrial {
     }
   }
 
-  /** Ends one backend after the other that is at work for the client, at moments that only the server's time decides. */
-  async #kill(kills: readonly number[], scene: Scene, over: AbortSignal): Promise<void> {
-    const { admin, id } = scene.theatre.database
+  /** Terminates one backend after another that works for the client, at moments that only the server's timing decides. */
+  async #kill(kills: readonly number[], trial: Trial, over: AbortSignal): Promise<void> {
+    const { admin, id } = trial.environment.database
     for (const after of kills) {
       for (let passed = 0; passed < after && !over.aborted; passed++) await admin.query('SELECT 1')
       if (over.aborted) return
@@ -174,7 +175,7 @@ export class ShippedTrial {
         [applicationName(id, CLIENT)],
       )
       this.kills += rowCount ?? 0
-      if (rowCount === 1) scene.jot('kit', 'a backend of the client is terminated')
+      if (rowCount === 1) trial.recordNow('kit', 'a backend of the client is terminated')
     }
   }
 
@@ -186,27 +187,27 @@ export class ShippedTrial {
   }
 }
 
-/** Whose calls the provider gets. */
+/** Who makes the calls that the provider gets. */
 interface Caller {
-  scene: Scene | null
+  trial: Trial | null
   execution: number
 }
 
 function chargesAt(provider: FakeProvider, caller: Caller): ChargeProvider {
   return {
     charge: async ({ phase, number }, options) => {
-      const { scene, execution } = caller
+      const { trial, execution } = caller
       const { idempotencyKey = null } = options
       if (idempotencyKey !== null)
-        scene?.calls.push({
-          tick: scene.tick(),
+        trial?.calls.push({
+          tick: trial.tick(),
           actor: CLIENT,
           execution,
           phase,
           kind: 'call',
           idempotencyKey,
         })
-      const leave = scene?.enter({ actor: CLIENT, execution, phase, kind: 'call', idempotencyKey })
+      const leave = trial?.enter({ actor: CLIENT, execution, phase, kind: 'call', idempotencyKey })
       try {
         return await provider.send({ phase, number }, options)
       } finally {
@@ -220,30 +221,30 @@ function chargesAt(provider: FakeProvider, caller: Caller): ChargeProvider {
 async function askOnce(
   engine: Engine<FactDatabase>,
   pipeline: Pipeline<FactDatabase, never>,
-  scene: Scene,
+  trial: Trial,
   caller: Caller,
 ): Promise<void> {
-  const { scope, input } = scene.theatre.request
-  const execution = scene.nextExecution()
+  const { scope, input } = trial.environment.request
+  const execution = trial.nextExecution()
   caller.execution = execution
-  const outcome = await engine.execute(pipeline, { scope, key: scene.key, input: input as never })
-  await scene.tell({ actor: CLIENT, execution, outcome, disturbed: true, impostor: false })
+  const outcome = await engine.execute(pipeline, { scope, key: trial.key, input: input as never })
+  await trial.recordOutcome({ actor: CLIENT, execution, outcome, disturbed: true, otherRequest: false })
 }
 
-function keyRow({ theatre, scope, key }: Scene): Promise<Row | null> {
-  return theatre.database.keyRow(scope, key)
+function keyRow({ environment, scope, key }: Trial): Promise<Row | null> {
+  return environment.database.keyRow(scope, key)
 }
 
-async function isEnded(scene: Scene): Promise<boolean> {
-  return isOver(await keyRow(scene))
+async function isEnded(trial: Trial): Promise<boolean> {
+  return isOver(await keyRow(trial))
 }
 
-async function pass(scene: Scene, round: number): Promise<void> {
-  if ((await keyRow(scene)) !== null) await scene.passUntilDue(Math.min(round, MOST_REST))
+async function pass(trial: Trial, round: number): Promise<void> {
+  if ((await keyRow(trial)) !== null) await trial.passUntilDue(Math.min(round, MOST_REST))
 }
 
-/** Whoever runs it may be told that something was away. */
+/** Whoever runs it may be told that something was not available. */
 function disturbed(history: History, rounds: number | null): History {
-  const told = history.told.map((each) => ({ ...each, disturbed: true }))
-  return { ...history, told, completerRounds: rounds }
+  const outcomes = history.outcomes.map((each) => ({ ...each, disturbed: true }))
+  return { ...history, outcomes, completerRounds: rounds }
 }

@@ -4,7 +4,7 @@ import type { Commit, Violation } from '../../../packages/crash-kit/src/history.
 import { advancesIn } from '../../../packages/crash-kit/src/oracle/key-writes.js'
 import type { PipelinePlan } from '../pipelines/pipeline-plan.js'
 
-/** I15 from the database's own evidence: the rows that are there, and the commits that the audit has. */
+/** Checks I15 by the database's own evidence: the rows that are there, and the commits in the audit. */
 export async function transactionEvidence(
   database: KitDatabase,
   commits: readonly Commit[],
@@ -14,8 +14,8 @@ export async function transactionEvidence(
 }
 
 /**
- * Every row that is there carries, as its `xmin`, the id of a transaction that moved the recovery point. After a savepoint it
- * is that of a part of it, whose transaction the audit knows: it has `xmin` and transaction of each write.
+ * Every row that is there carries, as its `xmin`, the id of a transaction that moved the recovery point. After a savepoint
+ * it is the id of a part of the transaction; the audit has both `xmin` and transaction of each write.
  */
 async function rowsOfNoMove(database: KitDatabase, commits: readonly Commit[]): Promise<Violation[]> {
   const { audit } = kitSchemasOf(database.id)
@@ -41,18 +41,23 @@ async function rowsOfNoMove(database: KitDatabase, commits: readonly Commit[]): 
   )
 }
 
-/** A fact says which phase wrote it: no other phase's transaction may have it. */
+/** A fact names the phase that wrote it, and no other phase's transaction may have it. */
 function rowsOfAnotherPhase(commits: readonly Commit[], { phases }: PipelinePlan): Violation[] {
   const names = phases.map(({ name }) => name)
   return commits.flatMap((commit) =>
-    advancesIn(commit).flatMap(({ before, commit: { transaction } }) => {
-      const moved = names[names.indexOf(before.recoveryPoint) + 1] ?? 'finished'
+    advancesIn(commit).flatMap(({ before, after: moved, commit: { transaction } }) => {
+      const reached = moved.trail.slice(before.trail.length).map(({ p }) => p)
+      const points = reached.filter((point) => point !== 'finished')
+      const last = points.at(-1) ?? before.recoveryPoint
+      // Whoever answers is not in the trail by its own name.
+      const answering = names[names.indexOf(last) + 1] ?? 'finished'
+      const own = new Set<unknown>(reached.includes('finished') ? [...points, answering] : points)
       const others = commit.changes.filter(
-        ({ table, after }) => table === 'facts' && after !== null && after['phase'] !== moved,
+        ({ table, after }) => table === 'facts' && after !== null && !own.has(after['phase']),
       )
       return others.map(({ after }) =>
         violation(
-          `Transaction ${transaction} moved '${moved}', and has a row of ${JSON.stringify(after?.['phase'])}.`,
+          `Transaction ${transaction} moved '${[...own].join("', '")}', and has a row of ${JSON.stringify(after?.['phase'])}.`,
         ),
       )
     }),

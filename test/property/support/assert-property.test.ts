@@ -7,7 +7,7 @@ const small = fc.property(fc.nat(), (number) => {
   expect(number).toBeLessThan(10)
 })
 
-test('a property that does not hold says with what, why, and how to see it again', async () => {
+test('a property that does not hold reports the counterexample, the reason, and how to see it again', async () => {
   const failure = await assertProperty(small).catch((error: unknown) => error)
   expect(failure).toBeInstanceOf(Error)
   const { message, cause } = failure as Error
@@ -18,19 +18,19 @@ test('a property that does not hold says with what, why, and how to see it again
   expect(cause).toBeInstanceOf(Error)
 })
 
-test('one that holds, says nothing, whether it awaits or not', async () => {
+test('a property that holds reports nothing, whether it is asynchronous or not', async () => {
   await assertProperty(fc.property(fc.nat(), () => {}))
   await assertProperty(fc.asyncProperty(fc.nat(), async () => {}))
 })
 
-test('one that awaits can fail as well', async () => {
+test('an asynchronous property can fail as well', async () => {
   const never = fc.asyncProperty(fc.nat(), async () => {
     throw new Error('never')
   })
   await expect(assertProperty(never)).rejects.toThrow('Why: never')
 })
 
-test('a counterexample that is too long to be read is cut', async () => {
+test('a counterexample that is too long to read is cut', async () => {
   const long = fc.property(fc.constant('x'.repeat(100_000)), () => false)
   const failure = await assertProperty(long).catch((error: unknown) => error)
   expect((failure as Error).message.length).toBeLessThan(5_000)

@@ -2,19 +2,19 @@ import fc from 'fast-check'
 import { expect, vi } from 'vitest'
 import { amountOf, replayLine, SEED } from '../../support/amounts.js'
 
-/** What a test has without any case: as in vitest's configuration. */
+/** What a test has without any case, the same as in vitest's configuration. */
 const LEAST_TIMEOUT_MS = 90_000
 
-/** Several times what the slowest case takes, one with sockets and transactions, on a machine with much else to do. */
+/** Several times what the slowest case takes, which has sockets and transactions, on a busy machine. */
 const TIMEOUT_PER_RUN_MS = 100
 
-// For the tests of the file that imports this: `PAWL_RUNS` may ask for hours.
+// This is for the tests of the file that imports this one: `PAWL_RUNS` may ask for hours.
 vi.setConfig({ testTimeout: LEAST_TIMEOUT_MS + amountOf('runs') * TIMEOUT_PER_RUN_MS })
 
-/** Longest counterexample that is shown, in characters: a few screens. The replay has all of it. */
+/** Longest counterexample that is shown, in characters. These are a few screens, and a replay has all of it. */
 const MAX_SHOWN_LENGTH = 4_000
 
-/** Runs a property, and fails with its smallest counterexample and the line that gives it again. */
+/** Runs a property, and fails with its smallest counterexample and the line that replays it. */
 export async function assertProperty<Case>(
   property: fc.IRawProperty<Case>,
   runs = amountOf('runs'),

@@ -1,5 +1,5 @@
 /**
- * RFC 8785 once more, without a library and without JSON.stringify, to be compared with. One thing is added: half of a
+ * RFC 8785 a second time, without a library or JSON.stringify, to compare with. One thing is added: half of a
  * surrogate pair, which JSON text can hold and UTF-8 cannot, is written as its escape.
  */
 export function canonicalForm(value: unknown): string {
@@ -8,7 +8,7 @@ export function canonicalForm(value: unknown): string {
     case 'boolean':
       return value ? 'true' : 'false'
     case 'number':
-      // ECMAScript's own formatting is what the RFC asks for. There is one zero.
+      // The RFC asks for ECMAScript's own formatting. There is only one zero.
       return String(value === 0 ? 0 : value)
     case 'string':
       return quoted(value)
@@ -43,7 +43,7 @@ const SHORT_ESCAPES: ReadonlyMap<string, string> = new Map([
 ])
 
 function quoted(text: string): string {
-  // By code points: a pair of surrogates is one, a half is left alone.
+  // This goes by code points: a pair of surrogates is one, and a half stays on its own.
   const characters = Array.from(text, (character) => {
     const short = SHORT_ESCAPES.get(character)
     if (short !== undefined) return short

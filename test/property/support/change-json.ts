@@ -1,7 +1,7 @@
 import type { JsonValue } from '@pawl/core'
 import type { Choose } from './json.js'
 
-/** The value with one small thing changed somewhere in it: what a careless comparison takes for the same. */
+/** The value with one small change somewhere in it, which a careless comparison would miss. */
 export function changeJson(value: JsonValue, choose: Choose): JsonValue {
   if (typeof value === 'string') return changeText(value, choose)
   if (typeof value === 'number') return changeNumber(value, choose)

@@ -19,8 +19,8 @@ interface EchoApp {
 }
 
 /**
- * An app on a real port that gives back what it was sent, after it went through the database as the pipeline's input. It
- * takes JSON, text and bytes.
+ * An app on a real port that sends back what it was sent, after it went through the database as the pipeline's input. It
+ * accepts JSON, text and bytes.
  */
 export async function echoApp(): Promise<EchoApp> {
   let runs = 0

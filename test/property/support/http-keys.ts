@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 
-/** What a key may be made of. */
+/** The characters of a key. */
 const printable = fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code))
 
-/** Any key that a client can send. Many have what a header, or a stored key, could take for its own syntax. */
+/** Any key that a client can send. Many contain what could be mistaken for the syntax of a header, or of a stored key. */
 export const sendableKey = fc.oneof(
   fc.string({ unit: printable, minLength: 1, maxLength: 20 }),
   fc.string({
@@ -20,7 +20,7 @@ export function quotedKey(key: string): string {
   return `"${key.replaceAll(/["\\]/g, String.raw`\$&`)}"`
 }
 
-/** Whether the key can go without quotes. */
+/** Whether the key can be sent without quotes. */
 export function canBeBare(key: string): boolean {
   return !/[",]/.test(key) && !key.startsWith(' ') && !key.endsWith(' ')
 }

@@ -43,7 +43,7 @@ const AWKWARD_NUMBERS = [
   333_333_333.333_333_3,
 ]
 
-/** Any UTF-16, so that halves of surrogate pairs are among it. */
+/** Any UTF-16, including halves of surrogate pairs. */
 const codeUnits = fc
   .array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 6 })
   .map((units) => String.fromCharCode(...units))
@@ -63,7 +63,7 @@ const number = fc.oneof(
 
 const name = fc.oneof(fc.constantFrom(...AWKWARD_NAMES), fc.string({ maxLength: 4 }), codeUnits)
 
-/** Any JSON value, as a parser gives it: `__proto__` is a member like any other. */
+/** Any JSON value as a parser returns it: `__proto__` is a member like any other. */
 export const jsonValue: fc.Arbitrary<JsonValue> = fc.letrec<{ value: JsonValue }>((tie) => ({
   value: fc.oneof(
     { depthSize: 'small', withCrossShrink: true },
@@ -73,10 +73,10 @@ export const jsonValue: fc.Arbitrary<JsonValue> = fc.letrec<{ value: JsonValue }
   ),
 })).value
 
-/** Decisions on the way through a value, used over and over. */
+/** Decisions on the way through a value, which are used over and over. */
 export const choices = fc.array(fc.nat(255), { minLength: 1, maxLength: 24 })
 
-/** Gives a number from 0 to `below`, exclusive. */
+/** Returns a number from 0 to `below`, exclusive. */
 export type Choose = (below: number) => number
 
 export function chooser(given: readonly number[]): Choose {

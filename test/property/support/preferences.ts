@@ -32,7 +32,7 @@ const parameters = fc
   )
   .map((list) => list.map((one) => `; ${one}`).join(''))
 
-/** Preferences that nothing here knows. Names of members of every object are among them. */
+/** Preferences that are unknown here. Some are names that every JavaScript object has as members. */
 export const unknownPreference: fc.Arbitrary<Preference> = fc
   .tuple(
     fc.oneof(
@@ -54,7 +54,7 @@ export const knownPreference: fc.Arbitrary<Preference> = fc.oneof(
       text: `${name}${more}`,
       means: { respondAsync: true },
     })),
-  // It has no value: with one, it is another preference of that name.
+  // It has no value. With one, it would be another preference of that name.
   token.map((of) => ({ text: `respond-async=${of}`, means: { respondAsync: false } })),
   fc
     .tuple(fc.constantFrom('wait=', 'Wait = '), seconds, fc.boolean(), parameters)

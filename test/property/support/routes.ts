@@ -13,7 +13,7 @@ export interface Route {
   readonly constraints: string | null
 }
 
-// With the arrow and the spaces that stand before a stored key, and with `::`, which is a colon to Fastify.
+// These include the arrow and the spaces that precede a stored key, and `::`, which is a colon to Fastify.
 const fixed = fc.record({
   type: fc.constant('fixed' as const),
   text: fc.oneof(
@@ -40,7 +40,7 @@ export const route: fc.Arbitrary<Route> = fc.record({
   constraints: fc.constantFrom(null, null, 'host a.test', 'host b.test', 'host a.test, version 1.0.0'),
 })
 
-/** As the application declares it. */
+/** The path as the application declares it. */
 export function pathOf({ segments }: Route): string {
   return `/${segments.map(written).join('/')}`
 }
@@ -56,7 +56,7 @@ function written(segment: Segment): string {
   }
 }
 
-/** What makes it this route: not the names of its parameters, which only its handler knows. */
+/** What identifies the route. The names of its parameters do not count, because only its handler uses them. */
 export function identityOf({ method, segments, constraints }: Route): string {
   const named = segments.map((segment) => (segment.type === 'parameter' ? { ...segment, name: '' } : segment))
   return JSON.stringify([method, named, constraints])
@@ -70,7 +70,7 @@ export function renamed(of: Route): Route {
   return { ...of, segments }
 }
 
-/** Another route: every fixed part of its path, if it has any, has one more letter. */
+/** Another route: every fixed part of its path, if there is one, has one more letter. */
 export function lengthened(of: Route): Route {
   const segments = of.segments.map((segment) =>
     segment.type === 'fixed' ? { ...segment, text: `${segment.text}x` } : segment,

@@ -2,8 +2,8 @@ import type { JsonValue } from '@pawl/core'
 import type { Choose } from './json.js'
 
 /**
- * JSON text of a value, spelt as clients may: white space, members in any order and given twice (the last one counts),
- * numbers with exponents and zeros to spare, escapes where none are needed.
+ * JSON text of a value, written in ways that clients may use: with white space, members in any order or given twice (the
+ * last one counts), numbers with exponents and superfluous zeros, and escapes where none are needed.
  */
 export function spellJson(value: JsonValue, choose: Choose): string {
   return `${blank(choose)}${spell(value, choose)}${blank(choose)}`
@@ -52,7 +52,7 @@ function spellNumber(value: number, choose: Choose): string {
 function spellText(text: string, choose: Choose): string {
   const spelt = Array.from({ length: text.length }, (_, at) => {
     const unit = text.charAt(at)
-    // A half of a pair beside its other half is either way the same text, once it is parsed.
+    // Half of a pair next to its other half becomes the same text either way once it is parsed.
     const mustEscape = unit < ' ' || unit === '"' || unit === '\\' || (unit >= '\ud800' && unit <= '\udfff')
     if (unit === '/' && choose(2) === 0) return '\\/'
     if (!mustEscape && choose(4) !== 0) return unit

@@ -6,8 +6,8 @@ const LAST_CODE_POINT = 0x10_ffff
 const LAST_OF_ASCII = 0x7f
 
 /**
- * Any character, those of ASCII more often; no halves of pairs. Not fast-check's own unit `binary`: its table of all
- * code points takes seconds to set up.
+ * Any character, with those of ASCII more often, and no halves of pairs. We do not use fast-check's own unit `binary`,
+ * because its table of all code points takes seconds to set up.
  */
 export const character: fc.Arbitrary<string> = fc
   .oneof(fc.integer({ min: 0, max: LAST_OF_ASCII }), fc.integer({ min: 0, max: LAST_CODE_POINT }))

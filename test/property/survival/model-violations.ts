@@ -4,9 +4,16 @@ import type { PipelinePlan } from '../pipelines/pipeline-plan.js'
 import { asSeen, type Expected } from '../pipelines/reference-model.js'
 import { observeHistory, type ObservedEnd } from './observe-history.js'
 
-/** Where a history ended otherwise than the reference model has it. */
+/** Where a history that faults may have disturbed ended differently from the reference model. */
 export function modelViolations(history: History, expected: Expected, plan: PipelinePlan): Violation[] {
   const observed = observeHistory(history)
+  const violations = differences(observed, expected, plan)
+  const { unlessTroubled } = expected
+  if (violations.length === 0 || unlessTroubled === null) return violations
+  return differences(observed, unlessTroubled, plan).length === 0 ? [] : violations
+}
+
+function differences(observed: ObservedEnd, expected: Expected, plan: PipelinePlan): Violation[] {
   const { point } = observed.snapshot
   const at = expected.snapshots.findIndex((snapshot) => snapshot.point === point)
   const trail = expected.snapshots
@@ -47,7 +54,7 @@ function endViolations(observed: ObservedEnd, expected: Expected, next: string):
   ]
 }
 
-/** The phase that the key stands before. */
+/** The phase that the key would run next. */
 function nextPhase({ snapshot }: ObservedEnd, { phases }: PipelinePlan): string {
   return phases[phases.findIndex(({ name }) => name === snapshot.point) + 1]?.name ?? 'finished'
 }

@@ -1,7 +1,7 @@
 import type { Change, History, Row } from '../../../packages/crash-kit/src/history.js'
 import { chargeOf, inOrder, type Snapshot } from '../pipelines/reference-model.js'
 
-/** What a history ended in, in the form of the reference model. */
+/** How a history ended, in the form of the reference model. */
 export interface ObservedEnd {
   readonly status: string
   readonly stuckReason: string | null
@@ -12,7 +12,7 @@ export interface ObservedEnd {
   readonly charges: readonly string[]
 }
 
-/** Replays all that was committed. */
+/** Replays everything that was committed. */
 export function observeHistory({ commits, requests }: History): ObservedEnd {
   const changes = commits.flatMap((commit) => commit.changes)
   const of = (table: string): Change[] => changes.filter((change) => change.table === table)

@@ -1,13 +1,13 @@
 import type { JsonValue } from '@pawl/core'
 import fc from 'fast-check'
-import { type FaultName, FAULTS } from '../../../packages/crash-kit/src/faults/all.js'
+import { type FaultName, FAULTS } from '../../../packages/crash-kit/src/faults/faults.js'
 import type { Fault } from '../../../packages/crash-kit/src/faults/fault.js'
-import type { Role } from '../../../packages/crash-kit/src/races/player.js'
+import type { Role } from '../../../packages/crash-kit/src/races/stepped-actor.js'
 import { type Schedule, schedules } from '../../../packages/crash-kit/src/races/schedule.js'
 import { type PipelinePlan, pipelinePlan } from '../pipelines/pipeline-plan.js'
 import { jsonValue } from '../support/json.js'
 
-/** A fault that strikes where it can for the nth time. */
+/** A fault that strikes at a place where it can, after so many others have been passed. */
 interface PlannedStrike {
   readonly fault: string
   readonly after: number
@@ -22,7 +22,7 @@ export type Disturbance =
 export interface SurvivalCase {
   readonly plan: PipelinePlan
   readonly input: JsonValue
-  /** How statements are sent: nothing of what happens may depend on it. */
+  /** How statements are sent. Nothing that happens may depend on it. */
   readonly sending: {
     readonly pipelining: boolean
     readonly preparedStatements: boolean
@@ -31,17 +31,17 @@ export interface SurvivalCase {
   readonly disturbance: Disturbance
 }
 
-/** What comes before each is a recovery: the more, the less a case costs per fault. */
+/** There is a recovery between each two, so a case costs less per fault the more of them it has. */
 const MOST_STRIKES = 10
 
-/** A pipeline of eight phases passes some hundred positions; most have fewer phases. */
+/** A pipeline of eight phases passes about a hundred positions, and most pipelines have fewer phases. */
 const MOST_PASSED = 80
 const MOSTLY_PASSED = 8
 
 /** Faults that strike at calls, boundaries or advances only, of which there are few. */
 const MOST_PASSED_OF_FEW = 2
 
-/** Wherever a fault can strike there are many places. */
+/** Faults that can strike in many places. */
 const MANY: readonly FaultName[] = [
   'crash',
   'throw',
@@ -67,10 +67,10 @@ const FEW: readonly FaultName[] = [
   'otherVersion',
 ]
 
-/** They wait for a time-out of a third of a second, or for PostgreSQL's second before it looks for deadlocks. */
+/** They wait for a time-out of a third of a second, or for the second after which PostgreSQL looks for deadlocks. */
 const SLOW: readonly FaultName[] = ['statementTimeout', 'providerTimeout']
 
-/** Some of many: a failover has a form for each number of commits that can be lost. */
+/** A few of many: a failover has a form for each number of commits that can be lost. */
 const LOSSES = ['failover.1', 'failover.2', 'failover.all', 'failover.crash.1', 'failover.crash.all']
 
 const ids = (names: readonly FaultName[]) =>

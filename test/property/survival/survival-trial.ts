@@ -3,12 +3,13 @@ import { type FakeProvider, fakeProvider } from '@pawl/crash-kit'
 import pg from 'pg'
 import { inject } from 'vitest'
 import { runPending } from '../../../packages/crash-kit/src/case/run-case.js'
-import { Scene, type Theatre } from '../../../packages/crash-kit/src/cast/scene.js'
-import { FAULTS } from '../../../packages/crash-kit/src/faults/all.js'
+import type { Environment } from '../../../packages/crash-kit/src/actors/environment.js'
+import { Trial } from '../../../packages/crash-kit/src/actors/trial.js'
+import { FAULTS } from '../../../packages/crash-kit/src/faults/faults.js'
 import type { Fault } from '../../../packages/crash-kit/src/faults/fault.js'
 import { renderTimeline } from '../../../packages/crash-kit/src/finding/render-timeline.js'
 import type { History, Violation } from '../../../packages/crash-kit/src/history.js'
-import { type OpenTheatre, openTheatre } from '../../../packages/crash-kit/src/open-theatre.js'
+import { type OpenEnvironment, openEnvironment } from '../../../packages/crash-kit/src/open-environment.js'
 import { judge } from '../../../packages/crash-kit/src/oracle/judge.js'
 import { runRace } from '../../../packages/crash-kit/src/races/run-race.js'
 import { buildPipeline } from '../pipelines/build-pipeline.js'
@@ -16,10 +17,12 @@ import { Chances } from '../pipelines/chances.js'
 import { createFactTables } from '../pipelines/fact-tables.js'
 import { EMPTY_PLAN, forgetsAwaits } from '../pipelines/pipeline-plan.js'
 import { referenceModel } from '../pipelines/reference-model.js'
+import { UnsentWrites, type Write } from '../pipelines/unsent-writes.js'
 import { modelViolations } from './model-violations.js'
+import { observeHistory } from './observe-history.js'
 import type { Disturbance, SurvivalCase } from './survival-case.js'
 
-/** A call whose declaration is lost may rightly be made again, which the model does not know of. */
+/** A call whose declaration is lost may rightly be made again, which the model does not know. */
 const whereKeyed = (fault: Fault): Fault => ({
   ...fault,
   appliesTo: (position, shape) =>
@@ -33,8 +36,8 @@ const FAULT_BY_ID = new Map<string, Fault>(
 )
 
 /**
- * Actors of a race wait for rows that another has locked, such as the totals of their scope; not for long. And more
- * attempts than all faults and troubles of a case together: that a key is stuck at its cap is tested elsewhere.
+ * Actors of a race wait for rows that another has locked, such as the totals of their scope, but not for long. There are
+ * more attempts than all faults and troubles of a case together, because keys that are stuck at their cap are tested elsewhere.
  */
 const SETTINGS = { lockTimeoutMs: 250, transactionRetries: 2, maxAttempts: 100 }
 
@@ -44,16 +47,20 @@ export interface Survival {
   readonly timeline: string
   /** Faults that struck. */
   readonly fired: number
+  /** What the bodies that committed had not sent. */
+  readonly unsent: readonly Write[]
+  /** What became of the key. */
+  readonly status: string
 }
 
 /** Runs cases on one database, with a provider that all of them share one after the other. */
 export class SurvivalTrial {
-  readonly #opened: OpenTheatre
+  readonly #opened: OpenEnvironment
   readonly #provider: FakeProvider
   fired = 0
   cases = 0
 
-  private constructor(opened: OpenTheatre, provider: FakeProvider) {
+  private constructor(opened: OpenEnvironment, provider: FakeProvider) {
     this.#opened = opened
     this.#provider = provider
   }
@@ -61,7 +68,7 @@ export class SurvivalTrial {
   static async open(): Promise<SurvivalTrial> {
     const provider = fakeProvider()
     const where = new pg.Pool({ connectionString: inject('databaseUrl') })
-    const opened = await openTheatre({
+    const opened = await openEnvironment({
       pipeline: () => buildPipeline(EMPTY_PLAN, { provider: chargesAt(provider), chances: new Chances() }),
       pool: where,
       provider,
@@ -76,12 +83,12 @@ export class SurvivalTrial {
   }
 
   async run({ plan, input, sending, disturbance }: SurvivalCase): Promise<Survival> {
-    const chances = new Chances()
-    const pipeline = () =>
-      buildPipeline(plan, { provider: chargesAt(this.#provider), chances, settings: SETTINGS })
-    const theatre: Theatre = {
-      ...this.#opened.theatre,
-      engine: { ...this.#opened.theatre.engine, ...sending },
+    const parts = { provider: chargesAt(this.#provider), chances: new Chances(), settings: SETTINGS }
+    const unsentWrites = new UnsentWrites()
+    const pipeline = () => buildPipeline(plan, { ...parts, unsentWrites })
+    const environment: Environment = {
+      ...this.#opened.environment,
+      engine: { ...this.#opened.environment.engine, ...sending },
       pipeline,
       shape: {
         name: 'random-pipeline',
@@ -94,38 +101,42 @@ export class SurvivalTrial {
       },
       request: { scope: `scope-${randomUUID()}`, input },
     }
-    const { history, seen, timeline, fired } = await disturb(theatre, disturbance)
+    const { history, seen, timeline, fired } = await disturb(environment, disturbance)
     this.fired += fired
     this.cases++
-    // Bodies are written as people write them: that they forget an await is no news.
+    // Bodies are written as people write them, so it is no news that they forget an await.
     const isNews = ({ rule, title }: Violation): boolean =>
       rule !== 'lint' || !(forgetsAwaits(plan) || title.includes('awaited'))
+    const unsentIn = unsentWrites.committedIn(history.commits)
+    const unsent = environment.shape.points.flatMap((phase) => [...unsentIn(phase)])
     const violations = [
       // A pipeline that fails by itself disturbs whoever runs it.
-      ...[...seen, ...judge(disturbed(history), theatre.shape, null)].filter(isNews),
-      ...modelViolations(history, referenceModel(plan, input), plan),
+      ...[...seen, ...judge(disturbed(history), environment.shape, null)].filter(isNews),
+      ...modelViolations(history, referenceModel(plan, input, unsentIn), plan),
     ]
-    return { violations, timeline: violations.length === 0 ? '' : renderTimeline(timeline), fired }
+    const { status } = observeHistory(history)
+    const told = violations.length === 0 ? '' : renderTimeline(timeline)
+    return { violations, timeline: told, fired, unsent, status }
   }
 }
 
 function disturbed(history: History): History {
-  return { ...history, told: history.told.map((told) => ({ ...told, disturbed: true })) }
+  return { ...history, outcomes: history.outcomes.map((each) => ({ ...each, disturbed: true })) }
 }
 
-async function disturb(theatre: Theatre, disturbance: Disturbance) {
+async function disturb(environment: Environment, disturbance: Disturbance) {
   if (disturbance.by === 'race') {
     const { roles, schedule } = disturbance
     const killed = schedule.turns.filter(
       ({ turn }) => turn === 'kill' || turn === 'throw' || turn === 'expire',
     ).length
-    return { ...(await runRace(theatre, roles, schedule)), fired: killed }
+    return { ...(await runRace(environment, roles, schedule)), fired: killed }
   }
   const pending = disturbance.strikes.flatMap(({ fault: id, after }) => {
     const fault = FAULT_BY_ID.get(id)
     return fault === undefined ? [] : [{ fault, at: after, attempt: null, struck: false, fired: false }]
   })
-  const result = await runPending(await Scene.open(theatre), pending)
+  const result = await runPending(await Trial.open(environment), pending)
   return { ...result, fired: result.fired.filter(Boolean).length }
 }
 

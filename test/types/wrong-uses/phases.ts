@@ -1,4 +1,5 @@
 import { respond } from '@pawl/core'
+import { sql } from 'kysely'
 import { pipeline } from './database.js'
 
 const start = pipeline<{ amount: number }>({ name: 'wrong', version: 1 })
@@ -39,6 +40,20 @@ start.foreign('a', { call: ({ stage }) => stage('job', {}) })
 // error: Property 'tx' does not exist on type 'PhaseContext<
 start.local('a', () => {}, { when: ({ tx }) => tx !== null })
 
+// error: Property 'write' does not exist on type 'CallContext<
+start.foreign('a', { call: ({ write }) => write })
+
+// Only writes, and none whose result is wanted:
+
+// error: is not assignable to parameter of type 'Writing'
+start.local('a', ({ tx, write }) => write(tx.selectFrom('rides').selectAll()))
+// error: is not assignable to parameter of type 'Writing'
+start.local('a', ({ tx, write }) => write(tx.deleteFrom('rides').returning('id')))
+// error: Type 'Promise<DeleteResult[]>' is missing the following properties from type 'Writing'
+start.local('a', ({ tx, write }) => write(tx.deleteFrom('rides').execute()))
+// error: is not assignable to parameter of type 'Writing'
+start.local('a', ({ write }) => write(sql`DELETE FROM rides`))
+
 // Only what earlier phases left:
 
 // error: Property 'rideId' does not exist
@@ -56,9 +71,9 @@ start.local('a', ({ tx }) => void tx.selectFrom('nowhere'))
 
 // Names:
 
-// error: there is a phase 'ride_created' already: phase names are unique
+// error: there is already a phase 'ride_created': phase names are unique
 withRide.local('ride_created', () => {})
-// error: there is a phase 'ride_created' already: phase names are unique
+// error: there is already a phase 'ride_created': phase names are unique
 withRide.foreign('ride_created', { call: () => 1 })
 // error: 'started' is a reserved recovery point: choose another phase name
 start.local('started', () => {})

@@ -8,14 +8,14 @@ import type { World } from './world.js'
 
 const CLIENTS = 8
 const PROCESSES = 2
-/** Of the API, on a machine with nothing else to do. */
+/** How long a process of the API takes to start, on a machine with nothing else to do. */
 const USUAL_START_MS = 1_000
-/** Of the rides: asked for once only. Most of these are answered all the same; some meet a kill. */
+/** The share of rides that are requested only once. Most of these are answered all the same; some meet a kill. */
 const LEAVING_SHARE = 0.4
-/** A key that has crashed several processes rests longer each time, up to half a minute for what happens here. */
+/** A key that has crashed several processes backs off for longer each time: up to half a minute, for what happens here. */
 const COMPLETE_TIMEOUT_MS = 120_000
 
-/** Many requests against two processes, while hands keep killing these at random. */
+/** Sends many requests to two processes, while two killers end these at random moments. */
 export async function runChaos(stage: Stage, requests: number, seed: number): Promise<Verdict[]> {
   const { world, story } = stage
   story.chapter(`${requests} rides, ${PROCESSES} processes, and a hand that kills them (seed ${seed})`)
@@ -64,7 +64,7 @@ export async function runChaos(stage: Stage, requests: number, seed: number): Pr
   ]
 }
 
-/** Each thing once. */
+/** Each value once. */
 function whatTheySaw(clients: readonly Client[]): string {
   return [...new Set(clients.flatMap(({ seen }) => seen))].join(', ')
 }
@@ -73,14 +73,17 @@ function describe({ key }: Client): string {
   return `kill -9 at any time (${key})`
 }
 
-/** Which of the rides are asked for by somebody who does not ask twice. */
+/** Chooses the rides whose client never retries. */
 function whoLeaves(requests: number, seed: number): boolean[] {
-  // Not the numbers that the first hand draws.
+  // Other numbers than those that the first killer draws.
   const random = mulberry(seed + PROCESSES)
   return Array.from({ length: requests }, () => random() < LEAVING_SHARE)
 }
 
-/** Until the request has arrived, since one that never did is nobody's to finish. Then never again, whatever it got. */
+/**
+ * Sends the request until it has arrived, since nobody can finish one that never did. After that it never retries,
+ * whatever it got.
+ */
 async function sendOnce(world: World, client: Client, url: () => string): Promise<Answer | null> {
   let answer: Answer | null = null
   await world.until('a process that takes the request', async () => {
@@ -97,7 +100,7 @@ class Hand {
   readonly #world: World
   readonly #random: () => number
   readonly #told = new AbortController()
-  /** How long a process takes to start here: what is killed faster than that never does anything. */
+  /** How long a process takes to start here: one that is killed sooner never does anything. */
   #startMs = USUAL_START_MS
 
   constructor(world: World, api: Service, seed: number) {
@@ -126,7 +129,7 @@ class Hand {
   }
 }
 
-/** One row for all that held, and one for each that did not. */
+/** One row for all rides that held, and one for each that did not. */
 function summarise(
   verdicts: readonly Verdict[],
   { done, saw }: { readonly done: string; readonly saw: string },
@@ -158,7 +161,7 @@ function progress(story: Story, of: number): (done: number, kills: number) => vo
   }
 }
 
-/** A small generator with a seed: Math.random has none. */
+/** A small random generator with a seed, which Math.random does not take. */
 function mulberry(seed: number): () => number {
   let state = seed
   return () => {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Story } from './story.js'
 
 const RIDE = { origin_lat: 37.7749, origin_lon: -122.4194, target_lat: 37.6213, target_lon: -122.379 }
-/** Far more than a lease takes to run out, also on a machine that is busy with other things. */
+/** Far longer than a lease takes to run out, even on a machine that is busy with other things. */
 const RETRY_FOR_MS = 240_000
 const MAX_PAUSE_MS = 1_000
 
@@ -54,7 +54,7 @@ export class Client {
     }
   }
 
-  /** One that sends nothing more, whatever it has got. */
+  /** A client that sends nothing more, whatever it has got. */
   leave(): void {
     this.#story.tell('client', 'gives up, and never comes back')
   }
@@ -70,7 +70,7 @@ export class Client {
     throw new Error(`${this.key} got no final answer in ${RETRY_FOR_MS / 1_000} s: ${this.seen.join(', ')}`)
   }
 
-  /** A client that waits for a lease to end sees the same answer many times: told once. */
+  /** A client that waits for a lease to end sees the same answer many times; we print it once. */
   #note(what: string, body: string): void {
     if (this.seen.at(-1) === what) return
     this.seen.push(what)
@@ -78,7 +78,7 @@ export class Client {
   }
 }
 
-/** The code of a problem or refusal; of a ride, as much of its ids as tells it from others. */
+/** The code of a problem or refusal; for a ride, the first characters of its ids. */
 function summary(body: string): string {
   if (body === '') return ''
   const { code, id, charge_id } = JSON.parse(body) as Readonly<Record<string, string | undefined>>

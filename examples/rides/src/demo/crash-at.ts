@@ -2,7 +2,7 @@ import { type PawlChannel, subscribe } from '@pawl/core'
 
 /**
  * Loaded into the API's process before it starts (`node --import`), to end or freeze it at one point of the protocol. It
- * uses nothing but what the engine announces: the service itself knows nothing of it.
+ * uses only what the engine announces; the service itself knows nothing about it.
  */
 const { CRASH_AT = '', CRASH_SIGNAL = 'SIGKILL' } = process.env
 const [channel = '', phase = ''] = CRASH_AT.split(' ')

@@ -1,15 +1,15 @@
 import { rmSync } from 'node:fs'
 
-/** What the demo would have removed itself; one of its processes is told. */
+/** The folder that the demo would have removed itself. Only one of its processes gets it. */
 const { LIFE_LINE_FOLDER: folder = '' } = process.env
 
 /**
- * Loaded into every process of the demo: they end with the demo, also when that is killed. A process of a real service has no
+ * Loaded into every process of the demo, so that they end with it, even when it is killed. A process of a real service has no
  * such thing.
  */
 process.stdin
   .once('close', () => {
-    // Again if another process writes into it while it goes.
+    // Tried again if another process writes into the folder meanwhile.
     if (folder !== '') rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
     process.exit(1)
   })

@@ -11,16 +11,16 @@ const USAGE = 'npm run rides -- [--json] [--keep] [--chaos N] [--seed N]'
 interface Arguments {
   readonly json: boolean
   readonly keep: boolean
-  /** How many rides of chaos; null: the story instead. */
+  /** How many rides of chaos; null for the story instead. */
   readonly chaos: number | null
   readonly seed: number
 }
 
-/** What shells say of a program that Ctrl-C has ended. */
+/** The exit code that shells report for a program that Ctrl-C has ended. */
 const INTERRUPTED = 130
 
 process.exitCode = await main(readArguments())
-// The story goes on until it notices that its world has ended: nobody listens any more.
+// The story goes on until it notices that its world has ended, but nobody is listening any more.
 if (process.exitCode === INTERRUPTED) process.exit()
 
 async function main(args: Arguments | null): Promise<number> {
@@ -97,7 +97,7 @@ async function receiptsSent(world: World): Promise<void> {
   })
 }
 
-/** Once all requests have ended, every charge in the provider's books is one that a ride names. */
+/** Checks that, once all requests have ended, a ride names every charge in the provider's books. */
 async function noChargesBesides(world: World): Promise<void> {
   const { rows } = await world.db.query<{ charge_id: string }>(
     'SELECT charge_id FROM rides WHERE charge_id IS NOT NULL',

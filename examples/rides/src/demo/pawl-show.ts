@@ -15,7 +15,7 @@ export async function pawlShow(databaseUrl: string, scope: string, key: string):
   return [['pawl', ...args].join(' '), stdout.trimEnd().split('\n')]
 }
 
-/** The program that `@pawl/cli` installs. Started by its file: not every shell can run what npm links. */
+/** The program that `@pawl/cli` installs. We start it by its file, because not every shell can run what npm links. */
 async function findPawl(): Promise<string> {
   const root = dirname(dirname(require.resolve('@pawl/cli')))
   const { bin } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {

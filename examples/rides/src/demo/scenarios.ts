@@ -5,7 +5,7 @@ import type { Story } from './story.js'
 import { judge, type Verdict } from './verdict.js'
 import type { KeyRow, World } from './world.js'
 
-/** What the scenarios work with: one world, one API that is up between them. */
+/** What the scenarios share: one world, and one API that is up between them. */
 export interface Stage {
   readonly world: World
   readonly story: Story
@@ -13,7 +13,10 @@ export interface Stage {
   api: Service
 }
 
-/** Of the ride that is left alone. Longer than others, since it is also what is measured with, on machines that are busy. */
+/**
+ * The lease of the ride that is left alone. It is longer than the others, because the recovery is measured against it,
+ * also on busy machines.
+ */
 const UNATTENDED_LEASE_MS = 4_000
 
 /** The chapters of the demo, in order. Each leaves an API that is up. */
@@ -145,7 +148,7 @@ async function declinedCard({ world, story, api }: Stage): Promise<Verdict> {
   return judge(world, 'card declined; sent twice', client, again?.status ?? 0, { status: 402, charges: 0 })
 }
 
-/** Nobody asks for it again: the completer of a process that is up finds it, once its lease has run out. */
+/** Nobody retries this ride: the completer of a running process finds it once its lease has run out. */
 async function clientThatNeverRetries({ world, story, api }: Stage): Promise<Verdict> {
   story.chapter('Killed after ride_created, and the client never comes back')
   const killed = await world.startApi({
@@ -180,8 +183,8 @@ async function clientThatNeverRetries({ world, story, api }: Stage): Promise<Ver
 }
 
 /**
- * By the database's clock, which wrote both: from the last commit before the crash, so rather more than less, to the end.
- * Not a number where one of them is missing, which is not within any time.
+ * How long it took by the database's clock, which wrote both moments: from the last commit before the crash to the end,
+ * so rather too long than too short. NaN where one of them is missing, which is within no limit.
  */
 function sinceCrash(row: KeyRow | null): number {
   const at = (point: string) => row?.trail.find(({ p }) => p === point)?.t ?? Number.NaN
@@ -202,14 +205,14 @@ async function recover(stage: Stage, client: Client, done: string): Promise<Verd
   return judge(world, done, client, answer.status)
 }
 
-/** A replayed answer was stored before the client came again: nobody but the completer can have done that. */
+/** A replayed answer was stored before the client came back: only the completer can have done that. */
 function whoWentOn(before: KeyRow | null, { replayed }: Answer): string {
   if (before?.status === 'finished') return 'there was nothing left to do: the stored answer is sent'
   const who = replayed ? 'the completer, before the client came again' : "the client's retry"
   return `went on from ${before?.recovery_point ?? 'nothing'}: ${who}`
 }
 
-/** Another API in place of the one that is up: one that will crash or freeze at a point. */
+/** Replaces the API that is up with one that will crash or freeze at a point. */
 async function replaceApi(
   stage: Stage,
   point: string,

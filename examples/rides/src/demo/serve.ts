@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { Story } from './story.js'
 import { World } from './world.js'
 
-/** The service with all that it needs, ready for curl, until Ctrl-C. `PORT` and `HOST` are the API's. */
+/** The service with everything that it needs, ready for curl, until Ctrl-C. `PORT` and `HOST` are the API's. */
 const story = new Story(false)
 const world = await World.create()
 try {

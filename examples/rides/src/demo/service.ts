@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
 const DIST = fileURLToPath(new URL('..', import.meta.url))
-/** A process that has not started by then will not. */
+/** A process that has not started by then never will. */
 const START_TIMEOUT_MS = 30_000
 
 export interface ServiceOptions {
@@ -41,7 +41,7 @@ export class Service {
     const imports = ['demo/life-line.js', ...preload].flatMap((module) => ['--import', join(DIST, module)])
     const child = spawn(process.execPath, [...imports, join(DIST, script)], {
       env: { PATH: process.env['PATH'] ?? '', NODE_ENV: 'production', ...env },
-      // The pipe to its standard input is its life line: the system closes it when we end, however we end.
+      // The pipe to its standard input is its lifeline: the system closes it when we end, however we end.
       stdio: ['pipe', 'pipe', 'pipe'],
     })
     const log = createWriteStream(logFile, { flags: 'a' })
@@ -64,7 +64,7 @@ export class Service {
     this.#child.kill(signal)
   }
 
-  /** Ends it and waits for that. */
+  /** Ends the process and waits until it has ended. */
   async end(signal: NodeJS.Signals): Promise<void> {
     this.signal(signal)
     await this.exited

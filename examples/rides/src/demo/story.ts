@@ -1,15 +1,15 @@
-/** Who something happens to, in the colour of the terminal. */
+/** Whom something happens to, with the colour that each has on a terminal. */
 const COLOURS = { client: 36, api: 33, stripe: 35, database: 34, demo: 32, hand: 31, worker: 90 } as const
 export type Who = keyof typeof COLOURS
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
 const FRAME_MS = 80
 
-/** The demo's words: a line per event. Colour on a terminal, plain when piped, nothing for machines. */
+/** Tells the story, a line per event: in colour on a terminal, plain in a pipe, and nothing for machines. */
 export class Story {
   readonly #silent: boolean
   readonly #colour: boolean
-  /** A terminal, where a line can be written over. */
+  /** Whether this is a terminal, where a line can be overwritten. */
   readonly #moves: boolean
   readonly #start = performance.now()
 
@@ -28,7 +28,7 @@ export class Story {
     this.#print(`${this.#paint(2, `${seconds} s`)}  ${this.#paint(COLOURS[who], who.padEnd(8))}  ${what}`)
   }
 
-  /** A table with a line per row; the columns are as wide as what is in them. */
+  /** A table with a line per row; the columns are as wide as their contents. */
   table(head: readonly string[], rows: readonly (readonly string[])[]): void {
     const widths = head.map((title, at) => Math.max(title.length, ...rows.map((row) => row[at]?.length ?? 0)))
     const line = (cells: readonly string[]) =>

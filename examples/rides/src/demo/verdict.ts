@@ -2,14 +2,14 @@ import type { LedgerEntry } from '../stand-in/ledger.js'
 import type { Client } from './client.js'
 import type { World } from './world.js'
 
-/** What became of one ride: in the customer's eyes, in the provider's books, in the database. */
+/** What became of one ride, as the customer, the provider's books and the database see it. */
 export interface Verdict {
   readonly done: string
   readonly saw: string
   readonly charges: number
   readonly rides: number
   readonly ok: boolean
-  /** What did not hold; empty where all did. */
+  /** What did not hold; empty where everything did. */
   readonly wrong: readonly string[]
   /** In place of `held`, where there is more to say. */
   readonly note?: string
@@ -32,7 +32,7 @@ interface Expected {
 
 /**
  * Compares the provider's ledger with the database, for the ride of one key. `lastStatus` is what the client got in the end;
- * null for one who never came back for it.
+ * null for a client that never came back.
  */
 export async function judge(
   world: World,

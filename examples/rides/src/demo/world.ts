@@ -9,10 +9,10 @@ import type { Fault } from '../stand-in/faults.js'
 import type { LedgerEntry } from '../stand-in/ledger.js'
 import { Service } from './service.js'
 
-/** Short, so that nobody has to wait long for a take-over; long enough for a slow machine to renew it. */
+/** Short, so that a take-over is soon possible; long enough for a slow machine to renew it. */
 const LEASE_MS = 2_000
 const POLL_MS = 20
-/** What takes longer than that does not happen any more. */
+/** What takes longer than this will not happen any more. */
 const WAIT_TIMEOUT_MS = 30_000
 
 /** A key's row, as an operator sees it. */
@@ -31,10 +31,10 @@ export interface KeyRow {
 
 export interface ApiOptions {
   readonly name?: string
-  /** Default: any that is free. */
+  /** Any free port by default. */
   readonly port?: string
   readonly host?: string
-  /** Null: the engine's default. */
+  /** Null for the engine's default. */
   readonly leaseMs?: number | null
   /** Where to end or freeze it: a channel of the engine's announcements, and a phase. */
   readonly crashAt?: string
@@ -146,7 +146,7 @@ export class World {
       .map((line) => JSON.parse(line) as { id: string })
   }
 
-  /** Waits until it is so. `what` says what was waited for, if that never comes. */
+  /** Waits until the condition holds. `what` names it in the error if it never does. */
   async until(what: string, isSo: () => Promise<boolean>, timeoutMs = WAIT_TIMEOUT_MS): Promise<void> {
     const giveUpAt = performance.now() + timeoutMs
     while (!(await isSo())) {
@@ -156,7 +156,7 @@ export class World {
     }
   }
 
-  /** Ends everything. The logs stay where something went wrong. */
+  /** Ends everything. The logs are kept if something went wrong. */
   async end(keepLogs: boolean): Promise<void> {
     for (const service of this.#services) service.signal('SIGKILL')
     this.standIn.signal('SIGTERM')

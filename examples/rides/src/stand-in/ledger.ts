@@ -11,7 +11,7 @@ export interface LedgerEntry {
   readonly at: string
 }
 
-/** The provider's books: only ever appended to, in a file of their own, outside of every database under test. */
+/** The provider's books: only ever appended to, in a file of their own, outside every database under test. */
 export class Ledger {
   readonly #file: string
 

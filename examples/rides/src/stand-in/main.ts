@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import { StripeStandIn } from './stripe-stand-in.js'
 
-/** The stand-in's process: `LEDGER_FILE` is where its books are, `PORT` where it listens. */
+/** The stand-in's process. Its ledger is in `LEDGER_FILE`, and it listens at `PORT`. */
 const { LEDGER_FILE: ledgerFile = 'ledger.jsonl', PORT: port = '12111' } = process.env
 const server = new StripeStandIn(ledgerFile).server()
 server.listen(Number(port), '127.0.0.1', () => {

@@ -13,14 +13,14 @@ interface Answer {
 /** Long enough to be seen in the demo, and to be killed in. */
 const SLOW_MS = 3_000
 
-/** What a provider takes at least: without it, hardly a request is under way when a process is killed. */
+/** The least that a provider takes: without it, hardly any request is under way when a process is killed. */
 const LATENCY_MS = 50
 
 /** Enough of Stripe's HTTP API for its SDK: payment intents that are confirmed as they are created. */
 export class StripeStandIn {
   readonly #ledger: Ledger
   readonly #faults = new Faults()
-  /** What was answered to a key: given again for as long as the process lives. Stripe does so for 24 hours. */
+  /** The answer for each key, repeated for as long as the process lives. Stripe does so for 24 hours. */
   readonly #answers = new Map<string, { readonly parameters: string; readonly answer: Answer }>()
 
   constructor(ledgerFile: string) {
@@ -111,7 +111,7 @@ export class StripeStandIn {
   }
 }
 
-/** A payment that has succeeded, as Stripe tells it. */
+/** A payment that has succeeded, as Stripe reports it. */
 function intentOf(id: string, amount: number, currency: string, reference: string): object {
   return {
     id,

@@ -14,7 +14,7 @@ const MAX_STATUS = 499
 
 export const answerCommand = defineCommand({
   name: 'answer',
-  summary: 'stuck → finished, with a response of yours; no phase runs any more',
+  summary: 'stuck → finished, with a response that you give; no further phase runs',
   args: keyOrAllArguments,
   options: {
     ...keyOptions,
@@ -26,17 +26,17 @@ export const answerCommand = defineCommand({
     ),
     body: value('JSON', parseJson, 'the response’s body; default: none'),
     header: values("'NAME: VALUE'", parseHeader, 'a header of the response; may be repeated'),
-    retention: value('DURATION', parseDuration, 'how long it is replayed; default: 24h'),
+    retention: value('DURATION', parseDuration, 'how long the response is replayed; default: 24h'),
     ...allOptions,
   },
   details: [
-    'For a stuck key that nobody will finish, whatever made it stuck.',
-    'Every later retry of the client gets this response. What phases wrote and what providers did stays as it is: undo it first if it has to be undone.',
-    'With --all, every stuck key that fits the filters of pawl list gets this response, each with a note of its own. Look first: --dry-run.',
+    'Use it for a stuck key that nobody will finish, whatever made it stuck.',
+    'Every later retry of the client gets this response. What phases wrote and what providers did stays as it is: if it has to be undone, undo it first.',
+    'With --all, every stuck key that matches the filters of pawl list gets this response, and each gets its own record. Try --dry-run first.',
   ],
   exits: {
-    [EXIT.failed]: 'there is no such key, or it is not stuck, or the response cannot be stored',
-    [EXIT.findings]: 'with --all: some keys were left as they are',
+    [EXIT.failed]: 'there is no such key, it is not stuck, or the response cannot be stored',
+    [EXIT.findings]: 'with --all: some keys were left alone',
   },
   async run({ args, options }, context) {
     const because = becauseOf(options, context)
@@ -56,7 +56,7 @@ export const answerCommand = defineCommand({
     return reportIntervention(
       intervention,
       of,
-      `Answered. Retries of its client get ${response.status} from now on.`,
+      `Answered. From now on, retries of its client get ${response.status}.`,
     )
   },
 })

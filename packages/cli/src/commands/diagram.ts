@@ -8,9 +8,9 @@ export const diagramCommand = defineCommand({
   name: 'diagram',
   summary: 'pipelines as Mermaid state diagrams; needs no database',
   args: [{ name: 'module', count: 'one' }],
-  options: { name: value('NAME', parseText, 'only the pipeline of this name') },
+  options: { name: value('NAME', parseText, 'only the pipeline with this name') },
   details: [
-    'The module exports pipelines: by themselves, in a list, or in an object with a list pipelines, such as the options of an engine. Its path is relative to the working directory. It is imported, so what it does at once is done.',
+    'The module exports pipelines: each on its own, in a list, or in an object with a list named pipelines, such as the options of an engine. Its path is relative to the working directory. The module is imported, so whatever it does at the top level happens.',
   ],
   exits: { [EXIT.failed]: 'the module cannot be loaded, or exports no such pipeline' },
   async run({ args, options }, { cwd }) {

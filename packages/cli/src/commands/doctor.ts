@@ -8,7 +8,7 @@ import { schemaOption } from '../schema-option.js'
 
 export const doctorCommand = defineCommand({
   name: 'doctor',
-  summary: 'look for what commonly goes wrong',
+  summary: 'check for common problems',
   args: [],
   options: {
     pipelines: value(
@@ -17,10 +17,10 @@ export const doctorCommand = defineCommand({
       'the pipelines that the application registers, as for pawl diagram',
     ),
   },
-  details: ['With --pipelines it also tells which keys in flight no engine of yours can run.'],
+  details: ['With --pipelines it also reports keys in flight that none of your engines can run.'],
   exits: {
-    [EXIT.failed]: 'it could not look: the database is away, or the tables are of another version',
-    [EXIT.findings]: 'it found something: see the arrows',
+    [EXIT.failed]: 'it could not check: the database is not available, or the tables are of another version',
+    [EXIT.findings]: 'it found something; the arrows say what to do',
   },
   async run({ options }, { cwd, schema, paint, withDatabase }) {
     const path = options.pipelines

@@ -15,7 +15,7 @@ export const drainCommand = defineCommand({
   summary: 'what is still in flight under a version of a pipeline',
   args: [{ name: 'pipeline@version', count: 'one' }],
   options: {
-    wait: flag('wait until nothing is'),
+    wait: flag('wait until nothing is in flight'),
     timeout: value(
       'DURATION',
       parseDuration,
@@ -23,13 +23,17 @@ export const drainCommand = defineCommand({
     ),
   },
   details: [
-    'When nothing is, the version need not be registered any more. Stuck keys count: they go on under it once unstuck.',
-    'A name that was never used has nothing in flight either; it says so where no key of that pipeline is found.',
+    'When nothing is in flight, the version no longer has to be registered. Stuck keys count, because they continue under it once they are unstuck.',
+    'A name that was never used has nothing in flight either, so drain says when it finds no key of that pipeline.',
   ],
-  exits: { [EXIT.ok]: 'nothing is in flight', [EXIT.findings]: 'something is, or still is after --timeout' },
+  exits: {
+    [EXIT.ok]: 'nothing is in flight',
+    [EXIT.findings]: 'something is in flight, or still is after --timeout',
+  },
   async run({ args, options }, { paint, withDatabase, tell }) {
     const { pipeline, version } = parsePipelineVersion(args[0] ?? '')
-    if (options.timeout !== undefined && !options.wait) throw usageError('--timeout is for --wait.')
+    if (options.timeout !== undefined && !options.wait)
+      throw usageError('--timeout can be used only with --wait.')
     const { groups, known, now } = await withDatabase(async (database) => {
       const ask = () => database.operator.drain(pipeline, version)
       const timeoutMs = options.timeout ?? DEFAULT_DRAIN_TIMEOUT_MS
@@ -54,7 +58,7 @@ export const drainCommand = defineCommand({
 })
 
 function neverSeen(pipeline: string): string {
-  return `No key of a pipeline '${safeText(pipeline)}' was found, of any version: is it spelt so?`
+  return `No key of a pipeline '${safeText(pipeline)}' was found, in any version. Is the name spelt correctly?`
 }
 
 async function askUntilNone(

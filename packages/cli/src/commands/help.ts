@@ -5,7 +5,7 @@ import { unknownCommand } from '../unknown-command.js'
 
 export const helpCommand = defineCommand({
   name: 'help',
-  summary: 'all commands, or one of them',
+  summary: 'help on all commands, or on one',
   args: [{ name: 'command', count: 'optional' }],
   options: {},
   details: [],

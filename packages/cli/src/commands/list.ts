@@ -17,20 +17,24 @@ const STATUSES = [
 
 export const listCommand = defineCommand({
   name: 'list',
-  summary: 'keys that fit all filters, oldest first',
+  summary: 'keys that match all filters, oldest first',
   args: [],
   options: {
     status: value('STATUS', parseOneOf(STATUSES), `${STATUSES.join(', ')}; default: unfinished`),
     ...filterOptions,
-    limit: value('N', parseWholeNumber(1, MAX_LIST_LIMIT), `at most so many; default: ${DEFAULT_LIST_LIMIT}`),
-    ids: flag('show the id of each, too; --json always has it'),
+    limit: value(
+      'N',
+      parseWholeNumber(1, MAX_LIST_LIMIT),
+      `at most this many; default: ${DEFAULT_LIST_LIMIT}`,
+    ),
+    ids: flag('also show the id of each key; --json always has it'),
   },
   details: [
-    'unattended: the key is due and nobody holds it; a completer takes it. stuck: a person has to decide, and unsticks or answers it.',
-    'On a terminal, long scopes and keys are shortened. --ids shows what pawl show --id takes instead.',
+    'unattended: the key is due and nobody holds it; a completer takes it over. stuck: a person has to decide, and unsticks or answers it.',
+    'On a terminal, long scopes and keys are shortened. --ids also shows the ids, which pawl show --id takes.',
     'Inputs, states and bodies are never in a list: see pawl show --reveal.',
   ],
-  exits: { [EXIT.ok]: 'also when nothing fits' },
+  exits: { [EXIT.ok]: 'also when nothing matches' },
   async run({ options }, { paint, isTerminal, withDatabase }) {
     const { status, limit = DEFAULT_LIST_LIMIT } = options
     const filter = { ...filterOf(options), ...(status !== undefined && { status }), limit }
@@ -40,10 +44,10 @@ export const listCommand = defineCommand({
     }))
     const isCut = keys.length === limit
     const view = { now, paint, withIds: options.ids, isShort: isTerminal }
-    const lines = keys.length === 0 ? ['No key fits.'] : [...renderKeys(keys, view)]
+    const lines = keys.length === 0 ? ['No key matches.'] : [...renderKeys(keys, view)]
     if (isTerminal && !options.ids && keys.some(hasLongName))
-      lines.push('', 'Long names are shortened here: --ids shows the ids, which pawl show --id takes.')
-    if (isCut) lines.push('', `These are the oldest ${limit}; there may be more: --limit.`)
+      lines.push('', 'Long names are shortened here. --ids shows the ids, which pawl show --id takes.')
+    if (isCut) lines.push('', `These are the oldest ${limit}; there may be more. Raise --limit to see them.`)
     return { exit: EXIT.ok, lines, json: { keys: keys.map((key) => keyToJson(key, false)), limit } }
   },
 })

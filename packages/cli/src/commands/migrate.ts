@@ -9,7 +9,7 @@ export const migrateCommand = defineCommand({
   summary: 'create or update Pawl’s tables',
   args: [],
   options: { print: flag('print the SQL instead; needs no database') },
-  details: ['Can be repeated, and run from many processes at once: they take turns.'],
+  details: ['It can be repeated, and run by many processes at once: they take turns.'],
   exits: {},
   async run({ options }, { schema, withDatabase }) {
     if (options.print) {

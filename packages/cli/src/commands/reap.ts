@@ -14,14 +14,16 @@ export const reapCommand = defineCommand({
     actor: becauseOptions.actor,
     reason: value('TEXT', parseText, `why; default: ${DEFAULT_REASON}`),
   },
-  details: ['Never touches a running or a stuck key. The application’s own reaper does the same by itself.'],
+  details: [
+    'It never touches a running or a stuck key. The application’s own reaper does the same on its own.',
+  ],
   exits: {},
   async run({ options }, context) {
     const because = becauseOf({ actor: options.actor, reason: options.reason ?? DEFAULT_REASON }, context)
     const counts = await context.withDatabase(({ operator }) => operator.reap(because))
     const pairs = [
       ['Deleted keys', String(counts.deleted)],
-      ['Held by rows of the application', String(counts.held)],
+      ['Kept by rows of the application', String(counts.held)],
       ['Deleted effects', String(counts.effectsDeleted)],
     ] as const
     return { exit: EXIT.ok, lines: facts(pairs, context.paint), json: counts }

@@ -11,12 +11,16 @@ export const reconcileCommand = defineCommand({
   summary: 'compare the provider’s records of a window with the effects recorded here',
   args: [{ name: 'module', count: 'one' }],
   options: {
-    from: required('TIME', parseMoment, 'the window’s begin, like 2026-03-31 (UTC) or 2026-03-31T12:00:00Z'),
-    to: required('TIME', parseMoment, 'the window’s end, which is not part of it'),
+    from: required(
+      'TIME',
+      parseMoment,
+      'the start of the window, like 2026-03-31 (UTC) or 2026-03-31T12:00:00Z',
+    ),
+    to: required('TIME', parseMoment, 'the end of the window, which is not part of it'),
   },
   details: [
-    'The module’s default export, or its export records, is your function: ({ from, to }) => the provider’s records, each { reference, at, providerKey?, detail? }. at has to be a Date: where the provider gives seconds, at: new Date(charge.created * 1000). The module may also export differs, effects and slackMs, as reconcile of @pawl/core takes them.',
-    'Nothing is changed, on either side.',
+    'The module’s default export, or its export named records, is your function ({ from, to }) => the provider’s records, each of them { reference, at, providerKey?, detail? }. at has to be a Date: where the provider returns seconds, write at: new Date(charge.created * 1000). The module may also export differs, effects and slackMs, as reconcile of @pawl/core takes them.',
+    'Nothing is changed on either side.',
   ],
   exits: {
     [EXIT.ok]: 'both sides agree',
@@ -25,7 +29,7 @@ export const reconcileCommand = defineCommand({
   async run({ args, options }, { cwd, paint, withDatabase }) {
     const [path = ''] = args
     const { from, to } = options
-    if (from >= to) throw usageError('--to is not after --from.')
+    if (from >= to) throw usageError('--to has to be after --from.')
     const given = optionsOf(await loadModule(path, cwd), path)
     const report = await withDatabase(({ operator }) =>
       reconcile(operator, { ...given, from, to }).catch((error: unknown) => blameModule(error, path)),
@@ -41,9 +45,13 @@ export const reconcileCommand = defineCommand({
 /** The window has been checked, so whatever is still wrong came from the module. */
 function blameModule(error: unknown, path: string): never {
   if (!(error instanceof PawlError) || error.code !== 'PAWL_INVALID_OPTION') throw error
-  throw new CliError('module', `Module '${path}' gives what cannot be compared: ${error.message}`, {
-    cause: error,
-  })
+  throw new CliError(
+    'module',
+    `Module '${path}' returned something that cannot be compared: ${error.message}`,
+    {
+      cause: error,
+    },
+  )
 }
 
 type GivenOptions = Omit<ReconcileOptions, 'from' | 'to'>
@@ -86,7 +94,7 @@ function optionsOf(module: Readonly<Record<string, unknown>>, path: string): Giv
   if (typeof records !== 'function') {
     throw new CliError(
       'module',
-      `Module '${path}' has no function as its default export, nor as its export 'records'.`,
+      `Module '${path}' has no function as its default export or as its export 'records'.`,
     )
   }
   const more = OPTIONAL.filter((name) => module[name] !== undefined).map((name) => [

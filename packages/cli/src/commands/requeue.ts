@@ -14,12 +14,14 @@ export const requeueCommand = defineCommand({
   args: [{ name: 'job-id', count: 'many' }],
   options: {
     ...becauseOptions,
-    name: value('NAME', parseText, 'all dead jobs of this name'),
+    name: value('NAME', parseText, 'all dead jobs with this name'),
     all: flag('all dead jobs'),
   },
-  details: ['Say which in one way: by ids, by --name or by --all. Mend what made them fail first.'],
+  details: [
+    'Say which jobs in exactly one way: by ids, by --name or by --all. First fix what made them fail.',
+  ],
   exits: {
-    [EXIT.failed]: 'ids were given, and no such job is dead',
+    [EXIT.failed]: 'ids were given, and none of them is a dead job',
     [EXIT.findings]: 'ids were given, and some of them are not dead jobs; the others are requeued',
   },
   async run({ args, options }, context) {
@@ -28,10 +30,11 @@ export const requeueCommand = defineCommand({
     const requeued = await context.withDatabase(({ operator }) => operator.requeue(jobs, because))
     const wanted = 'jobIds' in jobs ? jobs.jobIds.length : requeued
     if (wanted > 0 && requeued === 0)
-      throw new CliError('not_found', 'None of these jobs is dead. Nothing was changed.')
+      throw new CliError('not_found', 'None of these is a dead job. Nothing was changed.')
     const lines = [`Requeued ${counted(requeued, 'job')}.`]
     if (requeued === 0 && 'name' in jobs) lines.push(noDeadJobNamed(jobs.name))
-    if (requeued < wanted) lines.push(`${wanted - requeued} of those given are not dead jobs, and were left.`)
+    if (requeued < wanted)
+      lines.push(`${wanted - requeued} of the given ids are not dead jobs, and were left alone.`)
     return {
       exit: requeued < wanted ? EXIT.findings : EXIT.ok,
       lines,
@@ -45,10 +48,10 @@ function whichOf(
   { name, all }: { readonly name: string | undefined; readonly all: boolean },
 ): DeadJobs {
   const ways = [args.length > 0, name !== undefined, all].filter(Boolean).length
-  if (ways !== 1) throw usageError('Say which jobs in one way: <job-id>…, --name NAME or --all.')
+  if (ways !== 1) throw usageError('Say which jobs in exactly one way: <job-id>…, --name NAME or --all.')
   if (name !== undefined) return { name }
   if (all) return { all: true }
   const wrong = args.find((id) => !isUuid(id))
-  if (wrong !== undefined) throw usageError(`'${wrong}' is no id of a job; pawl dead lists them.`)
+  if (wrong !== undefined) throw usageError(`'${wrong}' is not the id of a job; pawl dead lists the ids.`)
   return { jobIds: [...new Set(args)] }
 }

@@ -11,8 +11,8 @@ export const revokeCommand = defineCommand({
   args: keyArguments,
   options: { ...keyOptions, ...becauseOptions, ...dryRunOption },
   details: [
-    'A lease runs out by itself. This is for who knows that its holder is gone and does not want to wait.',
-    'A holder that lives after all is fenced off: it cannot write any more, but a call that it has made is made.',
+    'A lease runs out by itself. Use this when you know that its holder is gone and do not want to wait.',
+    'If the holder is alive after all, it is fenced off: it cannot write any more, but a call that it has already made cannot be undone.',
   ],
   exits: { [EXIT.failed]: 'there is no such key, or nobody holds it' },
   async run({ args, options }, context) {
@@ -23,7 +23,7 @@ export const revokeCommand = defineCommand({
     return reportIntervention(
       intervention,
       of,
-      'Revoked. A completer, or the client’s next retry, goes on with it.',
+      'Revoked. A completer or the client’s next retry will resume it.',
     )
   },
 })

@@ -10,11 +10,11 @@ export const showCommand = defineCommand({
   args: keyArguments,
   options: {
     ...keyOptions,
-    reveal: flag('print inputs, states, payloads, header values and bodies, too'),
+    reveal: flag('also print inputs, states, payloads, header values and bodies'),
   },
   details: [
-    'The timeline says when each recovery point was reached, how long after the one before, and under which fence: a fence that grew means that somebody else took over.',
-    'What clients sent and got is redacted, because terminals are recorded and shared. --reveal prints it.',
+    'The timeline says when each recovery point was reached, how long after the previous one, and under which fence. A fence that grew means that somebody else took over.',
+    'What clients sent and received is redacted, because terminals are recorded and shared. --reveal prints it.',
   ],
   exits: { [EXIT.failed]: 'there is no such key' },
   async run({ args, options }, { paint, withDatabase }) {

@@ -8,9 +8,9 @@ export const statusCommand = defineCommand({
   name: 'status',
   summary: 'counts per pipeline, version and recovery point; what needs a person',
   args: [],
-  options: { overdue: value('DURATION', parseDuration, 'how long work may lie around; default: 5m') },
+  options: { overdue: value('DURATION', parseDuration, 'how long work may wait; default: 5m') },
   details: [
-    'HELD: somebody runs them. BACKING OFF: they rest until a moment to come. UNATTENDED: due, and nobody holds them: work for a completer, and for no person. STUCK: a person has to decide, and unsticks or answers them.',
+    'The columns count keys. HELD: a process runs them. BACKING OFF: they wait for their next attempt. UNATTENDED: they are due and nobody holds them, which is work for a completer, not for a person. STUCK: a person has to decide, and unsticks or answers them.',
   ],
   exits: {
     [EXIT.findings]:

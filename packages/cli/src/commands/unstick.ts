@@ -10,24 +10,24 @@ import { allOptions, refuseFilters, steerKeys } from '../steer-keys.js'
 
 export const unstickCommand = defineCommand({
   name: 'unstick',
-  summary: 'stuck → running: go on from the last recovery point',
+  summary: 'stuck → running: resume from the last recovery point',
   args: keyOrAllArguments,
   options: {
     ...keyOptions,
     ...becauseOptions,
     'not-executed': flag('the call in doubt did not happen: make it again, under a new provider key'),
     result: value('JSON', parseJson, 'the call in doubt did happen, and would have returned this'),
-    phase: value('NAME', parseText, 'the phase of that call, to be sure that it is the one you mean'),
+    phase: value('NAME', parseText, 'the phase of that call, to make sure that it is the one you mean'),
     ...allOptions,
   },
   details: [
-    'Attempts and age start anew. The application’s engines run it, not this tool.',
-    'A call whose outcome is unknown is never repeated by itself: find out at the provider what became of it, and say so with --not-executed or --result.',
-    'With --all, every stuck key that fits the filters of pawl list is unstuck, each with a note of its own; those with a call in doubt are left. Look first: --dry-run.',
+    'Attempts and age start again from zero. The application’s engines run the key, not this tool.',
+    'A call whose outcome is unknown is never repeated automatically: find out at the provider what became of it, and say so with --not-executed or --result.',
+    'With --all, every stuck key that matches the filters of pawl list is unstuck, and each gets its own record; keys with a call in doubt are left alone. Try --dry-run first.',
   ],
   exits: {
-    [EXIT.findings]: 'with --all: some keys were left as they are',
-    [EXIT.failed]: 'there is no such key, it is not stuck, or what became of its call has to be said',
+    [EXIT.findings]: 'with --all: some keys were left alone',
+    [EXIT.failed]: 'there is no such key, it is not stuck, or you have to say what became of its call',
   },
   async run({ args, options }, context) {
     const verdict = verdictOf(options)
@@ -49,7 +49,7 @@ export const unstickCommand = defineCommand({
     return reportIntervention(
       intervention,
       of,
-      'Unstuck. A completer, or the client’s next retry, goes on with it.',
+      'Unstuck. A completer or the client’s next retry will resume it.',
     )
   },
 })
@@ -62,12 +62,12 @@ function verdictOf(options: {
   const { result, phase } = options
   const of = phase === undefined ? {} : { phase }
   if (options['not-executed'] && result !== undefined) {
-    throw usageError('--not-executed and --result exclude each other: the call happened, or it did not.')
+    throw usageError('--not-executed and --result cannot be combined: the call either happened or did not.')
   }
   if (options['not-executed']) return { type: 'not_executed', ...of }
   if (result !== undefined) return { type: 'executed', result, ...of }
   if (phase === undefined) return undefined
-  throw usageError('--phase is for --not-executed and --result: say what became of its call.')
+  throw usageError('--phase needs --not-executed or --result: say what became of its call.')
 }
 
 /**
@@ -75,9 +75,10 @@ function verdictOf(options: {
  * made.
  */
 function refuseOneVerdictForAll(verdict: CallVerdict | undefined): void {
-  if (verdict?.type === 'executed') throw usageError('--result is of one call: it cannot be given for --all.')
+  if (verdict?.type === 'executed')
+    throw usageError('--result belongs to one call, so it cannot be combined with --all.')
   if (verdict !== undefined && verdict.phase === undefined)
-    throw usageError('--not-executed for --all wants --phase: say which call was not made.')
+    throw usageError('--not-executed with --all needs --phase: say which call was not made.')
 }
 
 /** Says the same as the operator's detail, in terms of the command line. */
@@ -86,8 +87,8 @@ function explainRefusal(intervention: Intervention, verdict: CallVerdict | undef
   const { call } = intervention.key
   if (verdict !== undefined && call === null) {
     const detail =
-      'no call of it is in doubt. Unstick it without --not-executed and --result: if a call may have been made, the key ' +
-      'is stuck again, and says which.'
+      'none of its calls is in doubt. Unstick it without --not-executed and --result: if a call may have been made, the key ' +
+      'becomes stuck again and says which.'
     throw new CliError('refused', `Nothing was changed: ${detail}`)
   }
   if (verdict === undefined && call?.known !== 'returned') {

@@ -9,5 +9,5 @@ export function parseMoment(text: string): Date {
   const isValid = (DAY.test(text) || INSTANT.test(text)) && !Number.isNaN(moment.getTime())
   // The parser takes 31 February for 3 March.
   if (isValid && (!DAY.test(text) || moment.toISOString().startsWith(text))) return moment
-  throw usageError(`'${text}' is no moment; it has to be like 2026-03-31 (UTC) or 2026-03-31T12:00:00Z.`)
+  throw usageError(`'${text}' is not a moment; it has to be like 2026-03-31 (UTC) or 2026-03-31T12:00:00Z.`)
 }

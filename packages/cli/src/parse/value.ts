@@ -12,7 +12,7 @@ export function parseWholeNumber(min: number, max: number): (text: string) => nu
   return (text) => {
     const value = Number(text)
     if (/^\d{1,15}$/.test(text) && value >= min && value <= max) return value
-    throw usageError(`'${text}' is no whole number from ${min} to ${max}.`)
+    throw usageError(`'${text}' is not a whole number from ${min} to ${max}.`)
   }
 }
 
@@ -29,26 +29,26 @@ export function parseJson(text: string): JsonValue {
     return JSON.parse(text) as JsonValue
   } catch (error) {
     throw usageError(
-      `it is not JSON: ${(error as Error).message}. A text needs quotes of its own: '"like this"'.`,
+      `it is not JSON: ${(error as Error).message}. A string needs its own quotes: '"like this"'.`,
     )
   }
 }
 
 export function parseUuid(text: string): string {
   if (isUuid(text)) return text.toLowerCase()
-  throw usageError(`'${text}' is no id; it has to be like 4a1722e4-98a0-4ec6-8e57-78856650c621.`)
+  throw usageError(`'${text}' is not an id; it has to be like 4a1722e4-98a0-4ec6-8e57-78856650c621.`)
 }
 
 /** `name: value`. */
 export function parseHeader(text: string): readonly [name: string, value: string] {
   const [, name, value] = /^([^\s:]+):\s*(.*)$/s.exec(text) ?? []
   if (name !== undefined && value !== undefined) return [name.toLowerCase(), value.trim()]
-  throw usageError(`'${text}' is no header; it has to be like 'location: /rides/1'.`)
+  throw usageError(`'${text}' is not a header; it has to be like 'location: /rides/1'.`)
 }
 
 /** `pipeline@version`. */
 export function parsePipelineVersion(text: string): { readonly pipeline: string; readonly version: number } {
   const [, pipeline, version] = /^(.+)@(\d{1,9})$/.exec(text) ?? []
   if (pipeline !== undefined && version !== undefined) return { pipeline, version: Number(version) }
-  throw usageError(`'${text}' names no version of a pipeline; it has to be like create-ride@1.`)
+  throw usageError(`'${text}' is not the version of a pipeline; it has to be like create-ride@1.`)
 }

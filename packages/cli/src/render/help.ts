@@ -10,7 +10,7 @@ const INDENT = '  '
 /** What the codes mean everywhere. */
 const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   [EXIT.ok]: 'done, and nothing is wrong',
-  [EXIT.failed]: 'it did not work: database away or not migrated, no such key, refused',
+  [EXIT.failed]: 'it did not work: database not available or not migrated, no such key, refused',
   [EXIT.usage]: 'wrong usage; nothing was tried',
   [EXIT.findings]: 'it worked, and there is something to look at',
 }
@@ -19,13 +19,13 @@ export function renderHelp(commands: readonly Command[], paint: Paint): readonly
   return [
     'Usage: pawl <command> [options]',
     '',
-    'Looks at the requests that Pawl runs, and steers them.',
+    'Shows the requests that Pawl runs, and intervenes in them.',
     ...section('Commands', definitions(commands.map(({ name, summary }) => [name, summary])), paint),
     ...section('Options of every command', renderOptions(commonOptions), paint),
     ...section('Exit codes', definitions(Object.entries(EXIT_MEANINGS)), paint),
     '',
-    'pawl help <command> tells more. pawl --version prints the version. Results go to the standard output,',
-    'errors to the standard error: one message, or with --json {"error":{"code","message"}}.',
+    'pawl help <command> has the details. pawl --version prints the version. Results go to standard output,',
+    'errors to standard error: one message, or with --json {"error":{"code","message"}}.',
   ]
 }
 

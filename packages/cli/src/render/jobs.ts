@@ -42,5 +42,5 @@ export function renderJobs(jobs: readonly JobView[], { reveal, ofOneKey, paint }
 }
 
 export function noDeadJobNamed(name: string): string {
-  return `No dead job has the name '${safeText(name)}'.`
+  return `No dead job is named '${safeText(name)}'.`
 }

@@ -13,7 +13,7 @@ interface View {
   readonly paint: Paint
 }
 
-/** Everything that is known about a key, what is asked for most often first. */
+/** Everything known about a key, the most wanted facts first. */
 export function renderKeyReport(report: KeyReport, view: View): readonly string[] {
   const { key, effects, jobs, interventions } = report
   const { reveal, paint } = view
@@ -66,7 +66,7 @@ function optional(name: string, value: string | null): [string, Cell][] {
 function leaseText({ lease }: KeyView, now: Date): string {
   if (lease === null) return 'nobody holds it'
   const away = durationText(Math.abs(lease.until.getTime() - now.getTime()))
-  return lease.live ? `held, for ${away} more unless renewed` : `ran out ${away} ago`
+  return lease.live ? `held for ${away} more, unless renewed` : `ran out ${away} ago`
 }
 
 function callText({ call }: KeyView): string | null {
@@ -76,8 +76,8 @@ function callText({ call }: KeyView): string | null {
       return `${call.phase}: may have been made; its outcome is unknown`
     case 'returned':
       if (call.late)
-        return `${call.phase}: returned, after the key was stuck; unstick it to settle that result`
-      return `${call.phase}: returned, and its result is saved; not settled yet`
+        return `${call.phase}: returned after the key became stuck; unstick it to settle that result`
+      return `${call.phase}: returned; its result is saved but not settled yet`
     case 'not_made':
       return `${call.phase}: was not made`
   }
@@ -112,7 +112,7 @@ function renderTrail({ createdAt, trail }: KeyView, paint: Paint): readonly stri
       const isTakenOver = index > 1 && before?.fence !== fence
       const note = [
         skipped ? 'skipped' : '',
-        outcomeUnknown ? 'outcome of its call unknown' : '',
+        outcomeUnknown ? 'outcome of its call is unknown' : '',
         isTakenOver ? 'taken over' : '',
       ]
       return [preciseText(at), elapsed, point, String(fence), note.filter((text) => text !== '').join(', ')]

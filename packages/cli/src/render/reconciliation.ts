@@ -23,12 +23,12 @@ export function renderReconciliation(report: ReconcileReport, paint: Paint): rea
   return [
     ...facts(totals, paint),
     ...section(
-      'Missing here: the provider has them, no effect was recorded',
+      'Missing here: the provider has these, but no effect was recorded',
       renderRecords(missingHere, paint),
       paint,
     ),
     ...section(
-      'Missing there: effects were recorded, the provider has no such record',
+      'Missing there: these effects were recorded, but the provider has no such record',
       renderEffects(missingThere, paint),
       paint,
     ),

@@ -1,7 +1,7 @@
 import type { JsonValue, StoredResponse } from '@pawl/core'
 import { counted } from './counted.js'
 
-/** Whether to print what clients sent and got. */
+/** Whether to print what clients sent and received. */
 export type Reveal = boolean
 
 /** A client's value, for a line of text. */

@@ -31,6 +31,10 @@ function escapeAsJson(found: string): string {
   return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')
 }
 
+/** Byte by byte: bash expands the number of a character, such as `\u202E`, only in a UTF-8 locale. */
 function escapeAsShell(found: string): string {
-  return `\\U${(found.codePointAt(0) ?? 0).toString(16).padStart(8, '0')}`
+  return Array.from(
+    Buffer.from(found),
+    (byte) => `\\x${byte.toString(16).toUpperCase().padStart(2, '0')}`,
+  ).join('')
 }

@@ -22,17 +22,17 @@ export function statusFindings(report: StatusReport, overdueMs: number, schema: 
   }
   if (oldestUnattended !== null && oldestUnattended.sinceMs > overdueMs) {
     const since = durationText(oldestUnattended.sinceMs)
-    findings.push(`A key has been unattended for ${since}: does a completer run that knows its version?`)
+    findings.push(`A key has been unattended for ${since}: is a completer running that knows its version?`)
   }
   if (retriedForLong !== null) {
     const { count, sinceMs } = retriedForLong
     const keys = count === 1 ? 'A key has' : `${count} keys have`
     findings.push(
-      `${keys} been tried again and again, for ${durationText(sinceMs)}: can it succeed? See ${showCommandFor(retriedForLong, schema)}.`,
+      `${keys} been tried again and again for ${durationText(sinceMs)}. Can this succeed? See ${showCommandFor(retriedForLong, schema)}.`,
     )
   }
   if (jobs.oldestDueMs !== null && jobs.oldestDueMs > overdueMs) {
-    findings.push(`A job has been due for ${durationText(jobs.oldestDueMs)}: does a relay run?`)
+    findings.push(`A job has been due for ${durationText(jobs.oldestDueMs)}: is a relay running?`)
   }
   return findings
 }
@@ -80,7 +80,7 @@ function totals(
         ? countText(waiting)
         : `${countText(waiting)}, the oldest due for ${durationText(oldestDueMs)}`,
     ],
-    ['Dead letters', dead.count === 0 ? 'none' : { text: countText(dead), style: 'red' }],
+    ['Dead jobs', dead.count === 0 ? 'none' : { text: countText(dead), style: 'red' }],
   ]
 }
 

@@ -5,7 +5,7 @@ import { table } from './table.js'
 const RESULTS = {
   done: 'done',
   would_be_done: 'would be done',
-  refused: 'left',
+  refused: 'left alone',
   not_found: 'gone',
 } as const satisfies Record<Steered['result'], string>
 

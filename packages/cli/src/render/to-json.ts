@@ -1,7 +1,7 @@
 import type { InterventionView, JobView, KeyReport, KeyView } from '@pawl/core'
 import { responseJson, type Reveal, valueJson } from './redact.js'
 
-/** A key for machines. What its client sent and got is included only if asked for. */
+/** A key for machines. What its client sent and received is included only if asked for. */
 export function keyToJson(key: KeyView, reveal: Reveal): Record<string, unknown> {
   return {
     ...key,

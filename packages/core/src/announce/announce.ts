@@ -182,7 +182,7 @@ export function subscribe<Name extends PawlChannel>(
   if (!pawlChannels.includes(name)) {
     throw new PawlError(
       'PAWL_INVALID_OPTION',
-      `subscribe: there is no channel '${name}'. Known are ${pawlChannels.join(', ')}.`,
+      `subscribe: there is no channel '${name}'. The channels are ${pawlChannels.join(', ')}.`,
     )
   }
   const typed = listener as unknown as Listener

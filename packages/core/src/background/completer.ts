@@ -13,7 +13,7 @@ import type { Engine } from '../engine/engine.js'
 import { contextOf, type EngineContext } from '../engine/engine-context.js'
 import type { RunningEngine } from '../engine/running-engine.js'
 import { type AtomicVersion, forgetAtomicKeys } from '../storage/keys/forget-atomic-keys.js'
-import type { RunnableVersion } from '../storage/keys/find-unattended-keys.js'
+import type { DueKey, RunnableVersion } from '../storage/keys/find-unattended-keys.js'
 import { tellingRights } from '../storage/schema/missing-right.js'
 import type { Store } from '../storage/statement.js'
 import { Sweep } from './sweep.js'
@@ -127,18 +127,18 @@ export class Completer implements Service<CompleterCounts> {
     const begun: Promise<void>[] = []
     await this.#placeFree()
     if (stopping.aborted || this.#context.stopping.aborted) return { begun, isOver: true }
-    const { keyIds, isOver } = await tellingRights(this.#context, () => this.#find(counts))
+    const { keys, isOver } = await tellingRights(this.#context, () => this.#find(counts))
     // In a different order from other processes, which found the same keys.
-    for (const keyId of shuffled(keyIds)) {
+    for (const key of shuffled(keys)) {
       await this.#placeFree()
       if (stopping.aborted) break
       counts.found++
-      begun.push(this.#complete(keyId, counts))
+      begun.push(this.#complete(key, counts))
     }
     return { begun, isOver }
   }
 
-  async #find(counts: Counting): Promise<{ readonly keyIds: readonly string[]; readonly isOver: boolean }> {
+  async #find(counts: Counting): Promise<{ readonly keys: readonly DueKey[]; readonly isOver: boolean }> {
     const { sessions, tables, atomicPipelines } = this.#context
     return sessions.with('completer', async (session) => {
       const store = { session, tables }
@@ -158,7 +158,7 @@ export class Completer implements Service<CompleterCounts> {
   /** A row of the application that refers to such a key must not keep the others from being finished. */
   async #forget(store: Store, versions: readonly AtomicVersion[]): Promise<number> {
     try {
-      return await forgetAtomicKeys(store, versions, this.#batchSize, this.#context.lockTimeoutMs)
+      return await forgetAtomicKeys(store, versions, this.#batchSize)
     } catch (error) {
       announce('pawl:warning', () => ({
         message: 'unattended keys of atomic handlers could not be deleted',
@@ -168,23 +168,23 @@ export class Completer implements Service<CompleterCounts> {
     }
   }
 
-  #complete(keyId: string, counts: Counting): Promise<void> {
-    const work = this.#resume(keyId, counts).finally(() => {
+  #complete(key: DueKey, counts: Counting): Promise<void> {
+    const work = this.#resume(key, counts).finally(() => {
       this.#running.delete(work)
-      this.#begun.delete(keyId)
+      this.#begun.delete(key.id)
     })
     this.#running.add(work)
-    this.#begun.add(keyId)
+    this.#begun.add(key.id)
     return work
   }
 
-  async #resume(keyId: string, counts: Counting): Promise<void> {
+  async #resume(key: DueKey, counts: Counting): Promise<void> {
     try {
-      this.#count(keyId, await this.#engine.resumeDue(keyId), counts)
+      this.#count(key.id, await this.#engine.resumeDue(key), counts)
     } catch (error) {
       counts.passed++
       this.#storeIsAway = true
-      this.#resting.add(keyId)
+      this.#resting.add(key.id)
       announce('pawl:round_failed', () => ({ service: 'completer', error, failures: 1 }))
     }
   }

@@ -75,7 +75,7 @@ function checkNames(relays: readonly RelayOptions[]): void {
   const names = relays.flatMap((relay) => relay.names ?? [])
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   if (twice !== undefined)
-    throw invalidOption(OWNER, `relay: the name '${twice}'`, 'in two relays', 'one relay for each name')
+    throw invalidOption(OWNER, `relay: the name '${twice}'`, 'in two relays', 'each name in one relay only')
   if (relays.some((relay) => relay.names === undefined))
     throw invalidOption(OWNER, 'relay: names', undefined, 'a list for each of several relays')
 }

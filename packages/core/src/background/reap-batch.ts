@@ -21,7 +21,6 @@ export interface Batch {
 interface BatchParts {
   readonly store: Store
   readonly batchSize: number
-  readonly lockTimeoutMs: number
   readonly stopping: AbortSignal
 }
 
@@ -32,12 +31,12 @@ interface Held {
 
 /** Deletes a batch of expired keys: those that can be deleted, whatever holds the others. */
 export async function reapBatch(parts: BatchParts, fromMs: number | null): Promise<Batch> {
-  const { store, batchSize, lockTimeoutMs } = parts
+  const { store, batchSize } = parts
   const held: Held[] = []
   let found: readonly ExpiredKey[]
   let deleted: number
   try {
-    const reaped = await reapKeys(store, batchSize, fromMs, lockTimeoutMs)
+    const reaped = await reapKeys(store, batchSize, fromMs)
     deleted = countDeleted(reaped, held)
     found = reaped
   } catch (error) {
@@ -56,7 +55,7 @@ async function reapOrHalve(parts: BatchParts, keyIds: readonly string[], held: H
   const [first] = keyIds
   if (first === undefined || parts.stopping.aborted) return 0
   try {
-    return countDeleted(await reapTheseKeys(parts.store, keyIds, parts.lockTimeoutMs), held)
+    return countDeleted(await reapTheseKeys(parts.store, keyIds), held)
   } catch (error) {
     if (!isAboutRows(error)) throw error
     if (keyIds.length === 1) {

@@ -55,7 +55,6 @@ export type ReaperCounts = {
 export interface ReapContext {
   readonly sessions: SessionPool
   readonly tables: Tables
-  readonly lockTimeoutMs: number
 }
 
 const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'createBackground: reaper' }
@@ -150,16 +149,17 @@ export async function reap(
   const { sessions } = context
   const { batchSize, effectRetentionMs, partition } = pace
   const tables = partition === null ? context.tables : withKeysIn(context.tables, partition)
-  const lockTimeoutMs = Math.min(context.lockTimeoutMs, REAPER_LOCK_TIMEOUT_MS)
   const keys = await inBatches(pace, stopping, (fromMs) =>
-    sessions.with('reaper', (session) =>
-      reapBatch({ store: { session, tables }, batchSize, lockTimeoutMs, stopping }, fromMs),
-    ),
+    sessions.with('reaper', (session) => {
+      session.shortenLockTimeout(REAPER_LOCK_TIMEOUT_MS)
+      return reapBatch({ store: { session, tables }, batchSize, stopping }, fromMs)
+    }),
   )
   const effects = await inBatches(pace, stopping, async (fromMs) => {
-    const createdMs = await sessions.with('reaper', (session) =>
-      reapEffects({ session, tables }, batchSize, fromMs, effectRetentionMs, lockTimeoutMs),
-    )
+    const createdMs = await sessions.with('reaper', (session) => {
+      session.shortenLockTimeout(REAPER_LOCK_TIMEOUT_MS)
+      return reapEffects({ session, tables }, batchSize, fromMs, effectRetentionMs)
+    })
     const deleted = createdMs.length
     return { found: deleted, deleted, held: 0, lastMs: createdMs.reduce((a, b) => Math.max(a, b), -Infinity) }
   })

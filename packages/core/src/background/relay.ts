@@ -74,7 +74,7 @@ type CheckedRelayOptions = Required<Omit<RelayOptions, 'names'>> & {
 }
 
 /** A delivery that failed, with everything there is to say about it. */
-type Failed = FailedJob & { readonly job: ClaimedJob; readonly error: unknown }
+type Failed = FailedJob & { readonly id: string; readonly job: ClaimedJob; readonly error: unknown }
 
 type Counting = { -readonly [Name in keyof RelayCounts]: number }
 
@@ -169,22 +169,17 @@ export class Relay implements Service<RelayCounts> {
     deliveries: readonly Delivery[],
     counts: Counting,
   ): Promise<void> {
-    const delivered: string[] = []
+    const delivered: ClaimedJob[] = []
     const failed: Failed[] = []
     for (const [index, job] of jobs.entries()) {
       const delivery = deliveries[index]
       if (delivery?.type === 'failed') failed.push(this.#failed(job, delivery))
-      else delivered.push(job.id)
+      else delivered.push(job)
     }
-    const { lockTimeoutMs } = this.#context
     const deleted =
-      delivered.length === 0
-        ? []
-        : await this.#store((store) => deleteJobs(store, claimId, delivered, lockTimeoutMs))
+      delivered.length === 0 ? [] : await this.#store((store) => deleteJobs(store, claimId, delivered))
     const returned =
-      failed.length === 0
-        ? []
-        : await this.#store((store) => returnJobs(store, claimId, failed, lockTimeoutMs))
+      failed.length === 0 ? [] : await this.#store((store) => returnJobs(store, claimId, failed))
     const dead = failed.filter((job) => job.dead && returned.includes(job.id))
     counts.delivered += deleted.length
     counts.dead += dead.length
@@ -200,7 +195,8 @@ export class Relay implements Service<RelayCounts> {
   #failed(job: ClaimedJob, { error, dead }: Extract<Delivery, { type: 'failed' }>): Failed {
     const isDead = dead === true || job.attempts >= this.#options.maxAttempts
     const lastError = recordError(error)
-    return { job, error, id: job.id, afterMs: backOffMs(job.attempts), lastError, dead: isDead }
+    const { id, scope, keyId, seq, attempts } = job
+    return { job, error, id, scope, keyId, seq, afterMs: backOffMs(attempts), lastError, dead: isDead }
   }
 
   /** Asks again where the answer was lost: every statement finds what its first try did. */
@@ -242,7 +238,7 @@ function groups(jobs: readonly ClaimedJob[]): ClaimedJob[][] {
 }
 
 function neverEnded({ attempts }: ClaimedJob): Delivery {
-  const error = new Error(`Its delivery was begun ${attempts - 1} times and did not end the last time.`)
+  const error = new Error(`Delivery was begun ${attempts - 1} times, and the last one did not end.`)
   return { type: 'failed', error, dead: true }
 }
 

@@ -72,7 +72,7 @@ export class Poller {
     // It may have been started again meanwhile.
     if (this.#loop === loop) this.#loop = null
     if (ended) return
-    const message = `the ${service} was stopped before all it had begun was done`
+    const message = `the ${service} was stopped before everything that it had begun was done`
     announce('pawl:warning', () => ({ message, error: null }))
   }
 

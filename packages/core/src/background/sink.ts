@@ -128,7 +128,7 @@ function jobToDeliver({ id, name, payloadJson, keyId, attempts, createdMs }: Cla
 }
 
 function tooLate(timeoutMs: number): PawlError {
-  return new PawlError('PAWL_CALL_TIMEOUT', `The sink did not answer in ${timeoutMs} ms.`)
+  return new PawlError('PAWL_CALL_TIMEOUT', `The sink did not answer within ${timeoutMs} ms.`)
 }
 
 /** Anything but a clear answer counts as not delivered: twice is better than never. */
@@ -136,7 +136,7 @@ function checkDeliveries(deliveries: unknown, expected: number): readonly Delive
   if (!Array.isArray(deliveries) || deliveries.length !== expected) {
     throw new PawlError(
       'PAWL_INVALID_RESULT',
-      `The sink was given ${expected} jobs and did not return a list of ${expected} results. Wrap a function that takes ` +
+      `The sink got ${expected} jobs and did not return a list of ${expected} results. Wrap a function that takes ` +
         'one job with deliverEach().',
     )
   }

@@ -19,7 +19,7 @@ export class Sweep {
 
   constructor(versions: readonly RunnableVersion[]) {
     this.#versions = versions
-    this.#startAnew()
+    this.#restart()
   }
 
   /** The next keys that are wanted, at most `limit` of them. `isOver`: all that are due have been passed. */
@@ -27,40 +27,40 @@ export class Sweep {
     store: Store,
     limit: number,
     isWanted: (keyId: string) => boolean,
-  ): Promise<{ readonly keyIds: readonly string[]; readonly isOver: boolean }> {
-    const keyIds = new Set<string>()
+  ): Promise<{ readonly keys: readonly DueKey[]; readonly isOver: boolean }> {
+    const keys = new Map<string, DueKey>()
     const isFromStart = this.#after.every((place) => place === AT_START)
-    let isOver = await this.#take(store, limit, keyIds, isWanted)
+    let isOver = await this.#take(store, limit, keys, isWanted)
     // There is room left for those that have become due behind the current place.
-    if (isOver && !isFromStart) isOver = await this.#take(store, limit, keyIds, isWanted)
-    return { keyIds: [...keyIds], isOver }
+    if (isOver && !isFromStart) isOver = await this.#take(store, limit, keys, isWanted)
+    return { keys: [...keys.values()], isOver }
   }
 
   /** Takes the keys of one page. Returns true when it was the last page, so that the next one is the first. */
   async #take(
     store: Store,
     limit: number,
-    keyIds: Set<string>,
+    keys: Map<string, DueKey>,
     isWanted: (keyId: string) => boolean,
   ): Promise<boolean> {
     const due = await findUnattendedKeys(store, this.#versions, this.#after)
-    this.#startAnewWhereNothingCame(due)
-    for (const { version, ...place } of due) {
-      this.#after[version] = place
-      if (isWanted(place.id)) keyIds.add(place.id)
-      if (keyIds.size === limit) return false
+    this.#restartWhereNothingCame(due)
+    for (const key of due) {
+      this.#after[key.version] = key
+      if (isWanted(key.id)) keys.set(key.id, key)
+      if (keys.size === limit) return false
     }
     if (due.length === DUE_KEYS_PER_LOOK) return false
-    this.#startAnew()
+    this.#restart()
     return true
   }
 
-  #startAnew(): void {
+  #restart(): void {
     this.#after = this.#versions.map(() => AT_START)
   }
 
   /** A version with few due keys does not wait for the end of one with many. */
-  #startAnewWhereNothingCame(due: readonly DueKey[]): void {
+  #restartWhereNothingCame(due: readonly DueKey[]): void {
     const seen = new Set(due.map(({ version }) => version))
     this.#after = this.#after.map((place, version) => (seen.has(version) ? place : AT_START))
   }

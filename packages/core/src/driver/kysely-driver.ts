@@ -88,8 +88,8 @@ class SessionDriver implements Driver {
 export function abortedTransaction(transaction: SessionTransaction, where: string): PawlError {
   return new PawlError(
     'PAWL_TRANSACTION_ABORTED',
-    `The transaction of ${where} could not commit: a database error in it was swallowed. ` +
-      'Let errors of tx pass, or use a savepoint.',
+    `The transaction of ${where} could not commit: a database error in it was caught and ignored. ` +
+      'Let the errors of tx through, or put the risky statement behind a savepoint.',
     { cause: transaction.firstError },
   )
 }
@@ -158,7 +158,7 @@ class PhaseConnection extends SessionConnection {
     if (!this.#closed) return
     throw new PawlError(
       'PAWL_TRANSACTION_CLOSED',
-      `tx or stage of phase '${this.#phase}' was used after the phase had returned. Await every query inside it.`,
+      `tx, write or stage of phase '${this.#phase}' was used after the phase had returned. Await every query inside it.`,
     )
   }
 

@@ -23,7 +23,9 @@ export async function openSession(pool: Pool, phase: string, options: SessionOpt
   const expired = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
       session.cut()
-      reject(new Error(`No connection, or its hooks did not end, within ${options.statementDeadlineMs} ms`))
+      reject(
+        new Error(`No connection was open, with its hooks done, within ${options.statementDeadlineMs} ms`),
+      )
     }, options.statementDeadlineMs)
   })
   try {

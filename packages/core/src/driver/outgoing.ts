@@ -14,7 +14,7 @@ export interface Statement {
 export interface Bound {
   readonly statement: Statement
   readonly values?: readonly unknown[]
-  /** If the values never change: what is sent, by whether the server keeps it prepared. */
+  /** For values that never change: keeps what is sent. The key says whether the server keeps the statement prepared. */
   readonly ready?: Map<boolean, Outgoing>
 }
 

@@ -146,7 +146,7 @@ export class SendQueue {
       return
     }
     sender.sending(message)
-    const deadlineMs = sender.deadlineMs * Math.ceil(message.length / STATEMENTS_PER_DEADLINE)
+    const deadlineMs = sender.deadlineMs * deadlinesOf(message)
     let answered = false
     const onDeadline = (): void => {
       // If the event loop stood still, what may have arrived has not been read yet.
@@ -246,6 +246,12 @@ export class SendQueue {
     }
     return null
   }
+}
+
+/** A statement of the application may take as long as it may alone. Those of the framework are small. */
+function deadlinesOf(message: readonly Outgoing[]): number {
+  const queries = message.filter(({ step }) => step === 'query').length
+  return Math.max(1, queries) + Math.floor((message.length - queries) / STATEMENTS_PER_DEADLINE)
 }
 
 const NONE: readonly never[] = []

@@ -1,6 +1,7 @@
 import type { QueryResult } from 'pg'
 import { PawlError } from '../errors.js'
 import type { BorrowedClient } from './borrowed-client.js'
+import { LaterWrites } from './later-writes.js'
 import type { Executed } from './pg-protocol.js'
 import { alwaysTheSame, type Begin, type Bound, type Outgoing, outgoing, outgoingQuery } from './outgoing.js'
 import { isOfChangedRows, sqlStateOf } from './postgres-error.js'
@@ -17,8 +18,8 @@ export interface TransactionOptions {
    */
   readonly idleMs?: number
   /**
-   * Set if it is only the transaction of one statement, with this name: tests stop before that statement and after its
-   * COMMIT, and nowhere else.
+   * The name of its only statement, for a transaction that was opened for one statement alone. Tests stop before that
+   * statement and after its COMMIT, and nowhere else.
    */
   readonly ofStatement?: string
   /** Whether the server keeps framework statements prepared. */
@@ -50,7 +51,13 @@ export class SessionTransaction implements Sender {
   #notBegun: { readonly error: unknown } | null = null
   #endedEarly = false
   #commitSent = false
+  #leaves = false
+  #underWay = 0
+  readonly #later = new LaterWrites()
+  #sent: readonly Outgoing[] = []
+  #failedWriteOf: string | null = null
   #firstError: unknown = null
+  #lastError: unknown = null
   #idleTimer: NodeJS.Timeout | undefined
 
   constructor(client: BorrowedClient, queue: SendQueue, options: TransactionOptions) {
@@ -67,7 +74,7 @@ export class SessionTransaction implements Sender {
       this.#idleTimer = setTimeout(() => client.giveUp(`Nothing was sent for ${idleMs} ms`), idleMs)
   }
 
-  /** The first error that a query met since all was well; the application may have swallowed it. */
+  /** The first error since the transaction was last healthy. The application may have swallowed it. */
   get firstError(): unknown {
     return this.#firstError
   }
@@ -80,6 +87,19 @@ export class SessionTransaction implements Sender {
   /** Whether one of its own queries ended it. What came before that may have been committed. */
   get endedEarly(): boolean {
     return this.#endedEarly
+  }
+
+  /**
+   * Whether the application's queries may have left something that later ones in this transaction meet: a setting, a role, a
+   * savepoint, a cursor, or a query that is still under way. Everything but rows counts.
+   */
+  get hasLeftovers(): boolean {
+    return this.#leaves || this.#underWay > 0
+  }
+
+  /** Who handed over the statement, by `later`, that the last error is about; null if it is about another statement. */
+  get failedWriteOf(): string | null {
+    return this.#failedWriteOf
   }
 
   /** Whether a COMMIT may have reached the server. */
@@ -99,13 +119,32 @@ export class SessionTransaction implements Sender {
   /** Runs one of the application's queries, which the server may keep prepared. */
   async query(text: string, values: readonly unknown[]): Promise<AnyResult> {
     const name = values.length > 0 ? (this.#options.preparedQueries?.nameOf(text) ?? null) : null
+    this.#underWay++
     try {
-      const [result] = await this.#send([outgoingQuery(text, values, this.#stage === 'waiting', name)])
+      const mayJoin = this.#stage === 'waiting' || this.#later.areWaiting
+      const [result] = await this.#send([outgoingQuery(text, values, mayJoin, name)])
+      if (SETS.test(text) || [result].flat().some((each) => !LEAVES_NOTHING.has(each?.command ?? '')))
+        this.#leaves = true
       return result as AnyResult
     } catch (error) {
+      // A savepoint may have undone it, and be open still.
+      this.#leaves = true
       if (name !== null) this.#doubtPrepared(text, error instanceof PawlError ? error.cause : error)
       throw error
+    } finally {
+      this.#underWay--
     }
+  }
+
+  /**
+   * Hands over a single statement of the application whose result nobody needs. It travels with whatever is sent next, in
+   * front of it: a query of a phase, or the statements that commit. `of`: who hands it over.
+   */
+  later(text: string, values: readonly unknown[], of: string): void {
+    const name = this.#options.preparedQueries?.nameOf(text) ?? null
+    const statement = { ...outgoingQuery(text, values, true, name), joinable: true }
+    if (SETS.test(text)) this.#leaves = true
+    this.#later.add(statement, of)
   }
 
   /** Runs a framework statement in this transaction. */
@@ -136,6 +175,7 @@ export class SessionTransaction implements Sender {
     clearTimeout(this.#idleTimer)
     const begun = this.#stage !== 'waiting'
     this.#stage = 'ending'
+    this.#later.drop()
     this.#queue.drop(this, closed())
     if (!begun || this.#notBegun !== null) return
     try {
@@ -148,19 +188,30 @@ export class SessionTransaction implements Sender {
 
   #send(statements: readonly Outgoing[]): Promise<readonly QueryResult[]> {
     if (this.#stage === 'ending') return Promise.reject(closed())
-    if (this.#stage !== 'waiting') return this.#queue.send(this, statements)
+    const later = this.#later.take()
+    if (this.#stage === 'waiting') {
+      const opening = this.#open([...later, ...statements])
+      return this.#sendAfter([...opening, ...later], statements)
+    }
+    return later.length === 0 ? this.#queue.send(this, statements) : this.#sendAfter(later, statements)
+  }
+
+  /** Sends statements after others whose results nobody needs. */
+  #sendAfter(first: readonly Outgoing[], statements: readonly Outgoing[]): Promise<readonly QueryResult[]> {
+    return this.#queue.send(this, [...first, ...statements]).then((results) => results.slice(first.length))
+  }
+
+  /** Returns what begins the transaction: in the same message as these statements, if they can share one. */
+  #open(statements: readonly Outgoing[]): readonly Outgoing[] {
     clearTimeout(this.#idleTimer)
     this.#stage = 'beginning'
     const { alone, together } = this.#options.begin
     const joined = together.map((bound) => outgoing(bound, this.#options.prepares))
-    const opening =
+    this.#opening =
       joined.length > 0 && this.#queue.canJoin([...joined, ...statements])
         ? joined
         : [{ ...outgoing({ statement: alone }, false), joinable: false }]
-    this.#opening = opening
-    return this.#queue
-      .send(this, [...opening, ...statements])
-      .then((results) => results.slice(opening.length))
+    return this.#opening
   }
 
   refusal(message: readonly Outgoing[]): unknown {
@@ -168,17 +219,25 @@ export class SessionTransaction implements Sender {
     const { transactionStatus: status } = this.#client
     if (message[0] === this.#opening[0]) return status === 'I' ? null : this.#client.loseToOthers()
     if (status === 'I') this.#endedEarly = true
-    return this.#endedEarly ? closed() : null
+    if (this.#endedEarly) return closed()
+    const missingOf = message.includes(this.#commit) ? this.#later.missingFrom(message) : null
+    return missingOf === null ? null : notWritten(missingOf, this.#lastError)
   }
 
   sending(statements: readonly Outgoing[]): void {
     if (statements.includes(this.#commit)) this.#commitSent = true
+    this.#sent = statements
     this.#lastText = statements.at(-1)?.config.text ?? ''
   }
 
   answered(error: unknown, results: readonly QueryResult[], executed: readonly Executed[]): unknown {
     const told = error === null ? null : this.#client.explain(error)
-    if (told !== null) this.#firstError ??= told
+    if (told !== null) {
+      this.#firstError ??= told
+      this.#lastError = told
+      this.#blame(this.#sent[results.length], told)
+    }
+    this.#later.noteExecuted(this.#sent.slice(0, results.length))
     // None of its statements goes out before the message that begins it, so the first answer is the answer to that message.
     const opening = this.#begun ? 0 : this.#opening.length
     if (results.length < opening) {
@@ -208,12 +267,22 @@ export class SessionTransaction implements Sender {
     })
   }
 
+  #blame(failed: Outgoing | undefined, error: unknown): void {
+    this.#failedWriteOf = this.#later.ownerOf(failed)
+    if (this.#failedWriteOf !== null && failed?.config.name !== undefined)
+      this.#doubtPrepared(failed.config.text, error)
+  }
+
   #doubtPrepared(text: string, error: unknown): void {
     if (isOfChangedRows(error)) this.#options.preparedQueries?.forget(text)
     // A value could not be sent: then `pg` closes the statement, and goes on believing that it is prepared.
     if (sqlStateOf(error) === null) this.#client.spoil()
   }
 }
+
+/** Commands that leave rows, and nothing else, unless a function that they call does. */
+const LEAVES_NOTHING = new Set(['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'MERGE'])
+const SETS = /set_config/i
 
 const CHAINS = /\b(?:rollback|abort)(?:\s+(?:work|transaction))?\s+and\s+chain\b/i
 const COMMENT_OR_LITERAL = /\/\*[^]*?\*\/|--[^\n]*|'(?:[^']|'')*'|"(?:[^"]|"")*"/g
@@ -245,8 +314,15 @@ class Rollback implements Sender {
   }
 }
 
+const notWritten = (of: string, cause: unknown): PawlError =>
+  new PawlError(
+    'PAWL_TRANSACTION_ABORTED',
+    `What '${of}' handed to write was not written, and the error was caught and ignored. Let the errors of tx through.`,
+    { cause },
+  )
+
 const closed = (): PawlError =>
   new PawlError(
     'PAWL_TRANSACTION_CLOSED',
-    'A query came after its transaction had ended. Await every query inside of it.',
+    'A query came after its transaction had ended. Await every query inside the transaction.',
   )

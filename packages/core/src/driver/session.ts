@@ -6,7 +6,7 @@ import type { PreparedQueries } from './prepared-name.js'
 import type { Probe } from './probe.js'
 import { type Sender, SendQueue } from './send-queue.js'
 import { SessionTransaction, type TextResult, type TransactionOptions } from './session-transaction.js'
-import { beginAlone, standAlone } from './stand-alone.js'
+import { type Alone, beginAlone, standAlone } from './stand-alone.js'
 import { wireOf } from './wire.js'
 
 export interface SessionOptions {
@@ -33,10 +33,12 @@ export class Session {
   readonly #options: SessionOptions
   readonly #framework: Sender
   #deadlineMs: number
+  #lockTimeoutMs: number
 
   constructor(client: PoolClient, place: string, options: SessionOptions) {
     this.#options = options
     this.#deadlineMs = options.statementDeadlineMs
+    this.#lockTimeoutMs = options.lockTimeoutMs
     this.#client = new BorrowedClient(client, () => this.#queue)
     const wire = wireOf(client.constructor)
     this.#queue = new SendQueue(
@@ -44,7 +46,7 @@ export class Session {
       options.pipelining ? wire : { ...wire, sendTogether: null },
       place,
       options.probe,
-      (deadlineMs) => this.giveUp(`No answer from PostgreSQL in ${deadlineMs} ms`),
+      (deadlineMs) => this.giveUp(`PostgreSQL did not answer within ${deadlineMs} ms`),
     )
     const deadlineMs = (): number => this.#deadlineMs
     this.#framework = {
@@ -75,19 +77,24 @@ export class Session {
     this.#deadlineMs = deadlineMs
   }
 
+  /** From now on, a statement that stands alone waits for a lock no longer than this. */
+  shortenLockTimeout(atMostMs: number): void {
+    this.#lockTimeoutMs = Math.min(this.#lockTimeoutMs, atMostMs)
+  }
+
   /**
    * Runs a framework statement in a transaction of its own, which has committed when this returns. Values come back as
    * text, rows by column name. Its isolation level and lock time-out are its own, whatever the database's defaults are.
    */
-  async run(statement: Statement, values?: readonly unknown[]): Promise<TextResult> {
-    const { lockTimeoutMs, preparedStatements: prepares } = this.#options
+  async run(statement: Statement, values?: readonly unknown[], does: Alone = 'write'): Promise<TextResult> {
+    const { preparedStatements: prepares } = this.#options
     const bound = values === undefined ? { statement } : { statement, values }
-    const message = standAlone(bound, lockTimeoutMs).map((one) => outgoing(one, prepares))
+    const message = standAlone(bound, this.#lockTimeoutMs, does).map((one) => outgoing(one, prepares))
     if (this.#queue.canJoin(message)) {
       const results = await this.#send(this.#framework, message)
       return results.at(-1) as TextResult
     }
-    const transaction = this.begin(beginAlone(lockTimeoutMs), { ofStatement: statement.name })
+    const transaction = this.begin(beginAlone(this.#lockTimeoutMs, does), { ofStatement: statement.name })
     try {
       const [result] = await transaction.commit([bound])
       return result as TextResult
@@ -154,5 +161,5 @@ export class Session {
 const usedAfterRelease = (): PawlError =>
   new PawlError(
     'PAWL_TRANSACTION_CLOSED',
-    'A connection of engine.db was used after it had been released. Await every query inside of its transaction.',
+    'A connection of engine.db was used after it had been released. Await every query inside its transaction.',
   )

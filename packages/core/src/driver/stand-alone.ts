@@ -2,6 +2,13 @@ import { alwaysTheSame, type Begin, type Bound } from './outgoing.js'
 import { preparedAs } from './prepared-name.js'
 
 /**
+ * What a statement that stands alone does. `write`: it writes, and waits until that has reached the disk. `write_soon`: it
+ * does not wait. A later COMMIT that waits also waits for this one, and a server that crashes before that has lost it.
+ * `read`: it only reads, for which any isolation level will do.
+ */
+export type Alone = 'write' | 'write_soon' | 'read'
+
+/**
  * Without LOCAL, which would warn outside a transaction block; it still applies to this one transaction only, because each
  * begins with its default. It has to be a SET: anything that takes a snapshot comes too late.
  */
@@ -13,29 +20,42 @@ const READ_COMMITTED = alwaysTheSame({
 })
 
 const LOCK_TIMEOUT_SQL = "SELECT pg_catalog.set_config('lock_timeout', $1, true)"
-const lockTimeouts = new Map<number, Bound>()
+const UNFLUSHED_SQL = `${LOCK_TIMEOUT_SQL}, pg_catalog.set_config('synchronous_commit', 'off', true)`
 
 /** PostgreSQL locks a statement's tables before executing it, so an earlier statement has to set a bound on that. */
-function lockTimeout(lockTimeoutMs: number): Bound {
-  let bound = lockTimeouts.get(lockTimeoutMs)
-  if (bound === undefined) {
-    const preparedName = preparedAs('lock_timeout', LOCK_TIMEOUT_SQL)
-    const statement = { name: '', text: LOCK_TIMEOUT_SQL, preparedAs: preparedName }
-    lockTimeouts.set(lockTimeoutMs, (bound = alwaysTheSame(statement, [String(lockTimeoutMs)])))
+const WAITING = settings('lock_timeout', LOCK_TIMEOUT_SQL)
+const NOT_WAITING = settings('lock_timeout_unflushed', UNFLUSHED_SQL)
+
+function settings(name: string, text: string): (lockTimeoutMs: number) => Bound {
+  const known = new Map<number, Bound>()
+  const statement = { name: '', text, preparedAs: preparedAs(name, text) }
+  return (lockTimeoutMs) => {
+    let bound = known.get(lockTimeoutMs)
+    if (bound === undefined)
+      known.set(lockTimeoutMs, (bound = alwaysTheSame(statement, [String(lockTimeoutMs)])))
+    return bound
   }
-  return bound
 }
 
 /**
  * A statement that is a transaction of its own. Statements that share a message share a transaction, without BEGIN and
  * COMMIT: the server ends it with the message, even if the statement fails.
  */
-export function standAlone(statement: Bound, lockTimeoutMs: number): readonly Bound[] {
-  return [READ_COMMITTED, lockTimeout(lockTimeoutMs), statement]
+export function standAlone(statement: Bound, lockTimeoutMs: number, does: Alone): readonly Bound[] {
+  switch (does) {
+    case 'write':
+      return [READ_COMMITTED, WAITING(lockTimeoutMs), statement]
+    case 'write_soon':
+      return [READ_COMMITTED, NOT_WAITING(lockTimeoutMs), statement]
+    case 'read':
+      return [WAITING(lockTimeoutMs), statement]
+  }
 }
 
 /** The same for when statements cannot share a message. */
-export function beginAlone(lockTimeoutMs: number): Begin {
-  const text = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = ${lockTimeoutMs}`
+export function beginAlone(lockTimeoutMs: number, does: Alone): Begin {
+  const text =
+    `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = ${lockTimeoutMs}` +
+    (does === 'write_soon' ? '; SET LOCAL synchronous_commit = off' : '')
   return { alone: { name: '', text }, together: [] }
 }

@@ -78,8 +78,8 @@ const PLAIN: Wire = {
 
 /**
  * An error may be reported before the server is ready for more; the answer to an empty query comes after that. What a text
- * of several statements had executed before its error is not known: one that may have ended its transaction is taken to
- * have done so.
+ * of several statements had executed before its error is not known. If it may have ended the transaction, we assume that it
+ * did.
  */
 function afterAnswer(client: PoolClient, text: string, error: unknown, onAnswered: OnAnswered): void {
   const mayHaveEnded =

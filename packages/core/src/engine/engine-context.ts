@@ -66,7 +66,6 @@ export function createContext(
     caps,
     namespace,
     names: new NameHasher(checked.hashSecret),
-    lockTimeoutMs,
     probe,
     replayLikelihood: new ReplayLikelihood(),
     kysely: new KyselyFactory(sessions, plugins, strict.refuseNestedCheckout),
@@ -93,5 +92,5 @@ export function rememberContext(engine: object, context: EngineContext): void {
 export function contextOf(engine: object, where: string): EngineContext {
   const context = contexts.get(engine)
   if (context !== undefined) return context
-  throw invalidOption({ code: 'PAWL_INVALID_OPTION', where }, 'engine', engine, 'what createEngine gives')
+  throw invalidOption({ code: 'PAWL_INVALID_OPTION', where }, 'engine', engine, 'what createEngine returns')
 }

@@ -66,7 +66,7 @@ export interface KeyView {
   readonly createdAt: Date
   /** When a person last unstuck it; null if nobody had to. */
   readonly unstuckAt: Date | null
-  /** When the row was last written, renewals of the lease aside. */
+  /** When the row was last written, not counting renewals of the lease. */
   readonly updatedAt: Date
   /** When a finished key may be deleted. Null unless finished. */
   readonly expiresAt: Date | null

@@ -12,7 +12,13 @@ import { Registry } from '../pipeline/registry.js'
 import { checkRequest } from '../request/check-request.js'
 import { checkedRequest, checkExecuteRequest, type ExecuteRequest } from '../request/execute-request.js'
 import { originOf } from '../request/fingerprint.js'
-import { type Granted, reserveById, reserveToEnqueue, reserveToRun } from '../request/reserve-key.js'
+import {
+  type Granted,
+  reserveById,
+  reserveDue,
+  reserveToEnqueue,
+  reserveToRun,
+} from '../request/reserve-key.js'
 import { recheckInput } from '../request/validate-input.js'
 import { Run } from '../run/run.js'
 import { failRun, runPipeline } from '../run/run-pipeline.js'
@@ -20,6 +26,7 @@ import { failure } from '../run/step-result.js'
 import { explaining } from '../storage/schema/explaining.js'
 import type { KeyKind, KeyRow } from '../storage/keys/key-row.js'
 import { findKey } from '../storage/keys/find-key.js'
+import type { DueKey } from '../storage/keys/find-unattended-keys.js'
 import { findOwnKey } from '../storage/keys/find-own-key.js'
 import type { Store } from '../storage/statement.js'
 import { settledWithin } from '../settled-within.js'
@@ -129,17 +136,17 @@ export class RunningEngine<DB> implements Engine<DB> {
 
   async resume(keyId: string): Promise<ResumeOutcome> {
     checkKeyId('resume', keyId)
-    return this.#resume(keyId, false)
+    return this.#resume(keyId, () => reserveById(this.#context, keyId))
   }
 
   /** As `resume`, but only once the key's back-off is over: for the completer, which may have found it a while ago. */
-  async resumeDue(keyId: string): Promise<ResumeOutcome> {
-    return this.#resume(keyId, true)
+  async resumeDue(key: DueKey): Promise<ResumeOutcome> {
+    return this.#resume(key.id, () => reserveDue(this.#context, key))
   }
 
-  async #resume(keyId: string, onlyDue: boolean): Promise<ResumeOutcome> {
+  async #resume(keyId: string, reserve: () => ReturnType<typeof reserveById>): Promise<ResumeOutcome> {
     return this.#track(async () => {
-      const reservation = await reserveById(this.#context, keyId, onlyDue)
+      const reservation = await reserve()
       if (reservation.type === 'gone') return reservation
       if (reservation.type === 'granted') return this.#run(reservation) as Promise<ResumeOutcome>
       const row =
@@ -223,7 +230,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     if (this.#context.registry.has(definition)) return definition
     throw new PawlError(
       'PAWL_NOT_REGISTERED',
-      `Pipeline '${definition.name}' version ${definition.version} is not among the pipelines given to createEngine.`,
+      `Pipeline '${definition.name}' version ${definition.version} is not among the pipelines passed to createEngine.`,
     )
   }
 
@@ -232,7 +239,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     if (definition === undefined) {
       throw new PawlError(
         'PAWL_NOT_REGISTERED',
-        'What was given is not a pipeline. A builder becomes one by its finish().',
+        'What was passed is not a pipeline. A builder becomes one when you call its finish().',
       )
     }
     return definition

@@ -43,7 +43,7 @@ export function checkKeyReference(where: string, of: KeyReference): void {
   }
   // Two names may refer to two keys, and only one of them would be looked at.
   if ('scope' in of || 'key' in of) {
-    throw new PawlError('PAWL_INVALID_OPTION', `${where}: it takes scope and key, or keyId, and not both.`)
+    throw new PawlError('PAWL_INVALID_OPTION', `${where}: it takes either scope and key, or keyId.`)
   }
   if (!isUuid(of.keyId)) throw invalidOption(owner(where), 'keyId', of.keyId, 'the id of a key')
 }
@@ -119,7 +119,10 @@ export function checkDeadJobs(jobs: DeadJobs): void {
   checkKnownOptions(owner(where), jobs, ['jobIds', 'name', 'all'])
   // Picking one of the two could deliver all jobs where one name was meant.
   if (Object.keys(jobs).length !== 1) {
-    throw new PawlError('PAWL_INVALID_OPTION', `${where}: it takes one of jobIds, name and all: true.`)
+    throw new PawlError(
+      'PAWL_INVALID_OPTION',
+      `${where}: it takes exactly one of jobIds, name and all: true.`,
+    )
   }
   if ('all' in jobs) {
     if ((jobs.all as unknown) !== true) throw invalidOption(owner(where), 'all', jobs.all, 'true')
@@ -148,7 +151,7 @@ export function checkVerdict(where: string, verdict: CallVerdict): void {
   if (verdict.phase !== undefined) checkText(of.where, 'phase', verdict.phase, MAX_NAME_LENGTH)
   if (verdict.type === 'not_executed') {
     if ('result' in verdict)
-      throw invalidOption(of, 'result', verdict.result, `no value beside 'not_executed'`)
+      throw invalidOption(of, 'result', verdict.result, `no value with type 'not_executed'`)
     return
   }
   const json = encodeJson(verdict.result, {
@@ -175,7 +178,7 @@ export function checkResponse(where: string, given: OperatorResponse): CheckedRe
   if (isTransientStatus(response.status)) {
     throw new PawlError(
       'PAWL_INVALID_RESPONSE',
-      `${where}: status is ${response.status}, which asks the client to come back. It takes 200 to 499 but for 408, 425 and 429.`,
+      `${where}: status is ${response.status}, which asks the client to come back. It takes 200 to 499, except 408, 425 and 429.`,
     )
   }
   checkSize(of, 'body', response.body.length)

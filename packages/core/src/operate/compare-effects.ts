@@ -174,7 +174,7 @@ export class Comparison {
       return
     }
     if (named.length === 0 && effects.every((each) => each.reference !== null)) {
-      const detail = `It is '${effect.reference}' here, and '${reference}' there, under the same provider key.`
+      const detail = `The reference is '${effect.reference}' here and '${reference}' there, under the same provider key.`
       this.#differ('reference', detail, effects, [record])
       return
     }

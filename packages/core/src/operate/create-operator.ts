@@ -93,8 +93,8 @@ class DatabaseOperator implements Operator {
       const row = await findNamed(store, of)
       if (row === null) return null
       const effects = await findEffectsOfKey(store, row, MAX_SHOWN_WITH_KEY)
-      const jobs = await findJobsOfKey(store, row.id, MAX_SHOWN_WITH_KEY)
-      const interventions = await findInterventions(store, row.id, MAX_SHOWN_WITH_KEY)
+      const jobs = await findJobsOfKey(store, row, MAX_SHOWN_WITH_KEY)
+      const interventions = await findInterventions(store, row, MAX_SHOWN_WITH_KEY)
       return {
         key: viewKey(row),
         effects: effects.map(viewEffect),
@@ -153,7 +153,7 @@ class DatabaseOperator implements Operator {
       if (row.status !== 'stuck') {
         return {
           type: 'refuse',
-          detail: `It is not stuck but ${row.status}: only a stuck key can be answered.`,
+          detail: `The key is ${row.status}, and only a stuck key can be answered.`,
         }
       }
       return {

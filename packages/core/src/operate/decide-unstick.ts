@@ -9,12 +9,12 @@ export type UnstickDecision =
   | { readonly type: 'refuse'; readonly detail: string }
 
 const VERDICTS =
-  `Find out at the provider, and give a verdict: { type: 'executed', result } with what the call would have returned, ` +
+  `Find out at the provider, and pass a verdict: { type: 'executed', result } with what the call would have returned, ` +
   `or { type: 'not_executed' } to have it made again.`
 
 /** Whether and how a key may be unstuck. Pure: it decides from the row alone. */
 export function decideUnstick(row: KeyRow, verdict: CallVerdict | null): UnstickDecision {
-  if (row.status !== 'stuck') return refuse(`It is not stuck but ${row.status}.`)
+  if (row.status !== 'stuck') return refuse(`The key is ${row.status}, and only a stuck key can be unstuck.`)
   const { intent, stuckReason } = row
   const isInDoubt = stuckReason === 'unknown_outcome' || stuckReason === 'window_passed'
   if (intent?.kind === 'called' && intent.said !== true) {
@@ -26,12 +26,14 @@ export function decideUnstick(row: KeyRow, verdict: CallVerdict | null): Unstick
       const kept: Intent = { ...intent, said: true }
       return { type: 'unstick', said: { kind: 'called', phase, intentJson: JSON.stringify(kept) } }
     }
-    return refuse(`What the call of phase '${intent.phase}' returned is known. Unstick it without a verdict.`)
+    return refuse(
+      `What the call of phase '${intent.phase}' returned is known. Unstick the key without a verdict.`,
+    )
   }
   if (verdict === null) {
     if (isInDoubt && !isSaid(intent)) {
       return refuse(
-        `It would be stuck again at once: whether its call was executed is not known. ${VERDICTS}`,
+        `The key would be stuck again at once, because nobody knows whether its call was executed. ${VERDICTS}`,
       )
     }
     return { type: 'unstick', said: { kind: 'nothing' } }
@@ -47,13 +49,13 @@ function applyVerdict(row: KeyRow, verdict: CallVerdict): UnstickDecision {
   const { intent, nowMs } = row
   if (intent === null || !(intent.kind === 'calling' || isSaid(intent))) {
     return refuse(
-      'No call of it is in doubt. Unstick it without a verdict: a call that may have been made is repeated under its own ' +
-        'key, or the key is stuck again and says which call it is about.',
+      'None of its calls is in doubt. Unstick the key without a verdict: a call that may have been made is repeated under its ' +
+        'own provider key, or the key becomes stuck again and says which call is in doubt.',
     )
   }
   const { phase } = intent
   if (verdict.phase !== undefined && verdict.phase !== phase) {
-    return refuse(`The call in doubt is that of phase '${phase}', not of '${verdict.phase}'.`)
+    return refuse(`The call in doubt is that of phase '${phase}', not that of '${verdict.phase}'.`)
   }
   if (verdict.type === 'not_executed') {
     // The row already says so, and under which provider key the call is to be made.
@@ -62,7 +64,7 @@ function applyVerdict(row: KeyRow, verdict: CallVerdict): UnstickDecision {
     if (endsMs > nowMs) {
       const until = new Date(endsMs).toISOString()
       return refuse(
-        `The call of phase '${phase}' may be under way until ${until}. Ask the provider once more after that.`,
+        `The call of phase '${phase}' may still be under way until ${until}. Ask the provider again after that.`,
       )
     }
     return { type: 'unstick', said: { kind: 'not_made', phase } }

@@ -17,7 +17,7 @@ import type { Finding } from './operator.js'
 export function judgeSchema(version: number | null | 'damaged', tables: Tables): Finding {
   const { schema } = tables
   const migrate = `Run ${migrateCall(tables)}.`
-  if (version === null) return failing('schema', `Schema '${schema}' has no tables of Pawl.`, migrate)
+  if (version === null) return failing('schema', `Schema '${schema}' does not have Pawl's tables.`, migrate)
   if (version === 'damaged') {
     return failing(
       'schema',
@@ -35,7 +35,7 @@ export function judgeSchema(version: number | null | 'damaged', tables: Tables):
 
 export function judgeSearchPath(store: Pick<Store, 'tables'>, role: string, isFirst: boolean): Finding {
   if (!isFirst)
-    return ok('path', `Tables that role '${role}' creates without a schema do not go into Pawl's.`)
+    return ok('path', `Tables that role '${role}' creates without naming a schema do not go into Pawl's.`)
   const { detail, remedy } = firstOnPath(store, role)
   return warning('path', detail, remedy)
 }
@@ -43,7 +43,7 @@ export function judgeSearchPath(store: Pick<Store, 'tables'>, role: string, isFi
 export function judgeIndexes(found: ReadonlyMap<string, boolean>, tables: Tables): Finding[] {
   const missing = EXPECTED_INDEXES.filter((name) => !found.has(name))
   const invalid = EXPECTED_INDEXES.filter((name) => found.get(name) === false)
-  const slow = 'statements read whole tables without it'
+  const slow = 'without them, statements read whole tables'
   return orOk(
     [
       missing.length === 0
@@ -51,11 +51,15 @@ export function judgeIndexes(found: ReadonlyMap<string, boolean>, tables: Tables
         : failing(
             'indexes',
             `Missing: ${missing.join(', ')}; ${slow}.`,
-            `Create it again, as migrationSql() has it${tables.schema === 'pawl' ? '' : ` for schema '${tables.schema}'`}.`,
+            `Create them again, as migrationSql() does${tables.schema === 'pawl' ? '' : ` for schema '${tables.schema}'`}.`,
           ),
       invalid.length === 0
         ? null
-        : failing('indexes', `Invalid: ${invalid.join(', ')}; ${slow}.`, 'REINDEX INDEX CONCURRENTLY it.'),
+        : failing(
+            'indexes',
+            `Invalid: ${invalid.join(', ')}; ${slow}.`,
+            'Run REINDEX INDEX CONCURRENTLY on each.',
+          ),
     ],
     ok('indexes', `All ${EXPECTED_INDEXES.length} indexes are there and valid.`),
   )
@@ -68,14 +72,14 @@ export function judgeReferences(references: readonly Reference[]): Finding[] {
       ? null
       : warning(
           'references',
-          `${table}.${column} refers to the keys and has no index: each key that expires reads all of ${table}.`,
+          `${table}.${column} refers to the keys and has no index: deleting an expired key reads all of ${table}.`,
           `CREATE INDEX CONCURRENTLY ON ${table} (${column}).`,
         ),
     holds
       ? warning(
           'references',
-          `${constraint} of ${table} keeps keys from being deleted: they stay, and are put off again and again.`,
-          `Declare it with ON DELETE SET NULL, or ON DELETE CASCADE.`,
+          `${constraint} of ${table} keeps keys from being deleted: the reaper puts them off again and again.`,
+          `Declare it with ON DELETE SET NULL or ON DELETE CASCADE.`,
         )
       : null,
   ])
@@ -83,20 +87,21 @@ export function judgeReferences(references: readonly Reference[]): Finding[] {
     wrong,
     ok(
       'references',
-      `${counted(references.length, 'foreign key')} to the keys, and ${references.length === 1 ? 'it is not' : 'none is'} in the way of their deletion.`,
+      `${counted(references.length, 'foreign key')} to the keys, and ${references.length === 1 ? 'it does not prevent' : 'none prevents'} their deletion.`,
     ),
   )
 }
 
 export function judgeBloat(care: TableCare, { keys }: Tables): Finding {
   const { liveRows, deadRows, partitions, vacuumedMs } = care
-  const last = vacuumedMs === null ? 'never, as far as is known' : new Date(vacuumedMs).toISOString()
+  const last =
+    vacuumedMs === null ? 'never, as far as the statistics show' : new Date(vacuumedMs).toISOString()
   const where = partitions === null ? '' : ` in ${counted(partitions, 'partition')}`
-  const detail = `${keys} has about ${counted(deadRows, 'dead row')} beside ${liveRows}${where}. Last vacuumed: ${last}.`
+  const detail = `${keys} has about ${counted(deadRows, 'dead row')} and ${liveRows} live${where}. Last vacuumed: ${last}.`
   if (deadRows < BLOAT_DEAD_ROWS || deadRows <= liveRows) return ok('bloat', detail)
   return warning(
     'bloat',
     detail,
-    `VACUUM ${keys}. Then see that autovacuum is on, and that no transaction stays open for hours.`,
+    `VACUUM ${keys}. Then make sure that autovacuum is on and that no transaction stays open for hours.`,
   )
 }

@@ -26,14 +26,14 @@ export function judgeClock(databaseMs: number, askedMs: number, answeredMs: numb
   const where = early > 0 ? 'behind' : 'ahead of'
   return ok(
     'clock',
-    `The database's clock is ${roughly(apartMs)} ${where} this machine's. That is no danger, because leases go by the ` +
-      `database's clock alone; but times in logs and in tables do not compare.`,
+    `The database's clock is ${roughly(apartMs)} ${where} this machine's. That is harmless, because leases depend on the ` +
+      `database's clock alone; but times in logs cannot be compared with times in tables.`,
   )
 }
 
 export function judgeDurability(settings: Settings): Finding[] {
   const lost =
-    'a crash of the server can lose commits that were acknowledged: a phase runs again that had committed'
+    'a crash of the server can lose acknowledged commits, and a phase that had committed then runs again'
   return orOk(
     [
       settings['fsync'] === 'off'
@@ -80,7 +80,7 @@ export function judgeIsolation(settings: Settings, inRecovery: boolean): Finding
         ? null
         : warning(
             'isolation',
-            `default_transaction_isolation is ${isolation}: reservations of one key that meet have to be tried again.`,
+            `default_transaction_isolation is ${isolation}: concurrent reservations of one key have to be tried again.`,
             `Leave the default at 'read committed', and set isolation for the phases that need more.`,
           ),
     ],
@@ -95,11 +95,11 @@ export function judgeTimeouts(settings: Settings): Finding[] {
     if (ms === 0 || ms >= SHORT_SERVER_TIMEOUT_MS) return null
     return warning(
       'timeouts',
-      `${name} is ${ms} ms: it ends statements that merely meet a busy moment.`,
+      `${name} is ${ms} ms: it ends statements that are slow only because the server is busy.`,
       `Raise ${name} to ${SHORT_SERVER_TIMEOUT_MS} ms or more, or to 0. Phases are bounded by their own settings.`,
     )
   })
-  return orOk(wrong, ok('timeouts', `No time-out of the server is short enough to hurt.`))
+  return orOk(wrong, ok('timeouts', `No time-out of the server is short enough to do harm.`))
 }
 
 export function judgePool(

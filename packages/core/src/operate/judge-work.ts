@@ -16,11 +16,11 @@ export function judgeVersions(inFlight: readonly VersionInFlight[], registry: Re
     if (resolution.type !== 'unknown') return null
     return failing(
       'versions',
-      `${many(each.count, 'unfinished key')} of ${nameOf(each)} can be run by none of the pipelines given: ${resolution.detail}.`,
+      `${many(each.count, 'unfinished key')} of ${nameOf(each)} cannot be run by any of the given pipelines: ${resolution.detail}.`,
       `Register that version beside the new one, or declare upgradesFrom: [{ version: ${each.version} }].`,
     )
   })
-  return orOk(wrong, ok('versions', 'All that is in flight can be run by the pipelines given.'))
+  return orOk(wrong, ok('versions', 'The given pipelines can run everything that is in flight.'))
 }
 
 export function judgeUnattended(
@@ -34,8 +34,8 @@ export function judgeUnattended(
       : `${many(count, 'key')} have been due for more than ${roughly(OVERDUE_MS)}, one of them for ${roughly(sinceMs)}`
   return warning(
     'unattended',
-    `${due}: no completer seems to run.`,
-    'Start createBackground({ engine }) in some process that registers their pipelines.',
+    `${due}: no completer seems to be running.`,
+    'Start createBackground({ engine }) in a process that registers their pipelines.',
   )
 }
 
@@ -50,8 +50,8 @@ export function judgeJobs(jobs: {
       oldestDueMs !== null && oldestDueMs > OVERDUE_MS
         ? warning(
             'jobs',
-            `${waitingText(waiting)}, ${waiting === 1 ? '' : 'one of them '}due for ${roughly(oldestDueMs)}: no relay seems to run, or its queue is away.`,
-            'Start createBackground({ engine, relay: { sink } }) in some process.',
+            `${waitingText(waiting)}, ${waiting === 1 ? '' : 'one of them '}due for ${roughly(oldestDueMs)}: no relay seems to be running, or its queue is not available.`,
+            'Start createBackground({ engine, relay: { sink } }) in a process.',
           )
         : null,
       dead === 0
@@ -59,20 +59,20 @@ export function judgeJobs(jobs: {
         : warning(
             'jobs',
             `Staged jobs that were given up: ${upTo(dead)}.`,
-            'Look at their last error (deadJobs), put its cause right, and requeue them.',
+            'Look at their last error (deadJobs), fix its cause, and requeue them.',
           ),
     ],
     ok(
       'jobs',
       waiting === 0
-        ? 'No job waits, and none was given up.'
+        ? 'No job is waiting, and none was given up.'
         : `${waitingText(waiting)}, but not for long, and none was given up.`,
     ),
   )
 }
 
 function waitingText(waiting: number): string {
-  return `${many(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'}`
+  return `${many(waiting, 'job')} ${waiting === 1 ? 'is' : 'are'} waiting`
 }
 
 export function judgeStuck(

@@ -19,7 +19,6 @@ export class OperatorContext {
   readonly pool: Pool
   readonly tables: Tables
   readonly sessions: SessionPool
-  readonly lockTimeoutMs = STEER_LOCK_TIMEOUT_MS
 
   constructor(options: OperatorOptions) {
     checkKnownOptions(OWNER, options, ['pool', 'schema'])

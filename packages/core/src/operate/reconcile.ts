@@ -87,7 +87,7 @@ function checkOptions(options: ReconcileOptions): void {
 }
 
 function checkRecord(record: ProviderRecord): ProviderRecord {
-  const owner: OptionOwner = { ...OWNER, where: 'reconcile: a record that records() gave' }
+  const owner: OptionOwner = { ...OWNER, where: 'reconcile: a record that records() returned' }
   if (typeof record !== 'object' || record === null) throw invalidOption(owner, 'it', record, 'an object')
   const { reference, providerKey, at } = record
   if (typeof reference !== 'string' || reference === '')

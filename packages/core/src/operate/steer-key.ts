@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { isConnectionLost, PawlError } from '../errors.js'
 import { sqlStateOf } from '../driver/postgres-error.js'
-import { STEER_LOCK_TIMEOUT_MS, STEER_ROUNDS } from '../limits.js'
+import { STEER_ROUNDS } from '../limits.js'
 import { viewKey } from '../engine/key-view.js'
 import type { KeyRow } from '../storage/keys/key-row.js'
 import type { Store } from '../storage/statement.js'
@@ -64,8 +64,8 @@ export async function steerKey(
   if (row === null) return { type: 'not_found' }
   const detail =
     sqlStateOf(last.why) === LOCKED
-      ? 'Its row is locked by a transaction that does not end. Try again when it has.'
-      : 'It changed each time it was looked at: somebody is at work on it. Try again.'
+      ? 'Its row is locked by a transaction that has not ended. Try again when it has.'
+      : 'It changed every time Pawl looked at it: somebody else is working on it. Try again.'
   return { type: 'refused', key: viewKey(row), detail }
 }
 
@@ -77,7 +77,7 @@ async function steerOnce(
 ): Promise<Intervention | { readonly type: 'moved'; readonly row: KeyRow }> {
   const read = await findNamed(store, of)
   if (read === null) return { type: 'not_found' }
-  if (isRepeat && (await isNoted(store, holder))) return { type: 'done', key: viewKey(read) }
+  if (isRepeat && (await isNoted(store, read.scope, holder))) return { type: 'done', key: viewKey(read) }
   const step = decide(read)
   if (step.type === 'refuse') return { type: 'refused', key: viewKey(read), detail: step.detail }
   if (dryRun) return { type: 'would_be_done', key: viewKey(read) }
@@ -87,7 +87,6 @@ async function steerOnce(
     read,
     holder,
     note: { actor, reason, detailJson },
-    lockTimeoutMs: STEER_LOCK_TIMEOUT_MS,
   })
   return written === null ? { type: 'moved', row: read } : { type: 'done', key: viewKey(written) }
 }

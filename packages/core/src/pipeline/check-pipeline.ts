@@ -101,7 +101,7 @@ export function checkPoint(owner: OptionOwner, name: unknown, taken: readonly st
   if (taken.includes(name as string)) {
     throw new PawlError(
       'PAWL_INVALID_PIPELINE',
-      `${owner.where}: there is a phase '${String(name)}' already; names are unique.`,
+      `${owner.where}: there is already a phase '${String(name)}'; phase names are unique.`,
     )
   }
 }
@@ -176,14 +176,14 @@ function checkGuarantee(owner: OptionOwner, options: Record<string, unknown>): v
     if (options[name] !== undefined && !guarantees.includes(guarantee)) {
       throw new PawlError(
         'PAWL_INVALID_PIPELINE',
-        `${owner.where}: ${name} does not go with guarantee '${guarantee}'.`,
+        `${owner.where}: ${name} cannot be combined with guarantee '${guarantee}'.`,
       )
     }
   }
   if (guarantee === 'queryable' && options['reconcile'] === undefined) {
     throw new PawlError(
       'PAWL_INVALID_PIPELINE',
-      `${owner.where}: guarantee 'queryable' needs reconcile, to ask the provider.`,
+      `${owner.where}: guarantee 'queryable' needs a reconcile function, which asks the provider.`,
     )
   }
 }

@@ -49,7 +49,7 @@ type Literal<Name extends string> = string extends Name ? 'a phase name is a str
 type PointName<Name extends string, Taken extends string> = Name extends 'started' | 'finished'
   ? `'${Name}' is a reserved recovery point: choose another phase name`
   : Name extends Taken
-    ? `there is a phase '${Name}' already: phase names are unique`
+    ? `there is already a phase '${Name}': phase names are unique`
     : Literal<Name>
 
 /** Phases in order. Only `finish` makes it a pipeline. */

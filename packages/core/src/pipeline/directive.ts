@@ -92,7 +92,7 @@ export function respond<Body = undefined>(
   }
   // The engine caps the size when it stores the response, where it knows the phase.
   const text = encodeJson(body, {
-    what: `the body given to respond(${status})`,
+    what: `the body passed to respond(${status})`,
     maxBytes: Number.MAX_SAFE_INTEGER,
   })
   const headers = { 'content-type': 'application/json; charset=utf-8', ...checkHeaders(options.headers) }
@@ -187,7 +187,7 @@ function checkHeaders(headers: RespondOptions['headers']): Record<string, string
     ) {
       throw new PawlError(
         'PAWL_INVALID_RESPONSE',
-        `respond(): the header '${lower}' has a name or value HTTP cannot carry.`,
+        `respond(): the header '${lower}' has a name or value that HTTP cannot carry.`,
       )
     }
     checked[lower] = value

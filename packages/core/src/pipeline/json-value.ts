@@ -140,7 +140,7 @@ function assertJsonContainer(value: object, what: string, path: string, depth: n
     throw notJson(
       what,
       path,
-      `is a ${String(constructor?.name)}, which JSON would not give back: keep plain data, such as date.toISOString()`,
+      `is a ${String(constructor?.name)}, which JSON would not preserve: keep plain data, such as date.toISOString()`,
     )
   }
   for (const [key, member] of Object.entries(value)) {

@@ -1,4 +1,11 @@
-import type { Transaction } from 'kysely'
+import type {
+  CompiledQuery,
+  DeleteResult,
+  InsertResult,
+  MergeResult,
+  Transaction,
+  UpdateResult,
+} from 'kysely'
 import type { Directive } from './directive.js'
 import type { Jsonable, JsonValue, NotJson } from './json-value.js'
 import type { PhaseSettings } from './settings.js'
@@ -21,6 +28,24 @@ export type Stage = <Payload>(
     readonly runAfterMs?: number
   },
 ) => Promise<string>
+
+/** An insert, update, delete or merge without `returning`, as Kysely or `query` builds it, and not yet executed. */
+export interface Writing {
+  /** Returns the SQL and the values. */
+  compile(): CompiledQuery
+  /** Only tells a write from a read: its rows are counts. Nobody calls it. */
+  execute(): Promise<readonly (InsertResult | UpdateResult | DeleteResult | MergeResult)[]>
+}
+
+/**
+ * Writes rows whose result the phase does not need, without a round trip of their own: the statement travels with the
+ * next query of the transaction, or with its COMMIT. Nothing is returned, so there is nothing to await. If the statement
+ * fails, the transaction is undone as if the phase had thrown the error; the phase itself cannot catch it.
+ *
+ * @example
+ * write(tx.updateTable('rides').set({ charge_id: result.id }).where('id', '=', state.rideId))
+ */
+export type Write = (query: Writing) => void
 
 /** What `when` and `call` see: no transaction, and nothing that could open one. */
 export interface PhaseContext<Input, State> {
@@ -47,6 +72,8 @@ export interface PhaseContext<Input, State> {
 export interface TransactionContext<DB, Input, State> extends PhaseContext<Input, State> {
   /** The phase's transaction. What is written here commits together with the recovery point, or not at all. */
   readonly tx: Transaction<DB>
+  /** Writes rows in this transaction, without a round trip of their own. */
+  readonly write: Write
   /** Stages a job in this transaction. */
   readonly stage: Stage
 }
@@ -210,7 +237,9 @@ export interface ForeignPhaseOptions<DB, Input, State, Called, Returned> extends
    * Declares which errors of `call` are the provider's answer that it has not executed the call and never will, though
    * they carry no status that says so. Only then may `onError` give a final response. An error with the provider's 4xx
    * (not 408, 409, 425 or 429) in `status`, `statusCode` or `response` needs no declaration. Broken connections and
-   * time-outs are never an answer, whatever this returns. Decide synchronously, from the error alone.
+   * time-outs are never an answer, whatever this returns. Everything else that you declare becomes an answer, whatever its
+   * status. So do not declare a base class such as `StripeError`: it also covers 409, 5xx and `StripeIdempotencyError`,
+   * whose first request was executed. Decide synchronously, from the error alone.
    *
    * @example
    * isAnswer: (error) => error instanceof CardDeclined

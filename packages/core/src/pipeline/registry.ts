@@ -72,7 +72,7 @@ function readDefinition(pipeline: AnyPipeline<never>): PipelineDefinition {
   if (definition === undefined) {
     throw new PawlError(
       'PAWL_INVALID_OPTION',
-      'createEngine: pipelines holds something that is not a pipeline. A builder becomes one by its finish().',
+      'createEngine: pipelines holds something that is not a pipeline. A builder becomes one when you call its finish().',
     )
   }
   return definition

@@ -90,7 +90,7 @@ function checkRetention(definition: PipelineDefinition, retentionMs: number): vo
   }
   if (retentionMs < SHORT_RETENTION_MS) {
     process.emitWarning(
-      `pipeline '${definition.name}': retentionMs is ${retentionMs}. Clients that retry later than that get a second effect.`,
+      `pipeline '${definition.name}': retentionMs is ${retentionMs}. A client that retries later than that causes a second effect.`,
     )
   }
 }

@@ -46,10 +46,20 @@ export interface PhaseSettings {
   readonly callTimeoutMs?: number
   /** How long the key stays ours without a sign of life while this phase runs. Default 30 s. */
   readonly leaseMs?: number
+  /**
+   * `now`: with `commits: 'fewest'`, the transaction is committed after this phase, and the next one begins another. For a
+   * phase whose rows have to be seen, or whose work must not be repeated, before the next call.
+   */
+  readonly commit?: 'now'
 }
 
 /** What can be set for a pipeline; the engine's `defaults` are its defaults. */
-export interface PipelineSettings extends PhaseSettings {
+export interface PipelineSettings extends Omit<PhaseSettings, 'commit'> {
+  /**
+   * `each`: every phase commits by itself. `fewest`: phases between two calls share a transaction, which waits for the disk
+   * once; if one of them fails, all of them are undone and run again. Default `each`.
+   */
+  readonly commits?: 'each' | 'fewest'
   /** Attempts at one point (crashes and unknown exceptions) before the key is stuck. Default 10. */
   readonly maxAttempts?: number
   /** How long a finished key replays, counted from its finish. Default 24 h. */
@@ -58,7 +68,8 @@ export interface PipelineSettings extends PhaseSettings {
   readonly maxAgeMs?: number
 }
 
-export type ResolvedPhaseSettings = Required<PhaseSettings>
+/** With all defaults filled in; only `commit` has none. */
+export type ResolvedPhaseSettings = Required<Omit<PhaseSettings, 'commit'>> & Pick<PhaseSettings, 'commit'>
 export type ResolvedPipelineSettings = Required<PipelineSettings>
 
 export const PHASE_SETTING_NAMES = [
@@ -69,18 +80,22 @@ export const PHASE_SETTING_NAMES = [
   'idleTimeoutMs',
   'callTimeoutMs',
   'leaseMs',
+  'commit',
 ] as const satisfies readonly (keyof PhaseSettings)[]
 
 export const PIPELINE_SETTING_NAMES = [
-  ...PHASE_SETTING_NAMES,
+  ...PHASE_SETTING_NAMES.filter((name) => name !== 'commit'),
+  'commits',
   'maxAttempts',
   'retentionMs',
   'maxAgeMs',
 ] as const satisfies readonly (keyof PipelineSettings)[]
 
 /** Checks each setting by itself; how they fit together is known only once defaults are filled in. */
-export function checkSettings(owner: OptionOwner, settings: PipelineSettings): void {
+export function checkSettings(owner: OptionOwner, settings: PipelineSettings & PhaseSettings): void {
   checkOneOf(owner, 'isolation', settings.isolation, ISOLATION_LEVELS)
+  checkOneOf(owner, 'commits', settings.commits, ['each', 'fewest'])
+  checkOneOf(owner, 'commit', settings.commit, ['now'])
   checkWholeNumber(owner, 'transactionRetries', settings.transactionRetries, 0)
   checkTimerMs(owner, 'leaseMs', settings.leaseMs, MIN_LEASE_MS)
   checkWholeNumber(owner, 'maxAttempts', settings.maxAttempts, 1)
@@ -98,11 +113,14 @@ export function checkPipelineSettings(owner: OptionOwner, settings: PipelineSett
 }
 
 /** Later layers win. Time-outs that are not set follow the lease, so that a short lease needs no further settings. */
-export function resolveSettings(...layers: readonly PipelineSettings[]): ResolvedPipelineSettings {
-  const given: PipelineSettings = Object.assign({}, ...layers.map(withoutUndefined)) as PipelineSettings
+export function resolveSettings(
+  ...layers: readonly (PipelineSettings & PhaseSettings)[]
+): ResolvedPipelineSettings & ResolvedPhaseSettings {
+  const given = Object.assign({}, ...layers.map(withoutUndefined)) as PipelineSettings & PhaseSettings
   const leaseMs = given.leaseMs ?? DEFAULT_LEASE_MS
   return {
     isolation: 'read committed',
+    commits: 'each',
     transactionRetries: DEFAULT_TRANSACTION_RETRIES,
     statementTimeoutMs: Math.min(MAX_DEFAULT_STATEMENT_TIMEOUT_MS, Math.floor(leaseMs / 2)),
     lockTimeoutMs: Math.min(MAX_DEFAULT_LOCK_TIMEOUT_MS, Math.floor(leaseMs / 4)),

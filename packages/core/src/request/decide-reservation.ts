@@ -150,7 +150,7 @@ function upgradeState(row: KeyRow, from: UpgradeFrom): string | null {
   if (from.state === undefined) return null
   const state: unknown = from.state(JSON.parse(row.stateJson) as StateObject)
   if (disarmPromise(state) || typeof state !== 'object' || state === null) {
-    throw new TypeError('it has to return the new state at once')
+    throw new TypeError('it has to return the new state synchronously')
   }
   return encodeJson(state, { what: 'the upgraded state', maxBytes: Number.MAX_SAFE_INTEGER })
 }

@@ -10,7 +10,5 @@ export interface RequestContext {
   readonly tables: Tables
   readonly registry: Registry
   readonly settings: ResolvedSettings
-  /** For the statements of a reservation. */
-  readonly lockTimeoutMs: number
   readonly replayLikelihood: ReplayLikelihood
 }

@@ -4,7 +4,8 @@ import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { Registry } from '../pipeline/registry.js'
 import type { KeyRow } from '../storage/keys/key-row.js'
 import { findKeyById } from '../storage/keys/find-key-by-id.js'
-import { findKeyToReplay } from '../storage/keys/find-key.js'
+import { findKeyToReplay, findSameKey } from '../storage/keys/find-key.js'
+import type { DueKey } from '../storage/keys/find-unattended-keys.js'
 import { type FirstGrant, insertKey } from '../storage/keys/insert-key.js'
 import { markUnheldKeyStuck } from '../storage/keys/mark-unheld-key-stuck.js'
 import { takeOverKey } from '../storage/keys/take-over-key.js'
@@ -96,15 +97,26 @@ export async function reserveToEnqueue(
   return reservation
 }
 
-/** Gets a key by its id. `onlyDue`: only once its back-off is over, which a person need not wait for. */
-export function reserveById(
+type ReservedAgain = Granted | NotGranted | { readonly type: 'gone' }
+
+/** Gets a key by its id, as a person wants it: its back-off is not waited for. */
+export function reserveById(engine: RequestContext, id: string): Promise<ReservedAgain> {
+  return reserveFound(engine, (store) => findKeyById(store, id), false)
+}
+
+/** Gets a key that was found a while ago, if its back-off is over. */
+export function reserveDue(engine: RequestContext, due: DueKey): Promise<ReservedAgain> {
+  return reserveFound(engine, (store) => findSameKey(store, due), true)
+}
+
+function reserveFound(
   engine: RequestContext,
-  id: string,
+  find: (store: Store) => Promise<KeyRow | null>,
   onlyDue: boolean,
-): Promise<Granted | NotGranted | { readonly type: 'gone' }> {
+): Promise<ReservedAgain> {
   return askForKey(engine, async (store, holder) => {
     const askedAt = performance.now()
-    const row = await findKeyById(store, id)
+    const row = await find(store)
     if (row === null) return { type: 'gone' } as const
     return takeOver(engine, store, row, { holder, request: null, onlyDue }, engine.registry, askedAt)
   })
@@ -120,7 +132,7 @@ type Met =
 
 /** A request whose input no longer validates can only find a key that is already there. */
 async function insertOrFind(
-  { replayLikelihood, lockTimeoutMs }: RequestContext,
+  { replayLikelihood }: RequestContext,
   store: Store,
   request: CheckedRequest,
   first: FirstGrant,
@@ -131,7 +143,7 @@ async function insertOrFind(
   if (!isValid) return row === null ? input : { type: 'found', row }
   if (row !== null) replayLikelihood.learn(true)
   else {
-    const inserted = await insertKey(store, newKeyOf(request, input.json), first, lockTimeoutMs)
+    const inserted = await insertKey(store, newKeyOf(request, input.json), first)
     replayLikelihood.learn(inserted === null)
     if (inserted !== null) return { type: 'inserted', row: inserted }
     row = await findKeyToReplay(store, scope, key)
@@ -212,5 +224,5 @@ function isUnfinished(
 function withoutAnError({ leaseUntilMs, recoveryPoint }: KeyRow): string {
   return leaseUntilMs === null
     ? `It was given back at '${recoveryPoint}' each time, without an error.`
-    : `The last one who ran it, after '${recoveryPoint}', did not give it back: its process died, or froze.`
+    : `The last holder, which ran the key from '${recoveryPoint}', did not give it back: its process died or froze.`
 }

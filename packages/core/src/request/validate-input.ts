@@ -30,7 +30,7 @@ export async function validateInput(
     throw new PawlError(
       'PAWL_INVALID_INPUT',
       `The schema of pipeline '${definition.name}' does not accept its own output (${again.error.message}). ` +
-        'Keep transforms that change the type out of the schema, and do them in a phase.',
+        'Move transforms that change the type out of the schema and into a phase.',
     )
   }
   return encoded

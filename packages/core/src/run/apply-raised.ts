@@ -44,7 +44,7 @@ export function callKnownOf({ definition, row: before }: Run, wentBack: KeyRow):
       phase: lost.name,
       deadlineMs: wentBack.nowMs,
       timeoutMs: 0,
-      server: wentBack.server,
+      ...(wentBack.server !== null && { server: wentBack.server }),
     }
   }
   const { intent } = before

@@ -36,6 +36,16 @@ export const TAKE_ROLE_AGAIN = alwaysTheSame({
   text: "SELECT pg_catalog.set_config('role', pg_catalog.current_setting('pawl.role'), true)",
 })
 
+/**
+ * What a phase, or a trigger, has set for its own rows does not apply to a declaration: a call must not be made before the
+ * disk knows about it.
+ */
+export const WAIT_FOR_DISK = alwaysTheSame({
+  name: '',
+  text: 'SET LOCAL synchronous_commit TO DEFAULT',
+  preparedAs: preparedAs('wait_for_disk', 'SET LOCAL synchronous_commit TO DEFAULT'),
+})
+
 /** The time-outs are set on the server, since only those really end a statement. */
 function writeBegin(settings: ResolvedPhaseSettings): Begin {
   const { isolation, statementTimeoutMs, lockTimeoutMs, idleTimeoutMs } = settings

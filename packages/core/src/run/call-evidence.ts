@@ -32,7 +32,7 @@ export function evidenceOf(error: unknown): CallEvidence {
     if (grpcCode !== null) grpcCodes.push(grpcCode)
     // An error that has a status was made from an answer, whatever it calls itself.
     const isFromAnswer = answered.some((status) => status >= 400)
-    if (!isFromAnswer && sayNoAnswer(link)) found.noAnswer = true
+    if (!isFromAnswer && saysNoAnswer(link)) found.noAnswer = true
     else if (isBug(link)) found.bug = true
     if (isKeyReused(link)) found.keyReused = true
   }
@@ -99,7 +99,7 @@ const FETCH_MESSAGES = new Set(['fetch failed', 'terminated', 'other side closed
 /** CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE: what the client's library reports when the server did not answer. */
 const NO_ANSWER_GRPC_CODES = new Set([1, 4, 14])
 
-function sayNoAnswer(link: Link): boolean {
+function saysNoAnswer(link: Link): boolean {
   const { name, message, code, type, constructor } = link
   if (isSocketError(link) || (typeof code === 'string' && NO_ANSWER_CODES.test(code))) return true
   if (typeof code === 'number' && NO_ANSWER_GRPC_CODES.has(code)) return true

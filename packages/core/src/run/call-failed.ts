@@ -56,7 +56,7 @@ function isDeclaredAnswer({ name, isAnswer }: ForeignPhase, error: unknown): boo
     disarmPromise(declared)
     throw new PawlError(
       'PAWL_INVALID_RESULT',
-      `isAnswer of phase '${name}' has to return true or false at once.`,
+      `isAnswer of phase '${name}' has to return true or false synchronously.`,
     )
   } catch (failed) {
     announce('pawl:warning', () => ({

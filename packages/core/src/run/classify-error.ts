@@ -39,7 +39,8 @@ function classify(error: unknown): ErrorClass {
     if (CONFLICT_CODES.has(error.code)) return 'conflict'
     if (TRANSIENT_CODES.has(error.code)) return 'transient'
     if (error.cause == null) return 'unknown'
-    // A swallowed error is as harmless or harmful as the error itself; so is one that onError answered in vain.
+    // A swallowed error is as harmless or harmful as the error itself. The same holds for an error whose final answer by
+    // onError was refused.
     if (error.code === 'PAWL_TRANSACTION_ABORTED') return classifyError(error.cause)
     return error.code === 'PAWL_AMBIGUOUS_RESPONSE' ? classifyCallError(error.cause) : 'unknown'
   }

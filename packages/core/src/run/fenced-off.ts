@@ -1,6 +1,6 @@
 /**
  * The key belongs to another holder by now, or its row is not as this holder left it: nothing that this holder writes takes
- * effect any more. Every write of a holder throws this, and the loop catches it, in one place. It never leaves the engine
+ * effect any more. Every write of a holder can throw this, and the loop catches it, in one place. It never leaves the engine
  * and never reaches a user's function. It is nobody's error, so it is not stored, and does not count as an attempt.
  */
 export class FencedOff extends Error {
@@ -19,7 +19,7 @@ export function unlessFencedOff<T>(written: T | null | undefined): T {
   return written
 }
 
-/** `instanceof FencedOff` of anything that was thrown: a user's function may throw a proxy that throws when it is asked. */
+/** A safe `instanceof FencedOff`: a user's function may throw a proxy that throws when it is asked. */
 export function isOvertaken(thrown: unknown): thrown is FencedOff {
   try {
     return thrown instanceof FencedOff

@@ -62,7 +62,10 @@ async function declareAndCall(run: Run, phase: ForeignPhase): Promise<StepResult
     run.renewedAt = run.row.recoveryPoint
     return { type: 'again' }
   }
-  const slow = new PawlError('PAWL_LEASE_LOST', `Phase '${phase.name}' was frozen twice before its call.`)
+  const slow = new PawlError(
+    'PAWL_LEASE_LOST',
+    `The process froze twice before the call of phase '${phase.name}'.`,
+  )
   return failure(phase.name, 'transient_error', slow, { intent })
 }
 
@@ -80,7 +83,7 @@ async function goOn(
     outcomeUnknown: true,
     beforeBegin: null,
   })
-  if (end.type === 'rolled_back') return failureAsked(phase.name, end.directive, { intent: run.row.intent })
+  if (end.type === 'rolled_back') return failureAsked(end.phase, end.directive, { intent: run.row.intent })
   if (end.type === 'advanced' || end.type === 'finished') {
     run.goneOnFrom.add(phase.name)
     announce('pawl:outcome_unknown', () => ({ ...run.phaseMessage(phase.name), error: run.callError }))
@@ -104,6 +107,11 @@ function isTooLate(run: Run): boolean {
 async function declare(run: Run, phase: ForeignPhase): Promise<StepResult | null> {
   const { engine } = run
   const { callTimeoutMs: timeoutMs, leaseMs } = engine.settings.phase(run.definition, phase.name)
+  const before = run.takeDeclared(phase.name, timeoutMs)
+  if (before !== null) {
+    useDeclaration(run, phase, before.intent, before.sentAt, run.leasedAt)
+    return null
+  }
   const sentAt = performance.now()
   let answer: Intent | null
   try {
@@ -112,20 +120,30 @@ async function declare(run: Run, phase: ForeignPhase): Promise<StepResult | null
         phase: phase.name,
         timeoutMs,
         leaseMs,
-        lockTimeoutMs: engine.lockTimeoutMs,
       }),
     )
   } catch (error) {
     return declareAgain(run, phase, error)
   }
-  const declared = unlessFencedOff(answer)
-  run.update({ ...run.row, nowMs: run.nowMs(), intent: declared }, sentAt)
-  // Counted from before the declaration was sent, so that the call ends no later than declared.
+  useDeclaration(run, phase, unlessFencedOff(answer), sentAt, sentAt)
+  return null
+}
+
+/** From here on, the call may be made. `sentAt`: before the declaration was sent, so that the call ends no later than declared. */
+function useDeclaration(
+  run: Run,
+  phase: ForeignPhase,
+  declared: Intent,
+  sentAt: number,
+  leasedAt: number,
+): void {
+  const { callTimeoutMs: timeoutMs } = run.engine.settings.phase(run.definition, phase.name)
+  const server = declared.kind === 'calling' ? (declared.server ?? null) : run.row.server
+  run.update({ ...run.row, nowMs: run.nowMs(), intent: declared, server }, leasedAt)
   run.callEndsAt = sentAt + timeoutMs
   if (phase.guarantee === 'queryable' && declared.kind === 'calling') {
     run.engine.quietCalls.watch(run.row.id, declared.deadlineMs, timeoutMs + phase.quietForMs)
   }
-  return null
 }
 
 /** The answer to the declaration was lost: find out what happened, and declare again, since nothing has been called yet. */
@@ -205,5 +223,5 @@ function timeLeft(
   const deadlineMs = Math.floor(run.nowMs()) + callTimeoutMs
   const leftMs = callTimeoutMs + phase.quietForMs
   engine.quietCalls.watch(id, deadlineMs, leftMs)
-  return { intent: { ...intent, deadlineMs, server }, leftMs }
+  return { intent: { ...intent, deadlineMs, ...(server !== null && { server }) }, leftMs }
 }

@@ -1,6 +1,6 @@
 import { announce } from '../announce/announce.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
-import { insertLateEffect } from '../storage/effects/insert-late-effect.js'
+import { insertLateEffect } from '../storage/effects/insert-effect.js'
 import { keepLateEnd } from '../storage/keys/keep-late-end.js'
 import { giveBackKey } from '../storage/keys/give-back-key.js'
 import type { Intent } from '../storage/keys/key-row.js'
@@ -29,7 +29,7 @@ export function giveBackAfterCall(run: Run, phase: ForeignPhase, pending: Promis
       if (kept !== 'kept') announceDropped(run, phase, settlement, kept)
     } catch (error) {
       announce('pawl:warning', () => ({
-        message: 'a late result could not be saved; its lease runs out',
+        message: 'a late result could not be saved; the lease will run out',
         error,
       }))
     }
@@ -45,12 +45,11 @@ async function keepEnd(
   providerKey: string,
   store: Store,
 ): Promise<'kept' | 'of_another' | 'decided'> {
-  const { lockTimeoutMs } = run.engine
   const { intent } = run.row
   const result = settlement.type === 'returned' ? callResult(phase, settlement.value).intent : null
   const lastError = settlement.type === 'threw' ? recordError(settlement.error) : null
   const late: Intent | null = result?.kind === 'called' ? { ...result, late: true } : null
-  const end = { phase: phase.name, intent: late, lastError, lockTimeoutMs }
+  const end = { phase: phase.name, intent: late, lastError }
   const insertEffect = async (): Promise<void> => {
     if (settlement.type !== 'returned') return
     await insertLateEffect(store, run.row, { ...effectOf(run, phase, settlement.value), providerKey })
@@ -71,7 +70,6 @@ async function keepEnd(
     raiseEpoch: false,
     intent: result ?? intent,
     lastError,
-    lockTimeoutMs,
   })
   if (isBack) return 'kept'
   const kept = await keepLateEnd(store, run.hold, { ...end, alsoUndeclared: true })
@@ -91,7 +89,7 @@ function announceDropped(
   const call = `the call of phase '${name}' of key ${run.row.id} returned after`
   const message =
     kept === 'of_another'
-      ? `${call} its key had gone back behind another call: it was executed, and recorded as an effect.`
-      : `${call} somebody had decided about it: it was executed. Compare with what was decided.`
+      ? `${call} its key had gone back to before another call: it was executed, and is recorded as an effect.`
+      : `${call} somebody had decided about it: it was executed. Compare that with what was decided.`
   announce('pawl:warning', () => ({ message, error: null }))
 }

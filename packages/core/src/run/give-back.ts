@@ -1,12 +1,12 @@
 import { announce } from '../announce/announce.js'
-import { RETRIED_FOR_LONG_MS, SAVE_RESULT_MS } from '../limits.js'
+import { PawlError } from '../errors.js'
+import { CLOSE_ABORT_GRACE_MS, RETRIED_FOR_LONG_MS, SAVE_RESULT_MS } from '../limits.js'
 import type { Outcome, StuckReason } from '../pipeline/outcome.js'
 import { forgetKey } from '../storage/keys/forget-key.js'
-import type { Hold } from '../storage/keys/hold.js'
 import { markKeyStuck } from '../storage/keys/mark-key-stuck.js'
 import { giveBackKey } from '../storage/keys/give-back-key.js'
 import { ageMs, type Intent, type KeyRow } from '../storage/keys/key-row.js'
-import { findKeyById } from '../storage/keys/find-key-by-id.js'
+import { findSameKey } from '../storage/keys/find-key.js'
 import type { Store } from '../storage/statement.js'
 import { callKnownOf } from './apply-raised.js'
 import { backOffMs, pauseBeforeRetry } from './back-off.js'
@@ -16,7 +16,7 @@ import { keyWentBack } from './key-went-back.js'
 import { recordError } from './record-error.js'
 import { inFlightOutcome, replayedOutcome, stuckOutcome } from './row-outcome.js'
 import type { Run } from './run.js'
-import type { Failure } from './step-result.js'
+import { type Failure, failure } from './step-result.js'
 
 /** Ends a grant whose phase failed: gives the key back, or marks it stuck at its caps. Never touches a new holder's row. */
 export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
@@ -31,13 +31,14 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
   const closing = failed.reason === 'closing'
   const failures = isAttempt ? row.attempts : row.retries
   const runAfterMs = closing ? 0 : (failed.afterMs ?? backOffMs(failures))
-  const { lockTimeoutMs } = run.engine
+  const losesMore = failed.intent?.kind === 'called' || failed.raiseEpoch || run.hasUnusedDeclaration
+  const insistMs = losesMore ? SAVE_RESULT_MS : 0
   const isBack = await write(
     run,
     (store) =>
       // Only its own requests know it, and nothing of it has committed.
       row.kind === 'atomic'
-        ? forgetKey(store, run.hold, lockTimeoutMs)
+        ? forgetKey(store, run.hold)
         : giveBackKey(store, run.hold, {
             keepLease: failed.keepLease,
             runAfterMs,
@@ -45,10 +46,10 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
             raiseEpoch: failed.raiseEpoch,
             intent: failed.intent,
             lastError: failed.error == null ? null : recordError(failed.error),
-            lockTimeoutMs,
           }),
-    failed.intent?.kind === 'called' || failed.raiseEpoch ? SAVE_RESULT_MS : 0,
+    insistMs,
   )
+  if (isBack === false && (await holdsByRaise(run, insistMs))) return giveBack(run, failed)
   // Announced only now: whoever hears it may ask for the key at once.
   announceFailure(run, failed)
   if (isBack === false) throw new FencedOff('give_back')
@@ -92,14 +93,14 @@ export async function markStuck(
 ): Promise<Outcome> {
   const { row } = run
   const lastError = error == null ? row.lastError : recordError(error)
-  const { lockTimeoutMs } = run.engine
   const marked = await write(
     run,
     async (store) =>
-      (await markKeyStuck(store, run.hold, { reason, intent, lastError, lockTimeoutMs })) ||
-      isOurs(run, store),
+      (await markKeyStuck(store, run.hold, { reason, intent, lastError })) || isMarked(run, store),
     SAVE_RESULT_MS,
   )
+  if (marked === false && (await holdsByRaise(run, SAVE_RESULT_MS)))
+    return markStuck(run, reason, intent, error)
   if (marked === false) throw new FencedOff()
   if (marked === null) {
     // The store is unreachable: the next attempt finds the same reason and marks the key then.
@@ -119,28 +120,64 @@ export async function markStuck(
 }
 
 /** Whether we made it stuck: the answer to an earlier try of ours may have been lost. */
-async function isOurs({ hold }: Run, store: Store): Promise<boolean> {
-  const row = await findKeyById(store, hold.id)
+async function isMarked({ hold, row: before }: Run, store: Store): Promise<boolean> {
+  const row = await findSameKey(store, before)
   return row?.status === 'stuck' && row.fence === hold.fence && row.holder === hold.holder
 }
 
 /**
- * Ends an execution whose key another holder took over: it writes nothing more, and returns what it sees. One exception:
- * the key is still ours and has gone back behind a call that must not be repeated. Nobody else knows of that call.
+ * Whether the key is ours under the holder of a raise whose answer was lost, and has not moved. If so, we hold it by that
+ * from now on, and what we could not write before can be written.
+ */
+async function holdsByRaise(run: Run, insistMs: number): Promise<boolean> {
+  const { raisingAs, row: before, leasedAt } = run
+  if (raisingAs === null) return false
+  const row = await write(run, (store) => findSameKey(store, before), insistMs)
+  if (row?.holder !== raisingAs || row.recoveryPoint !== before.recoveryPoint) return false
+  run.update({ ...row, intent: before.intent }, leasedAt)
+  return true
+}
+
+/**
+ * Ends an execution that found the row not as it had left it: it writes nothing more, and returns what it sees. One
+ * exception: the key is still ours and has gone back behind a call that must not be repeated. Nobody else knows of that
+ * call.
  */
 export async function whatOthersMadeOfIt(run: Run, { during }: FencedOff): Promise<Outcome> {
-  const row = await write(run, (store) => findKeyById(store, run.row.id))
-  // A COMMIT of ours with an unknown outcome may have landed: then the key moved on, and nobody took it over.
-  const isStillOurs = during === 'give_back' && row !== null && isHeldBy(run.hold, row)
-  if (!isStillOurs) announce('pawl:fenced_off', () => run.phaseMessage(run.phase))
-  const call = row !== null && isHeldBy(run.hold, row) ? callKnownOf(run, row) : null
-  if (row === null || call === null) return outcomeOf(row, !isStillOurs)
+  const read = await write(run, async (store) => ({ row: await findSameKey(store, run.row) }))
+  const row = read?.row ?? null
+  const isStillOurs = row !== null && isOurs(run, row)
+  // A write of ours with an unknown outcome may have landed, the COMMIT or the raise: then nobody has taken the key over.
+  const isInDoubt = run.raisingAs !== null
+  const isByUs = isStillOurs && (during === 'give_back' || isInDoubt)
+  const isFencedOff = read === null ? !isInDoubt : !isByUs
+  if (isFencedOff) announce('pawl:fenced_off', () => run.phaseMessage(run.phase))
+  if (isStillOurs && hasDeclaredInVain(run, row)) return giveBackUncalled(run, row)
+  const call = isStillOurs && row.status === 'running' ? callKnownOf(run, row) : null
+  if (row === null || call === null) return outcomeOf(row, isFencedOff)
   run.update(row, run.leasedAt)
   return markStuck(run, 'unknown_outcome', call, keyWentBack(row.recoveryPoint, call))
 }
 
-function isHeldBy(hold: Hold, { fence, holder, status }: KeyRow): boolean {
-  return fence === hold.fence && holder === hold.holder && status === 'running'
+/** Whether the COMMIT that we gave up on has landed after all, and says that a call was about to be made. */
+function hasDeclaredInVain({ declaresInDoubt }: Run, { status, intent }: KeyRow): boolean {
+  return (
+    declaresInDoubt !== null &&
+    status === 'running' &&
+    intent?.kind === 'calling' &&
+    intent.phase === declaresInDoubt
+  )
+}
+
+function giveBackUncalled(run: Run, row: KeyRow): Promise<Outcome> {
+  run.declaresInDoubt = null
+  run.update({ ...row, intent: null }, run.leasedAt)
+  const error = new PawlError('PAWL_CONNECTION_LOST', 'A COMMIT got its answer too late.')
+  return giveBack(run, failure(run.phase, 'transient_error', error))
+}
+
+function isOurs({ hold, raisingAs }: Run, { fence, holder }: KeyRow): boolean {
+  return (fence === hold.fence && holder === hold.holder) || holder === raisingAs
 }
 
 function outcomeOf(row: KeyRow | null, isFencedOff: boolean): Outcome {
@@ -163,24 +200,27 @@ function capReached(run: Run, failed: Failure): StuckReason | null {
  */
 async function write<T>(run: Run, statement: (store: Store) => Promise<T>, forMs = 0): Promise<T | null> {
   const { sessions, tables } = run.engine
-  const giveUpAt = performance.now() + forMs
+  const startedAt = performance.now()
+  const giveUpAt = startedAt + forMs
   for (let attempt = 0; ; attempt++) {
     try {
       return await sessions.with('give_back', (session) => statement({ session, tables }))
     } catch (error) {
-      if (
-        performance.now() < giveUpAt &&
-        classifyError(error) !== 'unknown' &&
-        !run.engine.stopping.aborted
-      ) {
+      const mayInsist = performance.now() < giveUpAt && classifyError(error) !== 'unknown'
+      if (mayInsist && performance.now() < closingEndsAt(run, startedAt)) {
         await pauseBeforeRetry(attempt)
         continue
       }
       announce('pawl:warning', () => ({
-        message: 'a key could not be given back; its lease runs out',
+        message: 'a key could not be given back; its lease will run out',
         error,
       }))
       return null
     }
   }
+}
+
+/** An engine that closes waits no longer than this. */
+function closingEndsAt({ engine }: Run, startedAt: number): number {
+  return engine.stopping.aborted ? startedAt + CLOSE_ABORT_GRACE_MS / 2 : Infinity
 }

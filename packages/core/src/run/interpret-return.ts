@@ -67,7 +67,7 @@ function checkResponseSize(
     throw new PawlError(
       'PAWL_TOO_LARGE',
       `The headers of the response ${of} are ${bytes} bytes; the cap is ${at.caps.headerBytes}. ` +
-        'Put what is large into the body, or raise headerBytes in createEngine({ caps }).',
+        'Put large values in the body, or raise headerBytes in createEngine({ caps }).',
     )
   }
 }

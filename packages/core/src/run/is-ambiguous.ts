@@ -1,13 +1,13 @@
 import { evidenceOf } from './call-evidence.js'
 
 /**
- * Whether an error of a call leaves open whether the call was executed. It does unless the provider itself said otherwise,
- * or the phase declares the error to be an answer: a list of ambiguous errors would never be complete.
+ * Whether an error of a call leaves open whether the call was executed. An error is ambiguous unless the provider's answer,
+ * or the phase, says that it is an answer: a list of ambiguous errors would never be complete.
  */
 export function isAmbiguous(error: unknown, declaredAnswer: boolean): boolean {
   const evidence = readEvidence(error)
   if (evidence === null) return !declaredAnswer
-  // A class of errors that is declared as a whole, such as StripeError, has members that are not answers.
+  // A declared base class also covers connection errors, which are never answers.
   if (evidence.noAnswer) return true
   if (declaredAnswer) return false
   const { statuses, grpcCodes, keyReused, bug } = evidence

@@ -87,7 +87,7 @@ export class LeaseKeeper {
     if (session === null || this.#session !== session) return
     this.#session = null
     this.#underWay = NONE
-    const message = 'a renewal of leases hangs; its connection is given up, and it is tried again'
+    const message = 'a renewal of leases hangs; its connection is discarded, and the renewal is tried again'
     announce('pawl:warning', () => ({ message, error: null }))
     session.giveUp('A renewal hangs')
   }
@@ -152,7 +152,10 @@ export class LeaseKeeper {
     } catch (error) {
       const isGivenUp = session !== null && this.#session !== session
       if (!isGivenUp) {
-        announce('pawl:warning', () => ({ message: 'leases could not be renewed; it is tried again', error }))
+        announce('pawl:warning', () => ({
+          message: 'leases could not be renewed; the renewal is tried again',
+          error,
+        }))
       }
       // The next round tries on a new connection; if none succeeds, the lease runs out, which is what leases are for.
       session?.release()

@@ -7,31 +7,39 @@ import { isConnectionLost, PawlError } from '../errors.js'
 import { ABORT_GRACE_MS, CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
 import type { Respond, RetryLater } from '../pipeline/directive.js'
 import type { StuckReason } from '../pipeline/outcome.js'
-import type { AnyPhase } from '../pipeline/phase.js'
+import type { AnyPhase, FinishPhase, LocalPhase } from '../pipeline/phase.js'
 import type { ResolvedPhaseSettings } from '../pipeline/settings.js'
 import { advanceKey } from '../storage/keys/advance-key.js'
-import { type Effect, readAdvanced } from '../storage/keys/advanced.js'
+import { type Effect, insertEffect } from '../storage/effects/insert-effect.js'
+import { readAdvanced } from '../storage/keys/advanced.js'
 import { finishKey } from '../storage/keys/finish-key.js'
 import { isFencedOff, isInAnotherTransaction } from '../storage/keys/held-or-fail.js'
 import { isMissingRight, missingRight } from '../storage/schema/missing-right.js'
-import type { Tables } from '../storage/tables.js'
 import { applyRaised } from './apply-raised.js'
 import { pauseBeforeRetry } from './back-off.js'
-import { beginStatement, rememberRole, remembersRole, TAKE_ROLE_AGAIN } from './begin-statement.js'
+import {
+  beginStatement,
+  rememberRole,
+  remembersRole,
+  TAKE_ROLE_AGAIN,
+  WAIT_FOR_DISK,
+} from './begin-statement.js'
 import { classifyError } from './classify-error.js'
 import { FencedOff } from './fenced-off.js'
 import { interpretReturn, type Returned, type ReturnedBy } from './interpret-return.js'
+import { Leg } from './leg.js'
 import { isKeyWentBack, responseBuries } from './key-went-back.js'
 import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
 import { stageIn } from './stage-job.js'
 import { failureBy, type StepResult } from './step-result.js'
+import { writeIn } from './write-in.js'
 
 /** The user's part of a transaction, and what goes with it. */
 export interface Work {
   readonly phase: AnyPhase
   readonly by: ReturnedBy
-  /** Gets `input`, `state`, `scope`, `keyId`, `tx` and `stage`. */
+  /** Gets `input`, `state`, `scope`, `keyId`, `tx`, `write` and `stage`. */
   readonly body: (context: never) => unknown
   /** Recorded with the advance, in the same statement. */
   readonly effect: Effect | null
@@ -44,39 +52,54 @@ export interface Work {
 /** How a phase's transaction ended: like a step, or rolled back because the user's part asked for it. */
 export type TransactionEnd =
   | StepResult
-  | { readonly type: 'rolled_back'; readonly directive: Respond | RetryLater | null }
+  | {
+      readonly type: 'rolled_back'
+      readonly phase: string
+      readonly directive: Respond | RetryLater | null
+    }
 
 type TryEnd =
   | TransactionEnd
   | Conflict
   /** The advance was refused because a right is missing. Which one has to be asked, once the session is free. */
   | { readonly type: 'lacks_right'; readonly error: unknown }
-  /** COMMIT was sent and not answered. */
-  | { readonly type: 'commit_unknown'; readonly error: unknown }
+  /** COMMIT was sent and not answered. `declares`: the phase whose call would then be declared, and has not been made. */
+  | { readonly type: 'commit_unknown'; readonly error: unknown; readonly declares: string | null }
 
 /** It did not commit; another try may. */
 interface Conflict {
   readonly type: 'conflict'
+  readonly phase: string
   readonly error: unknown
+}
+
+/** The work of a phase that is one transaction, and nothing else. */
+export function localWork(phase: LocalPhase | FinishPhase): Work {
+  const by = phase.kind === 'finish' ? 'finish' : 'phase'
+  return { phase, by, body: phase.run, effect: null, beforeBegin: null }
 }
 
 /**
  * Runs the user's part and the fenced advance in one transaction, and tries again where that is safe: only the transaction
- * is repeated, never a call.
+ * is repeated, never a call. Phases that share the transaction follow in it: see `Leg`.
  */
-export async function runTransaction(run: Run, work: Work): Promise<TransactionEnd> {
+export async function runTransaction(
+  run: Run,
+  work: Work,
+  from = Leg.startingWith(run, work.phase),
+): Promise<TransactionEnd> {
   const settings = run.engine.settings.phase(run.definition, work.phase.name)
   for (let attempt = 0; ; attempt++) {
-    const tried = await tryTransaction(run, work, settings)
+    const tried = await tryTransaction(run, work, from, settings)
     if (tried.type === 'lacks_right')
-      return failedBy(run, work, await missingRight(run.engine, tried.error, 'application'))
-    const end = tried.type === 'commit_unknown' ? await settleCommit(run, work, tried.error) : tried
+      return failedBy(run, work.phase.name, await missingRight(run.engine, tried.error, 'application'))
+    const end = tried.type === 'commit_unknown' ? await settleCommit(run, work, tried) : tried
     if (end.type !== 'conflict') return end
-    const { error } = end
+    const { error, phase } = end
     if (attempt >= settings.transactionRetries || run.engine.stopping.aborted)
-      return failedBy(run, work, error)
+      return failedBy(run, phase, error)
     announce('pawl:phase_retried', () => ({
-      ...run.phaseMessage(work.phase.name),
+      ...run.phaseMessage(phase),
       error,
       attempt: attempt + 1,
     }))
@@ -84,19 +107,25 @@ export async function runTransaction(run: Run, work: Work): Promise<TransactionE
   }
 }
 
-async function tryTransaction(run: Run, work: Work, settings: ResolvedPhaseSettings): Promise<TryEnd> {
+async function tryTransaction(
+  run: Run,
+  work: Work,
+  from: Leg,
+  settings: ResolvedPhaseSettings,
+): Promise<TryEnd> {
+  const phase = work.phase.name
   let session: Session
   try {
-    session = await run.session(work.phase.name)
+    session = await run.session(phase)
   } catch (error) {
     // A server that is coming back may accept the next connection; for an exhausted pool we have waited long enough.
     const refused = error instanceof PawlError && error.cause !== undefined
-    return refused ? { type: 'conflict', error } : failedBy(run, work, error)
+    return refused ? { type: 'conflict', phase, error } : failedBy(run, phase, error)
   }
   let kept = false
   try {
     if (work.beforeBegin !== null) await work.beforeBegin()
-    const end = await inTransaction(run, work, settings, session)
+    const end = await inTransaction(run, work, from, settings, session)
     kept = end.type === 'advanced'
     return end
   } finally {
@@ -107,7 +136,8 @@ async function tryTransaction(run: Run, work: Work, settings: ResolvedPhaseSetti
 
 async function inTransaction(
   run: Run,
-  work: Work,
+  first: Work,
+  from: Leg,
   settings: ResolvedPhaseSettings,
   session: Session,
 ): Promise<TryEnd> {
@@ -117,51 +147,77 @@ async function inTransaction(
     deadlineMs: settings.statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS,
     idleMs: settings.idleTimeoutMs,
   })
+  const staged: Bound[] = []
+  run.phase = first.phase.name
+  let work = first
+  let leg = from.begin()
   let advancing = false
   try {
-    const staged: Bound[] = []
-    const returned = await runBody(run, work, session, transaction, staged)
+    let returned: Returned
+    for (;;) {
+      returned = await runBody(run, work, leg, session, transaction, staged)
+      if (returned.type !== 'advance') break
+      const { outcomeUnknown = false } = work
+      leg = leg.reach(work.phase.name, returned.stateJson, { outcomeUnknown })
+      // What a phase has set for its transaction, or left open in it, must not reach the next.
+      if (transaction.hasLeftovers) break
+      const { leg: further, phase } = leg.next(settings)
+      leg = further
+      if (phase === null || phase.kind === 'foreign') break
+      work = localWork(phase)
+      run.phase = phase.name
+      announce('pawl:phase_started', () => run.phaseMessage(phase.name))
+    }
     if (returned.type === 'roll_back' || returned.type === 'nothing') {
       await transaction.rollBack()
-      return { type: 'rolled_back', directive: returned.type === 'nothing' ? null : returned.directive }
+      const directive = returned.type === 'nothing' ? null : returned.directive
+      return { type: 'rolled_back', phase: work.phase.name, directive }
     }
-    const advance = advanceBy(run, work, run.engine.tables, returned)
+    const { effect } = first
+    const effects = effect === null ? [] : [insertEffect(run.engine.tables, run.row, effect)]
+    const advance = advanceBy(run, work, leg, returned)
     const last = settings.isolation === 'serializable' ? byIndexOnly(advance) : [advance]
-    const first = remembers ? [TAKE_ROLE_AGAIN] : []
+    const role = remembers ? [TAKE_ROLE_AGAIN] : []
+    const flushed = leg.advance.declares === null ? [] : [WAIT_FOR_DISK]
     advancing = true
-    return await commit(run, work, transaction, returned, [...first, ...staged, ...last])
+    const statements = [...role, ...flushed, ...staged, ...effects, ...last]
+    return await commit(run, leg, transaction, returned, statements)
   } catch (error) {
+    // What a phase hands over with `write` fails when something else is sent, maybe by a later phase.
+    const phase = transaction.failedWriteOf ?? work.phase.name
+    if (transaction.failedWriteOf !== null) advancing = false
     await transaction.rollBack()
     // The phase may have left rows behind, and must not run again by itself.
     if (transaction.endedEarly || (advancing && isInAnotherTransaction(error)))
-      return stuckBy(run, work, 'transaction_ended', endedByUser(work.phase.name))
+      return stuckBy(run, phase, 'transaction_ended', endedByUser(phase))
     // By then the user's part has returned, so none of their functions sees this.
     if (advancing && isFencedOff(error)) throw new FencedOff()
     const lacksRight = advancing && isMissingRight(error)
     if (lacksRight && !remembers) {
       rememberRole(settings)
-      return { type: 'conflict', error }
+      return { type: 'conflict', phase, error }
     }
     // A body may have hidden the error that doomed its transaction behind one of its own.
     const met = classifyError(transaction.firstError) === 'conflict' ? transaction.firstError : error
-    if (classifyError(met) === 'conflict') return { type: 'conflict', error: met }
-    return lacksRight ? { type: 'lacks_right', error } : failedBy(run, work, error)
+    if (classifyError(met) === 'conflict') return { type: 'conflict', phase, error: met }
+    return lacksRight ? { type: 'lacks_right', error } : failedBy(run, phase, error)
   }
 }
 
 /** What is known of a call stays known, whatever made its transaction, or one before it, fail. */
-function failedBy(run: Run, work: Work, error: unknown): StepResult {
-  if (isKeyWentBack(error)) return stuckBy(run, work, 'unknown_outcome', error)
-  return failureBy(work.phase.name, error, { intent: run.row.intent })
+function failedBy(run: Run, phase: string, error: unknown): StepResult {
+  if (isKeyWentBack(error)) return stuckBy(run, phase, 'unknown_outcome', error)
+  return failureBy(phase, error, { intent: run.row.intent })
 }
 
-function stuckBy({ row }: Run, { phase }: Work, reason: StuckReason, error: unknown): StepResult {
-  return { type: 'stuck', phase: phase.name, reason, intent: row.intent, error }
+function stuckBy({ row }: Run, phase: string, reason: StuckReason, error: unknown): StepResult {
+  return { type: 'stuck', phase, reason, intent: row.intent, error }
 }
 
 async function runBody(
   run: Run,
   work: Work,
+  leg: Leg,
   session: Session,
   transaction: SessionTransaction,
   staged: Bound[],
@@ -170,9 +226,9 @@ async function runBody(
   const phase = work.phase.name
   const ofPhase = engine.kysely.onTransaction(session, transaction, phase)
   const { connection } = ofPhase
-  const stage = stageIn(run, staged, ofPhase, phase)
-  const { input, state, scope, keyId } = run.phaseContext()
-  const context = { input, state, scope, keyId, tx: ofPhase.tx, stage }
+  const stage = stageIn(run, leg, staged, ofPhase, phase)
+  const { input, state, scope, keyId } = run.phaseContext(leg.stateJson)
+  const context = { input, state, scope, keyId, tx: ofPhase.tx, write: writeIn(ofPhase, phase), stage }
   let value: unknown
   try {
     const body = engine.strict.inTransaction(phase, async () => work.body(context as never))
@@ -183,10 +239,10 @@ async function runBody(
   connection.assertNotEnded()
   // Checked before the advance, which would otherwise fail with an error that tells the user nothing.
   if (transaction.isDoomed) throw abortedTransaction(transaction, `phase '${phase}'`)
-  const at = { pipeline: definition.name, phase, stateJson: row.stateJson, caps: engine.caps }
+  const at = { pipeline: definition.name, phase, stateJson: leg.stateJson, caps: engine.caps }
   const returned = interpretReturn(value, work.by, at)
   const { intent } = row
-  if (returned.type === 'finish' && intent?.kind === 'called' && intent.phase !== phase)
+  if (returned.type === 'finish' && intent?.kind === 'called' && intent.phase !== leg.settles)
     throw responseBuries(intent, phase, returned.response.status)
   return returned
 }
@@ -205,7 +261,7 @@ function unlessCutOff(body: Promise<unknown>, session: Session, phase: string): 
 const cutOff = (phase: string): PawlError =>
   new PawlError(
     'PAWL_PHASE_TIMEOUT',
-    `Phase '${phase}' did not return before its transaction was ended. Do nothing in a phase but queries through tx.`,
+    `Phase '${phase}' did not return before its transaction was ended. Do nothing in a phase except queries through tx.`,
   )
 
 type Onward = Extract<Returned, { type: 'advance' | 'finish' }>
@@ -213,64 +269,76 @@ type Onward = Extract<Returned, { type: 'advance' | 'finish' }>
 /** Writes the advance and commits it, in one round trip: if the advance fails, COMMIT is not executed. */
 async function commit(
   run: Run,
-  work: Work,
+  leg: Leg,
   transaction: SessionTransaction,
   returned: Onward,
   statements: readonly Bound[],
 ): Promise<TryEnd> {
   const sentAt = performance.now()
+  const committed = leg.reached
   try {
     const results = await transaction.commit(statements)
-    const [advanced, committed] = results.slice(-2)
+    const [advanced, ended] = results.slice(-2)
     // A transaction that failed unnoticed answers COMMIT with ROLLBACK, and no error.
-    if (committed?.command !== 'COMMIT') throw abortedTransaction(transaction, `phase '${work.phase.name}'`)
-    const { nowMs, expiresMs } = readAdvanced(advanced?.rows[0] ?? {})
+    if (ended?.command !== 'COMMIT') throw abortedTransaction(transaction, `phase '${run.phase}'`)
+    const read = readAdvanced(advanced?.rows[0] ?? {})
+    const { nowMs, expiresMs } = read
     if (returned.type === 'finish')
-      return { type: 'finished', response: returned.response, expiresMs: expiresMs ?? nowMs }
-    run.advanced(work.phase.name, returned.stateJson, nowMs, sentAt, {
-      outcomeUnknown: work.outcomeUnknown === true,
-    })
-    return { type: 'advanced' }
+      return { type: 'finished', response: returned.response, expiresMs: expiresMs ?? nowMs, committed }
+    run.advanced(leg.advance, read, sentAt)
+    return { type: 'advanced', committed }
   } catch (error) {
-    if (isConnectionLost(error) && transaction.commitSent) return { type: 'commit_unknown', error }
+    if (isConnectionLost(error) && transaction.commitSent)
+      return { type: 'commit_unknown', error, declares: leg.advance.declares?.phase ?? null }
     throw error
   }
 }
 
-function advanceBy(run: Run, work: Work, tables: Tables, returned: Onward): Bound {
-  const { settings } = run.engine
+function advanceBy(run: Run, work: Work, leg: Leg, returned: Onward): Bound {
+  const { settings, tables } = run.engine
   const { definition, hold } = run
-  const phase = work.phase.name
-  const carriedCallOf = run.carriedCallOf(phase)
-  if (returned.type === 'finish') {
-    const { retentionMs } = settings.pipeline(definition)
-    const to = { phase, response: returned.response, retentionMs, carriedCallOf }
-    return finishKey(tables, hold, to, recordOf(work))
-  }
-  const leaseMs = settings.leaseMsAt(definition, phase)
-  const to = { point: phase, stateJson: returned.stateJson, leaseMs, carriedCallOf }
-  return advanceKey(tables, hold, to, recordOf(work))
-}
-
-function recordOf({ effect, outcomeUnknown }: Work): Effect | 'outcome_unknown' | null {
-  return outcomeUnknown === true ? 'outcome_unknown' : effect
+  if (returned.type === 'advance') return advanceKey(tables, hold, leg.advance)
+  const { retentionMs } = settings.pipeline(definition)
+  const { stateJson, settles, carriedCallOf } = leg.advance
+  const { outcomeUnknown = false } = work
+  const { trail } = leg.reach('finished', leg.stateJson, { outcomeUnknown })
+  const { response } = returned
+  return finishKey(tables, hold, { response, retentionMs, stateJson, trail, settles, carriedCallOf })
 }
 
 /** Finds out what became of a COMMIT that got no answer, by raising the fence: after that, it can no longer land. */
-async function settleCommit(run: Run, work: Work, error: unknown): Promise<StepResult | Conflict> {
+async function settleCommit(
+  run: Run,
+  work: Work,
+  { error, declares }: Extract<TryEnd, { type: 'commit_unknown' }>,
+): Promise<StepResult | Conflict> {
   const sentAt = performance.now()
   const raised = await raiseFenceOf(run, error)
-  if (raised === 'unreachable') return failedBy(run, work, error)
+  const phase = work.phase.name
+  if (raised === 'unreachable') {
+    run.declaresInDoubt = declares
+    return failedBy(run, phase, error)
+  }
+  const before = run.row.trail.length
   const moved = applyRaised(run, raised, sentAt)
+  // That declaration is ours, and nothing was called: it is made again, as if it had not been.
+  if (moved === 'forward' && declares !== null && raised.intent?.phase === declares)
+    run.update({ ...raised, intent: null }, sentAt)
+  const committed = raised.trail.slice(before)
   announce('pawl:commit_settled', () => ({
-    ...run.phaseMessage(work.phase.name),
+    ...run.phaseMessage(run.phase),
     committed: moved === 'forward',
   }))
   if (raised.response !== null) {
-    return { type: 'finished', response: raised.response, expiresMs: raised.expiresMs ?? raised.nowMs }
+    return {
+      type: 'finished',
+      response: raised.response,
+      expiresMs: raised.expiresMs ?? raised.nowMs,
+      committed,
+    }
   }
   if (moved === 'back') return { type: 'again' }
-  return moved === 'forward' ? { type: 'advanced' } : { type: 'conflict', error }
+  return moved === 'forward' ? { type: 'advanced', committed } : { type: 'conflict', phase, error }
 }
 
 /**

@@ -2,9 +2,11 @@ import { sha256 } from '../sha256.js'
 import type { KeyRow } from '../storage/keys/key-row.js'
 
 /**
- * The idempotency key sent to a provider: the same on every attempt, after every crash, rename and deploy; distinct per
- * (scope, key, effect). It never contains the row's id, which can be assigned twice after a lost commit. Each part is
- * prefixed with its length, so that no two lists of parts yield the same bytes.
+ * The idempotency key sent to a provider: a hash of the namespace, scope, key, fingerprint, pipeline, effect name and effect
+ * epoch. So it is the same on every attempt and after every crash and deploy, and a phase can be renamed if its effect name
+ * is kept. Only the epoch ever changes: a person or `onError` who says that the call was not executed raises it, and the
+ * next call has another key. The row's id is not a part, because it can be assigned twice after a lost commit. Each
+ * part is prefixed with its length, so that no two lists of parts yield the same bytes.
  */
 export function providerKeyOf(
   namespace: string,

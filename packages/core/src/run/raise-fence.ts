@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { announce } from '../announce/announce.js'
 import { sqlStateOf } from '../driver/postgres-error.js'
-import { phaseAfter } from '../pipeline/phase-order.js'
+import { orderOf } from '../pipeline/phase-order.js'
 import { raiseFence } from '../storage/keys/raise-fence.js'
 import type { KeyRow } from '../storage/keys/key-row.js'
-import { findKeyById } from '../storage/keys/find-key-by-id.js'
+import { findSameKey } from '../storage/keys/find-key.js'
 import { pauseBeforeRetry } from './back-off.js'
 import { classifyError } from './classify-error.js'
 import { unlessFencedOff } from './fenced-off.js'
@@ -15,7 +15,8 @@ import type { Run } from './run.js'
  * tries on new connections, for as long as the lost transaction can live, which server-side time-outs bound.
  */
 export async function raiseFenceOf(run: Run, error: unknown): Promise<KeyRow | 'unreachable'> {
-  const by = { holder: randomUUID(), leaseMs: longerLeaseMs(run), lockTimeoutMs: run.engine.lockTimeoutMs }
+  const by = { holder: randomUUID(), leaseMs: longerLeaseMs(run) }
+  run.raisingAs = by.holder
   const giveUpAt = performance.now() + by.leaseMs
   for (let attempt = 0; performance.now() < giveUpAt; attempt++) {
     let raised: KeyRow | null
@@ -42,7 +43,7 @@ export async function raiseFenceOf(run: Run, error: unknown): Promise<KeyRow | '
 
 /** Returns null if the key is not ours. */
 async function raiseOnce(
-  { engine, hold }: Run,
+  { engine, hold, row }: Run,
   by: Parameters<typeof raiseFence>[2],
   attempt: number,
 ): Promise<KeyRow | null> {
@@ -50,15 +51,13 @@ async function raiseOnce(
   const raised = await sessions.with('raise', (session) => raiseFence({ session, tables }, hold, by))
   if (raised !== null || attempt === 0) return raised
   // Our own raise may have gone through with its answer lost.
-  const row = await sessions.with('raise', (session) => findKeyById({ session, tables }, hold.id))
-  return row?.holder === by.holder ? row : null
+  const found = await sessions.with('raise', (session) => findSameKey({ session, tables }, row))
+  return found?.holder === by.holder ? found : null
 }
 
-/** We do not know yet which of two points the key is at, so the lease is that of the slower one. */
-function longerLeaseMs(run: Run): number {
-  const { definition, row, leaseMs } = run
-  const next = phaseAfter(definition, row.recoveryPoint)
-  return next.kind === 'finish'
-    ? leaseMs
-    : Math.max(leaseMs, run.engine.settings.leaseMsAt(definition, next.name))
+/** We do not know yet which point the key is at, so the lease is that of the slowest phase to come. */
+function longerLeaseMs({ engine, definition, row }: Run): number {
+  const from = orderOf(definition, row.recoveryPoint) + 1
+  const toCome = [...definition.phases.slice(from), definition.finish]
+  return Math.max(...toCome.map(({ name }) => engine.settings.phase(definition, name).leaseMs))
 }

@@ -22,8 +22,6 @@ export interface RunContext {
   readonly namespace: string
   /** Names keys and scopes in messages. */
   readonly names: NameHasher
-  /** For the framework's statements that run outside a phase's transaction. */
-  readonly lockTimeoutMs: number
   readonly probe: Probe | null
   readonly kysely: KyselyFactory
   readonly keeper: LeaseKeeper

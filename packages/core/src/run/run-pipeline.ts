@@ -5,14 +5,15 @@ import type { Outcome } from '../pipeline/outcome.js'
 import type { AnyPhase, FinishPhase, ForeignPhase, LocalPhase } from '../pipeline/phase.js'
 import { skipPhase } from '../storage/keys/skip-phase.js'
 import { renewLeases } from '../storage/keys/renew-leases.js'
-import { disarmPromise } from '../disarm-promise.js'
+import type { TrailEntry } from '../storage/keys/trail.js'
 import { runForeignStep } from './foreign-phase.js'
 import { applyRaised } from './apply-raised.js'
 import { FencedOff, isOvertaken, unlessFencedOff } from './fenced-off.js'
 import { announceFailure, giveBack, markStuck, whatOthersMadeOfIt } from './give-back.js'
 import { keyWentBack } from './key-went-back.js'
 import { nextStep, type Step } from './next-step.js'
-import { runTransaction } from './phase-transaction.js'
+import { isSkipped, Leg } from './leg.js'
+import { localWork, runTransaction } from './phase-transaction.js'
 import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
 import { type Failure, failure, failureAsked, failureBy, type StepResult } from './step-result.js'
@@ -63,10 +64,7 @@ async function runSteps(run: Run): Promise<Outcome> {
     run.hasStaged = false
     switch (result.type) {
       case 'advanced':
-        announce('pawl:phase_committed', () => ({
-          ...run.phaseMessage(name),
-          skipped: run.row.trail.at(-1)?.skipped === true,
-        }))
+        announceCommitted(run, result.committed)
         redecisions = 0
         continue
       case 'again':
@@ -79,6 +77,7 @@ async function runSteps(run: Run): Promise<Outcome> {
         )
       case 'finished': {
         const { response } = result
+        announceCommitted(run, result.committed)
         announce('pawl:finished', () => ({
           ...run.grantMessage(),
           recoveryPoint: 'finished',
@@ -95,6 +94,13 @@ async function runSteps(run: Run): Promise<Outcome> {
   }
 }
 
+function announceCommitted(run: Run, committed: readonly TrailEntry[]): void {
+  for (const { point, skipped } of committed) {
+    if (point !== 'finished')
+      announce('pawl:phase_committed', () => ({ ...run.phaseMessage(point), skipped }))
+  }
+}
+
 const TOO_OFTEN = 'The connection to PostgreSQL broke again and again.'
 
 async function runStep(run: Run, step: Step): Promise<StepResult> {
@@ -107,11 +113,12 @@ async function runStep(run: Run, step: Step): Promise<StepResult> {
   try {
     const refused = await askWhetherItMay(run, phase)
     if (refused !== null) return refused
-    if (phase.kind !== 'finish' && isSkipped(run, phase)) return await skip(run, phase)
+    const leg = Leg.startingWith(run, phase)
+    if (phase.kind !== 'finish' && isSkipped(run, phase, leg)) return await skip(run, phase, leg)
     switch (step.do) {
       case 'run_local':
       case 'finish':
-        return await runLocal(run, step.phase)
+        return await runLocal(run, step.phase, leg)
       case 'call':
         return run.leaseIsStale ? await renew(run, step.phase) : await runForeignStep(run, step)
       default:
@@ -128,7 +135,7 @@ async function askWhetherItMay(run: Run, phase: AnyPhase): Promise<StepResult | 
   const { authorize } = run.definition
   if (!run.awaitsAuthorization || authorize === null) return null
   const work = { phase, by: 'authorize', body: authorize, effect: null, beforeBegin: null } as const
-  const end = await runTransaction(run, work)
+  const end = await runTransaction(run, work, Leg.startingWith(run, phase))
   if (end.type !== 'rolled_back') return end
   if (end.directive !== null) return failureAsked(phase.name, end.directive)
   run.awaitsAuthorization = false
@@ -139,46 +146,36 @@ function isTransactionAlone(step: Step): boolean {
   return step.do === 'finish' || (step.do === 'run_local' && step.phase.when === null)
 }
 
-function isSkipped(run: Run, phase: LocalPhase | ForeignPhase): boolean {
-  // Once something is known of its call, the question is answered.
-  if (phase.when === null || run.row.intent?.phase === phase.name) return false
-  const wanted: unknown = phase.when(run.phaseContext() as never)
-  if (typeof wanted === 'boolean') return !wanted
-  disarmPromise(wanted)
-  throw new PawlError(
-    'PAWL_INVALID_RESULT',
-    `when of phase '${phase.name}' has to return true or false at once.`,
-  )
-}
-
-async function runLocal(run: Run, phase: LocalPhase | FinishPhase): Promise<StepResult> {
-  const by = phase.kind === 'finish' ? 'finish' : 'phase'
-  const end = await runTransaction(run, { phase, by, body: phase.run, effect: null, beforeBegin: null })
+async function runLocal(run: Run, phase: LocalPhase | FinishPhase, leg: Leg): Promise<StepResult> {
+  const end = await runTransaction(run, localWork(phase), leg)
   const { intent } = run.row
-  return end.type === 'rolled_back' ? failureAsked(phase.name, end.directive, { intent }) : end
+  return end.type === 'rolled_back' ? failureAsked(end.phase, end.directive, { intent }) : end
 }
 
-async function skip(run: Run, phase: LocalPhase | ForeignPhase): Promise<StepResult> {
-  const { engine } = run
-  const to = {
-    point: phase.name,
-    leaseMs: engine.settings.leaseMsAt(run.definition, phase.name),
-    lockTimeoutMs: engine.lockTimeoutMs,
-    carriedCallOf: run.carriedCallOf(phase.name),
+/** Records that the phase was skipped: by itself, or together with the phases that follow in the same leg. */
+async function skip(run: Run, phase: LocalPhase | ForeignPhase, from: Leg): Promise<StepResult> {
+  const { engine, definition } = run
+  const skipped = from.reach(phase.name, from.stateJson, { skipped: true })
+  const { leg, phase: next } = skipped.next(engine.settings.phase(definition, phase.name))
+  if (next !== null && next.kind !== 'foreign') {
+    announce('pawl:phase_started', () => run.phaseMessage(next.name))
+    return runLocal(run, next, leg)
   }
+  const { advance } = leg
   const sentAt = performance.now()
   try {
-    const skipped = await engine.sessions.with(phase.name, (session) =>
-      skipPhase({ session, tables: engine.tables }, run.hold, to),
+    const answer = await engine.sessions.with(phase.name, (session) =>
+      skipPhase({ session, tables: engine.tables }, run.hold, advance),
     )
-    const { nowMs } = unlessFencedOff(skipped)
-    run.advanced(phase.name, run.row.stateJson, nowMs, sentAt, { skipped: true })
-    return { type: 'advanced' }
+    run.advanced(advance, unlessFencedOff(answer), sentAt)
+    return { type: 'advanced', committed: leg.reached }
   } catch (error) {
     if (!isConnectionLost(error)) throw error
     const raised = await raiseFenceOf(run, error)
     if (raised === 'unreachable') throw error
-    return { type: applyRaised(run, raised, sentAt) === 'forward' ? 'advanced' : 'again' }
+    const before = run.row.trail.length
+    const isForward = applyRaised(run, raised, sentAt) === 'forward'
+    return isForward ? { type: 'advanced', committed: raised.trail.slice(before) } : { type: 'again' }
   }
 }
 

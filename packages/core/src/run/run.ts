@@ -4,7 +4,9 @@ import type { GrantMessage, PhaseMessage } from '../announce/announce.js'
 import { providerKeyOf } from './provider-key.js'
 import type { Session } from '../driver/session.js'
 import type { Hold } from '../storage/keys/hold.js'
-import type { KeyRow } from '../storage/keys/key-row.js'
+import type { Advanced } from '../storage/keys/advanced.js'
+import type { Intent, KeyRow } from '../storage/keys/key-row.js'
+import type { Advance } from '../storage/keys/advance-key.js'
 import type { RunContext } from './run-context.js'
 import { JsonCopies } from './json-copies.js'
 
@@ -19,6 +21,9 @@ export interface Grant {
   readonly session: Session
 }
 
+/** More than this of a call's time must not have passed when it is made by a declaration that was committed before. */
+const DECLARATION_SHARE_OF_TIME = 0.1
+
 /** One grant of a key, until there is a response, the key is given back, or it is lost. `row` mirrors what is stored. */
 export class Run {
   readonly engine: RunContext
@@ -26,12 +31,21 @@ export class Run {
   row: KeyRow
   /** On the monotonic clock: before the statement that last set the lease was sent. */
   leasedAt: number
+  /** The holder of a raise of the fence that may have landed with its answer lost: then the key is ours under that name. */
+  raisingAs: string | null = null
   /** The phase that the run has come to, for messages. */
   phase: string
   /** The recovery point at which a stale lease was renewed, if it was. */
   renewedAt: string | null = null
   /** On the monotonic clock: when the call that this grant has declared must have ended. */
   callEndsAt = Infinity
+  /**
+   * The declaration of a call that was committed with the phases before it, while that call has not been made. Until then the
+   * row that we keep in memory does not have it: if the call is not made after all, giving the key back clears it.
+   */
+  #declared: { readonly intent: Intent; readonly sentAt: number } | null = null
+  /** The phase whose call a COMMIT with an unknown outcome may have declared. It has not been made. */
+  declaresInDoubt: string | null = null
   /** Whether jobs have been written to `staged_jobs` since the relay was last told. */
   hasStaged = false
   /** Whether the request was accepted a while ago and has not begun, and nobody has asked yet whether it still may. */
@@ -121,6 +135,7 @@ export class Run {
   update(row: KeyRow, leasedAt: number): void {
     this.row = row
     this.leasedAt = leasedAt
+    if (row.holder === this.raisingAs) this.raisingAs = null
     this.#readAt = performance.now()
   }
 
@@ -130,36 +145,49 @@ export class Run {
     return intent === null || intent.phase === phase ? null : intent.phase
   }
 
+  /** Whether the row may say that a call was about to be made, although it was not. */
+  get hasUnusedDeclaration(): boolean {
+    return this.#declared !== null || this.declaresInDoubt !== null
+  }
+
+  /**
+   * Returns the declaration of this phase's call, if one was committed and not used yet. The commit, or whatever came after
+   * it, must not have taken a noticeable part of the time that it gives the call.
+   */
+  takeDeclared(
+    phase: string,
+    timeoutMs: number,
+  ): { readonly intent: Intent; readonly sentAt: number } | null {
+    const declared = this.#declared
+    this.#declared = null
+    if (declared?.intent.phase !== phase) return null
+    return performance.now() - declared.sentAt <= timeoutMs * DECLARATION_SHARE_OF_TIME ? declared : null
+  }
+
   /** Mirrors an advance that committed. */
-  advanced(
-    point: string,
-    stateJson: string,
-    nowMs: number,
-    leasedAt: number,
-    { skipped = false, outcomeUnknown = false } = {},
-  ): void {
-    const { fence } = this.row
-    const trail = [...this.row.trail, { point, atMs: nowMs, fence, skipped, outcomeUnknown }]
-    const carries = this.carriedCallOf(point) !== null
+  advanced(to: Advance, { nowMs, declared }: Advanced, leasedAt: number): void {
+    this.#declared = declared === null ? null : { intent: declared, sentAt: leasedAt }
+    const carries = to.carriedCallOf !== null
     this.update(
       {
         ...this.row,
-        recoveryPoint: point,
-        stateJson,
-        trail,
+        recoveryPoint: to.point,
+        stateJson: to.stateJson ?? this.row.stateJson,
+        trail: to.trail,
         nowMs,
         intent: carries ? this.row.intent : null,
         effectEpoch: carries ? this.row.effectEpoch : 0,
         attempts: 0,
         retries: 0,
+        revision: this.row.revision + 1,
       },
       leasedAt,
     )
   }
 
   /** What every function of a phase sees. A function that changes it changes only its own copy. */
-  phaseContext(): PhaseContext<unknown, StateObject> {
-    const { inputJson, stateJson, scope, id } = this.row
+  phaseContext(stateJson = this.row.stateJson): PhaseContext<unknown, StateObject> {
+    const { inputJson, scope, id } = this.row
     return {
       input: this.#inputs.of(inputJson),
       state: this.#states.of(stateJson) as StateObject,

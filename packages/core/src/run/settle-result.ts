@@ -1,7 +1,7 @@
 import { announce } from '../announce/announce.js'
 import type { KeptLease } from './lease-keeper.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
-import type { Effect } from '../storage/keys/advanced.js'
+import type { Effect } from '../storage/effects/insert-effect.js'
 import { disarmPromise } from '../disarm-promise.js'
 import { storableText } from '../storable-text.js'
 import { type CallResult, tooLargeResult } from './call-result.js'
@@ -33,7 +33,7 @@ export async function settleResult(
     effect: effectOf(run, phase, result.read()),
     beforeBegin: lease === null ? null : () => lease.end(),
   })
-  return end.type === 'rolled_back' ? failureAsked(phase.name, end.directive, { intent }) : end
+  return end.type === 'rolled_back' ? failureAsked(end.phase, end.directive, { intent }) : end
 }
 
 export function effectOf(run: Run, phase: ForeignPhase, result: unknown): Effect {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { checkKnownOptions, invalidOption, type OptionOwner } from '../check-option.js'
 import type { PhaseTransaction } from '../driver/kysely-driver.js'
 import type { Bound } from '../driver/outgoing.js'
@@ -7,24 +6,37 @@ import { encodeJson, type JsonValue } from '../pipeline/json-value.js'
 import type { Stage } from '../pipeline/phase.js'
 import { unstorableIn } from '../storable-text.js'
 import { insertStagedJob } from '../storage/jobs/insert-staged-job.js'
+import { uuidV7 } from '../uuid-v7.js'
+import type { Leg } from './leg.js'
 import type { Run } from './run.js'
+
+/** Numbers the jobs of a key in the order of its phases, however many each of them stages. */
+const JOBS_PER_PHASE = 1_000_000
 
 /**
  * `stage` as one phase sees it: bound to its transaction. Rows go to `staged`, to be written along with the advance:
  * everything that could be wrong with them has been checked by then.
  */
-export function stageIn(run: Run, staged: Bound[], transaction: PhaseTransaction, phase: string): Stage {
+export function stageIn(
+  run: Run,
+  leg: Leg,
+  staged: Bound[],
+  transaction: PhaseTransaction,
+  phase: string,
+): Stage {
   const { stager, tables, caps } = run.engine
+  let count = 0
   return async (name, payload, options = {}) => {
     transaction.connection.assertOpen()
     checkStaged(phase, name, options)
-    const id = randomUUID()
-    const keyId = run.row.id
+    const id = uuidV7()
+    const { id: keyId, scope } = run.row
     const runAfterMs = options.runAfterMs ?? 0
     const what = `the payload of job '${name}' staged by phase '${phase}'`
     const payloadJson = encodeJson(payload, { what, maxBytes: caps.stateBytes })
     if (stager === null) {
-      staged.push(insertStagedJob(tables, { id, name, payloadJson, keyId, runAfterMs }))
+      const seq = leg.trail.length * JOBS_PER_PHASE + ++count
+      staged.push(insertStagedJob(tables, { id, scope, keyId, seq, name, payloadJson, runAfterMs }))
       run.hasStaged = true
     } else {
       await stager.stage({

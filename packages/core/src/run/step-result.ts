@@ -2,6 +2,7 @@ import { isPawlError } from '../errors.js'
 import { Respond, type RetryLater, type StoredResponse } from '../pipeline/directive.js'
 import type { RetryReason, StuckReason } from '../pipeline/outcome.js'
 import type { Intent } from '../storage/keys/key-row.js'
+import type { TrailEntry } from '../storage/keys/trail.js'
 import { classifyCallError, classifyError, type ErrorClass } from './classify-error.js'
 
 /** Why a phase did not commit, and how its key is given back. */
@@ -23,10 +24,15 @@ export interface Failure {
   readonly afterMs: number | null
 }
 
-/** What one step came to. */
+/** What one step came to. `committed`: the recovery points that were reached in its transaction. */
 export type StepResult =
-  | { readonly type: 'advanced' }
-  | { readonly type: 'finished'; readonly response: StoredResponse; readonly expiresMs: number }
+  | { readonly type: 'advanced'; readonly committed: readonly TrailEntry[] }
+  | {
+      readonly type: 'finished'
+      readonly response: StoredResponse
+      readonly expiresMs: number
+      readonly committed: readonly TrailEntry[]
+    }
   /** Nothing moved, but more is known: decide again. */
   | { readonly type: 'again' }
   | Failure

@@ -80,7 +80,7 @@ export class StrictMode {
     if (watched?.kind !== 'transaction') return
     throw new PawlError(
       'PAWL_NESTED_CHECKOUT',
-      `Phase '${watched.phase}' used engine.db while its transaction is open. Use tx: it is the same transaction.`,
+      `Phase '${watched.phase}' used engine.db while its transaction was open. Use tx, which belongs to that transaction.`,
     )
   }
 
@@ -92,7 +92,7 @@ export class StrictMode {
     if (watched.kind === 'transaction' && first !== undefined) {
       throw new PawlError(
         'PAWL_FOREIGN_IN_TRANSACTION',
-        `Phase '${watched.phase}' sent ${show(first)} while its transaction was open. It went out, and a rollback cannot take it back. ` +
+        `Phase '${watched.phase}' sent ${show(first)} while its transaction was open. It was sent, and a rollback cannot undo it. ` +
           'Move it into the call of a foreign phase, or exempt it with strict: { allow }.',
       )
     }
@@ -100,7 +100,7 @@ export class StrictMode {
       throw new PawlError(
         'PAWL_SECOND_FOREIGN_REQUEST',
         `The call of phase '${watched.phase}' sent ${show(second)} after ${show(first as ForeignRequest)}: a crash between ` +
-          "the two would leave one. Give each a foreign phase of its own, and turn the SDK's own retries off.",
+          "the two would leave only one. Give each a foreign phase of its own, and turn the SDK's own retries off.",
       )
     }
     return value

@@ -2,6 +2,7 @@ import type { QueryResult } from 'pg'
 import type { Bound, Statement } from '../driver/outgoing.js'
 import { preparedAs } from '../driver/prepared-name.js'
 import type { Session } from '../driver/session.js'
+import type { Alone } from '../driver/stand-alone.js'
 import { qualified } from './qualified.js'
 import type { Tables } from './tables.js'
 
@@ -15,7 +16,7 @@ export interface Store {
 
 /** Runs a statement with values. */
 export interface RunStatement {
-  (store: Store, values: readonly unknown[]): Promise<QueryResult<Row>>
+  (store: Store, values: readonly unknown[], does?: Alone): Promise<QueryResult<Row>>
   /** Only binds the values to it, so that it can be run together with others. */
   bind(tables: Tables, values: readonly unknown[]): Bound
 }
@@ -35,29 +36,33 @@ export function defineStatement(name: string, write: (tables: Tables) => string)
     return statement
   }
   return Object.assign(
-    ({ session, tables }: Store, values: readonly unknown[]) => session.run(statementOf(tables), values),
+    ({ session, tables }: Store, values: readonly unknown[], does?: Alone) =>
+      session.run(statementOf(tables), values, does),
     { bind: (tables: Tables, values: readonly unknown[]) => ({ statement: statementOf(tables), values }) },
   )
 }
 
 /**
- * A one-row source that sets `lock_timeout` for the statement it stands in, before any row is locked. It keeps a
- * single statement a single round trip, and works behind a pooler that hands sessions out per transaction.
- */
-export const boundedBy = (parameter: string): string =>
-  `(SELECT set_config('lock_timeout', ${parameter}, true) AS lock_timeout) AS bounded`
-
-/**
- * For statements that name a row by its id: the same as `status = …`, written so that the planner does not recognize it
- * as the condition of a partial index. While few keys run, the planner considers that index shorter than the primary
- * key's; then many run, and every advance reads all of them. Under SERIALIZABLE, phases of unrelated keys would abort
- * each other.
+ * For statements that name one row: the same as `status = …`, written so that the planner does not recognize it as the
+ * condition of a partial index. While few keys run, the planner considers that index shorter than the one on (scope, key);
+ * then many run, and every advance reads all of them. Under SERIALIZABLE, phases of unrelated keys would abort each other.
  */
 export const statusIs = (status: 'running' | 'stuck', row = 'k.'): string =>
   `${row}status || '' = '${status}'`
 
-/** Milliseconds since the epoch, on the database's clock and without a JavaScript Date in between. */
-export const epochMs = (expression: string): string => `floor(extract(epoch FROM ${expression}) * 1000)`
+/**
+ * The database's clock. It is read when a statement arrives, and a statement waits for a lock only briefly, so a lease is
+ * at most that much too short, and is believed over at most that much too late: both on the safe side. Unlike
+ * `clock_timestamp()` it is stable, which lets it serve as the bound of an index scan and travel to other servers.
+ */
+export const NOW = 'statement_timestamp()'
+
+/**
+ * Milliseconds since the epoch, without a JavaScript Date in between. In UTC first: that makes it immutable, as what a
+ * write returns has to be where tables are distributed.
+ */
+export const epochMs = (expression: string): string =>
+  `floor(extract(epoch FROM timezone('UTC'::text, ${expression})) * 1000)`
 
 /** An interval of a number of milliseconds. */
 export const msInterval = (parameter: string): string =>

@@ -1,27 +1,28 @@
 import type { PhaseSettings } from '@pawl/core'
-import { Actor } from '../cast/actor.js'
-import type { Scene } from '../cast/scene.js'
+import { Actor } from '../actors/actor.js'
+import type { Trial } from '../actors/trial.js'
 import type { Fault, Strike } from '../faults/fault.js'
-import { type NamedPosition, parsePosition } from '../finding/position-namer.js'
+import type { PipelineShape } from '../history.js'
+import { type NamedPosition, parsePosition } from '../plan/named-position.js'
 
 /** A fault that is to strike. */
 export interface PendingFault {
   readonly fault: Fault
-  /** The position; a number: so many places of an attempt where it could strike are passed before. */
+  /** The position. A number stands for how many positions of an attempt where it could strike are passed before it does. */
   readonly at: string | number
   struck: boolean
   fired: boolean
 }
 
-/** The attempt ended before a signal came. */
+/** Thrown when the attempt ends before a signal comes. */
 class AttemptEnded extends Error {}
 
 /** One attempt at the request: by its client, by a client that retries, or by the completer. */
 export class Attempt {
   readonly actor: Actor
-  /** Positions passed since the last of its faults struck. */
+  /** The positions that were passed since the last of its faults struck. */
   readonly since: NamedPosition[] = []
-  readonly #scene: Scene
+  readonly #trial: Trial
   readonly #pending: readonly PendingFault[]
   readonly #meanwhile: Promise<void>[] = []
   readonly #cleanUps: (() => Promise<void> | void)[] = []
@@ -29,18 +30,18 @@ export class Attempt {
   readonly #passed = new Map<PendingFault, number>()
   #end: () => void = () => {}
 
-  /** `pending` strike in their order: the second not before the first has. */
-  constructor(scene: Scene, name: string, pending: readonly PendingFault[], recovers: boolean) {
-    this.#scene = scene
+  /** The `pending` faults strike in order: the second one not before the first has. */
+  constructor(trial: Trial, name: string, pending: readonly PendingFault[], recovers: boolean) {
+    this.#trial = trial
     this.#pending = pending
     this.#ended = new Promise((_, reject) => {
       this.#end = () => reject(new AttemptEnded('the attempt has ended'))
     })
     this.#ended.catch(() => {})
     const lock = pending.find(({ fault }) => fault.lock !== undefined)
-    this.actor = new Actor(scene, name, {
+    this.actor = new Actor(trial, name, {
       at: (position) => this.#at(position),
-      settings: settingsFor(pending, scene.theatre.shape.points),
+      settings: settingsFor(pending, trial.environment.shape),
       engineSettings: Object.assign(
         {},
         ...pending.map(({ fault }) => fault.engineSettings?.()),
@@ -49,7 +50,7 @@ export class Attempt {
         typeof lock?.at === 'string' && lock.fault.lock !== undefined
           ? { phase: parsePosition(lock.at).phase, id: lock.fault.lock }
           : null,
-      // Who recovers may find things as the fault left them.
+      // A recovery may find things as the fault left them.
       disturbed: recovers || pending.length > 0,
     })
   }
@@ -60,18 +61,18 @@ export class Attempt {
     this.#end()
     await Promise.all(this.#meanwhile)
     for (const cleanUp of this.#cleanUps) await cleanUp()
-    await this.actor.leave()
+    await this.actor.close()
   }
 
-  #checkHarmless(told: string): void {
+  #checkHarmless(outcome: string): void {
     const struck = this.#pending.filter((each) => each.struck)
     const [first] = struck
-    if (first === undefined || told === 'completed' || struck.some(({ fault }) => fault.harmless !== true))
+    if (first === undefined || outcome === 'completed' || struck.some(({ fault }) => fault.harmless !== true))
       return
-    this.#scene.violations.push({
+    this.#trial.violations.push({
       rule: 'lint',
       title: 'a request is not changed by what happens to others',
-      detail: `After '${first.fault.title}', ${this.actor.name} was told '${told}' instead of 'completed'.`,
+      detail: `After '${first.fault.title}', ${this.actor.name} got '${outcome}' instead of 'completed'.`,
     })
   }
 
@@ -90,9 +91,9 @@ export class Attempt {
     }
   }
 
-  /** Planned positions come in their order; those that are counted strike where they come to. */
+  /** Returns the fault that strikes here. Those with planned positions come in order; those that count strike when they have. */
   #dueAt(position: NamedPosition): PendingFault | null {
-    const { shape } = this.#scene.theatre
+    const { shape } = this.#trial.environment
     for (const pending of this.#pending) {
       if (pending.struck) continue
       if (typeof pending.at === 'string') return pending.at === position.text ? pending : null
@@ -106,7 +107,7 @@ export class Attempt {
 
   #strike(pending: PendingFault, position: NamedPosition): Strike {
     return {
-      scene: this.#scene,
+      trial: this.#trial,
       actor: this.actor,
       position,
       fired: () => {
@@ -127,14 +128,17 @@ export class Attempt {
   }
 }
 
-/** For the phase a fault is to strike in; for each of them where that is not known. */
+/**
+ * Returns settings for the phase in which a fault is to strike, or for every phase if that is not known. Phases of a leg have the
+ * same settings, or they would not share a transaction.
+ */
 function settingsFor(
   pending: readonly PendingFault[],
-  points: readonly string[],
+  { points, inLegs }: PipelineShape,
 ): Record<string, PhaseSettings> {
   const settings: Record<string, PhaseSettings> = {}
   for (const { fault, at } of pending) {
-    const phases = typeof at === 'string' ? [parsePosition(at).phase] : points
+    const phases = typeof at === 'string' && inLegs !== true ? [parsePosition(at).phase] : points
     for (const phase of phases) settings[phase] = { ...settings[phase], ...fault.settings?.() }
   }
   return settings

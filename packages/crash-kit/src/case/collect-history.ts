@@ -1,23 +1,23 @@
-import type { Scene } from '../cast/scene.js'
+import type { Trial } from '../actors/trial.js'
 import { BYSTANDER, type History, type Leftovers } from '../history.js'
 
-/** All that is known of the scene. What a bystander wrote is undone by now; the provider still has its requests. */
-export async function collectHistory(scene: Scene, completerRounds: number | null): Promise<History> {
-  const { database, provider } = scene.theatre
+/** Collects everything that is known of the trial. What a bystander wrote is undone by now, but the provider has its requests. */
+export async function collectHistory(trial: Trial, completerRounds: number | null): Promise<History> {
+  const { database, provider } = trial.environment
   return {
-    commits: await database.commitsSince(scene.mark),
-    lost: scene.lost,
-    calls: scene.calls,
-    told: scene.told,
-    deliveries: scene.deliveries,
-    leftovers: await findLeftovers(scene),
+    commits: await database.commitsSince(trial.mark),
+    lost: trial.lost,
+    calls: trial.calls,
+    outcomes: trial.outcomes,
+    deliveries: trial.deliveries,
+    leftovers: await findLeftovers(trial),
     requests: (provider?.history() ?? []).filter(({ actor }) => actor !== BYSTANDER),
     completerRounds,
   }
 }
 
-async function findLeftovers(scene: Scene): Promise<Leftovers> {
-  const { database, pools, rejections } = scene.theatre
+async function findLeftovers(trial: Trial): Promise<Leftovers> {
+  const { database, pools, rejections } = trial.environment
   const backends = await database.backends()
   return {
     lostClients: pools.lostClients(),

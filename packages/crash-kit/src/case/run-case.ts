@@ -1,30 +1,40 @@
-import { Scene, type Theatre } from '../cast/scene.js'
+import type { Environment } from '../actors/environment.js'
+import { Trial } from '../actors/trial.js'
 import type { Fault } from '../faults/fault.js'
-import type { PlannedFault } from '../finding/plan.js'
-import type { NamedPosition } from '../finding/position-namer.js'
+import type { PlannedFault } from '../plan/planned-fault.js'
+import type { NamedPosition } from '../plan/named-position.js'
 import type { Row } from '../history.js'
 import { MAX_ATTEMPTS } from '../limits.js'
-import { ProcessAttempt } from '../process/process-attempt.js'
+import { ProcessAttempt } from './process-attempt.js'
+import type { Children } from '../process/children.js'
 import { Attempt, type PendingFault } from './attempt.js'
-import { type Conclusion, concludeScene } from './conclude-scene.js'
-import { isOver } from './is-over.js'
+import { type Conclusion, concludeTrial } from './conclude-trial.js'
+import { isOver } from '../database/is-over.js'
 
-/** What one case showed. */
+/** What one case has shown. */
 export interface CaseResult extends Conclusion {
   /** For each planned fault, whether it happened. */
   readonly fired: readonly boolean[]
-  /** Positions passed after the last fault, with the attempt they were passed in: where another could strike. */
+  /** The positions that were passed after the last fault, where another one could strike, each with its attempt. */
   readonly recovery: readonly { readonly attempt: number; readonly position: NamedPosition }[]
-  /** What the first attempt left behind. Recoveries from equal ones are the same. */
+  /** What the first attempt left behind. Recoveries from equal remains are the same. */
   readonly leftBehind: string
+}
+
+/** How a case is run. */
+export interface RunOptions {
+  /** Reads the key's row for every line of the timeline. Default false. */
+  readonly verbose?: boolean
+  /** Where given, the attempts that a fault strikes run in processes of their own. Default null. */
+  readonly children?: Children | null
 }
 
 /** Sends the request, lets the planned faults strike, and recovers it until it has ended. */
 export async function runCase(
-  theatre: Theatre,
+  environment: Environment,
   plan: readonly PlannedFault[],
   faultOf: (id: string) => Fault,
-  verbose = false,
+  { verbose = false, children = null }: RunOptions = {},
 ): Promise<CaseResult> {
   const pending = plan.map(({ attempt, fault, at }) => ({
     attempt,
@@ -33,37 +43,39 @@ export async function runCase(
     struck: false,
     fired: false,
   }))
-  return runPending(await Scene.open(theatre, verbose), pending)
+  return runPending(await Trial.open(environment, verbose), pending, children)
 }
 
-/** The same with faults whose attempt, where it is null, and position show only as it runs. */
+/** Does the same with faults whose attempt, if it is null, and position become known only as the case runs. */
 export async function runPending(
-  scene: Scene,
+  trial: Trial,
   pending: readonly (PendingFault & { readonly attempt: number | null })[],
+  children: Children | null = null,
 ): Promise<CaseResult> {
-  const { theatre } = scene
+  const { environment } = trial
   const recovery: { attempt: number; position: NamedPosition }[] = []
   let leftBehind = ''
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const struckBefore = countStruck(pending)
-    const toldBefore = scene.told.length
+    const outcomesBefore = trial.outcomes.length
     const passed = await runAttempt(
-      scene,
+      trial,
+      children,
       attempt,
       pending.filter((each) => each.attempt === attempt || (each.attempt === null && !each.struck)),
     )
-    // What was passed before the last fault struck is no recovery from it.
+    // What was passed before the last fault struck is not part of the recovery from it.
     if (pending.some((each) => each.struck && each.attempt === attempt)) recovery.length = 0
     recovery.push(...passed.map((position) => ({ attempt, position })))
     const isStruck = countStruck(pending) > struckBefore
-    if (attempt > 0 && !isStruck && scene.told.length > toldBefore) checkRetry(scene)
-    const row = await theatre.database.keyRow(scene.scope, scene.key)
-    if (attempt === 0) leftBehind = describeLeft(scene, row)
+    if (attempt > 0 && !isStruck && trial.outcomes.length > outcomesBefore) checkRetry(trial)
+    const row = await environment.database.keyRow(trial.scope, trial.key)
+    if (attempt === 0) leftBehind = describeLeft(trial, row)
     if (isOver(row)) break
-    if (row !== null) await scene.passUntilDue(attempt)
+    if (row !== null) await trial.passUntilDue(attempt)
   }
   return {
-    ...(await concludeScene(scene)),
+    ...(await concludeTrial(trial)),
     fired: pending.map(({ fired }) => fired),
     recovery,
     leftBehind,
@@ -71,20 +83,20 @@ export async function runPending(
 }
 
 async function runAttempt(
-  scene: Scene,
+  trial: Trial,
+  children: Children | null,
   number: number,
   pending: readonly PendingFault[],
 ): Promise<readonly NamedPosition[]> {
-  const by = scene.clientIsGone ? 'completer' : 'client'
+  const by = trial.clientIsGone ? 'completer' : 'client'
   const name = number === 0 ? 'client' : by === 'completer' ? 'completer' : 'retry'
-  const { children } = scene.theatre
-  // A recovery that no fault strikes is what verifies the case: it may run here, where everything of it can be watched.
+  // A recovery that no fault strikes verifies the case. It may run here, where everything of it can be observed.
   if (children !== null && (number === 0 || pending.length > 0)) {
-    const process = new ProcessAttempt(scene, children, name, pending, number > 0)
+    const process = new ProcessAttempt(trial, children, name, pending, number > 0)
     await process.run()
     return process.since
   }
-  const attempt = new Attempt(scene, name, pending, number > 0)
+  const attempt = new Attempt(trial, name, pending, number > 0)
   await attempt.run(by)
   return attempt.since
 }
@@ -93,21 +105,21 @@ function countStruck(pending: readonly PendingFault[]): number {
   return pending.filter(({ struck }) => struck).length
 }
 
-/** Who retries a key that is due and that nobody holds has to get it: the completer must not be the only one who can. */
-function checkRetry({ told, violations }: Scene): void {
-  const last = told.at(-1)
+/** A retry of a key that is due and that nobody holds must get it: the completer must not be the only one that can. */
+function checkRetry({ outcomes, violations }: Trial): void {
+  const last = outcomes.at(-1)
   if (last?.actor !== 'retry') return
   if (last.outcome.type !== 'in_flight' && last.outcome.type !== 'unavailable') return
   violations.push({
     rule: 'L1',
     title: 'a retry of a key that is due goes on with it',
-    detail: `The key was due and nobody held it, and a client that retried was told '${last.outcome.type}'.`,
+    detail: `The key was due and nobody held it, but a client that retried got '${last.outcome.type}'.`,
   })
 }
 
-/** What a recovery depends on: the row, without ids and times, and what the provider has. */
-function describeLeft(scene: Scene, row: Row | null): string {
-  const requests = scene.theatre.provider?.history() ?? []
+/** Describes what a recovery depends on: the row, without ids and times, and what the provider has. */
+function describeLeft(trial: Trial, row: Row | null): string {
+  const requests = trial.environment.provider?.history() ?? []
   const intent = row?.['intent'] as { kind: string; phase: string } | null | undefined
   return JSON.stringify({
     status: row?.['status'],
@@ -116,10 +128,10 @@ function describeLeft(scene: Scene, row: Row | null): string {
     epoch: row?.['effect_epoch'],
     attempts: row?.['attempts'],
     retries: row?.['retries'],
-    // Which of them are set: how the key was left, by a crash or given back.
+    // Which of these are set shows how the key was left: by a crash, or given back.
     set: ['lease_until', 'run_after', 'last_error'].filter((column) => row?.[column] != null),
     requests: requests.map(({ phase, executed }) => [phase, executed]),
-    clientIsGone: scene.clientIsGone,
-    clockAheadMs: scene.clockAheadMs,
+    clientIsGone: trial.clientIsGone,
+    clockAheadMs: trial.clockAheadMs,
   })
 }

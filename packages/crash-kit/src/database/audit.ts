@@ -3,12 +3,12 @@ import type { KitSchemas } from './kit-schemas.js'
 import { createKindOf } from './pass-time.js'
 import { type Queryable, textRows } from './text-rows.js'
 
-/** What is recorded of the framework's schema. */
+/** The framework's tables whose changes are recorded. */
 const FRAMEWORK_TABLES = ['idempotency_keys', 'effects', 'staged_jobs', 'interventions']
 
 /**
- * How values are written, whatever the session that writes them has set: the same value is the same text, and can be
- * read back. The kit's own connections have the same settings.
+ * How values are written as text, whatever the writing session has set: equal values become equal text, which can be read back.
+ * The kit's own connections have the same settings.
  */
 export const TEXT_SETTINGS: Readonly<Record<string, string>> = {
   bytea_output: 'hex',
@@ -21,12 +21,12 @@ export const TEXT_SETTINGS: Readonly<Record<string, string>> = {
 const TRIGGER = 'crash_audit'
 
 /**
- * Creates the tables and the trigger function of the audit. It only appends, and reads nothing: under SERIALIZABLE,
- * transactions that have nothing to do with each other stay that way.
+ * Creates the tables and the trigger function of the audit. It only appends and reads nothing, so that under SERIALIZABLE,
+ * unrelated transactions stay unrelated.
  */
 export async function createAudit(pool: pg.Pool, { audit }: KitSchemas): Promise<void> {
   const settings = Object.entries({ ...TEXT_SETTINGS, search_path: 'pg_catalog' })
-  // json, not jsonb: a state or a payload may hold NUL, which jsonb refuses.
+  // json, not jsonb: a state or a payload may contain NUL, which jsonb refuses.
   await pool.query(`
     CREATE TABLE ${audit}.history (
       seq              bigint GENERATED ALWAYS AS IDENTITY,
@@ -39,7 +39,7 @@ export async function createAudit(pool: pg.Pool, { audit }: KitSchemas): Promise
       after            json,
       before_row       text,
       after_row        text,
-      -- What the row itself is marked with: of a savepoint's own, where it was written after one.
+      -- The transaction id that the row itself carries: a subtransaction's, if it was written after a savepoint.
       row_xmin         xid,
       written_at       timestamptz NOT NULL
     );
@@ -59,7 +59,7 @@ export async function createAudit(pool: pg.Pool, { audit }: KitSchemas): Promise
     ${createKindOf(audit)}`)
 }
 
-/** Records from here on every row that is written in the framework's tables and in those of the business schema. */
+/** From here on, records every row that is written to the framework's tables and to those of the business schema. */
 export async function startAudit(pool: pg.Pool, schemas: KitSchemas): Promise<void> {
   const { audit, pawl, business } = schemas
   const tables = [
@@ -74,7 +74,7 @@ export async function startAudit(pool: pg.Pool, schemas: KitSchemas): Promise<vo
   await pool.query(statements.join(';\n'))
 }
 
-/** Ordinary and partitioned tables. A partition has the trigger of the table it belongs to. */
+/** Reads the names of ordinary and partitioned tables. A partition has the trigger of the table it belongs to. */
 async function readTableNames(on: Queryable, schema: string): Promise<string[]> {
   const rows = await textRows(
     on,

@@ -9,15 +9,15 @@ export interface Backend {
   readonly actor: string
   /** Such as `active`, `idle` or `idle in transaction`. */
   readonly state: string
-  /** What it runs, or ran last. */
+  /** The query that it runs, or ran last. */
   readonly query: string
   /** `Lock` while it waits for one. */
   readonly waitEventType: string | null
-  /** Who holds what it waits for; empty when it waits for no lock. */
+  /** The processes that hold the lock it waits for; empty when it waits for none. */
   readonly blockedBy: readonly number[]
 }
 
-/** Connections are told apart by this. The server would cut a longer one off, and replace what is not ASCII. */
+/** Returns the name by which connections are told apart. The server would cut off a longer one, and replace what is not ASCII. */
 export function applicationName(id: string, actor: string): string {
   const longest = MAX_APPLICATION_NAME_BYTES - `${id}/`.length
   if (!/^[ -~]+$/.test(actor) || actor.length > longest) {
@@ -29,12 +29,12 @@ export function applicationName(id: string, actor: string): string {
   return `${id}/${actor}`
 }
 
-/** Who an application_name belongs to. */
+/** Returns the actor that an application_name belongs to. */
 export function actorOf(id: string, name: string): string {
   return name.startsWith(`${id}/`) ? name.slice(id.length + 1) : name
 }
 
-/** The backends of one actor, or of all but the kit itself. */
+/** Reads the backends of one actor, or of all except the kit itself. */
 export async function readBackends(on: Queryable, id: string, actor: string | null): Promise<Backend[]> {
   const rows = await textRows(
     on,
@@ -56,7 +56,7 @@ export async function readBackends(on: Queryable, id: string, actor: string | nu
   }))
 }
 
-/** How long a session of the actor has been waiting for a lock on the whole table; 0: none is. */
+/** Reads how long a session of the actor has been waiting for a lock on the whole table; 0 when none is waiting. */
 export async function readTableWait(
   on: Queryable,
   id: string,
@@ -70,11 +70,11 @@ export async function readTableWait(
       WHERE a.application_name = $1 AND NOT l.granted AND l.locktype = 'relation' AND l.relation = $2::regclass`,
     [applicationName(id, actor), table],
   )
-  // A wait that has just begun may not say since when.
+  // A wait that has just begun may have no start time yet.
   return Number(rows[0]?.['ms'] ?? 0)
 }
 
-/** Ends the backends of one actor; resolves to their number when they are gone. */
+/** Ends the backends of one actor. Resolves to their number when they are gone. */
 export async function terminateActor(on: Queryable, id: string, actor: string): Promise<number> {
   const rows = await textRows(
     on,
@@ -88,7 +88,7 @@ export async function terminateActor(on: Queryable, id: string, actor: string): 
   return rows.length
 }
 
-/** Ends those backends of a kit that are in the middle of something, and may hold locks, but not the one that asks. */
+/** Ends those backends of a kit that are in the middle of something and may hold locks, except for the one that asks. */
 export async function terminateBusy(on: Queryable, id: string): Promise<void> {
   const rows = await textRows(
     on,
@@ -109,7 +109,7 @@ export async function actorGone(on: Queryable, id: string, actor: string): Promi
 
 async function waitUntilGone(on: Queryable, condition: string, values: unknown[]): Promise<void> {
   const giveUpAt = performance.now() + SIGNAL_TIMEOUT_MS
-  // The server does the waiting between two looks.
+  // The server waits between two looks.
   const look = `SELECT string_agg(application_name || ' (' || coalesce(state, '') || ': ' || coalesce(query, '') || ')', ', ') AS left
                   FROM pg_stat_activity, pg_sleep(${BACKEND_POLL_MS} / 1000.0) WHERE ${condition}`
   for (;;) {

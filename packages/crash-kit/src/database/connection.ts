@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { KitError } from '../kit-error.js'
 
-/** Says nothing of the server, or is chosen by who makes the pool. */
+/** Options that say nothing about the server, or that whoever creates the pool chooses. */
 const NOT_OF_THE_CONNECTION = [
   'connectionString',
   'application_name',
@@ -32,23 +32,23 @@ interface ConnectionParameters {
 }
 
 /**
- * How to reach the server that a pool reaches, as the same user. The connection string is taken apart: what it says
- * would win over the kit's own `options` and `application_name`.
+ * Returns how to reach the server that a pool reaches, as the same user. The connection string is taken apart, because what it
+ * contains would win over the kit's own `options` and `application_name`.
  */
 export function connectionOf(pool: pg.Pool): pg.PoolConfig {
   const given = (pool as Partial<pg.Pool> | undefined)?.options
   if (typeof given !== 'object' || given === null) {
     throw new KitError(
       'PAWL_KIT_INVALID_OPTION',
-      'pool is not a pg.Pool; give one, or null for a PostgreSQL of the kit.',
+      'pool is not a pg.Pool. Pass one, or null for a PostgreSQL of the kit.',
     )
   }
-  // The pool hides its password from those who list its properties.
+  // The pool's password is not enumerable.
   const options: pg.PoolConfig = { ...given, password: given.password }
   const parameters = resolve(options)
   const connection: Record<string, unknown> = { ...options }
   for (const name of NOT_OF_THE_CONNECTION) delete connection[name]
-  // A stream that exists already belongs to one client. A function makes one for each.
+  // A stream that already exists belongs to one client. A function makes a new one for each.
   if (typeof options.stream !== 'function') delete connection['stream']
   return {
     ...connection,
@@ -74,7 +74,7 @@ function resolve(options: pg.PoolConfig): ConnectionParameters {
   return (client as unknown as { connectionParameters: ConnectionParameters }).connectionParameters
 }
 
-/** The same connection with more server settings: those that come later win. */
+/** Returns the same connection with more server settings. Later ones win. */
 export function withSettings(
   connection: pg.PoolConfig,
   settings: Readonly<Record<string, string>>,
@@ -83,12 +83,12 @@ export function withSettings(
   return { ...connection, options: [connection.options, ...flags].filter(Boolean).join(' ') }
 }
 
-/** White space separates options, and a backslash takes its meaning. */
+/** White space separates options, unless a backslash escapes it. */
 function escapeOption(value: string): string {
   return value.replaceAll(/[\\\s]/g, '\\$&')
 }
 
-/** The same connection, with a search path that a hook of the application's own cannot change. */
+/** Returns the same connection, with a search path that the application's own hook cannot change. */
 export function withSearchPath(connection: pg.PoolConfig, searchPath: string): pg.PoolConfig {
   const config = withSettings(connection, { search_path: searchPath })
   // The pool awaits what it returns, though its type does not say so.

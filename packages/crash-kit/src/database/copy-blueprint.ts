@@ -17,7 +17,7 @@ import {
   type TablePart,
 } from './table-parts.js'
 
-/** All that is to be copied. */
+/** Everything that is to be copied. */
 export interface Blueprint {
   readonly tables: readonly SourceTable[]
   readonly sequences: readonly SourceSequence[]
@@ -28,7 +28,7 @@ export interface Blueprint {
   readonly foreignKeys: readonly ForeignKey[]
 }
 
-/** Reads what `searchPath` shows. The session's own search path is as before afterwards. */
+/** Reads what `searchPath` shows. Afterwards the session has its own search path again. */
 export async function readBlueprint(client: pg.PoolClient, searchPath: string): Promise<Blueprint> {
   const { rows } = await client.query<{ path: string }>(`SELECT current_setting('search_path') AS path`)
   await setSearchPath(client, searchPath)

@@ -9,8 +9,8 @@ import type { ForeignKey, IdentityColumn, SequenceDefault, TablePart } from './t
 import { textRows } from './text-rows.js'
 
 /**
- * Copies the tables that `searchPath` shows into the business schema, with their rows as of one moment, and the
- * sequences. The application's own are only read.
+ * Copies the tables that `searchPath` shows into the business schema, with their rows as of one moment, and the sequences. The
+ * application's own tables are only read.
  */
 export async function copyTables(pool: pg.Pool, schemas: KitSchemas, searchPath: string): Promise<void> {
   const client = await pool.connect()
@@ -40,20 +40,20 @@ class Copier {
     this.#byOid = new Map(blueprint.tables.map((table) => [table.oid, table]))
   }
 
-  /** Rows come before all that would check them one by one; foreign keys need what they point to. */
+  /** Rows come before everything that would check them one by one. Foreign keys come last, since they need what they point to. */
   async copy(): Promise<void> {
     const { tables, sequences, defaults, identities, constraints, indexes, foreignKeys } = this.#blueprint
     for (const sequence of sequences) await this.#sequence(sequence)
-    for (const table of tables) await this.#for(table.oid, () => this.#rows(table))
-    for (const each of defaults) await this.#for(each.table, () => this.#default(each))
-    for (const each of identities) await this.#for(each.table, () => this.#identity(each))
-    for (const each of constraints) await this.#for(each.table, () => this.#constraint(each))
-    for (const each of indexes) await this.#for(each.table, () => this.#index(each))
-    for (const each of foreignKeys) await this.#for(each.table, () => this.#foreignKey(each))
+    for (const table of tables) await this.#named(table.oid, () => this.#rows(table))
+    for (const each of defaults) await this.#named(each.table, () => this.#default(each))
+    for (const each of identities) await this.#named(each.table, () => this.#identity(each))
+    for (const each of constraints) await this.#named(each.table, () => this.#constraint(each))
+    for (const each of indexes) await this.#named(each.table, () => this.#index(each))
+    for (const each of foreignKeys) await this.#named(each.table, () => this.#foreignKey(each))
   }
 
-  /** Says which table it was that could not be copied. */
-  async #for(oid: string, step: () => Promise<void>): Promise<void> {
+  /** Names the table in the error when it cannot be copied. */
+  async #named(oid: string, step: () => Promise<void>): Promise<void> {
     try {
       await step()
     } catch (error) {
@@ -90,7 +90,7 @@ class Copier {
     if (!readable) {
       throw new KitError(
         'PAWL_KIT_CANNOT_COPY',
-        `Table ${source} cannot be copied: the role of the pool may write it, and not read it. GRANT SELECT on it, or create the tables that the pipeline needs in \`prepare\` instead.`,
+        `Table ${source} cannot be copied: the role of the pool may write to it, but not read it. GRANT SELECT on it, or create the tables that the pipeline needs in \`prepare\` instead.`,
       )
     }
     const [row] = await textRows(
@@ -136,7 +136,7 @@ class Copier {
     if (lastValue !== null) await this.#client.query('SELECT setval($1::regclass, $2)', [sequence, lastValue])
   }
 
-  /** Rows that were written with numbers of their own may be ahead of the sequence. */
+  /** Rows that were inserted with explicit numbers may be ahead of the sequence. */
   async #passLargest(sequence: string, copy: string, column: string): Promise<void> {
     await this.#client.query(
       `SELECT setval($1::regclass, max(t.${column})::bigint) FROM ${copy} AS t, ${sequence} AS s, pg_sequence AS p
@@ -171,7 +171,7 @@ class Copier {
     )
   }
 
-  /** Where a foreign key of a copy points to: another copy, or the kit's keys, which has none of those that rows name. */
+  /** Returns what a copy's foreign key points to: another copy, or the kit's key table, which lacks the keys that rows refer to. */
   #placeOf({ oid, name }: ForeignKey['target']): { readonly copy: string; readonly empty: boolean } | null {
     const copied = this.#byOid.get(oid)
     if (copied !== undefined) return { copy: this.#copyOf(copied.name), empty: false }
@@ -194,12 +194,12 @@ class Copier {
   }
 }
 
-/** Not those of tables that inherit from it: they are copied with their own. */
+/** Leaves out rows of tables that inherit from it: they are copied with their own tables. */
 function rowsOf({ source, partitioned }: SourceTable): string {
   return partitioned ? source : `ONLY ${source}`
 }
 
-/** How a definition names a sequence. */
+/** Returns how a definition refers to a sequence. */
 function reference(sequence: string): string {
   return `${pg.escapeLiteral(sequence)}::regclass`
 }

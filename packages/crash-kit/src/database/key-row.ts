@@ -3,7 +3,7 @@ import type { KitSchemas } from './kit-schemas.js'
 import { readRow } from './read-history.js'
 import { type Queryable, textRows } from './text-rows.js'
 
-/** The key's row in the form that the history has it. */
+/** Reads the key's row, in the form that the history has. */
 export async function readKeyRow(
   on: Queryable,
   { pawl }: KitSchemas,

@@ -26,28 +26,28 @@ import { createSchemas, dropLeftovers, dropSchemas } from './schemas.js'
 import { spreadSequences } from './spread-sequences.js'
 import { readServer, type Server } from './server.js'
 
-export type { Prepare, PreparePlace } from './prepare-tables.js'
+export type { Prepare, PrepareContext } from './prepare-tables.js'
 
 export interface KitDatabaseOptions {
   /**
-   * The application's pool. Only its options are looked at: the kit makes connections of its own, as the same user, and
-   * leaves this one alone. What listeners of the pool do to a new connection is not done to the kit's; what `onConnect`
-   * does is. Null: a PostgreSQL of the kit's own, which is gone when the kit is closed or its process ends.
+   * The application's pool. The kit only reads its options: it opens connections of its own, as the same user, and leaves this
+   * pool alone. Its `onConnect` runs for the kit's connections too; listeners of the pool do not. Null stands for a PostgreSQL of
+   * the kit's own, which is gone when the kit is closed or its process ends.
    */
   readonly pool: pg.Pool | null
   /**
-   * Creates the business tables, and fills them, in the kit's own schema. A table that it does not create is the one
-   * that the pool's search path shows, if there is one: it would be written, and no change of it would be seen.
+   * Creates and fills the business tables in the kit's own schema. A table that it does not create is the one that the pool's
+   * search path shows, if there is one: the pipeline would write to that, and the kit would see no change of it.
    *
-   * Null: the tables that the pool's search path shows are copied, with their rows, defaults, sequences, checks, indexes,
-   * and the foreign keys among them and to the framework's keys. A partitioned table is copied as one table. Not copied
-   * are triggers, rules, policies, rights, functions, views, and foreign keys to tables of other schemas; a view still
-   * shows the application's own tables. Where the pipeline needs them: `prepare`.
+   * With null, the tables that the pool's search path shows are copied, with their rows, defaults, sequences, checks, indexes, and
+   * the foreign keys among them and to the framework's keys. A partitioned table is copied as one table. Triggers, rules,
+   * policies, rights, functions, views, and foreign keys to tables of other schemas are not copied; a view still shows the
+   * application's own tables. If the pipeline needs those, create them in `prepare`.
    */
   readonly prepare: Prepare | null
 }
 
-/** The kit's own connections do not share the time-outs of the application's. */
+/** The kit's own connections do not have the application's time-outs. */
 const OWN_POOL: pg.PoolConfig = {
   max: KIT_POOL_SIZE,
   allowExitOnIdle: true,
@@ -57,7 +57,7 @@ const OWN_POOL: pg.PoolConfig = {
   query_timeout: undefined,
 }
 
-/** READ COMMITTED: under SERIALIZABLE, looking at the history could make actors fail. */
+/** READ COMMITTED, because under SERIALIZABLE, reading the history could make actors fail. */
 const OWN_SETTINGS: Readonly<Record<string, string>> = {
   ...TEXT_SETTINGS,
   default_transaction_isolation: 'read committed',
@@ -67,8 +67,8 @@ const OWN_SETTINGS: Readonly<Record<string, string>> = {
 }
 
 /**
- * The kit's place on a database: a schema for the business tables, one for the framework's, one for what the audit
- * writes. It leaves nothing behind.
+ * The kit's part of a database: one schema for the business tables, one for the framework's, and one for what the audit writes.
+ * It leaves nothing behind.
  */
 export class KitDatabase {
   readonly #schemas: KitSchemas
@@ -77,7 +77,7 @@ export class KitDatabase {
   readonly #server: Server
   readonly #lock: OwnerLock
   readonly #embedded: DevPostgres | null
-  /** The kit's own connections, for looking and meddling. */
+  /** The kit's own connections, for reading and changing what actors do not. */
   readonly admin: pg.Pool
   #closed: Promise<void> | null = null
 
@@ -94,13 +94,13 @@ export class KitDatabase {
     this.#lock = lock
     this.#embedded = embedded
     this.admin = new pg.Pool(withSettings(this.poolConfig(KIT, OWN_POOL), OWN_SETTINGS))
-    // Those that are in use have no listener of the pool's: a fault may end what another one holds.
+    // The pool does not listen on clients that are in use, and a fault may end a connection that another one holds.
     this.admin.on('connect', (client) => client.on('error', () => {}))
-    // A connection that ends while nobody uses it, such as one that was terminated.
+    // A connection may end while nobody uses it, for example because it was terminated.
     this.admin.on('error', () => {})
   }
 
-  /** Makes the schemas with all that is in them. Drops first what kits have left whose processes were killed. */
+  /** Creates the schemas and everything in them. First drops what was left by kits whose processes were killed. */
   static async open(options: KitDatabaseOptions): Promise<KitDatabase> {
     const embedded = options.pool === null ? await startPostgres() : null
     try {
@@ -122,16 +122,16 @@ export class KitDatabase {
     const lock = await OwnerLock.take(own, schemas.id)
     const database = new KitDatabase(schemas, connection, server, lock, embedded)
     try {
-      await database.#furnish(prepare)
+      await database.#createTables(prepare)
     } catch (error) {
-      // What went wrong first is what the caller has to know.
+      // The caller has to know what went wrong first.
       await database.close().catch(() => {})
       throw error
     }
     return database
   }
 
-  async #furnish(prepare: Prepare | null): Promise<void> {
+  async #createTables(prepare: Prepare | null): Promise<void> {
     const { admin } = this
     await dropLeftovers(admin)
     await createSchemas(admin, this.#schemas, this.#server)
@@ -142,93 +142,93 @@ export class KitDatabase {
     await startAudit(admin, this.#schemas)
   }
 
-  /** Part of all names that the kit gives: `crash_` and 16 hexadecimal digits. Application names are `<id>/<actor>`. */
+  /** Part of every name that the kit creates: `crash_` and 16 hexadecimal digits. Application names are `<id>/<actor>`. */
   get id(): string {
     return this.#schemas.id
   }
 
-  /** The business tables. */
+  /** The schema of the business tables. */
   get schema(): string {
     return this.#schemas.business
   }
 
-  /** The framework's tables. */
+  /** The schema of the framework's tables. */
   get pawlSchema(): string {
     return this.#schemas.pawl
   }
 
   /**
-   * What an actor's pool is made with: the application's own options, with the kit's schema in front of its search path,
-   * and the actor's name as `application_name`.
+   * Returns the options for an actor's pool: the application's own, with the kit's schema in front of its search path, and the
+   * actor's name in `application_name`.
    */
   poolConfig(actor: string, more: pg.PoolConfig = {}): pg.PoolConfig {
     return { ...this.#connection, application_name: applicationName(this.id, actor), ...more }
   }
 
-  /** Lets the sequences of the business tables begin apart from each other. */
+  /** Makes the sequences of the business tables begin apart from each other. */
   spreadSequences(): Promise<void> {
     return spreadSequences(this.admin, this.#schemas)
   }
 
-  /** A mark in the history: what is committed later belongs to the next case. */
+  /** Sets a mark in the history: what is committed later belongs to the next case. */
   mark(): Promise<number> {
     return setMark(this.admin, this.#schemas)
   }
 
   /**
-   * All commits after the mark. Those that wrote a key's row are in their true order, which the row's lock gives; of
-   * others it is only known when they began to write.
+   * Returns all commits after the mark. Those that wrote a key's row are in their true order, which follows from the row's lock.
+   * Of the others, only the time when they began to write is known.
    */
   commitsSince(mark: number): Promise<Commit[]> {
     return readCommits(this.admin, this.#schemas, mark)
   }
 
-  /** The key's row as the history would have it; null if there is none. */
+  /** Returns the key's row as the history would have it; null if there is none. */
   keyRow(scope: string, key: string): Promise<Row | null> {
     return readKeyRow(this.admin, this.#schemas, scope, key)
   }
 
   /**
-   * Lets time pass for one key, by the database's clock and without waiting: every moment that its row knows moves into
-   * the past, those of its trail and its intent too. A negative number takes time back.
+   * Lets time pass for one key, by the database's clock and without waiting: moves every time in its row into the past, including
+   * those of its trail and its intent. A negative number takes time back.
    */
   passTime(scope: string, key: string, ms: number): Promise<Passed> {
     return passTime(this.admin, this.#schemas, scope, key, ms)
   }
 
   /**
-   * Another server takes over, whose clock is so much ahead, or behind: the key's row was written by another clock, and by
-   * another server, than all that comes.
+   * Lets another server take over, whose clock is ahead by so much, or behind: the key's row was then written by another clock, and
+   * by another server, than everything that follows.
    */
   changeServer(scope: string, key: string, aheadMs: number): Promise<Passed> {
     return changeServer(this.admin, this.#schemas, scope, key, aheadMs)
   }
 
-  /** The lease runs out now, and the back-off is over; nothing else changes. */
+  /** Ends the lease and the back-off now. Nothing else changes. */
   expireLease(scope: string, key: string): Promise<Passed> {
     return expireLease(this.admin, this.#schemas, scope, key)
   }
 
   /**
-   * Takes back all that was committed since the mark, as an asynchronous failover does that has lost the last commits.
-   * Afterwards the history has neither them nor this. Sequences go on from where they are, as after a failover. Actors
-   * that are in the middle of a transaction have to be ended first.
+   * Takes back everything that was committed since the mark, as an asynchronous failover does that loses the last commits.
+   * Afterwards the history contains neither them nor this. Sequences go on from where they are, as after a failover. Actors in the
+   * middle of a transaction have to be ended first.
    */
   loseCommitsSince(mark: number): Promise<void> {
     return loseCommits(this.admin, this.#schemas, { mark, transactions: null })
   }
 
-  /** The same for some transactions since the mark, as `commitsSince` names them: the last ones of all. */
+  /** Does the same for some transactions since the mark, as `commitsSince` names them. They have to be the last ones. */
   loseTransactions(mark: number, transactions: readonly string[]): Promise<void> {
     return loseCommits(this.admin, this.#schemas, { mark, transactions })
   }
 
-  /** The connections of one actor, or of all, as the server sees them. The kit's own are not among them. */
+  /** Returns the connections of one actor, or of all, as the server sees them. The kit's own are not among them. */
   backends(actor?: string): Promise<Backend[]> {
     return readBackends(this.admin, this.id, actor ?? null)
   }
 
-  /** How long a statement of the actor has been waiting for the whole table of keys, by the server's clock; 0: none does. */
+  /** Returns how long a statement of the actor has waited for the whole table of keys, by the server's clock; 0 if none waits. */
   tableWaitMs(actor: string): Promise<number> {
     return readTableWait(this.admin, this.id, actor, `${this.pawlSchema}.idempotency_keys`)
   }
@@ -244,8 +244,8 @@ export class KitDatabase {
   }
 
   /**
-   * Drops the schemas, ends the kit's own connections and those of actors that are in the middle of something, stops the
-   * kit's own server. Calling it again does nothing.
+   * Drops the schemas, ends the kit's own connections and those of actors that are in the middle of something, and stops the kit's
+   * own server. Calling it again does nothing.
    */
   close(): Promise<void> {
     this.#closed ??= this.#close()
@@ -254,7 +254,7 @@ export class KitDatabase {
 
   async #close(): Promise<void> {
     try {
-      // With the server of its own go the schemas.
+      // A server of its own takes the schemas with it.
       if (this.#embedded === null) await this.#leaveNothing()
     } finally {
       await this.#endAdmin()
@@ -266,7 +266,7 @@ export class KitDatabase {
   async #leaveNothing(): Promise<void> {
     const client = await this.admin.connect()
     try {
-      // Whoever is in the middle of a transaction would be waited for.
+      // Dropping would wait for actors that are in the middle of a transaction.
       await terminateBusy(client, this.id)
       await dropSchemas(client, this.#schemas)
     } finally {
@@ -277,7 +277,7 @@ export class KitDatabase {
   async #endAdmin(): Promise<void> {
     const { totalCount, idleCount } = this.admin
     const ended = this.admin.end()
-    // A client that somebody never gave back would be waited for.
+    // Ending would wait for a client that was never given back.
     if (totalCount === idleCount) await ended
     else ended.catch(() => {})
   }

@@ -2,17 +2,17 @@ import { randomBytes } from 'node:crypto'
 
 /** The schemas of one kit. Their names need no quotes. */
 export interface KitSchemas {
-  /** `crash_` and 16 hexadecimal digits: part of every name that the kit gives to something on the server. */
+  /** `crash_` and 16 hexadecimal digits: part of the name of everything that the kit creates on the server. */
   readonly id: string
-  /** The business tables. */
+  /** For the business tables. */
   readonly business: string
-  /** The framework's tables. */
+  /** For the framework's tables. */
   readonly pawl: string
-  /** What the triggers write. */
+  /** For what the triggers write. */
   readonly audit: string
 }
 
-/** Finds a kit's id in the name of any of its schemas, in PostgreSQL's own syntax. */
+/** Finds a kit's id in the name of any of its schemas. A regular expression in PostgreSQL's syntax. */
 export const KIT_SCHEMA_PATTERN = '^(crash_[0-9a-f]{16})(?:_pawl|_audit)?$'
 
 const ID_BYTES = 8

@@ -12,7 +12,7 @@ const LOCK_NOT_AVAILABLE = '55P03'
 
 const IS_LOST = '($2::xid8[] IS NULL OR h.transaction = ANY ($2::xid8[]))'
 
-/** A change, with whole rows as text. */
+/** A recorded change, with whole rows as text. */
 interface Recorded {
   readonly schema: string
   readonly table: string
@@ -21,18 +21,18 @@ interface Recorded {
   readonly after: string | null
 }
 
-/** What is lost: everything since a mark, or some transactions of that. They have to be the last ones to commit. */
+/** What is lost: everything since a mark, or some of those transactions. They have to be the last ones to commit. */
 export interface Loss {
   readonly mark: number
-  /** Null: all of them. */
+  /** Null stands for all of them. */
   readonly transactions: readonly string[] | null
 }
 
-/** Takes back what is lost, the last change first, and forgets that it ever was. */
+/** Takes back what is lost, the last change first, and deletes it from the history. */
 export async function loseCommits(pool: pg.Pool, schemas: KitSchemas, loss: Loss): Promise<void> {
   const client = await pool.connect()
   try {
-    // One snapshot: what is taken back is exactly what is forgotten.
+    // One snapshot, so that exactly what is taken back is deleted from the history.
     await client.query(
       `BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = ${UNDO_LOCK_TIMEOUT_MS}`,
     )
@@ -58,7 +58,7 @@ async function undoAll(client: pg.PoolClient, schemas: KitSchemas, loss: Loss): 
   const known = new Map<string, TableColumns>()
   for (const change of recorded) await undo(client, known, change)
   await forget(client, schemas, loss)
-  // Makes the checks that were put off: a table with checks to come cannot be altered.
+  // Makes the deferred checks now, because a table with pending checks cannot be altered.
   await client.query('SET CONSTRAINTS ALL IMMEDIATE')
   for (const { resume } of rules) await client.query(resume)
 }
@@ -97,7 +97,7 @@ async function undo(
   if (rowCount === 1) return
   throw new KitError(
     'PAWL_KIT_CANNOT_UNDO',
-    `Commits cannot be lost: a row of ${change.table} is not as its last ${change.op} left it. Something wrote it that the audit does not see, such as TRUNCATE.`,
+    `Commits cannot be lost: a row of ${change.table} is not as its last ${change.op} left it. Something that the audit does not see has changed it, such as TRUNCATE.`,
   )
 }
 

@@ -1,12 +1,12 @@
 import pg from 'pg'
 import { textRows } from './text-rows.js'
 
-/** Distinct from the locks that applications take. */
+/** Differs from the locks that applications take. */
 const lockOf = (parameter: string): string => `hashtextextended('pawl.crash-kit.' || ${parameter}, 0)`
 
 /**
- * Says that a kit's owner is alive: a lock of a session that stays open for as long as the kit. When its process dies,
- * however it does, the server gives the lock back, and the next kit may drop what is left.
+ * Shows that a kit's owner is alive: a lock of a session that stays open for as long as the kit. However its process ends, the
+ * server then frees the lock, and the next kit may drop what is left.
  */
 export class OwnerLock {
   readonly #client: pg.Client
@@ -16,9 +16,9 @@ export class OwnerLock {
   }
 
   static async take(connection: pg.PoolConfig, id: string): Promise<OwnerLock> {
-    // No actor's name: it outlives them all.
+    // It has no actor's name, because it outlives them all.
     const client = new pg.Client({ ...connection, application_name: id })
-    // Losing it must not end the process. The schemas then are unguarded, which matters to nobody but the next kit.
+    // Losing it must not end the process. Nothing guards the schemas then, which matters only to the next kit.
     client.on('error', () => {})
     await client.connect()
     await client.query(`SELECT pg_advisory_lock(${lockOf('$1')})`, [id])
@@ -28,18 +28,18 @@ export class OwnerLock {
   }
 
   async release(): Promise<void> {
-    // Or the process could end before this has.
+    // Otherwise the process could end before this is done.
     keepsAlive(this.#client).ref()
     await this.#client.end()
   }
 }
 
-/** Which the types of pg do not know. */
+/** The types of pg do not have these methods. */
 function keepsAlive(client: pg.Client): { ref(): void; unref(): void } {
   return client as unknown as { ref(): void; unref(): void }
 }
 
-/** Whether the owner of a kit is gone. True: this session has its lock now, and gives it back with `giveBackLock`. */
+/** Returns whether the owner of a kit is gone. If so, this session has its lock now, and frees it with `giveBackLock`. */
 export async function takeOverLock(session: pg.ClientBase, id: string): Promise<boolean> {
   const [row] = await textRows(session, `SELECT pg_try_advisory_lock(${lockOf('$1')}) AS taken`, [id])
   return row?.['taken'] === 't'

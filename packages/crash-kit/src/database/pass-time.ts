@@ -1,28 +1,28 @@
-import { MEDDLE_LOCK_TIMEOUT_MS } from '../limits.js'
+import { KEY_LOCK_TIMEOUT_MS } from '../limits.js'
 import type { KitSchemas } from './kit-schemas.js'
 import { type Queryable, textRows } from './text-rows.js'
 
-/** What became of time that was to pass for a key. */
+/** What came of letting time pass for a key. */
 export type Passed =
   | 'passed'
   /** There is no such key. */
   | 'no_key'
-  /** Somebody stands still in a transaction that has written the row: it cannot be touched. Nothing was changed. */
+  /** A stopped actor has written the row in an open transaction, so it cannot be changed. Nothing was changed. */
   | 'locked'
 
 const LOCK_NOT_AVAILABLE = '55P03'
 
-/** Stops a statement from waiting for a row that an actor holds until the kit lets it go on. */
-const BOUNDED = `(SELECT set_config('lock_timeout', '${MEDDLE_LOCK_TIMEOUT_MS}', true)) AS bounded`
+/** Keeps a statement from waiting for a row that an actor holds until the kit lets that actor go on. */
+const BOUNDED = `(SELECT set_config('lock_timeout', '${KEY_LOCK_TIMEOUT_MS}', true)) AS bounded`
 
-/** The kinds that hold a moment; what a provider returned, which may be of no use to jsonb, is in another. */
+/** Only these kinds contain a time. What a provider returned, which jsonb may refuse, is in another kind. */
 const movedIntent = (audit: string, ms: string): string => `
   CASE ${audit}.kind_of(k.intent)
     WHEN 'calling' THEN ${movedMoment('k.intent::jsonb', 'deadlineMs', ms)}::json
     WHEN 'not_made' THEN ${movedMoment('k.intent::jsonb', 'atMs', ms)}::json
     ELSE k.intent END`
 
-/** The same intent, declared by another server than the one that reads it. */
+/** The same intent, as if declared by another server than the one that reads it. */
 const byAnotherServer = (audit: string, moved: string): string => `
   CASE WHEN ${audit}.kind_of(k.intent) = 'calling'
     THEN jsonb_set((${moved})::jsonb, '{server}', '"the server before"')::json ELSE ${moved} END`
@@ -31,14 +31,14 @@ const movedMoment = (json: string, field: string, ms: string): string =>
   `jsonb_set(${json}, '{${field}}', to_jsonb((${json} ->> '${field}')::numeric - ${ms}::numeric))`
 
 const movedTrail = (ms: string): string => `
-  (SELECT coalesce(jsonb_agg(${movedMoment('e.entry', 't', ms)} ORDER BY e.nth), '[]')
-     FROM jsonb_array_elements(k.trail) WITH ORDINALITY AS e (entry, nth))`
+  (SELECT coalesce(jsonb_agg(${movedMoment('e.entry', 't', ms)} ORDER BY e.nth), '[]')::json
+     FROM jsonb_array_elements(k.trail::jsonb) WITH ORDINALITY AS e (entry, nth))`
 
 const MOMENTS = ['created_at', 'updated_at', 'lease_until', 'run_after', 'unstuck_at', 'expires_at']
 
 /**
- * Says of which kind an intent is. Only one that holds a provider's result can hold what `->>` refuses: NUL, or half of
- * a surrogate pair, anywhere in it.
+ * Creates a function that returns the kind of an intent. Only an intent with a provider's result can contain what `->>` refuses:
+ * NUL, or half of a surrogate pair, anywhere in it.
  */
 export const createKindOf = (audit: string): string => `
   CREATE FUNCTION ${audit}.kind_of(intent json) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
@@ -48,7 +48,7 @@ export const createKindOf = (audit: string): string => `
     RETURN 'called';
   END $$`
 
-/** Moves every moment that the row knows into the past. */
+/** Moves every time in the row into the past. */
 export function passTime(
   on: Queryable,
   { pawl, audit }: KitSchemas,
@@ -60,8 +60,8 @@ export function passTime(
 }
 
 /**
- * Another server takes over, whose clock is so much ahead. Clocks show only where what is stored is compared with one: to
- * the new server, every moment of the row is as much further in the past, or for one that is behind, in the future.
+ * Lets another server take over, whose clock is ahead by so much. A clock matters only where a stored time is compared with it: to
+ * the new server, every time in the row is that much further in the past or, if its clock is behind, in the future.
  */
 export function changeServer(
   on: Queryable,
@@ -83,7 +83,7 @@ function moveMoments(
   const moved = MOMENTS.map(
     (column) => `${column} = k.${column} - $3::double precision * interval '1 millisecond'`,
   )
-  return meddle(
+  return updateKey(
     on,
     `UPDATE ${pawl}.idempotency_keys AS k
         SET ${moved.join(', ')}, trail = ${movedTrail('$3')}, intent = ${intent}
@@ -94,7 +94,7 @@ function moveMoments(
   )
 }
 
-/** Not `least`, which takes null for the later one: nobody would have a lease. */
+/** Not `least`, which ignores null: a key without a lease would get one. */
 const overByNow = (column: string): string =>
   `CASE WHEN ${column} > clock_timestamp() THEN clock_timestamp() ELSE ${column} END`
 
@@ -105,7 +105,7 @@ export function expireLease(
   scope: string,
   key: string,
 ): Promise<Passed> {
-  return meddle(
+  return updateKey(
     on,
     `UPDATE ${pawl}.idempotency_keys AS k
         SET lease_until = ${overByNow('k.lease_until')}, run_after = ${overByNow('k.run_after')}
@@ -116,7 +116,7 @@ export function expireLease(
   )
 }
 
-async function meddle(on: Queryable, sql: string, values: unknown[]): Promise<Passed> {
+async function updateKey(on: Queryable, sql: string, values: unknown[]): Promise<Passed> {
   try {
     const rows = await textRows(on, sql, values)
     return rows.length === 0 ? 'no_key' : 'passed'

@@ -2,9 +2,9 @@ import pg from 'pg'
 import { KitError } from '../kit-error.js'
 import type { KitSchemas } from './kit-schemas.js'
 
-/** Where the business tables go. */
-export interface PreparePlace {
-  /** Finds and creates tables in `schema` without a prefix. */
+/** What `prepare` gets: where the business tables go. */
+export interface PrepareContext {
+  /** Its search path begins with `schema`, so tables need no prefix. */
   readonly pool: pg.Pool
   readonly schema: string
   /** The framework's schema, for foreign keys to its `idempotency_keys`. */
@@ -17,7 +17,7 @@ export interface PreparePlace {
  * @example
  * await pool.query(`CREATE TABLE rides (id uuid PRIMARY KEY, key_id uuid REFERENCES ${pawlSchema}.idempotency_keys)`)
  */
-export type Prepare = (place: PreparePlace) => Promise<void>
+export type Prepare = (place: PrepareContext) => Promise<void>
 
 export async function prepareTables(
   config: pg.PoolConfig,
@@ -38,6 +38,6 @@ export async function prepareTables(
   if (pool.totalCount === pool.idleCount) return ended
   throw new KitError(
     'PAWL_KIT_PREPARE_FAILED',
-    '`prepare` has not released a client of its pool, or awaited a query: whether all tables are there is not known.',
+    '`prepare` has not released a client of its pool, or not awaited a query, so not all tables may be there. Do both before it returns.',
   )
 }

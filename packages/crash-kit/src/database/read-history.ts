@@ -4,8 +4,8 @@ import type { KitSchemas } from './kit-schemas.js'
 import { epochMs, type Queryable, type TextRow, textRows } from './text-rows.js'
 
 /**
- * Remembers which transactions have committed by now. Not a number in the history: what was written before it may
- * commit after it.
+ * Remembers which transactions have committed by now. A number in the history would not do: what was written before it may commit
+ * after it.
  */
 export async function setMark(on: Queryable, { audit }: KitSchemas): Promise<number> {
   const [row] = await textRows(
@@ -15,10 +15,10 @@ export async function setMark(on: Queryable, { audit }: KitSchemas): Promise<num
   return Number(row?.['id'])
 }
 
-/** What of the history `h` was committed after the mark `m`. The first condition goes by the index. */
+/** Selects what of the history `h` was committed after the mark `m`. The first condition uses the index. */
 export const SINCE_MARK = `h.transaction >= pg_snapshot_xmin(m.snapshot) AND NOT pg_visible_in_snapshot(h.transaction, m.snapshot)`
 
-/** All that was committed after the mark, in the order in which the key's row was written. */
+/** Reads everything that was committed after the mark, in the order in which the key's row was written. */
 export async function readCommits(on: Queryable, { id, audit }: KitSchemas, mark: number): Promise<Commit[]> {
   const rows = await textRows(
     on,
@@ -57,7 +57,7 @@ export function readRow(json: string | null | undefined): Row | null {
   return json == null ? null : (JSON.parse(json) as Row)
 }
 
-/** Puts the changes of each transaction together, and the transactions in the order of their commits. */
+/** Groups the changes by transaction, and puts the transactions in the order of their commits. */
 function inCommitOrder(written: readonly Written[]): Commit[] {
   const commits = new Map<string, { transaction: string; actor: string; changes: Change[] }>()
   for (const { transaction, actor, change } of written) {
@@ -69,8 +69,8 @@ function inCommitOrder(written: readonly Written[]): Commit[] {
 }
 
 /**
- * Who writes the key's row has its lock until the commit: those writes are in the order of the commits. Of other
- * transactions nobody can tell more than when they began to write.
+ * Whoever writes the key's row has its lock until the commit, so those writes are in the order of the commits. Of other
+ * transactions, only the time when they began to write is known.
  */
 function turnOf({ changes }: Commit): number {
   const first = changes[0]?.seq ?? 0

@@ -6,7 +6,7 @@ import { giveBackLock, takeOverLock } from './owner-lock.js'
 import type { Server } from './server.js'
 import { type Queryable, textRows } from './text-rows.js'
 
-/** Tells the kit's schemas from those that merely have such a name. */
+/** Distinguishes the kit's schemas from those that merely have such a name. */
 const MARK = 'Made by @pawl/crash-kit for the time of a test run.'
 
 const INSUFFICIENT_PRIVILEGE = '42501'
@@ -22,7 +22,7 @@ export async function createSchemas(
     (schema) => `CREATE SCHEMA ${schema}; COMMENT ON SCHEMA ${schema} IS '${MARK}'`,
   )
   try {
-    // One message, hence one transaction: no schema is ever without its mark.
+    // One message, hence one transaction, so that no schema is ever without its mark.
     await pool.query(statements.join('; '))
   } catch (error) {
     throw explain(error, server)
@@ -34,13 +34,13 @@ function explain(error: unknown, { role, database }: Server): unknown {
     case INSUFFICIENT_PRIVILEGE:
       return new KitError(
         'PAWL_KIT_NO_RIGHTS',
-        `Role "${role}" may not create schemas in database "${database}". GRANT CREATE ON DATABASE "${database}" TO "${role}", or give the kit no pool, for a PostgreSQL of its own.`,
+        `Role "${role}" may not create schemas in database "${database}". GRANT CREATE ON DATABASE "${database}" TO "${role}", or pass no pool, for a PostgreSQL of the kit's own.`,
         { cause: error },
       )
     case READ_ONLY:
       return new KitError(
         'PAWL_KIT_READ_ONLY',
-        `Database "${database}" takes no writes: it is a replica, or read-only by a setting. Give the kit a pool of a database that it may write to, or none, for a PostgreSQL of its own.`,
+        `Database "${database}" takes no writes: it is a replica, or read-only by a setting. Pass a pool of a database that the kit may write to, or none, for a PostgreSQL of the kit's own.`,
         { cause: error },
       )
     default:
@@ -56,13 +56,13 @@ export async function dropSchemas(on: Queryable, { business, pawl, audit }: KitS
 export async function dropLeftovers(pool: pg.Pool): Promise<void> {
   const client = await pool.connect()
   try {
-    for (const id of await findKits(client)) await dropIfAbandoned(client, id)
+    for (const id of await findKits(client)) await dropIfOrphaned(client, id)
   } finally {
     client.release()
   }
 }
 
-/** Ids of kits that this role may drop, of the living and the dead. */
+/** Finds the ids of kits that this role may drop, whether or not their processes are still alive. */
 async function findKits(on: Queryable): Promise<string[]> {
   const rows = await textRows(
     on,
@@ -73,14 +73,14 @@ async function findKits(on: Queryable): Promise<string[]> {
   return rows.map((row) => row['id'] ?? '')
 }
 
-async function dropIfAbandoned(session: pg.PoolClient, id: string): Promise<void> {
+async function dropIfOrphaned(session: pg.PoolClient, id: string): Promise<void> {
   if (!(await takeOverLock(session, id))) return
   try {
-    // A transaction of the dead may still hold locks: its connection can outlive its process by a while.
+    // A transaction of a dead process may still hold locks, because its connection can outlive the process by a while.
     await terminateBusy(session, id)
     await dropSchemas(session, kitSchemasOf(id))
   } catch {
-    // They are not this kit's own: whoever comes next tries again.
+    // They are not this kit's own. The next kit tries again.
   } finally {
     await giveBackLock(session, id)
   }

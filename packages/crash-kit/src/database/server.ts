@@ -3,15 +3,15 @@ import { KitError } from '../kit-error.js'
 import { MIN_SERVER_VERSION } from '../limits.js'
 import { textRows } from './text-rows.js'
 
-/** What the kit has to know of the server, and of who it is there. */
+/** What the kit has to know about the server, and about its own role there. */
 export interface Server {
-  /** The search path of the application, as `SHOW search_path` has it. */
+  /** The search path of the application, as `SHOW search_path` returns it. */
   readonly searchPath: string
   readonly role: string
   readonly database: string
 }
 
-/** Looks at the server as the application would: with its options, and its hook. */
+/** Reads the server as the application would: with its options and its hook. */
 export async function readServer(connection: pg.PoolConfig): Promise<Server> {
   const pool = new pg.Pool({ ...connection, max: 1 })
   pool.on('error', () => {})
@@ -24,7 +24,7 @@ export async function readServer(connection: pg.PoolConfig): Promise<Server> {
     if (Number(row?.['version']) < MIN_SERVER_VERSION * 10_000) {
       throw new KitError(
         'PAWL_KIT_SERVER_TOO_OLD',
-        `The server is PostgreSQL ${row?.['version_name']}; Pawl needs ${MIN_SERVER_VERSION} or later. Give a pool of a newer one, or none, for a PostgreSQL of the kit.`,
+        `The server is PostgreSQL ${row?.['version_name']}; Pawl needs ${MIN_SERVER_VERSION} or later. Pass a pool of a newer one, or none, for a PostgreSQL of the kit's own.`,
       )
     }
     return {

@@ -1,23 +1,23 @@
 import { type Queryable, textRows } from './text-rows.js'
 
-/** A table that is to be copied. Names are as they are, `source` is quoted and has its schema. */
+/** A table that is to be copied. Names are unquoted; `source` is quoted and has its schema. */
 export interface SourceTable {
   readonly oid: string
   readonly schema: string
   readonly name: string
   readonly source: string
   readonly partitioned: boolean
-  /** Whether the kit may read it: it may be that it may only be written. */
+  /** Whether the kit may read it. A role may have the right to write only. */
   readonly readable: boolean
 }
 
 /** The framework's own tables, wherever the application has them. */
 const FRAMEWORK_TABLES = ['idempotency_keys', 'effects', 'staged_jobs', 'interventions', 'migrations']
 
-/** Columns by which its key table is told from one that merely has the same name. */
+/** Columns that distinguish its key table from one that merely has the same name. */
 const KEY_COLUMNS = ['definition_hash', 'fingerprint', 'recovery_point', 'holder', 'fence']
 
-/** Whether a schema is one that the framework lives in. */
+/** Whether a schema contains the framework's tables. */
 const holdsFramework = (schema: string, columns: string): string => `
   EXISTS (SELECT FROM pg_class AS k WHERE k.relnamespace = ${schema} AND k.relname = 'idempotency_keys'
              AND cardinality(${columns}) = (SELECT count(*) FROM pg_attribute AS a
@@ -27,8 +27,8 @@ const ofExtension = (catalog: string, oid: string): string => `
   EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = '${catalog}'::regclass AND d.objid = ${oid} AND d.deptype = 'e')`
 
 /**
- * The tables that the session's search path shows, without the framework's, those of extensions, and those that the
- * role may do nothing with. Partitions belong to their table.
+ * Reads the tables that the session's search path shows, without the framework's, those of extensions, and those that the role may
+ * do nothing with. Partitions belong to their table.
  */
 export async function readSourceTables(on: Queryable): Promise<SourceTable[]> {
   const rows = await textRows(
@@ -62,7 +62,7 @@ export interface SourceSequence {
   readonly definition: string
 }
 
-/** The sequences that the session's search path shows, and those that defaults of the tables use. Not identity columns'. */
+/** Reads the sequences that the session's search path shows, and those that defaults use, but not those of identity columns. */
 export async function readSourceSequences(
   on: Queryable,
   tables: readonly SourceTable[],
@@ -92,8 +92,8 @@ export async function readSourceSequences(
 }
 
 /**
- * The last number that a sequence gave; null if it gave none, or if that is not for this role to see. One at a time:
- * asked of many at once, PostgreSQL also opens those that somebody else drops just now, and fails.
+ * Reads the last number that a sequence produced; null if there is none, or if this role may not see it. It reads one sequence at a
+ * time, because asked about many at once, PostgreSQL also opens those that somebody else is just dropping, and fails.
  */
 export async function readLastValue(on: Queryable, sequence: string): Promise<string | null> {
   const [row] = await textRows(

@@ -4,12 +4,12 @@ import type { KitSchemas } from './kit-schemas.js'
 /** How far apart the sequences of two tables begin: more than the rows of a case. */
 const APART = 500
 
-/** From here on they begin alike again, or a `smallserial` would end too soon. */
+/** After this many, they begin alike again, because otherwise a `smallserial` would run out too soon. */
 const PLACES = 30
 
 /**
- * Lets every sequence begin somewhere else. Two that begin alike would give two rows the same id in every clean run, and
- * the kit would take them for one.
+ * Makes every sequence begin at a different number. Two that begin alike would give two rows the same id in every clean run, and
+ * the kit would take the two ids for one.
  */
 export async function spreadSequences(admin: Pool, { business }: KitSchemas): Promise<void> {
   await admin.query(

@@ -2,7 +2,7 @@ import pg from 'pg'
 import type { KitSchemas } from './kit-schemas.js'
 import { type Queryable, type TextRow, textRows } from './text-rows.js'
 
-/** Something about a table that would be in the way of taking changes back, and how to put it aside and back. */
+/** Something about a table that would get in the way of taking changes back, and how to suspend and resume it. */
 export interface StandingRule {
   /** Quoted, with its schema. */
   readonly table: string
@@ -10,7 +10,7 @@ export interface StandingRule {
   readonly resume: string
 }
 
-/** The triggers that are on: neither the audit nor the application is to see it. Those of foreign keys stay. */
+/** Reads the enabled triggers, because neither the audit nor the application should see it. Those of foreign keys stay. */
 export async function readTriggers(on: Queryable, { pawl, business }: KitSchemas): Promise<StandingRule[]> {
   const rows = await textRows(
     on,
@@ -23,8 +23,8 @@ export async function readTriggers(on: Queryable, { pawl, business }: KitSchemas
 }
 
 /**
- * Foreign keys that are checked with each statement. What a cascade does is written after what set it off, and so
- * taken back before it: only at the end does every row have its parent again.
+ * Reads the foreign keys that are checked with each statement. What a cascade does is recorded after its cause, and so taken back
+ * before it: only at the end does every row have its parent again.
  */
 export async function readForeignKeyChecks(
   on: Queryable,

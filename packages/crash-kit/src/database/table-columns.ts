@@ -3,11 +3,11 @@ import { type Queryable, textRows } from './text-rows.js'
 
 /** The columns of a table, quoted. */
 export interface TableColumns {
-  /** Those that an INSERT may name: all but generated ones. */
+  /** Those that an INSERT may name: all except generated ones. */
   readonly insertable: readonly string[]
-  /** Those that an UPDATE may set: identity columns that always generate are not among them. */
+  /** Those that an UPDATE may set: identity columns that are GENERATED ALWAYS are not among them. */
   readonly settable: readonly string[]
-  /** Of the primary key; empty where there is none. */
+  /** Those of the primary key; empty where there is none. */
   readonly key: readonly string[]
 }
 

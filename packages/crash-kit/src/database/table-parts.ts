@@ -2,20 +2,20 @@ import type { SourceTable } from './source-tables.js'
 import { type Queryable, textRows } from './text-rows.js'
 
 /**
- * What of a table CREATE TABLE … LIKE does not copy, or not as it is. Each is read with an empty search path, so that
+ * The parts of a table that CREATE TABLE … LIKE does not copy, or not as they are. They are read with an empty search path, so that
  * every name in a definition has its schema.
  */
 
-/** The default of a column, in which sequences are named. */
+/** A column default that refers to sequences. */
 export interface SequenceDefault {
   readonly table: string
   readonly column: string
   readonly expression: string
-  /** The sequence goes with the column, as that of a `serial` does; quoted. */
+  /** The sequence that belongs to the column, as that of a `serial` does; quoted. */
   readonly owned: string | null
 }
 
-/** Defaults that draw from sequences: one as they are would draw from the application's own. */
+/** Reads defaults that use sequences. Copied as they are, they would use the application's own. */
 export async function readSequenceDefaults(
   on: Queryable,
   tables: readonly SourceTable[],
@@ -41,11 +41,11 @@ export async function readSequenceDefaults(
   }))
 }
 
-/** A column that counts by itself. */
+/** An identity column. */
 export interface IdentityColumn {
   readonly table: string
   readonly column: string
-  /** What it counts with. */
+  /** The sequence behind it. */
   readonly sequence: string
 }
 
@@ -70,14 +70,14 @@ export async function readIdentityColumns(
   }))
 }
 
-/** A constraint or an index: what creates it, with its name. */
+/** A constraint or an index: its name, and the definition that creates it. */
 export interface TablePart {
   readonly table: string
   readonly name: string
   readonly definition: string
 }
 
-/** Primary keys, unique and exclusion constraints. LIKE would name them anew, and applications look at names in errors. */
+/** Reads primary keys, unique and exclusion constraints. LIKE would rename them, and applications look at names in errors. */
 export async function readKeyConstraints(
   on: Queryable,
   tables: readonly SourceTable[],
@@ -91,7 +91,7 @@ export async function readKeyConstraints(
   return rows.map(readPart)
 }
 
-/** Indexes that no constraint brings along. */
+/** Reads the indexes that do not belong to a constraint. */
 export async function readIndexes(on: Queryable, tables: readonly SourceTable[]): Promise<TablePart[]> {
   const rows = await textRows(
     on,

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 
-/** A row as PostgreSQL wrote it, whatever parsers the application has given to pg. */
+/** A row as PostgreSQL wrote it, whatever parsers the application has set in pg. */
 export type TextRow = Readonly<Record<string, string | null>>
 
 /** A pool, or a client where a transaction is open. */
@@ -17,5 +17,5 @@ export async function textRows(on: Queryable, text: string, values: unknown[] = 
   return rows
 }
 
-/** Milliseconds since the epoch, without a JavaScript Date in between. */
+/** Returns an SQL expression for milliseconds since the epoch, without a JavaScript Date in between. */
 export const epochMs = (expression: string): string => `floor(extract(epoch FROM ${expression}) * 1000)`

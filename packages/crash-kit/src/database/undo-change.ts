@@ -1,13 +1,13 @@
 import type { TableColumns } from './table-columns.js'
 
-/** Whole rows as text: PostgreSQL reads back exactly what it wrote, which JSON does not promise. */
+/** A change, with whole rows as text, because PostgreSQL reads back exactly what it wrote, which JSON does not promise. */
 interface Undo {
   readonly op: 'INSERT' | 'UPDATE' | 'DELETE'
   readonly before: string | null
   readonly after: string | null
 }
 
-/** The statement that takes back a change of `table`, which is quoted and has its schema. It has to affect one row. */
+/** Returns the statement that takes back a change of `table`, which is quoted and has its schema. It has to affect one row. */
 export function undoStatement(
   table: string,
   columns: TableColumns,
@@ -39,7 +39,7 @@ export function undoStatement(
 /** A column as it was before the change. */
 const old = (column: string): string => `(x.old).${column}`
 
-/** By its primary key; without one, any row that is equal in all columns. */
+/** Finds the row by its primary key or, without one, finds any row that is equal in all columns. */
 function found(table: string, { key }: TableColumns): string {
   if (key.length > 0) return key.map((column) => `t.${column} = (x.now).${column}`).join(' AND ')
   return `(t.tableoid, t.ctid) = (SELECT o.tableoid, o.ctid FROM ${table} AS o WHERE (o.*)::text = x.row LIMIT 1)`

@@ -5,36 +5,36 @@ import {
   invalidOption,
   type OptionOwner,
 } from '@pawl/core/internal'
-import { type FaultName, FAULTS } from '../faults/all.js'
+import { type FaultName, FAULTS } from '../faults/faults.js'
 import { crash } from '../faults/crash.js'
 import type { Fault } from '../faults/fault.js'
 
-/** What is tried, and how deep. */
+/** What is tried, and how deeply. */
 export interface ExhaustiveOptions {
-  /** Names of faults, or faults of your own. Default: all but `failover`. */
+  /** Names of faults, or faults of your own. Default: all except `failover`. */
   readonly faults?: readonly (FaultName | Fault)[]
-  /** 1: one fault per case. 2: also a second one anywhere in the recovery from the first. Default 1. */
+  /** With 1, each case has one fault; with 2, also a second one anywhere in the recovery from the first. Default 1. */
   readonly depth?: 1 | 2
   /**
-   * `process`: each crash is the end of a real process, by SIGKILL. Only `crash` can strike there, and crashKit needs a
-   * `child`. Default `in-process`.
+   * With `process`, each crash is the end of a real process, by SIGKILL. Only `crash` can strike there, and crashKit needs a `child`.
+   * Default `in-process`.
    */
   readonly mode?: Mode
 }
 
-/** Where faults strike: an engine in this process, or a process of its own. */
+/** Where faults strike: an engine in this process, or a child process. */
 export type Mode = 'in-process' | 'process'
 
 const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'exhaustive' }
 const NAMES = Object.keys(FAULTS) as FaultName[]
 
 /**
- * What not every pipeline survives, because Pawl cannot promise it: commits that were acknowledged are lost, and with them
- * ids that the database made and the provider was sent.
+ * Not every pipeline survives these, because Pawl cannot promise it: acknowledged commits are lost, and with them ids that the
+ * database generated and the provider was sent.
  */
 const ONLY_BY_NAME: ReadonlySet<FaultName> = new Set(['failover'])
 
-/** What also belongs to every run: it finds no crash, but what a crash would take away. */
+/** These are part of every run. They cause no crash, but find what a crash would take away. */
 const LINTS: readonly FaultName[] = ['memory']
 
 export function readExhaustiveOptions(
@@ -58,7 +58,7 @@ export function readExhaustiveOptions(
   return { faults: [...faults], depth, mode }
 }
 
-/** Everything else needs somebody inside of the process; and its memory is gone with it, so that no lint is needed. */
+/** All other faults have to be inside the process. Its memory is gone with it, so no lint is needed. */
 function faultsOfProcesses(wanted: ExhaustiveOptions['faults'], hasChild: boolean): readonly Fault[] {
   if (!hasChild) throw invalidOption(OWNER, 'mode', 'process', "'in-process', unless crashKit has a child")
   const other = (wanted ?? []).find((fault) => fault !== 'crash' && fault !== crash)
@@ -68,14 +68,14 @@ function faultsOfProcesses(wanted: ExhaustiveOptions['faults'], hasChild: boolea
       OWNER,
       'faults',
       name,
-      "only 'crash' in mode 'process'; give the others in a call of their own",
+      "only 'crash' in mode 'process'; pass the others in a call of their own",
     )
   }
   return [crash]
 }
 
 function faultsOf(wanted: FaultName | Fault): readonly Fault[] {
-  // Not by its members alone: every string has a method `strike`, from the HTML of old.
+  // Its members alone would not do, because every string has a method `strike`, from old HTML.
   if (typeof wanted === 'object' && typeof (wanted as Partial<Fault> | null)?.strike === 'function')
     return [wanted]
   if (NAMES.includes(wanted as FaultName)) return FAULTS[wanted as FaultName]

@@ -1,16 +1,17 @@
 import { runCase, type CaseResult } from '../case/run-case.js'
-import type { Theatre } from '../cast/scene.js'
-import { FAULTS } from '../faults/all.js'
-import { hasCommitted } from '../faults/committing.js'
+import type { Environment } from '../actors/environment.js'
+import { FAULTS } from '../faults/faults.js'
+import { hasCommitted } from '../faults/is-committing.js'
 import type { Fault } from '../faults/fault.js'
 import type { Coverage } from '../finding/coverage.js'
 import { titleOf } from '../finding/describe-position.js'
 import { Finding } from '../finding/finding.js'
-import type { PlannedFault } from '../finding/plan.js'
-import type { NamedPosition } from '../finding/position-namer.js'
-import { formatReplay } from '../finding/replay-line.js'
+import type { PlannedFault } from '../plan/planned-fault.js'
+import type { NamedPosition } from '../plan/named-position.js'
+import { formatReplay } from '../plan/replay-line.js'
 import { KitError } from '../kit-error.js'
 import type { Violation } from '../history.js'
+import type { Children } from '../process/children.js'
 import type { Discovery } from './discover.js'
 import { judgeCase } from './judge-case.js'
 
@@ -22,23 +23,32 @@ export interface PlannedCase {
 
 /** Enumerates cases and runs them. */
 export class Explorer {
-  readonly #theatre: Theatre
+  readonly #environment: Environment
   readonly #discovery: Discovery
   readonly #faults: readonly Fault[]
   readonly #known: ReadonlyMap<string, Fault>
   readonly #coverage: Coverage
-  /** What first faults left behind whose recoveries were enumerated already. */
+  readonly #children: Children | null
+  /** What first faults left behind, if the recoveries from that are enumerated already. */
   readonly #explored = new Set<string>()
 
-  constructor(theatre: Theatre, discovery: Discovery, faults: readonly Fault[], coverage: Coverage) {
-    this.#theatre = theatre
+  /** With `children`, the attempts that a fault strikes run in processes of their own. */
+  constructor(
+    environment: Environment,
+    discovery: Discovery,
+    faults: readonly Fault[],
+    coverage: Coverage,
+    children: Children | null = null,
+  ) {
+    this.#environment = environment
     this.#discovery = discovery
     this.#faults = faults
     this.#known = new Map([...Object.values(FAULTS).flat(), ...faults].map((fault) => [fault.id, fault]))
     this.#coverage = coverage
+    this.#children = children
   }
 
-  /** Every position of the clean run with every fault that can strike there. */
+  /** Returns every position of the clean run with every fault that can strike there. */
   firstCases(): PlannedCase[] {
     const { positions } = this.#discovery
     return positions.flatMap((position, index) =>
@@ -49,8 +59,8 @@ export class Explorer {
   }
 
   /**
-   * Every position passed in the recovery from a case's fault, with every fault that can strike there. A later attempt
-   * depends on nothing but what the first one left behind: what is equal is enumerated once.
+   * Returns every position that was passed in the recovery from a case's fault, with every fault that can strike there. A later
+   * attempt depends only on what the first one left behind, so recoveries from equal remains are enumerated once.
    */
   secondCases(first: PlannedCase, { recovery, leftBehind }: CaseResult): PlannedCase[] {
     const isNew = !this.#explored.has(leftBehind)
@@ -66,7 +76,7 @@ export class Explorer {
     })
   }
 
-  /** How many transactions a case's first attempt had committed when its fault struck. */
+  /** Returns how many transactions a case's first attempt had committed when its fault struck. */
   #committedBefore({ plan: [fault] }: PlannedCase): number {
     const { positions } = this.#discovery
     const index = positions.findIndex(({ text }) => text === fault?.at)
@@ -86,19 +96,19 @@ export class Explorer {
     if (missing !== undefined) {
       throw new KitError(
         'PAWL_KIT_NOT_FIRED',
-        `${title}: '${formatReplay({ kind: 'plan', plan: [missing] })}' never fired, so that nothing was tested there.`,
+        `${title}: '${formatReplay({ kind: 'plan', plan: [missing] })}' never fired, so nothing was tested there.`,
       )
     }
     return result
   }
 
-  /** Gives what a plan is called. Refuses one with a fault that is not known. */
+  /** Returns a plan with its title. Throws if it has an unknown fault. */
   named(plan: readonly PlannedFault[]): PlannedCase {
-    return { plan, title: titleOf(plan, (id) => this.#faultOf(id).title, this.#theatre.shape) }
+    return { plan, title: titleOf(plan, (id) => this.#faultOf(id).title, this.#environment.shape) }
   }
 
   #faultsAt(position: NamedPosition, committed: number): readonly Fault[] {
-    return this.#faults.filter((fault) => fault.appliesTo(position, this.#theatre.shape, committed))
+    return this.#faults.filter((fault) => fault.appliesTo(position, this.#environment.shape, committed))
   }
 
   readonly #faultOf = (id: string): Fault => {
@@ -106,20 +116,20 @@ export class Explorer {
     if (fault !== undefined) return fault
     throw new KitError(
       'PAWL_KIT_INVALID_REPLAY',
-      `There is no fault '${id}'. There are ${[...this.#known.keys()].join(', ')}. One of your own has to be given, too: ` +
+      `There is no fault '${id}'. There are ${[...this.#known.keys()].join(', ')}. Pass one of your own as well: ` +
         'kit.replay(line, [fault]).',
     )
   }
 
   #try(plan: readonly PlannedFault[], verbose = false): Promise<CaseResult> {
-    return runCase(this.#theatre, plan, this.#faultOf, verbose)
+    return runCase(this.#environment, plan, this.#faultOf, { verbose, children: this.#children })
   }
 
   #judge(result: CaseResult, plan: readonly PlannedFault[]): Violation[] {
-    return judgeCase(result, this.#theatre.shape, this.#discovery.clean, plan.length)
+    return judgeCase(result, this.#environment.shape, this.#discovery.clean, plan.length)
   }
 
-  /** Once more, with the row at every line, so that the timeline tells all. */
+  /** Runs the case again, with the row at every line, so that the timeline shows everything. */
   async #finding(
     plan: readonly PlannedFault[],
     title: string,
@@ -135,7 +145,7 @@ export class Explorer {
       replay: formatReplay({
         kind: 'plan',
         plan,
-        ...(this.#theatre.children === null ? {} : { mode: 'process' }),
+        ...(this.#children === null ? {} : { mode: 'process' }),
       }),
       title,
     })

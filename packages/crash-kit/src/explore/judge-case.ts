@@ -1,16 +1,16 @@
-import type { Conclusion } from '../case/conclude-scene.js'
+import type { Conclusion } from '../case/conclude-trial.js'
 import type { PipelineShape, Violation } from '../history.js'
 import type { CleanRun } from '../oracle/clean-run.js'
 import { judge } from '../oracle/judge.js'
 
-/** Everything that did not hold: in the history, against the clean run, and as seen while the case ran. */
+/** Returns everything that did not hold: in the history, against the clean run, and as seen while the case ran. */
 export function judgeCase(
   { history, seen }: Pick<Conclusion, 'history' | 'seen'>,
   shape: PipelineShape,
   clean: CleanRun | null,
   faults: number,
 ): Violation[] {
-  // A request that was tried too often is a person's, whatever its guarantees are.
+  // A request that was tried too often is rightly stuck, whatever its guarantees are.
   const options = faults >= shape.maxAttempts ? { mayBeStuck: true } : {}
   return [...seen, ...judge(history, shape, clean, options)]
 }

@@ -4,10 +4,10 @@ export const crash: Fault = {
   id: 'crash',
   title: 'crash',
   appliesTo: () => true,
-  async strike({ scene, actor, fired }) {
+  async strike({ trial, actor, fired }) {
     actor.die()
     fired()
-    await scene.note(actor.name, 'dies')
+    await trial.record(actor.name, 'dies')
     await new Promise<never>(() => {})
   },
 }

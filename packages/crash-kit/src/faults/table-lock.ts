@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { PoolClient } from 'pg'
-import type { Scene } from '../cast/scene.js'
+import type { Trial } from '../actors/trial.js'
 import { BLOCKED_POLL_MS, TABLE_LOCK_TIMEOUT_MS, UNBOUNDED_WAIT_MS } from '../limits.js'
 import type { Fault, Strike } from './fault.js'
 
 /**
- * Statements about the keys that are transactions of their own. Not those of a phase's transaction: it may have locked the
- * table already, by a row that refers to its key, and nobody else could.
+ * Statements about keys that are transactions of their own. Those of a phase's transaction are not among them: it may already have
+ * locked the table, by a row that refers to its key, and then nobody else could.
  */
 const STAND_ALONE: ReadonlySet<string> = new Set([
   'insert_key',
@@ -24,7 +24,7 @@ const STAND_ALONE: ReadonlySet<string> = new Set([
 
 const SOON = { lockTimeoutMs: TABLE_LOCK_TIMEOUT_MS }
 
-/** A migration has the table of keys for itself. Who comes to it is refused after its lock time-out, not kept waiting. */
+/** A migration has locked the table of keys. Other statements have to be refused after their lock time-out, not kept waiting. */
 export const tableLock: Fault = {
   id: 'tableLock',
   title: "keys' table locked by a migration",
@@ -32,12 +32,12 @@ export const tableLock: Fault = {
   settings: () => SOON,
   engineSettings: () => SOON,
   async strike(strike) {
-    const { scene, actor, fired, meanwhile } = strike
+    const { trial, actor, fired, meanwhile } = strike
     const refused = actor.wire.whenRefused('55P03')
-    // At once: a round of the completer may have ended before somebody has looked.
+    // At once, because a round of the completer may end before anyone has looked.
     void refused.then(fired)
-    await scene.note('migration', "locks the keys' table")
-    const migration = await lockKeys(scene)
+    await trial.record('migration', "locks the keys' table")
+    const migration = await lockKeys(trial)
     meanwhile(async () => {
       try {
         await untilRefused(strike, refused)
@@ -49,7 +49,7 @@ export const tableLock: Fault = {
   },
 }
 
-async function lockKeys({ theatre: { database } }: Scene): Promise<PoolClient> {
+async function lockKeys({ environment: { database } }: Trial): Promise<PoolClient> {
   const migration = await database.admin.connect()
   try {
     await migration.query(
@@ -62,23 +62,23 @@ async function lockKeys({ theatre: { database } }: Scene): Promise<PoolClient> {
   }
 }
 
-/** Comes back when the statement has, or when it has waited for so long that nothing bounds it. */
-async function untilRefused({ scene, actor, fired, until }: Strike, refused: Promise<void>): Promise<void> {
+/** Resolves when the statement has been refused, or has waited for so long that nothing bounds it. */
+async function untilRefused({ trial, actor, fired, until }: Strike, refused: Promise<void>): Promise<void> {
   const isRefused = refused.then(() => true)
   let waitedMs = 0
   while (waitedMs < UNBOUNDED_WAIT_MS) {
     if (await until(Promise.race([isRefused, delay(BLOCKED_POLL_MS, false)]))) {
-      scene.jot('database', `55P03 for ${actor.name}`)
+      trial.recordNow('database', `55P03 for ${actor.name}`)
       return
     }
-    waitedMs = await scene.theatre.database.tableWaitMs(actor.name)
+    waitedMs = await trial.environment.database.tableWaitMs(actor.name)
   }
   fired()
-  scene.violations.push({
+  trial.violations.push({
     rule: 'I14',
-    title: 'no statement waits for a lock without end, and keeps a connection',
+    title: 'no statement waits for a lock for ever and keeps a connection',
     detail:
-      `A statement of ${actor.name} has waited for the keys' table for ${Math.floor(waitedMs)} ms, and its lock time-out was ` +
+      `A statement of ${actor.name} has waited for the keys' table for ${Math.floor(waitedMs)} ms, but its lock time-out was ` +
       `${TABLE_LOCK_TIMEOUT_MS} ms: while a table is locked, such statements take all connections.`,
   })
 }

@@ -1,12 +1,12 @@
 import { KitError } from '../kit-error.js'
 import { MAX_SHOWN_MISSING } from '../limits.js'
-import type { PlannedFault } from './plan.js'
-import { formatReplay } from './replay-line.js'
+import type { PlannedFault } from '../plan/planned-fault.js'
+import { formatReplay } from '../plan/replay-line.js'
 
 /** A fault that was planned and did not strike, and the case that it belongs to. */
 export interface MissingFault {
   readonly fault: PlannedFault
-  /** Its place in the case's plan, from 1. */
+  /** Its number in the case's plan, counted from 1. */
   readonly nth: number
   /** What `kit.replay` takes to run that case. */
   readonly replay: string
@@ -18,8 +18,7 @@ interface PlannedCase {
 }
 
 /**
- * What a run was to try, and what it did try. A fault that was planned and never struck tells that its case tested
- * nothing.
+ * What a run planned to try, and what it did try. If a planned fault never struck, its case tested nothing.
  */
 export class Coverage {
   readonly #cases = new Map<string, PlannedCase>()
@@ -30,19 +29,19 @@ export class Coverage {
     this.#caseOf(plan)
   }
 
-  /** A fault of a case's plan struck. */
+  /** Records that a fault of a case's plan struck. */
   addFired(plan: readonly PlannedFault[], fault: PlannedFault): void {
     this.#caseOf(plan).fired.add(textOf(fault))
-    // It was there: positions of a recovery are in no run without faults.
+    // Its position was reached, too. Positions of a recovery do not appear in a run without faults.
     this.#reached.add(fault.at)
   }
 
-  /** A run came by a position, given as `phase/step#occurrence:when`. */
+  /** Records that a run passed a position, given as `phase/step#occurrence:when`. */
   addReached(at: string): void {
     this.#reached.add(at)
   }
 
-  /** Planned faults that never struck, in the order of planning. */
+  /** Returns the planned faults that never struck, in the order of planning. */
   missing(): readonly MissingFault[] {
     return [...this.#cases].flatMap(([replay, { plan, fired }]) =>
       plan
@@ -51,7 +50,7 @@ export class Coverage {
     )
   }
 
-  /** A line and a short table, for the end of a run. */
+  /** Returns a line and a short table, for the end of a run. */
   render(): string {
     const counts = [...this.#countsByFault()]
     const width = Math.max(...[TITLE, ...counts.map(([fault]) => fault)].map((text) => text.length))
@@ -63,7 +62,7 @@ export class Coverage {
     return [this.#summary(), ...table].join('\n')
   }
 
-  /** Fails if a planned fault never struck, and names each. */
+  /** Throws if planned faults never struck, and names each. */
   assertComplete(): void {
     const missing = this.missing()
     if (missing.length === 0) return
@@ -73,7 +72,7 @@ export class Coverage {
       'PAWL_KIT_NOT_FIRED',
       [
         `${missing.length === 1 ? 'A planned fault' : `${missing.length} planned faults`} never fired: nothing was tested there. ` +
-          'Does the pipeline take another way each time it runs? It may depend on its input and state only.',
+          'Does the pipeline take another path each time it runs? It may depend on its input and state only.',
         ...shown,
         ...(left > 0 ? [`  … and ${left} more`] : []),
       ].join('\n'),

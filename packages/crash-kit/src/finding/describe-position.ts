@@ -1,15 +1,15 @@
 import type { PipelineShape } from '../history.js'
-import type { PlannedFault } from './plan.js'
-import { type NamedPosition, parsePosition } from './position-namer.js'
+import type { PlannedFault } from '../plan/planned-fault.js'
+import { type NamedPosition, parsePosition } from '../plan/named-position.js'
 import { CONNECTION_WORDS, STEP_WORDS, type StepWords } from './step-words.js'
 
-/** What there is to know of a pipeline, to tell where one is in it. */
+/** What describing a position needs to know about the pipeline. */
 type Phases = Pick<PipelineShape, 'points' | 'foreign'>
 
 /**
- * Where a position is, in words that stand after a fault's title.
+ * Describes where a position is, in words that follow a fault's title.
  *
- * @param attempt 0 in the first run of the request, more in a recovery, where the key may be there already.
+ * @param attempt 0 in the first run of the request, more in a recovery, where the key may already exist.
  *
  * @example
  * describePosition(parsePosition('charge_created/call#1:after'), shape)
@@ -21,7 +21,7 @@ export function describePosition(position: NamedPosition, shape: Phases, attempt
   return `${stepInWords(position, when, shape, attempt)}${when === 'after' ? followedBy(position, shape, attempt) : ''}`
 }
 
-/** `conjunction`: `before`, `after`, or `when` for what goes wrong in the step itself. */
+/** `conjunction` is `before`, `after`, or `when` for what goes wrong in the step itself. */
 function stepInWords(
   { phase, step, occurrence }: NamedPosition,
   conjunction: 'before' | 'after' | 'when',
@@ -39,12 +39,12 @@ function stepInWords(
   return `${leadOf(words, phase, shape)}${conjunction} ${what}${times}`
 }
 
-/** The same statement reserves the key, or finds that it is taken: from its place alone, one cannot know. */
+/** The same statement reserves the key or finds that it is taken. The position alone does not show which. */
 function isAskedAgain(step: string, occurrence: number, attempt: number): boolean {
   return step === 'insert_key' && (attempt > 0 || occurrence > 1)
 }
 
-/** Says where, unless the rest does. */
+/** Names the place, unless the rest of the text does. */
 function leadOf({ place }: StepWords, phase: string, shape: Phases): string {
   switch (place) {
     case 'phase':
@@ -57,7 +57,7 @@ function leadOf({ place }: StepWords, phase: string, shape: Phases): string {
 }
 
 /**
- * The title of a case: its faults, and where each strikes.
+ * Returns the title of a case: its faults, and where each strikes.
  *
  * @example
  * titleOf([{ attempt: 0, fault: 'crash', at: 'charge_created/call#1:after' }], () => 'crash', shape)
@@ -79,8 +79,8 @@ function titleOfFault({ at, attempt }: PlannedFault, title: string, shape: Phase
 }
 
 /**
- * Where the title says what goes wrong with the step itself, `before` would contradict it: COMMIT's answer is not lost
- * before COMMIT. Null: the title does not.
+ * If the title says what goes wrong with the step itself, `before` would contradict it: COMMIT's answer is not lost before COMMIT.
+ * Returns null if the title does not.
  */
 function duringStep(position: NamedPosition, title: string, shape: Phases, attempt: number): string | null {
   const { phase, step, occurrence } = position
@@ -111,7 +111,7 @@ function afterCommit({ phase, occurrence }: NamedPosition, shape: Phases): strin
   return `after ${phase} committed${times}${beforeNext(phase, shape)}`
 }
 
-/** What comes next, where that says more than what has been. */
+/** Describes what comes next, where that says more than what came before. */
 function followedBy({ phase, step, occurrence }: NamedPosition, shape: Phases, attempt: number): string {
   switch (step) {
     case 'insert_key':

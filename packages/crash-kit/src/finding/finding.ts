@@ -3,8 +3,8 @@ import { FINDING_WIDTH, MAX_SHOWN_TEXT, MAX_SHOWN_VIOLATIONS } from '../limits.j
 import { framesOutsideOfKit } from './frames-outside-of-kit.js'
 import { renderTimeline } from './render-timeline.js'
 import { importanceOf, ruleTitle } from './rule-titles.js'
-import { safeLines, safeText } from './safe-text.js'
-import type { TimelineEntry } from './timeline.js'
+import { safeLines, safeText } from '../safe-text.js'
+import type { TimelineEntry } from '../history.js'
 import { wrapText } from './wrap-text.js'
 
 /** What a finding is made of. */
@@ -13,17 +13,17 @@ export interface FindingParts {
   readonly timeline: readonly TimelineEntry[]
   /** For `kit.replay`. */
   readonly replay: string
-  /** Of the case. */
+  /** The title of the case. */
   readonly title: string
 }
 
 /**
- * A case in which something that must hold did not. The message tells all of it: what, in which case, how it came to
- * that, and how to see it again.
+ * A case in which something that must hold did not. The message has everything: what was broken, in which case, how it happened,
+ * and how to see it again.
  */
 export class Finding extends Error {
   override readonly name = 'Finding'
-  // Not plain members: what prints errors would print all of them once more, below the message.
+  // Private, because whatever prints errors would print public members again below the message.
   readonly #parts: FindingParts
 
   constructor(parts: FindingParts, options?: { readonly cause?: unknown }) {
@@ -47,12 +47,12 @@ export class Finding extends Error {
     return this.#parts.replay
   }
 
-  /** Of the case: which faults struck, and where. */
+  /** The title of the case: which faults struck, and where. */
   get title(): string {
     return this.#parts.title
   }
 
-  /** For reporters that send errors from one process to another: the message has the rest. */
+  /** For reporters that send errors from one process to another. The message has the rest. */
   toJSON(): { readonly name: string; readonly message: string; readonly stack: string | undefined } {
     const { name, message, stack } = this
     return { name, message, stack }
@@ -67,7 +67,7 @@ function messageOf({ violations, timeline, replay, title }: FindingParts): strin
     '',
     ...fact('case', title),
     ...(worst === undefined ? [] : fact('must hold', worst.title)),
-    ...(isLint ? mendFirst(others) : alsoBroke(others)),
+    ...(isLint ? fixFirst(others) : alsoBroke(others)),
     '',
     ...(isLint ? timelineUntil(timeline, worst) : [renderTimeline(timeline)]),
     '',
@@ -75,7 +75,7 @@ function messageOf({ violations, timeline, replay, title }: FindingParts): strin
   ].join('\n')
 }
 
-/** Whether it is the pipeline that has to be mended: then no other finding is worth reading before that. */
+/** Returns whether the pipeline has to be fixed. If so, no other finding is worth reading before that. */
 export function isOfPipeline({ rule }: Violation): boolean {
   return rule === 'lint'
 }
@@ -84,23 +84,23 @@ function alsoBroke(others: readonly Violation[]): string[] {
   return others.length === 0 ? [] : ['', 'It also broke:', ...othersOf(others)]
 }
 
-function mendFirst(others: readonly Violation[]): string[] {
+function fixFirst(others: readonly Violation[]): string[] {
   const rules = new Set(others.filter((each) => !isOfPipeline(each)).map(({ rule }) => rule))
   if (rules.size === 0) return []
   return [
     '',
-    `It also broke ${[...rules].join(', ')}, which mostly follows from this. Mend it first, and run again.`,
+    `It also broke ${[...rules].join(', ')}, which mostly follows from this. Fix this first, and run again.`,
   ]
 }
 
-/** What came after the lint showed is of no use to who mends it. */
+/** What came after the lint showed does not help to fix it. */
 function timelineUntil(timeline: readonly TimelineEntry[], { tick }: Violation): string[] {
   const shown = tick === undefined ? timeline : timeline.filter((entry) => entry.tick <= tick)
   const left = timeline.length - shown.length
   return [renderTimeline(shown), ...(left === 0 ? [] : [`… and ${left} more`])]
 }
 
-/** Not wrapped: it is what lists of failures show. */
+/** It is not wrapped, because lists of failures show it. */
 function headline(worst: Violation): string[] {
   const [first = '', ...more] = safeLines(worst.detail.trim(), MAX_SHOWN_TEXT)
   return [`${ruleTitle(worst.rule)}: ${first}`, ...more.flatMap((line) => indented('  ', line))]
@@ -122,13 +122,13 @@ function othersOf(violations: readonly Violation[]): string[] {
   return left > 0 ? [...shown, `  … and ${left} more`] : shown
 }
 
-/** Wrapped, with the lines after the first under the first one's text. */
+/** Wraps the text, and indents the following lines to where the first one's text begins. */
 function indented(lead: string, text: string): string[] {
   const space = ' '.repeat(lead.length)
   return wrapText(text, FINDING_WIDTH - lead.length).map((line, at) => (at === 0 ? lead : space) + line)
 }
 
-/** As a string of JavaScript. */
+/** Returns the text as a JavaScript string literal. */
 function quoted(text: string): string {
   const escaped = text.replaceAll(/['\\]/g, String.raw`\$&`)
   return `'${safeText(escaped, Infinity)}'`

@@ -1,11 +1,11 @@
 import { fileURLToPath } from 'node:url'
 import { MAX_STACK_FRAMES, MAX_STACK_LINES } from '../limits.js'
 
-/** Where this package's code is: its `src`, or its `dist`. */
+/** The folder of this package's code: its `src`, or its `dist`. */
 const KIT = new URL('..', import.meta.url)
 const KIT_PLACES = [KIT.href, fileURLToPath(KIT)]
 
-/** The lines of the current stack that say whose test it is, without those of the kit, of Node and of packages. */
+/** Returns the lines of the current stack that show which test it is, without those of the kit, of Node and of packages. */
 export function framesOutsideOfKit(): string[] {
   return currentFrames().filter(isOutside).slice(0, MAX_STACK_LINES)
 }
@@ -22,6 +22,6 @@ function currentFrames(): string[] {
 
 function isOutside(frame: string): boolean {
   if (KIT_PLACES.some((place) => frame.includes(place))) return false
-  // Promise.all and the like have no place, either.
+  // Promise.all and the like do not name a file.
   return !/[\\/]node_modules[\\/]|\bnode:|<anonymous>|\(index \d+\)/.test(frame)
 }

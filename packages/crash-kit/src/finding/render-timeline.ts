@@ -7,8 +7,8 @@ import {
   SHOWN_FIRST_ENTRIES,
   SHOWN_LAST_ENTRIES,
 } from '../limits.js'
-import { safeText } from './safe-text.js'
-import type { TimelineEntry } from './timeline.js'
+import { safeText } from '../safe-text.js'
+import type { TimelineEntry } from '../history.js'
 import { textWidth, wrapText } from './wrap-text.js'
 
 /** The cells of one entry, in the order of the columns. */
@@ -18,8 +18,8 @@ const TITLES: Cells = ['#', 'who', 'what', 'recovery point', 'fence']
 const GAP = '  '
 
 /**
- * The entries as a table. The actor is named where another one takes over, recovery point and fence where they change.
- * Of very many, the middle is left out.
+ * Returns the entries as a table. The actor is named where it differs from the line before, recovery point and fence where they
+ * change. If there are very many entries, the middle is left out.
  */
 export function renderTimeline(entries: readonly TimelineEntry[]): string {
   if (entries.length === 0) return '(nothing was recorded)'
@@ -39,7 +39,7 @@ function cellsOf(entries: readonly TimelineEntry[]): Cells[] {
   let actor: string | null = null
   let lastPoint: string | null = null
   let lastFence: number | null = null
-  // The first entry after those that are left out has to stand for itself.
+  // The first entry after those that are left out has to show everything.
   const resumesAt =
     entries.length > SHOWN_FIRST_ENTRIES + SHOWN_LAST_ENTRIES ? entries.length - SHOWN_LAST_ENTRIES : -1
   return entries.map(({ tick, who, what, point, fence }, index) => {

@@ -1,6 +1,6 @@
 /**
- * What each rule is about, in a few words. The most important comes first: a lint, from which whatever else is broken mostly
- * follows, and then what a customer would pay for.
+ * What each rule is about, in a few words. The most important rule comes first: a lint, from which everything else mostly follows,
+ * and then what a customer would pay for.
  */
 const RULE_TITLES: ReadonlyMap<string, string> = new Map([
   ['lint', 'the pipeline is safe to resume'],
@@ -18,19 +18,19 @@ const RULE_TITLES: ReadonlyMap<string, string> = new Map([
   ['I8', 'stable provider keys'],
   ['I10', 'each key under its own version'],
   ['I12', 'one request per key'],
-  ['told', 'what callers are told is true'],
+  ['outcome', 'callers get true outcomes'],
   ['oracle', 'the same end as without faults'],
   ['L1', 'every key ends'],
   ['I14', 'nothing left behind'],
 ])
 
-/** `I2 (one effect per key)`; a rule that is not known has no more than its name. */
+/** Returns `I2 (one effect per key)`, or only the name of an unknown rule. */
 export function ruleTitle(rule: string): string {
   const title = RULE_TITLES.get(rule)
   return title === undefined ? rule : `${rule} (${title})`
 }
 
-/** The smaller, the more important. What is not known comes last. */
+/** Returns a number that is smaller the more important the rule is. Unknown rules come last. */
 export function importanceOf(rule: string): number {
   const index = [...RULE_TITLES.keys()].indexOf(rule)
   return index === -1 ? RULE_TITLES.size : index

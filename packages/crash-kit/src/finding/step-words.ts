@@ -1,17 +1,17 @@
 /**
- * What a step does, to stand after `before` or `after`. `{phase}` is the phase, `{nth}` the occurrence; without the
- * latter, a second occurrence gets ` the 2nd time` behind it.
+ * What a step does, in words that follow `before` or `after`. `{phase}` stands for the phase, `{nth}` for the occurrence. Without
+ * the latter, a second occurrence is followed by ` the 2nd time`.
  */
 export interface StepWords {
   readonly what: string
   /**
-   * Whether it has to be said where: `in ride_created, before COMMIT`. `phase`: the words name the phase themselves.
-   * Else the name of the only connection on which it need not be said.
+   * Whether the place has to be named, as in `in ride_created, before COMMIT`. With `phase`, the words name the phase themselves.
+   * Otherwise it is the only connection on which the place does not have to be named.
    */
   readonly place: 'transaction' | 'phase' | Connection
 }
 
-/** Names that sessions have instead of a phase's. */
+/** Names that sessions have in place of a phase's name. */
 type Connection =
   | 'reserve'
   | 'renewal'
@@ -24,7 +24,7 @@ type Connection =
   | 'doctor'
   | 'migrate'
 
-/** Where that is, for steps that are at home elsewhere. */
+/** The places of those connections, for steps that usually run on another one. */
 export const CONNECTION_WORDS: ReadonlyMap<string, string> = new Map<Connection, string>([
   ['reserve', 'in the reservation'],
   ['renewal', 'in the lease keeper'],
@@ -38,13 +38,14 @@ export const CONNECTION_WORDS: ReadonlyMap<string, string> = new Map<Connection,
   ['migrate', 'in migrate'],
 ])
 
-/** Every step that the core has. A test reads its sources and fails when one is not here. */
+/** Every step of core. A test reads its sources, and fails when one is missing here. */
 export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
   // Inside a phase's transaction.
   ...at('transaction', {
     begin: 'BEGIN',
     query: 'its {nth} query',
     insert_staged_job: 'its {nth} job was staged',
+    insert_effect: 'its effect was recorded',
     index_scans_only: 'sequential scans were turned off',
     advance_key: 'its recovery point was written',
     finish_key: 'the response was written',
@@ -75,9 +76,8 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     forget_key: 'the key was forgotten',
     mark_stuck: 'the key was marked as stuck',
     keep_late_end: 'what a call came to late was kept',
-    insert_late_effect: 'the effect of a late result was recorded',
   }),
-  // Beside requests.
+  // Background services.
   ...at('completer', {
     find_unattended_keys: 'the completer looked for unattended keys',
     forget_atomic_keys: 'the completer deleted unattended keys of atomic handlers',
@@ -94,7 +94,7 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     put_off_keys: 'the reaper put off keys that it could not delete',
     reap_effects: 'the reaper deleted old effects',
   }),
-  // People's work.
+  // What people do.
   ...at('operator', {
     unstick_key: 'an operator unstuck the key',
     revoke_lease: 'an operator revoked the lease',
@@ -133,7 +133,7 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
   ...at('migrate', {
     read_session: 'role, server and search path were read',
     find_first_schema: 'the first schema of the search path was looked for',
-    find_lock_holders: 'who has locks on the tables was asked',
+    find_lock_holders: 'the holders of locks on the tables were looked for',
     migrate_begin: 'migrate began',
     migrate_lock: 'the lock of migrations was taken',
     migrate_lock_tables: 'the tables were locked',

@@ -5,7 +5,7 @@ const PRINTABLE_ASCII = /^[ -~]*$/
 const WIDE =
   /\p{Emoji_Presentation}|\uFE0F|[\u1100-\u115F\u2E80-\u303E\u3041-\uA4CF\uA960-\uA97F\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6\u{20000}-\u{3FFFD}]/u
 
-/** How many columns of a terminal a text takes, as well as one can know. */
+/** Returns how many columns of a terminal a text takes, as far as that can be known. */
 export function textWidth(text: string): number {
   if (PRINTABLE_ASCII.test(text)) return text.length
   let width = 0
@@ -14,8 +14,8 @@ export function textWidth(text: string): number {
 }
 
 /**
- * The text in lines of at most so many columns (two or more), broken at spaces, and in a word only where it is longer.
- * All lines are indented as the first is, unless too little would be left.
+ * Returns the text in lines of at most `width` columns (two or more). It is broken at spaces, and inside a word only if the word is
+ * longer than a line. All lines are indented like the first one, unless that would leave too little space.
  */
 export function wrapText(text: string, width: number): string[] {
   const rest = text.replace(/^ +/, '')

@@ -1,23 +1,23 @@
 import type { Outcome, ResumeOutcome, StoredResponse } from '@pawl/core'
-import type { History, Row, Told } from '../history.js'
+import type { History, Row, ReturnedOutcome } from '../history.js'
 import { textIn } from './key-state.js'
 import { isObject, jsonText, shown } from './same-json.js'
 
-/** A response in a form that can be compared: equal exactly where status, headers and bytes are. */
+/** A response in a comparable form: two are equal exactly when status, headers and bytes are. */
 export interface Answer {
   readonly status: number
-  /** JSON text. The audit does not keep the order of headers, and neither does HTTP. */
+  /** As sorted JSON text, because the audit does not keep the order of headers, and neither does HTTP. */
   readonly headers: string
   readonly hex: string
 }
 
-type FinalOutcome = Extract<Outcome | ResumeOutcome, { type: 'completed' | 'replayed' }>
-export type ToldFinally = Told & { readonly outcome: FinalOutcome }
+type FinalType = Extract<Outcome | ResumeOutcome, { type: 'completed' | 'replayed' }>
+export type FinalOutcome = ReturnedOutcome & { readonly outcome: FinalType }
 
-/** Those who were told that it is over. */
-export function toldFinally({ told }: History): ToldFinally[] {
-  return told.filter(
-    (each): each is ToldFinally => each.outcome.type === 'completed' || each.outcome.type === 'replayed',
+/** Returns the outcomes with a final response. */
+export function finalOutcomes({ outcomes }: History): FinalOutcome[] {
+  return outcomes.filter(
+    (each): each is FinalOutcome => each.outcome.type === 'completed' || each.outcome.type === 'replayed',
   )
 }
 
@@ -25,7 +25,7 @@ export function answerOf({ status, headers, body }: StoredResponse): Answer {
   return { status, headers: jsonText(headers), hex: Buffer.from(body).toString('hex') }
 }
 
-/** What a row has stored; null where that is nothing. */
+/** Returns the response that a row has stored; null if there is none. */
 export function answerIn(row: Row): Answer | null {
   if (row['response_status'] == null) return null
   const headers = row['response_headers']
@@ -40,11 +40,11 @@ export function isSameAnswer(one: Answer, other: Answer): boolean {
   return one.status === other.status && one.headers === other.headers && one.hex === other.hex
 }
 
-export function sayAnswer({ status, headers, hex }: Answer): string {
+export function describeAnswer({ status, headers, hex }: Answer): string {
   return `${status} ${headers} ${shown(Buffer.from(hex, 'hex').toString())}`
 }
 
-/** Statuses that say nothing of what happened: a retry may end otherwise. */
+/** Returns whether a status says nothing about what happened, so that a retry may end differently. */
 export function isTransient(status: number): boolean {
   return status >= 500 || status === 408 || status === 425 || status === 429
 }

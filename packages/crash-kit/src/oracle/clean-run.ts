@@ -8,26 +8,26 @@ import { type PhaseChanges, phaseChanges } from './phase-changes.js'
 import { isSameJson } from './same-json.js'
 import { type KeySnapshot, type Snapshot, snapshotAt, snapshotOf } from './snapshot.js'
 import type { RunTimes } from './volatile-values.js'
-import { differencesFrom, type Yardstick, yardstickOf } from './yardstick.js'
+import { differencesFrom, type Baseline, baselineOf } from './baseline.js'
 
-/** What the request comes to without faults, and what of that is new each time. */
+/** How the request ends without faults, and which values are new in each run. */
 export interface CleanRun {
   readonly snapshot: Snapshot
-  readonly whole: Yardstick
-  /** The same at each recovery point: what a key that is stuck there has to have. */
-  readonly upTo: ReadonlyMap<string, Yardstick>
-  /** What each phase wrote, without tables that are ignored. Only where both runs agree. */
+  readonly whole: Baseline
+  /** The same at each recovery point: what a key that is stuck there must have. */
+  readonly upTo: ReadonlyMap<string, Baseline>
+  /** What each phase wrote, without ignored tables, where both runs agree. */
   readonly changes: PhaseChanges
-  /** Which phases were skipped. */
+  /** Whether each phase was skipped. */
   readonly decisions: Decisions
-  /** Types of outcomes that were told. */
-  readonly told: ReadonlySet<string>
+  /** The types of outcomes that callers got. */
+  readonly outcomeTypes: ReadonlySet<string>
   readonly isTableIgnored: (table: string) => boolean
 }
 
 /**
- * Learns from two runs without faults. Where they differ, values are ids and times: not compared, but they have to be
- * equal to each other in the same places. `ignore`: paths, such as `tables.rides.note`, that are left out.
+ * Learns from two runs without faults. Values in which they differ are ids and times: they are not compared, but have to be equal to
+ * each other in the same places. `ignore` lists paths to leave out, such as `tables.rides.note`.
  */
 export function cleanRunOf(one: History, other: History, ignore: readonly string[]): CleanRun {
   const snapshots = [snapshotOf(one), snapshotOf(other)] as const
@@ -35,33 +35,33 @@ export function cleanRunOf(one: History, other: History, ignore: readonly string
   const isIgnored = ignoredPaths(ignore)
   const times: RunTimes = [beginOf(one), beginOf(other)]
   const isTableIgnored = (table: string) => isIgnored(['tables', table])
-  const upTo = new Map<string, Yardstick>()
+  const upTo = new Map<string, Baseline>()
   for (const point of ['started', ...(snapshots[0].key?.points ?? [])]) {
     const [here, there] = [snapshotAt(one, point), snapshotAt(other, point)]
     if (here !== null && there !== null) {
-      upTo.set(point, yardstickOf(settledPart(here), settledPart(there), isIgnored, times))
+      upTo.set(point, baselineOf(settledPart(here), settledPart(there), isIgnored, times))
     }
   }
   return {
     snapshot: snapshots[0],
-    whole: yardstickOf(jsonOf(snapshots[0]), jsonOf(snapshots[1]), isIgnored, times),
+    whole: baselineOf(jsonOf(snapshots[0]), jsonOf(snapshots[1]), isIgnored, times),
     upTo,
     changes: agreedChanges(phaseChanges(one, isTableIgnored), phaseChanges(other, isTableIgnored)),
     decisions: decisionsOf(one),
-    told: new Set([...one.told, ...other.told].map(({ outcome }) => outcome.type)),
+    outcomeTypes: new Set([...one.outcomes, ...other.outcomes].map(({ outcome }) => outcome.type)),
     isTableIgnored,
   }
 }
 
-/** What a run may come to that the clean one did not. */
+/** How a run may differ from the clean one. */
 interface Allowed {
   /** A fault has struck that only a person can resolve. */
   readonly mayBeStuck?: boolean
-  /** A call was made that nobody could know of any more: there may be another effect of it. */
+  /** A call was made that nobody could know of any more, so that there may be a second effect. */
   readonly mayRepeat?: boolean
 }
 
-/** Where the run ended otherwise than the clean one. */
+/** Returns where the run ended differently from the clean one. */
 export function compareWithClean(
   clean: CleanRun,
   history: History,
@@ -73,14 +73,14 @@ export function compareWithClean(
   if (key?.status === 'stuck' && clean.snapshot.key?.status !== 'stuck') {
     return compareStuck(clean, snapshot, key, mayBeStuck)
   }
-  // Effects under a key that was forgotten are of another time, and a provider may still know them.
+  // Effects under a key that was deleted belong to an earlier request, and a provider may still know them.
   const wasForgotten = incarnations(history).length > 1 || mayRepeat
   return violationsOf(
     differencesFrom(clean.whole, jsonOf(snapshot), ([first]) => wasForgotten && first === 'provider'),
   )
 }
 
-/** A key that waits for a person has what the clean run had at the same point, and no response. */
+/** A stuck key must have what the clean run had at the same point, and no response. */
 function compareStuck(
   clean: CleanRun,
   snapshot: Snapshot,
@@ -89,16 +89,16 @@ function compareStuck(
 ): Violation[] {
   const { stuck_reason: reason, recovery_point: point } = key
   if (!mayBeStuck) {
-    return [violation(`The key ended stuck at '${point}' (${reason}), and the clean run finished.`)]
+    return [violation(`The key ended stuck at '${point}' (${reason}), but the clean run finished.`)]
   }
-  const yardstick = clean.upTo.get(point)
-  if (yardstick === undefined) {
+  const baseline = clean.upTo.get(point)
+  if (baseline === undefined) {
     return [violation(`The key ended stuck at '${point}', where the clean run never was.`)]
   }
-  return violationsOf(differencesFrom(yardstick, settledPart(snapshot)))
+  return violationsOf(differencesFrom(baseline, settledPart(snapshot)))
 }
 
-/** What is certain of a key that has not finished: a call after its last recovery point may have been made, or not. */
+/** Returns what is certain about an unfinished key. A call after its last recovery point may or may not have been made. */
 function settledPart({ tables, jobs, effects, key, provider }: Snapshot): JsonValue {
   const { id = null, scope = null, key: name = null, state = null, points = [] } = key ?? {}
   const settled = provider.filter(({ phase }) => phase !== null && points.includes(phase))
@@ -106,13 +106,17 @@ function settledPart({ tables, jobs, effects, key, provider }: Snapshot): JsonVa
 }
 
 function violationsOf(differences: readonly string[]): Violation[] {
-  const told = differences.slice(0, MAX_DIFFERENCES).map((difference) => violation(`${difference}.`))
-  const left = differences.length - told.length
-  return left > 0 ? [...told, violation(`… and ${left} more differences.`)] : told
+  const shown = differences.slice(0, MAX_DIFFERENCES).map((difference) => violation(`${difference}.`))
+  const left = differences.length - shown.length
+  return left > 0 ? [...shown, violation(`… and ${left} more differences.`)] : shown
 }
 
 function violation(detail: string): Violation {
-  return { rule: 'oracle', title: 'the end is that of a run without faults, but for ids and times', detail }
+  return {
+    rule: 'oracle',
+    title: 'the end is that of a run without faults, except for ids and times',
+    detail,
+  }
 }
 
 function agreedChanges(one: PhaseChanges, other: PhaseChanges): PhaseChanges {
@@ -127,7 +131,7 @@ function beginOf({ commits }: History): number {
   return commits[0]?.changes[0]?.atMs ?? 0
 }
 
-/** Rows and snapshots are JSON by their making. */
+/** Rows and snapshots are made of JSON values. */
 function jsonOf(snapshot: object): JsonValue {
   return snapshot as JsonValue
 }

@@ -1,10 +1,10 @@
 import type { History, Violation } from '../history.js'
-import { answerIn, isTransient, toldFinally } from './answers.js'
+import { answerIn, isTransient, finalOutcomes } from './answers.js'
 import { keyWrites } from './key-writes.js'
 
-/** I7: what is not certain is neither stored nor told as final. */
+/** I7: what is not certain is neither stored nor returned as final. */
 export function finalAnswers(history: History): Violation[] {
-  return [...storedForGood(history), ...toldWhatIsStored(history)]
+  return [...storedForGood(history), ...finalOnlyWhenStored(history)]
 }
 
 function storedForGood(history: History): Violation[] {
@@ -17,15 +17,15 @@ function storedForGood(history: History): Violation[] {
   })
 }
 
-function toldWhatIsStored(history: History): Violation[] {
+function finalOnlyWhenStored(history: History): Violation[] {
   const finished = new Set(
     keyWrites(history).flatMap(({ after }) => (after?.status === 'finished' ? [after.id] : [])),
   )
-  return toldFinally(history)
+  return finalOutcomes(history)
     .filter(({ outcome }) => !finished.has(outcome.keyId))
     .map(({ actor, outcome }) => ({
       rule: 'I7',
-      title: 'a response is told as final only when it is stored',
-      detail: `${actor} was told '${outcome.type}' with ${outcome.response.status}, and the key ${outcome.keyId} was never finished.`,
+      title: 'a response is final only when it is stored',
+      detail: `${actor} got '${outcome.type}' with ${outcome.response.status}, but the key ${outcome.keyId} was never finished.`,
     }))
 }

@@ -23,24 +23,24 @@ const lint = (title: string, detail: string, { tick }: ProviderRequest): Violati
 
 const changing = ({ requests }: History): ProviderRequest[] => requests.filter(isStateChanging)
 
-const saying = ({ method, path, actor, phase }: ProviderRequest): string =>
+const describeRequest = ({ method, path, actor, phase }: ProviderRequest): string =>
   `${actor ?? 'Somebody'} sent ${method} ${path}${phase === null ? '' : ` in '${phase}'`}`
 
 function inCalls(history: History): Violation[] {
   return changing(history).flatMap((request) => {
     if (request.inTransaction) {
-      const detail = `${saying(request)} while the phase's transaction was open: a rollback does not take it back.`
+      const detail = `${describeRequest(request)} while the phase's transaction was open: a rollback does not take it back.`
       return [lint('no foreign request is made inside a transaction', detail, request)]
     }
     if (request.phase !== null) return []
-    const detail = `${saying(request)} outside of every call: nothing records it, and a resume may send it again.`
+    const detail = `${describeRequest(request)} outside every call: nothing records it, and a resume may send it again.`
     return [lint('no foreign request is made outside of a call', detail, request)]
   })
 }
 
 /**
- * A request belongs to the last call that its actor began before. The same request once more, under its key, is no
- * second one: there are SDKs that repeat what a broken connection has lost.
+ * A request belongs to the last call that its actor began before it. The same request again, under the same key, is not a second
+ * one, because some SDKs repeat what a broken connection has lost.
  */
 function onePerCall(history: History): Violation[] {
   const groups = new Map<string, ProviderRequest[]>()
@@ -58,7 +58,7 @@ function onePerCall(history: History): Violation[] {
     const [second] = more
     if (first === undefined || second === undefined) return []
     const besides = more.map(({ method, path }) => `${method} ${path}`).join(', ')
-    const detail = `${saying(first)}, and in the same call ${besides}: only one of them can be settled.`
+    const detail = `${describeRequest(first)}, and in the same call ${besides}: only one of them can be settled.`
     return [lint('no two foreign requests are made in one call', detail, second)]
   })
 }
@@ -76,12 +76,12 @@ function withTheirKey(history: History, { foreign }: PipelineShape): Violation[]
   return changing(history)
     .filter(({ phase, idempotencyKey }) => phase !== null && keyed.has(phase) && idempotencyKey === null)
     .map((request) => {
-      const detail = `${saying(request)} without the idempotencyKey that call was given: the provider key was not sent.`
+      const detail = `${describeRequest(request)} without the idempotencyKey that call was given: the provider key was not sent.`
       return lint('a keyed phase sends its provider key', detail, request)
     })
 }
 
-/** A key that was forgotten and sent again is another request, and only its provider knows for how long it is not. */
+/** A key that was deleted and sent again is another request, although its provider may remember the first one for longer. */
 function sameEachTime(history: History): Violation[] {
   if (incarnations(history).length > 1) return []
   const firsts = new Map<string, ProviderRequest>()
@@ -92,7 +92,7 @@ function sameEachTime(history: History): Violation[] {
     const difference = first === undefined ? null : differenceOf(first, request)
     if (difference === null) return []
     const lost = first === undefined ? null : whatWasLost(history, first, request)
-    const again = `${saying(request)} under a provider key that had been sent before`
+    const again = `${describeRequest(request)} under a provider key that had been sent before`
     const detail = lost === null ? `${again}, and ${difference}.` : `${again}. ${lost} Now ${difference}.`
     return [
       lint(
@@ -112,7 +112,7 @@ function differenceOf(first: ProviderRequest, then: ProviderRequest): string | n
     : `its body was ${shown(then.body)}, where it had been ${shown(first.body)}`
 }
 
-/** Names what the database had made, the request held, and a failover has taken away; null: nothing of the kind. */
+/** Names what the database generated, the request contained and a failover lost; null if there is no such value. */
 function whatWasLost({ lost }: History, first: ProviderRequest, then: ProviderRequest): string | null {
   const columns = new Map<unknown, string>()
   for (const { framework, table, after } of lost.flatMap(({ changes }) => changes)) {
@@ -123,8 +123,8 @@ function whatWasLost({ lost }: History, first: ProviderRequest, then: ProviderRe
   }
   if (columns.size === 0) return null
   return (
-    `It had held ${[...columns.values()].join(' and ')}, which a failover lost with its row. Send nothing that the database ` +
-    'invents: the provider key itself is a reference that stays.'
+    `It had contained ${[...columns.values()].join(' and ')}, which a failover lost with its row. Send nothing that the database ` +
+    'generates: the provider key itself is a reference that stays the same.'
   )
 }
 

@@ -2,7 +2,7 @@ import type { History, PipelineShape, Violation } from '../history.js'
 import { type KeyUpdate, updatesByActors } from './key-writes.js'
 import { isSameJson } from './same-json.js'
 
-/** I6: recovery points move forward, phase by phase, and the trail says so. */
+/** I6: recovery points move forward, phase by phase, and the trail lists them. */
 export function forwardOnly(history: History, { points }: PipelineShape): Violation[] {
   return updatesByActors(history).flatMap((write) => {
     const detail = movedWrong(write, points) ?? trailWrong(write, points)
@@ -11,7 +11,7 @@ export function forwardOnly(history: History, { points }: PipelineShape): Violat
       : [
           {
             rule: 'I6',
-            title: 'a recovery point moves forward, over no phase but those of the trail',
+            title: 'a recovery point moves forward, and every phase that it passes is in the trail',
             detail,
           },
         ]
@@ -21,11 +21,11 @@ export function forwardOnly(history: History, { points }: PipelineShape): Violat
 function movedWrong({ before, after, actor }: KeyUpdate, points: readonly string[]): string | null {
   const [from, to] = [points.indexOf(before.recoveryPoint), points.indexOf(after.recoveryPoint)]
   const moved = `${actor} moved the key from '${before.recoveryPoint}' to '${after.recoveryPoint}' under fence ${after.fence}`
-  if (to === -1) return `${moved}, which is no point of the pipeline.`
-  return to < from ? `${moved}: back.` : null
+  if (to === -1) return `${moved}, which is not a point of the pipeline.`
+  return to < from ? `${moved}, which is backwards.` : null
 }
 
-/** The trail has what it had, and each point that was reached or skipped since. A phase may respond before the end. */
+/** The trail keeps its entries, and gets one for each point that was reached or skipped. A phase may respond before the end. */
 function trailWrong({ before, after, actor }: KeyUpdate, points: readonly string[]): string | null {
   const kept = after.trail.slice(0, before.trail.length)
   if (!isSameJson(kept as never, before.trail as never)) {
@@ -45,7 +45,7 @@ function trailWrong({ before, after, actor }: KeyUpdate, points: readonly string
   if (isWhole || isCutShort) return null
   return (
     `${actor} moved the key from '${before.recoveryPoint}' to '${after.recoveryPoint}' under fence ${after.fence}, ` +
-    `and added ${added.length === 0 ? 'nothing' : added.map((point) => `'${point}'`).join(', ')} to the trail.`
+    `but added ${added.length === 0 ? 'nothing' : added.map((point) => `'${point}'`).join(', ')} to the trail.`
   )
 }
 

@@ -1,31 +1,31 @@
 import { type History, KIT } from '../history.js'
 import { isSteered, type KeyInsert, type KeyUpdate, keyWrites } from './key-writes.js'
 
-/** How somebody came by a fence. */
+/** How an actor got a fence. */
 type Granting =
-  /** With the row itself. */
+  /** By creating the row. */
   | { readonly how: 'reserved'; readonly write: KeyInsert }
-  /** From a holder that is no more, to run the key or to give it up. */
+  /** From a holder that is gone, to run the key or to mark it stuck. */
   | { readonly how: 'taken_over'; readonly write: KeyUpdate }
-  /** From itself, to learn what became of a COMMIT: nothing else of the row changes but the lease. */
+  /** From itself, to learn what became of a COMMIT. Only the lease changes besides. */
   | { readonly how: 'raised'; readonly write: KeyUpdate }
-  /** A person stepped in. */
+  /** By a person's intervention. */
   | { readonly how: 'steered'; readonly write: KeyUpdate }
 
 export type Grant = Granting & {
   readonly keyId: string
   readonly fence: number
   readonly actor: string
-  /** Whom it was taken from; null for a row that is new. */
+  /** The previous holder; null for a new row. */
   readonly from: string | null
 }
 
-/** Whether fence or holder changed. */
+/** Returns whether fence or holder changed. */
 export function isGrant({ before, after }: KeyUpdate): boolean {
   return before.fence !== after.fence || before.holder !== after.holder
 }
 
-/** Every grant of a lease, in order. */
+/** Returns every grant of a lease, in order. */
 export function grantsOf(history: Pick<History, 'commits'>): Grant[] {
   const grants: Grant[] = []
   const holders = new Map<string, string>()

@@ -3,7 +3,7 @@ import { grantsOf, isGrant } from './grants.js'
 import { changedColumns, type KeyState } from './key-state.js'
 import { isSteered, type KeyUpdate, keyWrites, updatesByActors } from './key-writes.js'
 
-/** I5: fences grow by one at each grant, and only whoever has the last one writes. */
+/** I5: fences grow by one at each grant, and only whoever has the latest one writes. */
 export function growingFences(history: History): Violation[] {
   return [...firstFences(history), ...oneMoreEach(history), ...trailsGrow(history), ...onlyTheHolder(history)]
 }
@@ -23,7 +23,7 @@ function oneMoreEach(history: History): Violation[] {
     const at = `at '${before.recoveryPoint}'`
     if (before.fence === after.fence) {
       if (before.holder === after.holder) return []
-      const detail = `${actor} became the holder ${at} under fence ${after.fence}, which another holder has.`
+      const detail = `${actor} became the holder ${at} under fence ${after.fence}, which another holder had.`
       return [violation('a fence is granted once', detail)]
     }
     if (after.fence !== before.fence + 1) {
@@ -36,7 +36,7 @@ function oneMoreEach(history: History): Violation[] {
   })
 }
 
-/** What the trail says of the fences under which points were reached. */
+/** Checks the fences that the trail has for each point. */
 function trailsGrow(history: History): Violation[] {
   return updatesByActors(history).flatMap(({ before, after, actor }) => {
     const fences = [0, ...after.trail.map(({ f }) => f), after.fence]
@@ -51,7 +51,7 @@ function trailOf({ trail }: KeyState): string {
   return trail.map(({ p, f }) => `${f} ('${p}')`).join(', ')
 }
 
-/** Grants are I1's; deletions are I9's. */
+/** Grants belong to I1, and deletions to I9. */
 function onlyTheHolder(history: History): Violation[] {
   const grants = grantsOf(history)
   return updatesByActors(history).flatMap((write) => {
@@ -61,12 +61,12 @@ function onlyTheHolder(history: History): Violation[] {
     if (granted === undefined || granted.actor === actor) return []
     const detail =
       `${actor} wrote the row at '${before.recoveryPoint}' (${changedColumns(before.row, after.row).join(', ')}), ` +
-      `and its fence ${after.fence} had been granted to ${granted.actor}.`
-    return [violation('only who was granted the last fence writes the row', detail)]
+      `but its fence ${after.fence} had been granted to ${granted.actor}.`
+    return [violation('only the actor that was granted the latest fence writes the row', detail)]
   })
 }
 
-/** The reaper lets a finished key expire later that a row of the application's holds. */
+/** The reaper puts off the expiry of a finished key that a row of the application refers to. */
 function isPuttingOff({ before, after }: KeyUpdate): boolean {
   return after.status === 'finished' && changedColumns(before.row, after.row).join() === 'expires_at'
 }

@@ -4,7 +4,7 @@ import { MAX_DIFFERENCES } from '../limits.js'
 import { nameOf, namesIn, type Path } from './json-path.js'
 import { isObject } from './same-json.js'
 
-/** Says of a path whether it is to be left out: it, or one above it, is on the list. `*` stands for one name. */
+/** Returns whether a path is to be left out, because it or one above it is on the list. `*` stands for one name. */
 export function ignoredPaths(ignore: readonly string[]): (path: Path) => boolean {
   const patterns = ignore.map((each) => each.split('.'))
   return (path) => {
@@ -13,7 +13,7 @@ export function ignoredPaths(ignore: readonly string[]): (path: Path) => boolean
   }
 }
 
-/** A path that is mistyped would ignore nothing, and nobody would notice. */
+/** Refuses a path that matches nothing: nobody would notice a typing mistake otherwise. */
 export function checkIgnored(ignore: readonly string[], cleanRuns: readonly JsonValue[]): void {
   const known = new Map(
     cleanRuns.flatMap((run) => pathsIn([], run)).map((path) => [nameOf(path), namesIn(path)]),
@@ -29,7 +29,7 @@ export function checkIgnored(ignore: readonly string[], cleanRuns: readonly Json
     throw new KitError(
       'PAWL_KIT_INVALID_OPTION',
       `crashKit: ignore: '${each}' matches nothing in a run without faults. It takes paths such as ${some.join(', ')}; ` +
-        "a path stands for all below it, '*' for one name, and indexes do not count.",
+        "a path stands for everything below it, '*' for one name, and indexes do not count.",
     )
   }
 }

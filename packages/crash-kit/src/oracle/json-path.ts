@@ -1,7 +1,7 @@
-/** Where a value is: names of members, and indexes. */
+/** The place of a value: names of members, and indexes. */
 export type Path = readonly (string | number)[]
 
-/** Without indexes, which do not count: `tables.rides.id`. */
+/** Returns the path without indexes, which do not count: `tables.rides.id`. */
 export function nameOf(path: Path): string {
   return namesIn(path).join('.')
 }
@@ -10,7 +10,7 @@ export function namesIn(path: Path): string[] {
   return path.filter((step) => typeof step === 'string')
 }
 
-/** With them: `tables.rides[0].id`. */
+/** Returns the path with indexes: `tables.rides[0].id`. */
 export function placeOf(path: Path): string {
   return path
     .map((step, at) => (typeof step === 'number' ? `[${step}]` : at === 0 ? step : `.${step}`))

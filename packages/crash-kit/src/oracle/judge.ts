@@ -6,7 +6,7 @@ import { finalAnswers } from './final-answers.js'
 import { foreignRequests } from './foreign-requests.js'
 import { forwardOnly } from './forward-only.js'
 import { growingFences } from './growing-fences.js'
-import { impostors } from './impostors.js'
+import { mismatches } from './mismatches.js'
 import { lastStates } from './key-writes.js'
 import { declaredIn, lostDeclarations } from './lost-declarations.js'
 import { nothingLeft } from './nothing-left.js'
@@ -17,10 +17,11 @@ import { phaseTransactions } from './phase-transactions.js'
 import { pinnedVersion } from './pinned-version.js'
 import { providerKeys } from './provider-keys.js'
 import { reapedWhenExpired } from './reaped-when-expired.js'
+import { recordedEffects } from './recorded-effects.js'
 import { sameResponse } from './same-response.js'
 import { stagedJobs } from './staged-jobs.js'
-import { toldTruth } from './told-truth.js'
-import { toldWithoutAFault } from './told-without-a-fault.js'
+import { trueOutcomes } from './true-outcomes.js'
+import { outcomesWithoutAFault } from './outcomes-without-a-fault.js'
 
 type Rule = (history: History, shape: PipelineShape, clean: CleanRun | null) => Violation[]
 
@@ -29,30 +30,31 @@ const RULES: readonly Rule[] = [
   oneEffect, // I2
   sameResponse, // I3
   phaseTransactions, // I4
+  recordedEffects, // I4
   growingFences, // I5
   forwardOnly, // I6
   finalAnswers, // I7
   providerKeys, // I8
   reapedWhenExpired, // I9
   pinnedVersion, // I10
-  impostors, // I12
+  mismatches, // I12
   stagedJobs, // I13
   nothingLeft, // I14
   ownTransaction, // I15
   everyKeyEnds, // L1
-  toldTruth,
-  toldWithoutAFault,
+  trueOutcomes,
+  outcomesWithoutAFault,
   foreignRequests, // lints
   sameDecisions,
 ]
 
-/** What the judge has to be told besides. */
+/** What else `judge` has to know. */
 export interface JudgeOptions {
-  /** A fault has struck after which a key may rightly wait for a person. Default: where its guarantee says so. */
+  /** Whether the key may end stuck after this fault. Default: if its guarantee says so. */
   readonly mayBeStuck?: boolean
 }
 
-/** Every rule that did not hold. Empty: all held. Without a clean run, nothing is compared with one. */
+/** Returns every violation; none if all rules held. Without a clean run, nothing is compared with one. */
 export function judge(
   history: History,
   shape: PipelineShape,
@@ -69,15 +71,15 @@ export function judge(
   ]
 }
 
-/** Whether a call was interrupted that may not be repeated, or not that late. */
+/** Returns whether a call was interrupted that may not be repeated at all, or not that late. */
 function isStuckByGuarantee(history: History, { points, foreign }: PipelineShape): boolean {
   const stuck = [...lastStates(history).values()].filter(({ state }) => state.status === 'stuck')
   return (
     stuck.length > 0 &&
     stuck.every(({ state: { recoveryPoint, stuckReason } }) => {
-      // A failover took the key back to before a phase whose call is declared: whether it was made, a person has to say.
+      // A failover took the key back to before a phase whose call is declared. A person has to say whether it was made.
       const later = points.slice(points.indexOf(recoveryPoint) + 1)
-      // The declaration itself may be among what was lost: then whoever made the call says so.
+      // If the declaration itself was lost too, the process that made the call still knows of it.
       if (later.some((phase) => isKnownAfterLoss(history, phase))) return true
       const next = later[0]
       const guarantee = foreign.find(({ phase }) => phase === next)?.guarantee
@@ -93,7 +95,7 @@ function isKnownAfterLoss(history: History, phase: string): boolean {
   return history.lost.length > 0 && (wasDeclared(history, phase) || lostDeclarations(history, phase) > 0)
 }
 
-/** Whether somebody had said that the call was about to be made, while the key still ran. */
+/** Returns whether the call had been declared while the key was running. */
 function wasDeclared(history: History, phase: string | undefined): boolean {
   return history.commits
     .flatMap(({ changes }) => changes)

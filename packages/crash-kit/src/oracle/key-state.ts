@@ -1,19 +1,21 @@
 import type { Row } from '../history.js'
 import { isSameJson } from './same-json.js'
 
-/** One recovery point reached: which, under which fence. */
+/** A recovery point that was reached, and the fence under which it was. */
 interface TrailEntry {
   readonly p: string
   readonly f: number
-  /** It was skipped. */
+  /** Whether it was skipped. */
   readonly s?: boolean
+  /** Whether its call has an unknown outcome, and the request went on without it. */
+  readonly u?: boolean
 }
 
-/** What the rules read of a key's row. */
+/** What the rules read from a key's row. */
 export interface KeyState {
   readonly row: Row
   readonly id: string
-  /** Scope and key: unique among the rows that are there. */
+  /** Scope and key: unique among the existing rows. */
   readonly name: string
   readonly version: number
   readonly definitionHash: string
@@ -51,13 +53,13 @@ export function readKey(row: Row): KeyState {
   }
 }
 
-/** Names of the columns in which two versions of a row differ. */
+/** Returns the names of the columns in which two versions of a row differ. */
 export function changedColumns(before: Row, after: Row): string[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)])
   return [...names].filter((name) => !isSameJson(before[name], after[name]))
 }
 
-/** Where a key is, as a violation says it. */
+/** Describes where a key is, for a violation. */
 export function whereIs({ recoveryPoint, fence }: KeyState): string {
   return `at '${recoveryPoint}' under fence ${fence}`
 }
@@ -67,7 +69,7 @@ export function textIn(row: Row, column: string): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** PostgreSQL's microseconds are cut off, on both sides of every comparison. */
+/** Cuts off PostgreSQL's microseconds, on both sides of every comparison. */
 function timeIn(row: Row, column: string): number | null {
   const value = row[column]
   return typeof value === 'string' ? Date.parse(value) : null

@@ -29,12 +29,12 @@ export interface KeyDelete extends Written {
   readonly after: null
 }
 
-/** Every write of a key's row, in order. */
+/** Returns every write of a key's row, in order. */
 export function keyWrites({ commits }: Pick<History, 'commits'>): KeyWrite[] {
   return commits.flatMap(keyWritesIn)
 }
 
-/** Those of one transaction. */
+/** Returns those of one transaction. */
 export function keyWritesIn(commit: Commit): KeyWrite[] {
   return commit.changes.filter(isKeyChange).flatMap((change): KeyWrite[] => {
     const { before, after, atMs } = change
@@ -46,14 +46,14 @@ export function keyWritesIn(commit: Commit): KeyWrite[] {
   })
 }
 
-/** Updates that somebody other than the kit made: what the protocol has to answer for. */
+/** Returns the updates that were not made by the kit: those that the protocol is responsible for. */
 export function updatesByActors(history: Pick<History, 'commits'>): KeyUpdate[] {
   return keyWrites(history).filter(
     (write): write is KeyUpdate => write.op === 'UPDATE' && write.actor !== KIT,
   )
 }
 
-/** Updates that move the recovery point, or finish the key. */
+/** Returns the updates that move the recovery point, or finish the key. */
 export function advancesIn(commit: Commit): KeyUpdate[] {
   return keyWritesIn(commit).filter((write): write is KeyUpdate => write.op === 'UPDATE' && isAdvance(write))
 }
@@ -65,12 +65,12 @@ function isAdvance({ before, after }: KeyUpdate): boolean {
   )
 }
 
-/** Whether a person did it: an intervention is written down in the same transaction. */
+/** Returns whether a person did it: an intervention is recorded in the same transaction. */
 export function isSteered({ changes }: Commit): boolean {
   return changes.some(({ framework, table, op }) => framework && table === 'interventions' && op === 'INSERT')
 }
 
-/** Each row that a key has had, by its id, as it last was. A key that was reaped and sent again has had two. */
+/** Returns the last state of each row that a key has had, by the row's id. A key that was reaped and sent again has had two. */
 export function lastStates(
   history: Pick<History, 'commits'>,
 ): Map<string, { state: KeyState; deleted: boolean }> {
@@ -82,7 +82,7 @@ export function lastStates(
   return states
 }
 
-/** Ids of the rows that the key has had, in order. */
+/** Returns the ids of the rows that the key has had, in order. */
 export function incarnations(history: Pick<History, 'commits'>): string[] {
   return keyWrites(history).flatMap(({ op, after }) => (op === 'INSERT' ? [after.id] : []))
 }

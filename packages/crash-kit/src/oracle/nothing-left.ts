@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import type { History, Violation } from '../history.js'
 
-/** I14: whatever happened, connections came back, transactions ended, and no rejection went unheard. */
+/** I14: whatever happened, connections came back, transactions ended, and every rejection was handled. */
 export function nothingLeft({ leftovers }: History): Violation[] {
   const { lostClients, openTransactions, unhandledRejections } = leftovers
   return [
@@ -13,7 +13,7 @@ export function nothingLeft({ leftovers }: History): Violation[] {
     ),
     ...unhandledRejections.map((reason) =>
       violation(
-        `A promise was rejected and nobody heard: ${reason instanceof Error ? String(reason) : inspect(reason)}`,
+        `A promise was rejected and nobody handled it: ${reason instanceof Error ? String(reason) : inspect(reason)}`,
       ),
     ),
   ]

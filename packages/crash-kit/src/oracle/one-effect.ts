@@ -4,12 +4,12 @@ import { raisedEpochs } from './raised-epochs.js'
 import { timesForgotten } from './reaped-when-expired.js'
 import { isStateChanging } from './state-changing.js'
 
-/** I2: a phase has one effect at the provider, by the provider's own books. */
+/** I2: a phase has one effect at the provider, by the provider's own ledger. */
 export function oneEffect(history: History, shape: PipelineShape): Violation[] {
   return [
     ...shape.foreign.flatMap(({ phase, guarantee }) => {
       const requests = requestsOf(history, phase)
-      // A provider that deduplicates does so whatever the database has lost.
+      // A provider that deduplicates does so, whatever the database has lost.
       const unknown = guarantee === 'keyed' ? 0 : lostDeclarations(history, phase)
       const twice = effectsOf(history, phase, requests, unknown)
       return guarantee === 'at_most_once'
@@ -20,7 +20,7 @@ export function oneEffect(history: History, shape: PipelineShape): Violation[] {
   ]
 }
 
-/** A request that lost its actor on the way is known by its key. */
+/** A request whose actor is unknown is recognised by its key. */
 function requestsOf({ requests, calls }: History, phase: string): ProviderRequest[] {
   const keys = new Set(calls.filter((call) => call.phase === phase).map((call) => call.idempotencyKey))
   return requests.filter(
@@ -31,7 +31,7 @@ function requestsOf({ requests, calls }: History, phase: string): ProviderReques
   )
 }
 
-/** `unknown`: calls that nobody could know of any more. */
+/** `unknown` is the number of calls that nobody could know of any more. */
 function effectsOf(
   history: History,
   phase: string,
@@ -61,12 +61,12 @@ function listOf(requests: readonly ProviderRequest[]): string {
   return requests
     .map(({ actor, method, path, idempotencyKey }) => {
       const key = idempotencyKey === null ? 'without a key' : `under key ${idempotencyKey}`
-      return `${method} ${path} by ${actor ?? 'somebody unknown'} ${key}`
+      return `${method} ${path} by ${actor ?? 'an unknown sender'} ${key}`
     })
     .join('; ')
 }
 
-/** A conflict repeats the transaction that settles a call, never the call. Where a failover took the key back, it may be due. */
+/** A conflict repeats the transaction that settles a call, never the call. After a failover that took the key back, it may. */
 function callsRepeated({ calls, lost }: History): Violation[] {
   if (lost.length > 0) return []
   const violations: Violation[] = []

@@ -2,7 +2,7 @@ import type { History, Violation } from '../history.js'
 import { type Grant, grantsOf } from './grants.js'
 import { keyWrites } from './key-writes.js'
 
-/** I1: one row per key, and nobody gets it while somebody else may run it. */
+/** I1: a key has one row, and nobody gets it while somebody else may run it. */
 export function oneHolder(history: History): Violation[] {
   return [...oneRowEach(history), ...takenFromNobody(history)]
 }
@@ -17,7 +17,7 @@ function oneRowEach(history: History): Violation[] {
       violations.push({
         rule: 'I1',
         title: 'a key has one row',
-        detail: `${actor} reserved a key that was there: row ${after.id} beside row ${there.get(after.name)}.`,
+        detail: `${actor} reserved a key that already existed: row ${after.id} beside row ${there.get(after.name)}.`,
       })
     }
     there.set(after.name, after.id)
@@ -30,7 +30,7 @@ function takenFromNobody(history: History): Violation[] {
     const complaint = grant.how === 'taken_over' ? complaintOf(grant) : null
     return complaint === null
       ? []
-      : [{ rule: 'I1', title: 'a key is granted only where nobody holds it', detail: complaint }]
+      : [{ rule: 'I1', title: 'a key is granted only when nobody holds it', detail: complaint }]
   })
 }
 
@@ -40,7 +40,7 @@ function complaintOf({ write, actor, from }: Extract<Grant, { how: 'taken_over' 
   const taken = `${actor} took the key at '${before.recoveryPoint}' (${fences}) from ${from ?? 'nobody known'}`
   if (before.status !== 'running') return `${taken}, although it was ${before.status}.`
   if (before.leaseUntilMs === null || before.leaseUntilMs <= atMs) return null
-  // Written in the future: by a server whose clock was ahead, and so was the lease granted.
+  // It was written in the future, by a server whose clock was ahead. So was the lease.
   if (before.updatedMs > atMs) return null
   return `${taken}, whose lease had ${before.leaseUntilMs - Math.floor(atMs)} ms left on the database's clock.`
 }

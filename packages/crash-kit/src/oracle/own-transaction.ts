@@ -1,11 +1,11 @@
 import { type Change, type Commit, type History, KIT, type Violation } from '../history.js'
-import { saidOf } from './commit-words.js'
+import { describeChanges } from './describe-changes.js'
 import { advancesIn } from './key-writes.js'
 import { businessChanges } from './phase-changes.js'
 
 /**
- * I15: every row that a phase writes is written by the transaction that commits its recovery point. The audit has each write
- * with its transaction, so that a later phase that writes the same row again covers nothing up.
+ * I15: every row that a phase writes is written by the transaction that commits its recovery point. The audit records each write
+ * with its transaction, so a stray write is found even if a later phase overwrites the row.
  */
 export function ownTransaction({ commits }: History): Violation[] {
   const moved = commits
@@ -19,7 +19,7 @@ export function ownTransaction({ commits }: History): Violation[] {
     })
 }
 
-/** Jobs have a rule of their own, I13. */
+/** Jobs have their own rule, I13. */
 function rowsOfPhases(commit: Commit): Change[] {
   return [...businessChanges(commit), ...commit.changes.filter(isNewEffect)]
 }
@@ -38,7 +38,7 @@ function violation(
     rule: 'I15',
     title: "a phase's rows are written by the transaction that commits its recovery point",
     detail:
-      `${actor} wrote ${saidOf({ changes: written })} in transaction ${transaction}, ` +
+      `${actor} wrote ${describeChanges({ changes: written })} in transaction ${transaction}, ` +
       `which moved no recovery point (${movers}).`,
   }
 }

@@ -1,18 +1,18 @@
 import { type Change, type Commit, type History, KIT } from '../history.js'
-import { countChanges } from './commit-words.js'
+import { countChanges } from './describe-changes.js'
 import { changedColumns, textIn } from './key-state.js'
 import { advancesIn, isSteered, keyWritesIn } from './key-writes.js'
 
-/** What transactions wrote into business tables: rows by operation and table, by the move that went with them. */
+/** How many business rows transactions wrote, by operation and table, for each move of the recovery point. */
 export type PhaseChanges = ReadonlyMap<string, ReadonlyMap<string, number>>
 
-/** A move of the recovery point, as a name. */
+/** Names a move of the recovery point. */
 export function moveName(from: string, to: string): string {
   return `${from} → ${to}`
 }
 
 /**
- * The business rows that a transaction wrote. Without those that the database itself changed because a key they refer
+ * Returns the business rows that a transaction wrote, without those that the database itself changed because a key that they refer
  * to was deleted: ON DELETE SET NULL, or CASCADE.
  */
 export function businessChanges(commit: Commit): Change[] {
@@ -30,7 +30,7 @@ function followsDeletion({ op, before, after }: Change, deleted: ReadonlySet<str
   return changedColumns(before, after).every((column) => referring.includes(column) && after[column] === null)
 }
 
-/** One entry for each move. Where a key was forgotten and sent again, the last one's. */
+/** Returns one entry for each move. If a key was deleted and sent again, the last time counts. */
 export function phaseChanges({ commits }: History, isIgnored: (table: string) => boolean): PhaseChanges {
   const changes = new Map<string, ReadonlyMap<string, number>>()
   for (const commit of commits) {

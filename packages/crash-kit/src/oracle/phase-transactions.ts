@@ -1,6 +1,6 @@
 import { type Commit, type History, KIT, type PipelineShape, type Violation } from '../history.js'
 import type { CleanRun } from './clean-run.js'
-import { countChanges, saidOf } from './commit-words.js'
+import { countChanges, describeChanges } from './describe-changes.js'
 import { advancesIn, isSteered } from './key-writes.js'
 import { businessChanges, moveName } from './phase-changes.js'
 
@@ -15,18 +15,18 @@ export function phaseTransactions(
     .flatMap((commit) => [...movesOneKey(commit), ...(clean === null ? [] : asInCleanRun(commit, clean))])
 }
 
-/** Rows of a transaction that moves none are for I15. */
+/** Rows of a transaction that moves no key are checked by I15. */
 function movesOneKey(commit: Commit): Violation[] {
   const written = businessChanges(commit)
   const moves = advancesIn(commit)
   if (written.length === 0 || moves.length <= 1) return []
   const detail =
     `${commit.actor} wrote business rows in a transaction that moved ${moves.length} keys: ` +
-    `${saidOf({ changes: written })}.`
+    `${describeChanges({ changes: written })}.`
   return [{ rule: 'I4', title: 'business rows commit together with the recovery point of one key', detail }]
 }
 
-/** Compared by number; what is in them is compared at the end. */
+/** Compares the numbers of rows. Their contents are compared at the end. */
 function asInCleanRun(commit: Commit, { changes, isTableIgnored }: CleanRun): Violation[] {
   if (isSteered(commit)) return []
   const written = businessChanges(commit).filter(({ table }) => !isTableIgnored(table))

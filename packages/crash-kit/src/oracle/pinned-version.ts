@@ -1,10 +1,10 @@
 import type { History, Violation } from '../history.js'
-import { saidOf } from './commit-words.js'
+import { describeChanges } from './describe-changes.js'
 import { updatesByActors } from './key-writes.js'
 
 const TITLE = 'a row in flight resumes under its own version or is refused loudly'
 
-/** I10: the version of a row stays, and who does not know it leaves the row alone. */
+/** I10: the version of a row stays the same, and a process that does not know it leaves the row alone. */
 export function pinnedVersion(history: History): Violation[] {
   return [...versionsStay(history), ...refusedWriteNothing(history)]
 }
@@ -19,16 +19,18 @@ function versionsStay(history: History): Violation[] {
   })
 }
 
-/** Only of those who were never told anything else: what others wrote may be of another execution. */
-function refusedWriteNothing({ told, commits, calls }: History): Violation[] {
-  const refused = new Set(told.filter(({ outcome }) => outcome.type === 'refused').map(({ actor }) => actor))
-  for (const { actor, outcome } of told) if (outcome.type !== 'refused') refused.delete(actor)
+/** Checks only actors that never got anything else: what the others wrote may belong to another execution. */
+function refusedWriteNothing({ outcomes, commits, calls }: History): Violation[] {
+  const refused = new Set(
+    outcomes.filter(({ outcome }) => outcome.type === 'refused').map(({ actor }) => actor),
+  )
+  for (const { actor, outcome } of outcomes) if (outcome.type !== 'refused') refused.delete(actor)
   for (const { actor } of calls) refused.delete(actor)
   return commits
     .filter(({ actor }) => refused.has(actor))
     .map((commit) => ({
       rule: 'I10',
       title: TITLE,
-      detail: `${commit.actor} was refused, and wrote: ${saidOf(commit)}.`,
+      detail: `${commit.actor} was refused, but wrote: ${describeChanges(commit)}.`,
     }))
 }

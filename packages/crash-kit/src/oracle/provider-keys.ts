@@ -1,7 +1,7 @@
 import type { History, PipelineShape, Violation } from '../history.js'
 import { raisedEpochs } from './raised-epochs.js'
 
-/** I8: a phase's calls carry one key, whoever makes them, and no other phase's calls do. */
+/** I8: a phase's calls carry one key, whoever makes them, and no other phase's calls carry it. */
 export function providerKeys(history: History, shape: PipelineShape): Violation[] {
   return [...stable(history, shape), ...distinct(history)]
 }
@@ -20,7 +20,7 @@ function stable(history: History, shape: PipelineShape): Violation[] {
       raised === 0
         ? 'no epoch was raised'
         : `the epoch was raised ${raised === 1 ? 'once' : `${raised} times`}`
-    const detail = `The calls of '${phase}' carried ${users.size} keys, and ${epochs}: ${list}.`
+    const detail = `The calls of '${phase}' carried ${users.size} keys, but ${epochs}: ${list}.`
     return [{ rule: 'I8', title: 'the provider key of a phase is the same at every attempt', detail }]
   })
 }

@@ -1,7 +1,7 @@
 import type { History, PipelineShape } from '../history.js'
 import { keyWrites } from './key-writes.js'
 
-/** How often it was said of this phase's call that it had not been executed, and may be made under another key. */
+/** Returns how often this phase's call was found not to have been executed, so that it may be made under another key. */
 export function raisedEpochs(history: History, { points }: PipelineShape, phase: string): number {
   const previous = points[points.indexOf(phase) - 1]
   return keyWrites(history).filter(

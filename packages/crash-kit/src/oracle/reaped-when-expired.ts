@@ -2,13 +2,12 @@ import { type History, KIT, type Violation } from '../history.js'
 import { whereIs } from './key-state.js'
 import { type KeyDelete, keyWrites } from './key-writes.js'
 
-/** I9: a key is deleted only when it is finished, and its time is over. */
+/** I9: a key is deleted only when it is finished and expired. */
 export function reapedWhenExpired(history: History): Violation[] {
   return deletions(history).flatMap((write) => {
     const { before, actor, atMs } = write
     if (isDue(write)) return []
-    const left =
-      before.expiresMs === null ? 'without an end' : `for ${before.expiresMs - Math.floor(atMs)} ms more`
+    const left = before.expiresMs === null ? 'for ever' : `for ${before.expiresMs - Math.floor(atMs)} ms more`
     const detail =
       before.status === 'finished'
         ? `${actor} deleted the finished key ${before.id}, which was to be kept ${left}.`
@@ -17,7 +16,7 @@ export function reapedWhenExpired(history: History): Violation[] {
   })
 }
 
-/** How often the key was rightly forgotten: from then on, the same request is a new one. */
+/** Returns how often the key was rightly deleted. From then on, the same request is a new one. */
 export function timesForgotten(history: History): number {
   return deletions(history).filter(isDue).length
 }

@@ -9,8 +9,8 @@ export interface Renewed extends Leaf {
 }
 
 /**
- * Whether values that are new in each run are equal to each other in the same places as in the clean run. A number and
- * the text of it count as equal, since drivers give large integers as text.
+ * Returns where values that are new in each run are not equal to each other in the same places as in the clean run. A number and its
+ * text count as equal, since drivers return large integers as text.
  */
 export function differentIdentities(renewed: readonly Renewed[]): string[] {
   const classes = new Map<string, Renewed[]>()
@@ -25,17 +25,17 @@ function isIdentity({ one, other, here }: Renewed): boolean {
   return [one, other, here].every((value) => typeof value === 'string' || typeof value === 'number')
 }
 
-/** Equal in both clean runs, and not here. */
+/** Equal in both clean runs, but not here. */
 function tornApart([first, ...others]: readonly Renewed[]): string[] {
   return others
     .filter(({ here }) => String(here) !== String(first?.here))
     .map(
       ({ place, here }) =>
-        `${place}: in the clean run it equals ${first?.place}; here it is ${shown(here)}, and that is ${shown(first?.here)}`,
+        `${place}: in the clean run it equals ${first?.place}; here it is ${shown(here)}, and the other is ${shown(first?.here)}`,
     )
 }
 
-/** Different in both clean runs, and equal here. */
+/** Different in both clean runs, but equal here. */
 function fallenTogether(classes: readonly (readonly Renewed[])[]): string[] {
   const seen = new Map<string, Renewed[]>()
   return classes.flatMap(([leaf]) => {
@@ -50,7 +50,7 @@ function fallenTogether(classes: readonly (readonly Renewed[])[]): string[] {
   })
 }
 
-/** Small numbers of two sequences may meet by chance; long texts do not, and neither do two values of one sequence. */
+/** Small numbers of two sequences may be equal by chance; long texts are not, and neither are two values of one sequence. */
 function mustDiffer(one: Renewed, other: Renewed): boolean {
   if (String(one.one) === String(other.one) || String(one.other) === String(other.other)) return false
   return one.name === other.name || [one, other].every(isLong)

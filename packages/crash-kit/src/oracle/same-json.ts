@@ -1,7 +1,7 @@
 import type { JsonValue } from '@pawl/core'
 import { MAX_SHOWN_VALUE } from '../limits.js'
 
-/** JSON text in which the order of members does not count: equal for equal values. */
+/** Returns JSON text with sorted members, so that equal values have equal text. */
 export function jsonText(value: JsonValue | undefined): string {
   return JSON.stringify(sorted(value)) ?? 'undefined'
 }
@@ -10,7 +10,7 @@ export function isSameJson(one: JsonValue | undefined, other: JsonValue | undefi
   return jsonText(one) === jsonText(other)
 }
 
-/** A value as a violation shows it. */
+/** Returns a value as a violation shows it. */
 export function shown(value: JsonValue | undefined): string {
   if (value === undefined) return 'nothing'
   const text = JSON.stringify(value)

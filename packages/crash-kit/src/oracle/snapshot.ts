@@ -4,17 +4,17 @@ import { businessRows } from './business-rows.js'
 import { readKey, textIn } from './key-state.js'
 import { incarnations, keyWritesIn } from './key-writes.js'
 
-/** How a case ended: all that has to be the same as without faults. */
+/** How a case ended: everything that has to be the same as without faults. */
 export type Snapshot = {
-  /** Rows of business tables that the case wrote; those of before that it deleted, under the table's name with a `-`. */
+  /** Business rows that the case wrote. Older rows that it deleted are under the table's name with a `-`. */
   readonly tables: Readonly<Record<string, readonly Row[]>>
   readonly jobs: readonly Row[]
   readonly effects: readonly Row[]
-  /** Null: no key was reserved. */
+  /** Null if no key was reserved. */
   readonly key: KeySnapshot | null
-  /** Null: none is stored. */
+  /** Null if none is stored. */
   readonly response: ResponseSnapshot | null
-  /** Effects at the provider, in their order. */
+  /** Effects at the provider, in order. */
   readonly provider: readonly EffectSnapshot[]
 }
 
@@ -33,7 +33,7 @@ export type KeySnapshot = {
 type ResponseSnapshot = {
   readonly status: number
   readonly headers: JsonValue
-  /** Parsed, if it is JSON; else its text; else base64. */
+  /** Parsed if it is JSON, or else as text, or else as base64. */
   readonly body: JsonValue
 }
 
@@ -41,11 +41,11 @@ type EffectSnapshot = {
   readonly phase: string | null
   readonly method: string
   readonly path: string
-  /** Parsed, if it is JSON. */
+  /** Parsed if it is JSON. */
   readonly body: JsonValue
 }
 
-/** Replays what was committed. Where the key was forgotten and sent again, only the last time counts. */
+/** Replays what was committed. If the key was deleted and sent again, only the last time counts. */
 export function snapshotOf(history: Pick<History, 'commits' | 'requests'>): Snapshot {
   const keyId = incarnations(history).at(-1) ?? null
   const commits = history.commits.filter((commit) => !isOfAnotherKey(commit, keyId))
@@ -72,7 +72,7 @@ export function snapshotOf(history: Pick<History, 'commits' | 'requests'>): Snap
   }
 }
 
-/** The same, as it was when this recovery point had just been reached. Null: it never was. */
+/** Returns the snapshot at the moment when this recovery point was reached; null if it never was. */
 export function snapshotAt(history: Pick<History, 'commits' | 'requests'>, point: string): Snapshot | null {
   const keyId = incarnations(history).at(-1)
   const reached = history.commits.findIndex((commit) =>
@@ -86,7 +86,7 @@ function isOfAnotherKey(commit: Commit, keyId: string | null): boolean {
   return ids.length > 0 && !ids.includes(keyId ?? '')
 }
 
-/** As it last was: also of a key that is deleted. */
+/** Returns the key's row as it last was, even if it is deleted. */
 function lastRow(commits: readonly Commit[]): Row | null {
   const last = commits.flatMap(keyWritesIn).at(-1)
   return (last?.after ?? last?.before)?.row ?? null

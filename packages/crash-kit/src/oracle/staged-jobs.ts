@@ -2,7 +2,7 @@ import { type Change, type Commit, type History, KIT, type Violation } from '../
 import { textIn } from './key-state.js'
 import { advancesIn } from './key-writes.js'
 
-/** I13: a job is staged with its phase, and delivered under its id before it is gone. */
+/** I13: a job is staged with its phase, and delivered under its id before it is deleted. */
 export function stagedJobs(history: History): Violation[] {
   return [...stagedWithPhase(history), ...delivered(history), ...wereStaged(history)]
 }
@@ -46,7 +46,7 @@ function delivered(history: History): Violation[] {
     .filter(({ id }) => !ids.has(id))
     .map(({ id, name }) => {
       const by = whoDeleted(history, id)
-      const end = by === null ? 'and was never delivered' : `and ${by} deleted it before it was delivered`
+      const end = by === null ? 'but never delivered' : `but ${by} deleted it before it was delivered`
       return violation(
         'a staged job is delivered at least once',
         `The job ${name} (${id}) was staged, ${end}.`,
@@ -73,6 +73,6 @@ function wereStaged(history: History): Violation[] {
     const stagedAs = names.get(id)
     if (stagedAs === name) return []
     const was = stagedAs === undefined ? 'no committed phase staged it' : `it was staged as ${stagedAs}`
-    return [violation('only staged jobs are delivered', `The job ${name} (${id}) was delivered, and ${was}.`)]
+    return [violation('only staged jobs are delivered', `The job ${name} (${id}) was delivered, but ${was}.`)]
   })
 }

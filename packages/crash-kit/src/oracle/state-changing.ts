@@ -1,8 +1,8 @@
 import type { ProviderRequest } from '../history.js'
 
-const QUESTIONS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
+const QUERY_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 
-/** Whether a request may have an effect. The others only ask. */
+/** Returns whether a request may have an effect. The others only query. */
 export function isStateChanging({ method }: ProviderRequest): boolean {
-  return !QUESTIONS.has(method.toUpperCase())
+  return !QUERY_METHODS.has(method.toUpperCase())
 }

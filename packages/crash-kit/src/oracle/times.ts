@@ -4,12 +4,12 @@ import type { Scalar } from './walk-together.js'
 const ISO = /^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?( ?(Z|[+-]\d{2}(:?\d{2})?))?)?$/
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
 
-/** Whether a value looks like a moment: a text such as JSON, PostgreSQL and HTTP write, or seconds or ms since 1970. */
+/** Returns whether a value looks like a time: text as JSON, PostgreSQL and HTTP write it, or seconds or ms since 1970. */
 export function isTime(value: Scalar): boolean {
   return timeMs(value) !== null
 }
 
-/** Whether it is one of this run's own moments, and not one that was given. */
+/** Returns whether it is a time of this run itself, and not one that came from the input. */
 export function isTimeOfRun(value: Scalar, runMs: number): boolean {
   const ms = timeMs(value)
   return ms !== null && Math.abs(ms - runMs) <= RUN_TIME_SLACK_MS
@@ -25,7 +25,7 @@ function timeMs(value: Scalar): number | null {
   return Number.isNaN(ms) ? null : ms
 }
 
-/** PostgreSQL writes a space for the T, and may leave the minutes of a time zone out. */
+/** PostgreSQL writes a space instead of the T, and may leave out the minutes of a time zone. */
 function asJavaScript(iso: string): string {
   const [day = '', ...time] = iso.split(/[T ]/)
   return time.length === 0

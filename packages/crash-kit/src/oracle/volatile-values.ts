@@ -3,30 +3,30 @@ import { nameOf, type Path, placeOf } from './json-path.js'
 import { isTime, isTimeOfRun } from './times.js'
 import type { Scalar, Together } from './walk-together.js'
 
-/** A single value of the clean run, as two runs had it. */
+/** A single value of the clean run, as each of the two runs had it. */
 export interface Leaf {
-  /** With indexes. */
+  /** Its path with indexes. */
   readonly place: string
-  /** Without. */
+  /** Its path without indexes. */
   readonly name: string
   readonly one: Scalar
   readonly other: Scalar
 }
 
-/** What has to hold of a value in another run. */
+/** What has to hold for a value in another run. */
 type Expectation =
   /** It is the same. */
   | { readonly kind: 'same' }
-  /** It is a moment, whichever. */
+  /** It is some time. */
   | { readonly kind: 'time' }
-  /** It has ids of the run in it: the same but for those. */
+  /** It contains ids of the run, and is the same except for those. */
   | { readonly kind: 'template'; readonly template: string }
-  /** It is new in each run. What counts is where else it is. */
+  /** It is new in each run. What counts is where else it appears. */
   | { readonly kind: 'identity' }
 
-/** An id of the run: a text that both runs had in the same places, each its own. */
+/** An id of the run: a text that both runs had in the same places, each with its own value. */
 interface Id {
-  /** Where it is first. */
+  /** Where it first appears. */
   readonly place: string
   readonly one: string
   readonly other: string
@@ -39,12 +39,12 @@ export interface Volatility {
   readonly expectations: ReadonlyMap<string, Expectation>
 }
 
-/** When two runs began: what they call now is near. */
+/** When the two runs began. Their current times are close to that. */
 export type RunTimes = readonly [oneMs: number, otherMs: number]
 
 /**
- * Learns from two clean runs what is new in each. No names are looked at: where the two differ, values are volatile, and
- * with them all of the same name.
+ * Learns from two clean runs which values are new in each. It does not look at names: values in which the two differ are volatile,
+ * and so are all of the same name.
  */
 export function volatilityOf(pairs: Together['leaves'], [oneMs, otherMs]: RunTimes): Volatility {
   const leaves = pairs.map(({ path, one, other }) => leafOf(path, one, other))
@@ -65,7 +65,7 @@ function leafOf(path: Path, one: Scalar, other: Scalar): Leaf {
   return { place: placeOf(path), name: nameOf(path), one, other }
 }
 
-/** From short to long: a text that is the same in both runs but for ids that are known by then is none itself. */
+/** Goes from short to long: a text that is the same in both runs, except for ids that are already known, is not an id itself. */
 function findIds(volatile: readonly Leaf[]): { ids: Id[]; templates: Map<string, string> } {
   const ids: Id[] = []
   const templates = new Map<string, string>()
@@ -89,7 +89,7 @@ function textsOf(ids: readonly Id[], run: 'one' | 'other'): (readonly [place: st
   return ids.map((id) => [id.place, id[run]] as const)
 }
 
-/** The text with the name of its place for each id. The longest first: it may hold a shorter one. */
+/** Replaces each id in the text by the name of its place. The longest come first, since they may contain shorter ones. */
 export function withoutIds(text: string, ids: readonly (readonly [place: string, text: string])[]): string {
   return ids
     .toSorted(([, a], [, b]) => b.length - a.length)

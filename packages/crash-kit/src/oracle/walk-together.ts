@@ -4,11 +4,11 @@ import { isObject } from './same-json.js'
 
 export type Scalar = string | number | boolean | null
 
-/** What two values are made of, side by side. */
+/** The parts of two values, side by side. */
 export interface Together {
   /** Single values that both have. */
   readonly leaves: { readonly path: Path; readonly one: Scalar; readonly other: Scalar }[]
-  /** Where one has something that the other has not, or something of another make. */
+  /** Where one has something that the other has not, or something of another type. */
   readonly shapes: {
     readonly path: Path
     readonly one: JsonValue | undefined
@@ -16,7 +16,7 @@ export interface Together {
   }[]
 }
 
-/** Walks through two values at once. `isIgnored` keeps a path, and all below it, out. */
+/** Walks through two values at once, without paths that `isIgnored`, and everything below them. */
 export function walkTogether(one: JsonValue, other: JsonValue, isIgnored: (path: Path) => boolean): Together {
   const together: Together = { leaves: [], shapes: [] }
   const walk = (path: Path, left: JsonValue | undefined, right: JsonValue | undefined): void => {

@@ -15,7 +15,7 @@ export interface ChildContext {
   readonly provider: Pick<FakeProvider, 'url' | 'send' | 'find'>
 }
 
-/** Without a provider, whoever asks for it is told so. */
+/** Returns the context. Without a provider, its members throw an error that says so. */
 export function childContext(url: string | null): ChildContext {
   if (url === null) {
     return {
@@ -46,6 +46,6 @@ export function childContext(url: string | null): ChildContext {
 function noProvider(name: string): KitError {
   return new KitError(
     'PAWL_KIT_CHILD',
-    `There is no ${name}: crashKit was given no provider. Give it one, such as fakeProvider().`,
+    `There is no ${name}: crashKit was given no provider. Pass one, such as fakeProvider().`,
   )
 }

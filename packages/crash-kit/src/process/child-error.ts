@@ -1,9 +1,9 @@
-import { safeText } from '../finding/safe-text.js'
+import { safeText } from '../safe-text.js'
 import { KitError } from '../kit-error.js'
 import { CHILD_STDERR_LINES, MAX_SHOWN_TEXT } from '../limits.js'
 import type { CheckedChild } from './child-options.js'
 
-/** Says that a child could not do what it was started for, with what it printed, and what to do. */
+/** Returns an error about a child that could not do what it was started for, with what it printed, and what to do. */
 export function childError(child: CheckedChild, why: string, stderr = ''): KitError {
   const { module, execArgv } = child
   const printed = lastLines(stderr)
@@ -14,13 +14,13 @@ export function childError(child: CheckedChild, why: string, stderr = ''): KitEr
       ...(printed.length === 0 ? [] : ['It printed:', ...printed.map((line) => `  ${line}`)]),
       `To see it alone: node ${[...execArgv, pathOf(module)].join(' ')}`,
       ...(/ERR_UNKNOWN_FILE_EXTENSION/.test(stderr)
-        ? ["Node needs a loader for that file: give crashKit child.execArgv, such as ['--import', 'tsx']."]
+        ? ["Node needs a loader for that file: pass child.execArgv to crashKit, such as ['--import', 'tsx']."]
         : []),
     ].join('\n'),
   )
 }
 
-/** The end of what a child printed, safe for a terminal. */
+/** Returns the end of what a child printed, safe for a terminal. */
 export function lastLines(stderr: string): string[] {
   return stderr
     .trimEnd()

@@ -4,14 +4,14 @@ import { KitError } from '../kit-error.js'
 import { childContext } from './child-context.js'
 import type { ChildStart, Sent } from './messages.js'
 
-/** What a child's module gave, together with what the kit sent. */
+/** What a child's module exports, together with what the kit sent. */
 export interface LoadedModule {
   readonly pipeline: Pipeline<never, never>
   readonly pool: PoolConfig
   readonly engine: Partial<EngineOptions<never>>
 }
 
-/** Imports the module. What is wrong inside of it is for Node to print. */
+/** Imports the module. If something is wrong inside it, Node prints that. */
 export async function loadModule(start: ChildStart): Promise<LoadedModule> {
   const module = (await import(start.module)) as {
     readonly default?: unknown
@@ -32,14 +32,14 @@ async function pipelineOf(given: unknown, providerUrl: string | null): Promise<P
     typeof (made as Partial<Pipeline<never, never>> | null | undefined)?.describe === 'function'
   if (isPipeline) return made as Pipeline<never, never>
   const found =
-    given === undefined ? 'there is none' : `it ${typeof given === 'function' ? 'gives' : 'is'} none`
+    given === undefined ? 'there is none' : `it ${typeof given === 'function' ? 'returns' : 'is'} none`
   throw new KitError(
     'PAWL_KIT_CHILD',
-    `Its default export has to be a pipeline, or a function that gives one, and ${found}. Write: export default createRide`,
+    `Its default export has to be a pipeline, or a function that returns one, but ${found}. Write: export default createRide`,
   )
 }
 
-/** What the kit was given wins: its own actors, which recover the request, have that too. */
+/** What the kit was given wins, because its own actors, which recover the request, have that too. */
 function together<Options extends object>(
   name: 'pool' | 'engine',
   { options, leftOut }: Sent<Options>,
@@ -49,14 +49,14 @@ function together<Options extends object>(
   if (missing.length > 0) {
     throw new KitError(
       'PAWL_KIT_CHILD',
-      `${missing.map((option) => `${name}.${option}`).join(' and ')} cannot be sent to another process, because there are ` +
-        `functions in it. Let the module have it too: export const ${name} = { ${missing.join(', ')} }`,
+      `${missing.map((option) => `${name}.${option}`).join(' and ')} cannot be sent to another process, because it ` +
+        `contains functions. Export it from the module, too: export const ${name} = { ${missing.join(', ')} }`,
     )
   }
   return { ...own, ...options } as Options
 }
 
-/** The kit's schemas come first, whatever a hook of the application says to that: as for the kit's own connections. */
+/** Keeps the kit's schemas first, whatever a hook of the application sets, as for the kit's own connections. */
 function keepSearchPath(pool: PoolConfig): PoolConfig {
   // The pool awaits what it returns, though its type does not say so.
   const onConnect: ((client: ClientBase) => unknown) | undefined = pool.onConnect

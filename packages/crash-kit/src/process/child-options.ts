@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url'
 import { checkKnownOptions, invalidOption, type OptionOwner } from '@pawl/core/internal'
 
 /**
- * How a process of its own gets the pipeline.
+ * How a child process gets the pipeline.
  *
  * @example
  * child: { module: new URL('./ride-child.mjs', import.meta.url) }
@@ -14,17 +14,17 @@ import { checkKnownOptions, invalidOption, type OptionOwner } from '@pawl/core/i
  */
 export interface ChildOptions {
   /**
-   * A module that Node can import. Its default export is the pipeline, or a function that gives it. Where options of the
-   * pool or of the engine are functions, which cannot be sent to another process, it exports them as `pool` and `engine`.
+   * A module that Node can import. Its default export is the pipeline, or a function that returns it. If options of the pool or of
+   * the engine are functions, which cannot be sent to another process, it exports them as `pool` and `engine`.
    */
   readonly module: URL | string
-  /** Options of Node for the process, such as a loader. Default: none. */
+  /** Node's options for the process, such as a loader. Default: none. */
   readonly execArgv?: readonly string[]
 }
 
 /** The same, checked. */
 export interface CheckedChild {
-  /** The module's address. */
+  /** The module's URL. */
   readonly module: string
   readonly execArgv: readonly string[]
 }
@@ -39,7 +39,7 @@ export function checkChildOptions(options: ChildOptions): CheckedChild {
   return { module: addressOf(module), execArgv }
 }
 
-/** Not every URL is one of this realm: environments for browsers bring their own. */
+/** Not by `instanceof URL`, since environments for browsers bring their own URL class. */
 function addressOf(module: unknown): string {
   const text = typeof module === 'string' ? module : (module as Partial<URL> | null | undefined)?.href
   if (typeof text === 'string') {
@@ -50,6 +50,6 @@ function addressOf(module: unknown): string {
     OWNER,
     'module',
     module,
-    "the address of a module, such as new URL('./child.mjs', import.meta.url)",
+    "the URL or the absolute path of a module, such as new URL('./child.mjs', import.meta.url)",
   )
 }

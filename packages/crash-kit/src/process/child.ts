@@ -1,28 +1,28 @@
 /**
- * The main of a child process: sends one request, on connections of its own, and dies by SIGKILL at the position it was
+ * The main module of a child process: sends one request, on connections of its own, and dies by SIGKILL at the position that it was
  * given.
  */
 import { writeSync } from 'node:fs'
 import type { Outcome } from '@pawl/core'
 import { createProbedEngine, type Position, readDefinition } from '@pawl/core/internal'
 import pg from 'pg'
-import { rehearse } from '../cast/rehearse.js'
-import { positionNamer } from '../finding/position-namer.js'
+import { instrumentPipeline } from '../actors/instrument-pipeline.js'
+import { positionNamer } from '../plan/named-position.js'
 import { KitError } from '../kit-error.js'
 import { loadModule, type LoadedModule } from './child-module.js'
-import { type ChildStart, LAST_WORDS_FD, type ToChild } from './messages.js'
-import { ParentLine } from './parent-line.js'
+import { type ChildStart, CRASH_POSITION_FD, type ToChild } from './messages.js'
+import { ParentChannel } from './parent-channel.js'
 
 if (process.send === undefined) {
   throw new KitError(
     'PAWL_KIT_CHILD',
-    'This is the main of the processes that the crash kit starts. Do not import it.',
+    'This is the main module of the processes that the crash kit starts. Do not import it.',
   )
 }
 
-const parent = new ParentLine()
+const parent = new ParentChannel()
 
-// Whoever started it is gone, and nobody else will end it.
+// The process that started it is gone, and nobody else will end this one.
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
 process.on('message', (message: ToChild) => {
   switch (message.type) {
@@ -30,7 +30,7 @@ process.on('message', (message: ToChild) => {
       void start(message.start)
       return
     case 'go':
-      parent.heard(message.id)
+      parent.acknowledged(message.id)
   }
 })
 
@@ -38,25 +38,30 @@ async function start(wanted: ChildStart): Promise<void> {
   try {
     await run(wanted, await loadModule(wanted))
   } catch (error) {
-    // What is not the kit's own to explain is printed by Node, and ends the process.
+    // Node prints an error that the kit does not explain, and ends the process.
     if (!(error instanceof KitError)) throw error
-    await parent.ask({ type: 'failed', why: error.message })
+    await parent.sendAndWait({ type: 'failed', why: error.message })
   }
-  // Whatever the module keeps open is nobody's to wait for.
+  // Nobody has to wait for what the module keeps open.
   process.exit()
 }
 
 async function run({ schema, request, dieAt }: ChildStart, module: LoadedModule): Promise<void> {
   const pool = new pg.Pool(module.pool)
   pool.on('error', () => {})
-  // Lints are for the parent's own runs, which come before any child's.
-  const pipeline = rehearse(module.pipeline, { enter, notAwaited: () => {}, settings: {}, lock: null })
+  // The parent looks for lints in its own runs, which come before any child's.
+  const pipeline = instrumentPipeline(module.pipeline, {
+    enter,
+    notAwaited: () => {},
+    settings: {},
+    lock: null,
+  })
   const nameOf = positionNamer()
-  // Said without waiting for the parent: until it dies, the engine runs as one that nobody watches.
+  // Does not wait for the parent, so that until it dies, the engine runs like one that is not observed.
   const probe = (passed: Position): void => {
     const position = nameOf(passed)
     if (position.text === dieAt) die(position.text)
-    parent.say({ type: 'at', position })
+    parent.send({ type: 'at', position })
   }
   const strict = module.engine.strict ?? true
   const engine = createProbedEngine<never>(
@@ -65,36 +70,38 @@ async function run({ schema, request, dieAt }: ChildStart, module: LoadedModule)
     { prepareAfterUses: 1 },
   )
   const { name, version, hash } = readDefinition(pipeline)
-  await parent.ask({ type: 'ready', definition: { name, version, hash } })
+  await parent.sendAndWait({ type: 'ready', definition: { name, version, hash } })
   const outcome = await engine.execute(pipeline, { ...request, input: request.input as never })
-  await parent.ask({ type: 'told', outcome: sendable(outcome) })
+  await parent.sendAndWait({ type: 'outcome', outcome: sendableOutcome(outcome) })
   await engine.close()
-  // A client that somebody never gave back would be waited for.
+  // Ending would wait for a client that was never given back.
   if (pool.totalCount === pool.idleCount) await pool.end()
 }
 
 let windows = 0
 
 /**
- * User code waits until the parent knows that it begins: what it sends would otherwise come to a provider that cannot tell
- * whose it is. No statement is under way there, and none waits to be sent.
+ * User code waits until the parent knows that it begins. Otherwise the provider could not know which phase sent a request. At this
+ * point no statement is under way, and none waits to be sent.
  */
-async function enter(window: Parameters<Parameters<typeof rehearse>[1]['enter']>[0]): Promise<() => void> {
+async function enter(
+  window: Parameters<Parameters<typeof instrumentPipeline>[1]['enter']>[0],
+): Promise<() => void> {
   const id = ++windows
-  await parent.ask({ type: 'enter', id, window })
-  return () => void parent.say({ type: 'leave', id })
+  await parent.sendAndWait({ type: 'enter', id, window })
+  return () => void parent.send({ type: 'leave', id })
 }
 
-/** Right here: nothing after it runs, no catch, no finally, no handler of the process's end. */
+/** Dies right here. Nothing runs afterwards: no catch, no finally, no exit handler. */
 function die(position: string): never {
-  writeSync(LAST_WORDS_FD, position)
+  writeSync(CRASH_POSITION_FD, position)
   process.kill(process.pid, 'SIGKILL')
-  // Where the signal takes a moment to arrive, nothing runs meanwhile.
+  // Nothing runs until the signal arrives, which may take a moment.
   for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
 }
 
-/** An error may hold what cannot be sent, such as a socket. */
-function sendable(outcome: Outcome): Outcome {
+/** An error may contain what cannot be sent, such as a socket. */
+function sendableOutcome(outcome: Outcome): Outcome {
   return 'error' in outcome && outcome.error != null
     ? { ...outcome, error: plainError(outcome.error) }
     : outcome

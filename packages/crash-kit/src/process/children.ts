@@ -2,13 +2,13 @@ import { KitError } from '../kit-error.js'
 import { CHILD_TIMEOUT_MS } from '../limits.js'
 import { childError } from './child-error.js'
 import type { CheckedChild } from './child-options.js'
-import type { ChildSays, ChildStart } from './messages.js'
+import type { ChildMessage, ChildStart } from './messages.js'
 import { type ChildEnd, RunningChild } from './running-child.js'
 
-/** The processes of one kit. None outlives it. */
+/** The child processes of one kit. None outlives it. */
 export class Children {
   readonly options: CheckedChild
-  /** Null: the kit has no provider. */
+  /** Null if the kit has no provider. */
   readonly providerUrl: string | null
   readonly #timeoutMs: number
   readonly #running = new Set<RunningChild>()
@@ -19,9 +19,9 @@ export class Children {
     this.#timeoutMs = timeoutMs
   }
 
-  /** Starts a child and waits for its end. `hear` is awaited for each of its messages, one after the other. */
-  async run(start: ChildStart, hear: (says: ChildSays) => Promise<void>): Promise<ChildEnd> {
-    const child = new RunningChild(this.options.execArgv, start, hear)
+  /** Starts a child and waits for its end. Awaits `onMessage` for each of its messages, one after the other. */
+  async run(start: ChildStart, onMessage: (message: ChildMessage) => Promise<void>): Promise<ChildEnd> {
+    const child = new RunningChild(this.options.execArgv, start, onMessage)
     const timer = setTimeout(() => child.stop(this.#hangs(child.stderr)), this.#timeoutMs)
     this.#running.add(child)
     try {
@@ -32,7 +32,7 @@ export class Children {
     }
   }
 
-  /** Ends those that run. */
+  /** Kills those that are running. */
   async close(): Promise<void> {
     const running = [...this.#running]
     const closed = new KitError('PAWL_KIT_CHILD', 'The kit was closed while a child process ran.')

@@ -1,20 +1,20 @@
 import type { EngineOptions, JsonValue, Outcome } from '@pawl/core'
 import type { PoolConfig } from 'pg'
-import type { Window } from '../cast/scene.js'
-import type { NamedPosition } from '../finding/position-namer.js'
+import type { Window } from '../actors/trial.js'
+import type { NamedPosition } from '../plan/named-position.js'
 
-/** Options as far as they can be sent to another process, and the names of those that cannot. */
+/** The options that can be sent to another process, and the names of those that cannot. */
 export interface Sent<Options> {
   readonly options: Partial<Options>
-  /** The child's module has to have these itself. */
+  /** The child's module has to export these itself. */
   readonly leftOut: readonly string[]
 }
 
-/** All that a child has to know. */
+/** Everything that a child has to know. */
 export interface ChildStart {
-  /** The address of the user's module. */
+  /** The URL of the user's module. */
   readonly module: string
-  /** Null: the kit has no provider. */
+  /** Null if the kit has no provider. */
   readonly providerUrl: string | null
   readonly pool: Sent<PoolConfig>
   readonly engine: Sent<EngineOptions<never>>
@@ -26,7 +26,7 @@ export interface ChildStart {
     readonly input: unknown
     readonly fingerprint?: JsonValue | Uint8Array
   }
-  /** The position to die at, as `phase/step#occurrence:when`. Null: it lives. */
+  /** The position to die at, as `phase/step#occurrence:when`; null if it is not to die. */
   readonly dieAt: string | null
 }
 
@@ -37,11 +37,11 @@ export interface DefinitionName {
   readonly hash: string
 }
 
-/** What a child says. */
-export type ChildSays =
+/** What a child reports. */
+export type ChildMessage =
   /** The module is imported, and the engine made. */
   | { readonly type: 'ready'; readonly definition: DefinitionName }
-  /** It came by a position. */
+  /** It passed a position. */
   | { readonly type: 'at'; readonly position: NamedPosition }
   /** User code is about to run. */
   | {
@@ -49,26 +49,26 @@ export type ChildSays =
       readonly id: number
       readonly window: Pick<Window, 'phase' | 'kind' | 'idempotencyKey'>
     }
-  /** It has ended. */
+  /** The user code has ended. */
   | { readonly type: 'leave'; readonly id: number }
-  | { readonly type: 'told'; readonly outcome: Outcome }
+  | { readonly type: 'outcome'; readonly outcome: Outcome }
   /** It cannot do what it was started for. */
   | { readonly type: 'failed'; readonly why: string }
 
-/** From the child. Each is answered, so that nothing overtakes it: least of all a request to the provider. */
+/** From the child. Each is acknowledged, so that nothing overtakes it, least of all a request to the provider. */
 export interface FromChild {
   readonly id: number
-  readonly says: ChildSays
+  readonly message: ChildMessage
 }
 
 /** To the child. */
 export type ToChild =
   | { readonly type: 'start'; readonly start: ChildStart }
-  /** The answer to one of its messages. */
+  /** Acknowledges one of its messages. */
   | { readonly type: 'go'; readonly id: number }
 
 /**
- * A pipe beside the channel, for the last words of a child: where it is about to die. Written synchronously, which the
+ * A pipe beside the channel, on which a child writes the position at which it is about to die. It writes synchronously, which the
  * channel does not promise.
  */
-export const LAST_WORDS_FD = 4
+export const CRASH_POSITION_FD = 4

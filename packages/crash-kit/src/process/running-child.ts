@@ -3,12 +3,18 @@ import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import type { Readable } from 'node:stream'
 import { CHILD_STDERR_BYTES } from '../limits.js'
-import { type ChildSays, type ChildStart, type FromChild, LAST_WORDS_FD, type ToChild } from './messages.js'
+import {
+  type ChildMessage,
+  type ChildStart,
+  type FromChild,
+  CRASH_POSITION_FD,
+  type ToChild,
+} from './messages.js'
 
 /** How a child ended. */
 export interface ChildEnd {
-  /** The position at which it said it would die; empty if it did not mean to. */
-  readonly lastWords: string
+  /** The position at which it announced that it would die; empty if it did not. */
+  readonly crashPosition: string
   readonly code: number | null
   readonly signal: string | null
   /** The end of what it printed. */
@@ -17,22 +23,26 @@ export interface ChildEnd {
 
 /** One child process, from its start to its end. */
 export class RunningChild {
-  /** Rejects with the reason it was stopped for, or with what `hear` threw. */
+  /** Rejects with the reason for which it was stopped, or with what `onMessage` threw. */
   readonly ended: Promise<ChildEnd>
   readonly #child: ChildProcess
-  readonly #lastWords: Tail
+  readonly #crashPosition: Tail
   readonly #stderr: Tail
-  #heard = Promise.resolve()
+  #handled = Promise.resolve()
   #failure: { readonly reason: unknown } | null = null
 
-  /** `hear` is awaited for each of its messages, one after the other; the child goes on then. */
-  constructor(execArgv: readonly string[], start: ChildStart, hear: (says: ChildSays) => Promise<void>) {
+  /** Awaits `onMessage` for each of its messages, one after the other. Then the child goes on. */
+  constructor(
+    execArgv: readonly string[],
+    start: ChildStart,
+    onMessage: (message: ChildMessage) => Promise<void>,
+  ) {
     this.#child = forkMain(execArgv)
-    this.#lastWords = new Tail(this.#child.stdio[LAST_WORDS_FD] as Readable)
+    this.#crashPosition = new Tail(this.#child.stdio[CRASH_POSITION_FD] as Readable)
     this.#stderr = new Tail(this.#child.stderr as Readable)
-    this.#child.on('message', ({ id, says }: FromChild) => {
-      this.#heard = this.#heard
-        .then(() => hear(says))
+    this.#child.on('message', ({ id, message }: FromChild) => {
+      this.#handled = this.#handled
+        .then(() => onMessage(message))
         .then(
           () => this.#send({ type: 'go', id }),
           (error: unknown) => this.stop(error),
@@ -42,7 +52,7 @@ export class RunningChild {
     this.#send({ type: 'start', start })
   }
 
-  /** The end of what it printed so far. */
+  /** The end of what it has printed so far. */
   get stderr(): string {
     return this.#stderr.text
   }
@@ -51,41 +61,41 @@ export class RunningChild {
   stop(reason: unknown): void {
     this.#failure ??= { reason }
     this.#child.kill('SIGKILL')
-    // A process that the child has started may have them open, too.
-    this.#lastWords.close()
+    // A process that the child started may have these open as well.
+    this.#crashPosition.close()
     this.#stderr.close()
   }
 
   async #whenEnded(): Promise<ChildEnd> {
     const [code, signal] = (await once(this.#child, 'close')) as [number | null, string | null]
-    await this.#heard
+    await this.#handled
     if (this.#failure !== null) throw this.#failure.reason
-    return { lastWords: this.#lastWords.text, code, signal, stderr: this.stderr }
+    return { crashPosition: this.#crashPosition.text, code, signal, stderr: this.stderr }
   }
 
-  /** A child that has ended meanwhile hears nothing; its end tells all. */
+  /** Ignores errors: if the child has ended in the meantime, its end says everything. */
   #send(message: ToChild): void {
     this.#child.send(message, () => {})
   }
 }
 
 function forkMain(execArgv: readonly string[]): ChildProcess {
-  // By its name: these sources may be loaded by something that Node itself does not have.
+  // By its name, because these sources may be loaded by something that Node itself does not have.
   const main = createRequire(import.meta.url).resolve('@pawl/crash-kit/child')
   const child = fork(main, {
     execArgv: [...execArgv],
-    // Keeps bytes and dates as they are.
+    // This keeps bytes and dates as they are.
     serialization: 'advanced',
     stdio: ['ignore', 'inherit', 'pipe', 'ipc', 'pipe'],
   })
-  // One that only computes would not notice that this process is gone.
+  // A child that only computes would not notice that this process is gone.
   const kill = (): void => void child.kill('SIGKILL')
   process.once('exit', kill)
   child.once('close', () => process.off('exit', kill))
   return child
 }
 
-/** The end of what comes out of a stream. */
+/** Keeps the end of what comes out of a stream. */
 class Tail {
   readonly #stream: Readable
   #bytes = Buffer.alloc(0)

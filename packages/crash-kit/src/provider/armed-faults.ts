@@ -1,6 +1,6 @@
 import type { MetFault, ProviderFault } from './provider-fault.js'
 
-/** Which requests a fault waits for: those that change something, or whatever comes. */
+/** Which requests a fault waits for: those that change something, or any. */
 export interface ArmOptions {
   /** Default `change`. */
   readonly on?: 'change' | 'any'
@@ -8,14 +8,14 @@ export interface ArmOptions {
 
 /** A fault that waits for its request. */
 export interface ArmedFault {
-  /** Resolves when it has happened: executed if at all, answered if at all. Never, if no request meets it. */
+  /** Resolves when the fault has struck, and the request has been executed and answered as far as it will be. Else it never does. */
   readonly struck: Promise<void>
   readonly hasStruck: boolean
-  /** No request meets it from now on; one that has met it already is not saved. */
+  /** From now on no request meets it. One that has already met it is not spared. */
   disarm(): void
 }
 
-/** Faults that wait, first come first served. */
+/** Faults that wait for requests; the first one armed is the first one met. */
 export class ArmedFaults {
   #waiting: { readonly on: 'change' | 'any'; readonly met: MetFault }[] = []
 
@@ -42,7 +42,7 @@ export class ArmedFaults {
     }
   }
 
-  /** The fault that a request meets: each only one. */
+  /** Takes the fault that a request meets. Each request meets at most one. */
   take(isQuestion: boolean): MetFault | null {
     const next = this.#waiting.find(({ on }) => on === 'any' || !isQuestion)
     this.#waiting = this.#waiting.filter((each) => each !== next)

@@ -3,28 +3,28 @@ import { checkKnownOptions, invalidOption, type OptionOwner } from '@pawl/core/i
 
 /** What the fake provider answers. */
 export interface FakeAnswer {
-  /** Default 200. From 400 on, nothing has been executed. */
+  /** Default 200. With 400 or more, nothing has been executed. */
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
-  /** A string or bytes go out as they are, anything else as JSON. Nothing: an empty body. */
+  /** A string or bytes are sent as they are, anything else as JSON. If it is left out, the body is empty. */
   readonly body?: unknown
 }
 
-/** An answer that is sure to go over the wire. */
+/** A checked answer that can be sent. */
 export interface WireAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly bytes: Buffer
-  /** What the bytes were made of. */
+  /** The value that the bytes were made from. */
   readonly body: unknown
 }
 
 const MEMBERS = ['status', 'headers', 'body'] as const satisfies readonly (keyof FakeAnswer)[]
 
-/** How long the body is, and how it is framed, is for the server to say: it may have to cut it. */
+/** The server sets the length and the framing of the body, because it may have to cut the body. */
 const FRAMING = new Set(['content-length', 'transfer-encoding', 'connection'])
 
-/** Throws where the user's function gave something else than an answer. */
+/** Throws if the user's function returned something other than an answer. */
 export function toWire(answer: FakeAnswer, where: string): WireAnswer {
   const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where }
   checkKnownOptions(owner, answer, MEMBERS)
@@ -54,7 +54,7 @@ function checkedHeaders(headers: Readonly<Record<string, string>>): Record<strin
   return checked
 }
 
-/** An answer of the server itself, in the shape in which most providers tell their errors. */
+/** Returns an error answer of the server itself, in the form that most providers use. */
 export function refusal(
   status: number,
   code: string,
@@ -64,12 +64,12 @@ export function refusal(
   return toWire({ status, headers, body: { error: { code, message } } }, 'fakeProvider')
 }
 
-/** The same answer, told again. */
+/** Returns the answer as it is sent to a repeated request. */
 export function replayed(answer: WireAnswer): WireAnswer {
   return { ...answer, headers: { ...answer.headers, 'idempotent-replayed': 'true' } }
 }
 
-/** A whole HTTP response whose body ends in the middle. */
+/** Returns a whole HTTP response whose body ends in the middle. */
 export function halved(answer: WireAnswer): WireAnswer {
   return { ...answer, bytes: answer.bytes.subarray(0, Math.floor(answer.bytes.length / 2)) }
 }

@@ -11,28 +11,27 @@ import {
   sendTo,
 } from './provider-client.js'
 import type { ProviderControls } from './provider-controls.js'
-import { ProviderDesk } from './provider-desk.js'
+import { RequestHandler } from './request-handler.js'
 import { checkedRules, checkOptions, type FakeProviderOptions } from './provider-options.js'
 import { ProviderServer } from './provider-server.js'
 import { type ReceivedRequest, receivedRequestOf } from './received-request.js'
 
 /**
- * A foreign service that the pipeline calls: a real HTTP server in this process, with books of its own outside of every
- * database.
+ * A foreign service that the pipeline calls: a real HTTP server in this process, with a ledger of its own outside every database.
  */
 export interface FakeProvider {
-  /** Listens from now on. Does nothing where it does already. The kit calls it, and so does the first `send`. */
+  /** Begins to listen. Does nothing if it already listens. The kit calls it, and so does the first `send`. */
   start(): Promise<void>
   /** Such as `http://127.0.0.1:41234`, for a client of your own. Throws before `await provider.start()`. */
   readonly url: string
   /**
-   * A foreign side effect, over a real connection. Throws `ProviderError` for an answer of 400 and above, and whatever
-   * Node throws where there is no answer, or none that can be read.
+   * Requests a side effect, over a real connection. Throws `ProviderError` for a status of 400 and above, and whatever Node throws
+   * when there is no answer, or none that can be read.
    */
   send(body: JsonValue, options?: SendOptions): Promise<EffectAnswer>
-  /** What was answered to the effect under a key; null if there is none. For `reconcile`. */
+  /** Returns what was answered for the effect under a key; null if there is none. For `reconcile`. */
   find(idempotencyKey: string, options?: FindOptions): Promise<EffectAnswer | null>
-  /** What really happened. */
+  /** The effects that really happened. */
   readonly ledger: readonly Effect[]
   /** Everything that arrived, executed or not. */
   readonly requests: readonly ReceivedRequest[]
@@ -42,7 +41,7 @@ export interface FakeProvider {
 
 /**
  * Stands in for whatever the pipeline calls: a payment provider's SDK, `fetch`, axios. It deduplicates on idempotency
- * keys as real ones do, keeps a ledger of what really happened, and misbehaves when the kit tells it to.
+ * keys as real ones do, keeps a ledger of what really happened, and misbehaves when a fault of the kit makes it.
  *
  * @example
  * const provider = fakeProvider()
@@ -61,22 +60,22 @@ export function fakeProvider(options: FakeProviderOptions = {}): FakeProvider {
   return new RunningProvider(options)
 }
 
-/** What the kit does with a provider, and its users do not. */
+/** Returns what the kit, and not its users, can do with a provider. */
 export function controlsOf(provider: FakeProvider): ProviderControls {
   checkOptions('crashKit', (owner) => {
     if (!(provider instanceof RunningProvider))
-      throw invalidOption(owner, 'provider', provider, 'what fakeProvider() gives')
+      throw invalidOption(owner, 'provider', provider, 'what fakeProvider() returns')
   })
-  return (provider as RunningProvider).desk
+  return (provider as RunningProvider).handler
 }
 
 class RunningProvider implements FakeProvider {
-  readonly desk: ProviderDesk
+  readonly handler: RequestHandler
   readonly #server: ProviderServer
 
   constructor(options: FakeProviderOptions) {
-    this.desk = new ProviderDesk(checkedRules(options))
-    this.#server = new ProviderServer((request, response) => this.desk.receive(request, response))
+    this.handler = new RequestHandler(checkedRules(options))
+    this.#server = new ProviderServer((request, response) => this.handler.receive(request, response))
   }
 
   start(): Promise<void> {
@@ -98,11 +97,11 @@ class RunningProvider implements FakeProvider {
   }
 
   get ledger(): readonly Effect[] {
-    return [...this.desk.books.ledger]
+    return [...this.handler.state.ledger]
   }
 
   get requests(): readonly ReceivedRequest[] {
-    return this.desk.books.requests.map(receivedRequestOf)
+    return this.handler.state.requests.map(receivedRequestOf)
   }
 
   close(): Promise<void> {

@@ -4,30 +4,30 @@ import { MAX_PROVIDER_BODY_BYTES } from '../limits.js'
 
 /** A request as the fake provider reads it. */
 export interface FakeRequest {
-  /** Fresh for every request: the name of its effect, if it gets one. Such as `ef_…`. */
+  /** New for every request, such as `ef_…`: the id of its effect, if it has one. */
   readonly id: string
   readonly method: string
   /** Without the query. */
   readonly path: string
   readonly query: URLSearchParams
-  /** Names in lower case. */
+  /** Names are in lower case. */
   readonly headers: IncomingHttpHeaders
-  /** As it came. */
+  /** The body as it came. */
   readonly body: string
-  /** The body as JSON, whatever its media type; undefined if it is none. */
+  /** The parsed body, whatever its media type; undefined if it is not JSON. */
   readonly json: unknown
-  /** The fields of a form-encoded body, as Stripe's SDK sends them; empty for any other. */
+  /** The fields of a form-encoded body, as Stripe's SDK sends it; empty for any other body. */
   readonly form: URLSearchParams
 }
 
-/** Calls back as soon as all of the body is here; never, if the client goes away before. */
+/** Calls back as soon as the whole body is here. Never does if the client goes away before that. */
 export function whenReceived(
   incoming: IncomingMessage,
   received: (bytes: Buffer, isTooLarge: boolean) => void,
 ): void {
   const chunks: Buffer[] = []
   let size = 0
-  // Also read where it is too large: a client that is still writing would lose the answer with the connection.
+  // A body that is too large is read to its end as well: a client that is still writing would lose the answer otherwise.
   incoming.on('data', (chunk: Buffer) => {
     size += chunk.length
     if (size <= MAX_PROVIDER_BODY_BYTES) chunks.push(chunk)
@@ -52,7 +52,7 @@ export function fakeRequestOf(incoming: IncomingMessage, bytes: Buffer): FakeReq
   }
 }
 
-/** The methods that promise to change nothing. */
+/** Methods that promise to change nothing. */
 const QUESTIONS = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 
 export function isQuestion({ method }: FakeRequest): boolean {
@@ -60,8 +60,8 @@ export function isQuestion({ method }: FakeRequest): boolean {
 }
 
 /**
- * What has to be the same under one key. Providers compare what they have parsed, so that the order of fields does not
- * matter, nor do headers.
+ * Returns what has to be the same under one key. Providers compare what they have parsed, so neither the order of fields nor
+ * headers matter.
  */
 export function parametersOf(request: FakeRequest): string {
   const { method, path, query, body, json, form } = request
@@ -81,7 +81,7 @@ function sortedJson(json: unknown, body: string): string {
       isPlainObject(value) ? sortedMembers(value) : value,
     )
   } catch {
-    // Nested deeper than the stack: then the order of its fields matters.
+    // It is nested too deeply for the stack. Then the order of its fields does matter.
     return body
   }
 }

@@ -9,7 +9,7 @@ import { checkOptions } from './provider-options.js'
 export interface SendOptions {
   /** Sent as the header `idempotency-key`. */
   readonly idempotencyKey?: string
-  /** Ends the request; the provider may have executed it all the same. */
+  /** Aborts the request. The provider may still have executed it. */
   readonly signal?: AbortSignal
   /** Default `/effects`. */
   readonly path?: string
@@ -17,10 +17,10 @@ export interface SendOptions {
   readonly method?: 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 }
 
-/** How the fake provider is asked. */
+/** How the fake provider is queried. */
 export type FindOptions = Pick<SendOptions, 'signal' | 'path'>
 
-/** What the provider tells of an effect. */
+/** What the provider answers about an effect. */
 export interface EffectAnswer {
   readonly id: string
   readonly [field: string]: JsonValue
@@ -90,7 +90,7 @@ interface Sent {
   readonly signal: AbortSignal | undefined
 }
 
-/** Over a connection of its own: one that is kept might have been broken by the last fault. */
+/** Uses a new connection each time, because the last fault might have broken one that was kept. */
 async function exchange(
   url: string,
   { method, headers, signal }: Sent,
@@ -111,12 +111,12 @@ async function exchange(
 
 function effectIn(answer: { status: number; text: string }, request: string): EffectAnswer {
   if (answer.status >= 400) throw new ProviderError(answer.status, request, jsonOrText(answer.text))
-  // A SyntaxError, as fetch and most SDKs give: the engine knows that it does not say what happened.
+  // Throws a SyntaxError, as fetch and most SDKs do. The engine knows that it does not say what happened.
   const body = JSON.parse(answer.text) as EffectAnswer | null
   if (typeof body !== 'object' || typeof body?.id !== 'string') {
     throw new TypeError(
       `The answer to ${request} has no id. provider.send and provider.find read { id, … }: ` +
-        'give one in the body of your answer, or use a client of your own.',
+        'return one in the body of your answer, or use a client of your own.',
     )
   }
   return body

@@ -1,35 +1,35 @@
 import type { ProviderRequest } from '../history.js'
 import type { ArmedFault, ArmOptions } from './armed-faults.js'
-import type { ProviderFailure } from './books.js'
+import type { ProviderFailure } from './provider-state.js'
 import type { ProviderFault } from './provider-fault.js'
 import type { Attribution, ReceivedRequest } from './received-request.js'
 
-/** Hears of every request as soon as all of it is here, before it is executed and before it meets a fault. */
+/** Called for every request as soon as all of it is here, before it is executed and before it meets a fault. */
 export type RequestListener = (request: ReceivedRequest, from: RequestOrigin) => Attribution | null
 
 /** Where a request comes from. */
 interface RequestOrigin {
-  /** The client's port: that of one socket in this process, or in another. Null where the client is gone already. */
+  /** The port of the client's socket, in this process or another. Null if the client is already gone. */
   readonly clientPort: number | null
 }
 
-/** What the kit does with a fake provider. */
+/** What the kit can do with a fake provider. */
 export interface ProviderControls {
-  /** The next request that changes something meets this fault; with `on: 'any'`, the next one of all. */
+  /** The next request that changes something meets this fault; with `on: 'any'`, the next request of any kind. */
   arm(fault: ProviderFault, options?: ArmOptions): ArmedFault
-  /** Lets all go that are held. */
+  /** Lets all held requests go on. */
   letGo(): void
   /** Resolves when this many requests have arrived since the last reset. */
   arrived(count: number): Promise<void>
-  /** In place of the listener before. Gives what takes it away again. */
+  /** Replaces the current listener. Returns a function that removes it again. */
   onRequest(listener: RequestListener): () => void
-  /** All that arrived since the last reset, in that order, as the oracle reads it. */
+  /** Returns all requests since the last reset, in the order of arrival, as the oracle reads them. */
   history(): ProviderRequest[]
-  /** Mistakes in the user's functions since the last reset. */
+  /** Returns the mistakes in the user's functions since the last reset. */
   failures(): readonly ProviderFailure[]
   /**
-   * New books: requests, effects, answers, armed faults and what is held are forgotten, and requests that still wait for
-   * an answer get 400. What is under way may end, and is recorded nowhere.
+   * Begins with an empty state: requests, effects, answers, armed and held faults are forgotten, and requests that still wait for
+   * an answer get 400. What is under way may end, but is not recorded anywhere.
    */
   reset(): void
 }

@@ -3,37 +3,37 @@ import { halved, refusal, type WireAnswer } from './fake-answer.js'
 
 /** What a request meets in place of a plain answer. */
 export type ProviderFault =
-  /** Not executed, never answered. */
+  /** The request is neither executed nor answered. */
   | 'timeoutBefore'
-  /** Executed, never answered. */
+  /** The request is executed, and never answered. */
   | 'timeoutAfter'
-  /** Not executed, and the connection breaks. */
+  /** The request is not executed, and the connection breaks. */
   | 'cutBefore'
-  /** Executed, and the connection breaks. */
+  /** The request is executed, and the connection breaks. */
   | 'cutAfter'
-  /** 429, not executed and not remembered for its key. */
+  /** The answer is 429. The request is not executed, and nothing is remembered for its key. */
   | 'tooMany'
-  /** 500, as above. */
+  /** The answer is 500, as above. */
   | 'serverError'
-  /** 503, as above. */
+  /** The answer is 503, as above. */
   | 'unavailable'
-  /** Executed, and the answer's body ends in the middle. */
+  /** The request is executed, and the answer's body ends in the middle. */
   | 'malformed'
-  /** Executed; the answer waits until it is let go. */
+  /** The request is executed. Its answer waits until it is let go. */
   | 'hold'
-  /** Waits until it is let go; then it is executed and answered. */
+  /** The request waits until it is let go. Then it is executed and answered. */
   | 'holdBefore'
 
 /** A fault that a request has met. */
 export interface MetFault {
   readonly fault: ProviderFault
-  /** Says that it has happened. */
+  /** Reports that it has happened. */
   strike(): void
 }
 
-/** One request, and all that can be done with it. */
+/** One request, and everything that can be done with it. */
 export interface Exchange {
-  /** Does what was asked for, however often it was asked before. */
+  /** Does what was requested, however often it was requested before. */
   process(): Promise<WireAnswer>
   send(answer: WireAnswer): void
   /** Breaks the connection. */
@@ -47,7 +47,7 @@ const TOO_MANY = refusal(429, 'rate_limited', 'Too many requests. Nothing has be
 const SERVER_ERROR = refusal(500, 'internal_error', 'Something went wrong. Nothing has been executed.')
 const UNAVAILABLE = refusal(503, 'unavailable', 'Not available. Nothing has been executed.', RETRY_AFTER)
 
-/** Serves a request, whether or not its client is still there to hear of it. */
+/** Serves a request, whether or not its client is still there. */
 export async function serve(exchange: Exchange, met: MetFault | null): Promise<void> {
   if (met === null) return exchange.send(await exchange.process())
   switch (met.fault) {

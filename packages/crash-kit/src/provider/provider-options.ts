@@ -4,22 +4,22 @@ import type { FakeAnswer } from './fake-answer.js'
 import { type FakeRequest, isPlainObject } from './fake-request.js'
 import type { Effect } from './effect.js'
 
-/** How a fake provider behaves when nothing disturbs it. */
+/** How a fake provider behaves when no fault strikes. */
 export interface FakeProviderOptions {
   /**
-   * The answer to a request that is executed. What throws, or answers with 400 and above, has executed nothing: the
-   * ledger gets no entry, and the key of the request gets the same answer from then on, as with real providers.
-   * Default: 200, and the fields of the request with the effect's `id`.
+   * Returns the answer to a request that is executed. If it throws, or answers with 400 or above, nothing has been executed: the
+   * ledger gets no entry, and the request's key gets the same answer from then on, as with real providers. Default: 200, and the
+   * fields of the request with the effect's `id`.
    */
   readonly answer?: (request: FakeRequest) => FakeAnswer | Promise<FakeAnswer>
   /**
-   * How it knows a repetition: requests with the same key are one effect. Null from the function: this one has no key.
-   * Null in place of the function: it does not deduplicate, for `queryable` and `at_most_once`. Default: the header
-   * `idempotency-key`.
+   * Returns the key by which a repetition is recognised: requests with the same key are one effect. If it returns null, the request
+   * has no key. With null in place of the function, the provider does not deduplicate, for `queryable` and `at_most_once`. Default:
+   * the header `idempotency-key`.
    */
   readonly keyOf?: ((request: FakeRequest) => string | null) | null
   /**
-   * Answers a question (GET, HEAD) from the ledger. Null: 404. Default: what was answered to the effect recorded under
+   * Answers a query (GET, HEAD) from the ledger. Null becomes 404. Default: what was answered for the effect that is recorded under
    * `?key=…`, or under the header `idempotency-key`.
    */
   readonly find?: (
@@ -47,7 +47,7 @@ export function checkedRules(options: FakeProviderOptions): ProviderRules {
   }
 }
 
-/** Runs checks of the engine's kind; what they find is told as an error of the kit. */
+/** Runs checks of core's kind, and throws what they find as an error of the kit. */
 export function checkOptions<T>(where: string, check: (owner: OptionOwner) => T): T {
   try {
     return check({ code: 'PAWL_INVALID_OPTION', where })
@@ -56,7 +56,7 @@ export function checkOptions<T>(where: string, check: (owner: OptionOwner) => T)
   }
 }
 
-/** What the client sent, whether or not anybody deduplicates on it. */
+/** Returns the key that the client sent, whether or not the provider deduplicates on it. */
 export function keyHeaderOf({ headers }: FakeRequest): string | null {
   const header = headers['idempotency-key']
   return typeof header === 'string' && header !== '' ? header : null
@@ -64,7 +64,7 @@ export function keyHeaderOf({ headers }: FakeRequest): string | null {
 
 function echo({ id, json, form }: FakeRequest): FakeAnswer {
   const fields: object = isPlainObject(json) ? json : Object.fromEntries(form)
-  // The effect's id counts, whatever else the request calls `id`.
+  // The effect's id wins over an `id` of the request.
   return { body: { ...fields, id } }
 }
 

@@ -5,12 +5,12 @@ import type { AddressInfo } from 'node:net'
 import { KitError } from '../kit-error.js'
 
 /**
- * The context of whoever starts the server becomes that of every request it serves. Where that is a phase's call, the
- * provider's own work would count as that phase's: so it is started from outside.
+ * The async context of whoever starts the server becomes that of every request that it serves. If that were a phase's call, the
+ * provider's own work would count as that phase's. So the server is started outside it.
  */
 const outside = new AsyncResource('PAWL_FAKE_PROVIDER')
 
-/** The listening socket, on a port that is free. Neither it nor its connections keep a process alive. */
+/** A server on a free port. Neither it nor its connections keep a process alive. */
 export class ProviderServer {
   readonly #onRequest: RequestListener
   #listening: Promise<Server> | null = null
@@ -35,11 +35,11 @@ export class ProviderServer {
     this.#listening ??= outside.runInAsyncScope(listen, null, this.#onRequest)
     const listening = this.#listening
     const { port } = (await listening).address() as AddressInfo
-    // It may have been closed meanwhile.
+    // It may have been closed in the meantime.
     if (this.#listening === listening) this.#url = `http://127.0.0.1:${port}`
   }
 
-  /** Its address; starts it where nobody has. What was closed stays so: a straggler must not open it again. */
+  /** Returns its address, and starts it if nobody has. A closed one stays closed, so that no late request opens it again. */
   async reach(): Promise<string> {
     if (!this.#isClosed) await this.start()
     return this.url
@@ -61,7 +61,7 @@ export class ProviderServer {
 
 async function listen(onRequest: RequestListener): Promise<Server> {
   const server = createServer(onRequest)
-  // Only clients end idle connections: one that the server ends may be in use again at that very moment.
+  // Only clients end idle connections, because one that the server ends may be in use again at that very moment.
   server.keepAliveTimeout = 0
   server.on('connection', (socket) => socket.unref())
   server.listen(0, '127.0.0.1')

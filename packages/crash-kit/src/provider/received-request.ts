@@ -4,23 +4,23 @@ import { keyHeaderOf } from './provider-options.js'
 
 /** A request that has arrived, and what became of it. */
 export interface ReceivedRequest extends FakeRequest {
-  /** The key it came under, whether or not the provider deduplicates on it; null where none was sent. */
+  /** The key that it was sent under, whether or not the provider deduplicates on it; null when none was sent. */
   readonly idempotencyKey: string | null
-  /** Whether it made an effect: false for a repetition, a refusal and a question. */
+  /** Whether it had an effect: false for repetitions, refusals and queries. */
   readonly executed: boolean
-  /** What it was answered with, heard or not; null while there is no answer, and for ever if there is none. */
+  /** The status of its answer, whether or not the client got it; null while there is no answer, and if there never is one. */
   readonly status: number | null
   readonly at: Date
 }
 
-/** Whose request it is, as far as the kit knows. */
+/** Which actor and phase sent it, as far as the kit knows. */
 export type Attribution = Pick<ProviderRequest, 'tick' | 'phase' | 'actor' | 'inTransaction'>
 
-/** Filled in while the request is served. */
+/** What is recorded while the request is served. */
 export interface RequestRecord {
   readonly request: FakeRequest
   readonly at: Date
-  /** What a repetition is known by; null where this request is deduplicated on nothing. */
+  /** The key by which a repetition is recognised; null when this request is not deduplicated. */
   key: string | null
   idempotencyKey: string | null
   attribution: Attribution
@@ -28,7 +28,7 @@ export interface RequestRecord {
   status: number | null
 }
 
-/** `order`: how many have arrived, with this one. */
+/** `order` is how many have arrived, including this one. */
 export function recordOf(request: FakeRequest, order: number): RequestRecord {
   return {
     request,
@@ -46,7 +46,7 @@ export function receivedRequestOf(record: RequestRecord): ReceivedRequest {
   return { ...request, idempotencyKey, executed, status, at }
 }
 
-/** As the oracle reads it: with its query, which may differ between attempts as a body may. */
+/** Returns the request as the oracle reads it: with its query, which may differ between attempts just as a body may. */
 export function providerRequestOf(record: RequestRecord): ProviderRequest {
   const { request, idempotencyKey, executed, attribution } = record
   const { method, path, query, body } = request

@@ -6,20 +6,20 @@ import {
   type OptionOwner,
 } from '@pawl/core/internal'
 import { DEFAULT_RACES, DEFAULT_SEED } from '../limits.js'
-import { type Role, ROLES } from './player.js'
+import { type Role, ROLES } from './stepped-actor.js'
 
 /** How actors race. */
 export interface RaceOptions {
   /**
-   * Who takes part; a name may come more than once. `zombie` gets somewhere, freezes past its lease and wakes;
-   * `impostor` sends another request under the same key. Default: one of each.
+   * Who takes part; a name may appear more than once. `zombie` gets somewhere, freezes past its lease and wakes. `mismatch` sends
+   * another request under the same key. Default: one of each.
    */
   readonly actors?: readonly Role[]
   /** How many schedules are tried. Default 100. */
   readonly runs?: number
-  /** Where the schedules come from: the same seed gives the same ones. */
+  /** Determines the schedules: the same seed produces the same ones. */
   readonly seed?: number
-  /** The way to one schedule, as a finding tells it. */
+  /** The path to one schedule, as a finding reports it. */
   readonly path?: string
 }
 

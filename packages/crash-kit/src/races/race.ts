@@ -1,11 +1,11 @@
 import fc from 'fast-check'
-import type { Theatre } from '../cast/scene.js'
+import type { Environment } from '../actors/environment.js'
 import type { Discovery } from '../explore/discover.js'
 import { judgeCase } from '../explore/judge-case.js'
 import { Finding } from '../finding/finding.js'
-import { formatReplay } from '../finding/replay-line.js'
+import { formatReplay } from '../plan/replay-line.js'
 import type { Violation } from '../history.js'
-import type { Role } from './player.js'
+import type { Role } from './stepped-actor.js'
 import type { RaceOptions } from './race-options.js'
 import { runRace } from './run-race.js'
 import { type Schedule, schedules } from './schedule.js'
@@ -19,20 +19,20 @@ class Broken extends Error {
   }
 }
 
-/** Tries schedules. Throws a `Finding` for the smallest one that breaks something. */
+/** Runs schedules. Throws a `Finding` for the smallest one that breaks something. */
 export async function race(
-  theatre: Theatre,
+  environment: Environment,
   { clean }: Discovery,
   options: Required<RaceOptions>,
   onRun: () => void,
 ): Promise<void> {
   const { actors, runs, seed, path } = options
   const judged = async (schedule: Schedule, verbose: boolean) => {
-    const result = await runRace(theatre, actors, schedule, verbose)
-    // Whoever is killed or meets an exception again and again ends stuck.
+    const result = await runRace(environment, actors, schedule, verbose)
+    // A key whose holders are killed or meet exceptions again and again ends stuck.
     return {
       result,
-      violations: judgeCase(result, theatre.shape, clean, schedule.turns.filter(isFault).length),
+      violations: judgeCase(result, environment.shape, clean, schedule.turns.filter(isFault).length),
     }
   }
   const property = fc.asyncProperty(schedules(actors.length), async (schedule) => {

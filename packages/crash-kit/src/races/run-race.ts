@@ -1,67 +1,68 @@
-import { Scene, type Theatre } from '../cast/scene.js'
-import { type Conclusion, concludeScene } from '../case/conclude-scene.js'
+import type { Environment } from '../actors/environment.js'
+import { Trial } from '../actors/trial.js'
+import { type Conclusion, concludeTrial } from '../case/conclude-trial.js'
 import { LONG_TIME_MS } from '../limits.js'
-import { Director } from './director.js'
-import type { Player, Role } from './player.js'
+import { Scheduler } from './scheduler.js'
+import type { SteppedActor, Role } from './stepped-actor.js'
 import type { Schedule, Turn } from './schedule.js'
 
 /** Lets the actors race for one key in the order of the schedule, then recovers the key. */
 export async function runRace(
-  theatre: Theatre,
+  environment: Environment,
   roles: readonly Role[],
   schedule: Schedule,
   verbose = false,
 ): Promise<Conclusion> {
-  const scene = await Scene.open(theatre, verbose)
-  const director = new Director(scene, roles)
-  await freezeZombie(scene, director, schedule.zombieSteps)
-  for (const turn of schedule.turns) await take(scene, director, turn)
-  await director.finish()
-  await Promise.all(director.players.map(({ actor }) => actor.leave()))
-  return concludeScene(scene)
+  const trial = await Trial.open(environment, verbose)
+  const scheduler = new Scheduler(trial, roles)
+  await freezeZombie(trial, scheduler, schedule.zombieSteps)
+  for (const turn of schedule.turns) await take(trial, scheduler, turn)
+  await scheduler.finish()
+  await Promise.all(scheduler.actors.map(({ actor }) => actor.close()))
+  return concludeTrial(trial)
 }
 
-async function freezeZombie(scene: Scene, director: Director, steps: number): Promise<void> {
-  const zombie = director.players.find(({ role }) => role === 'zombie')
+async function freezeZombie(trial: Trial, scheduler: Scheduler, steps: number): Promise<void> {
+  const zombie = scheduler.actors.find(({ role }) => role === 'zombie')
   if (zombie === undefined) return
-  await moveOn(scene, director, zombie, steps)
-  await scene.expireLease()
+  await moveOn(trial, scheduler, zombie, steps)
+  await trial.expireLease()
 }
 
-async function take(scene: Scene, director: Director, turn: Turn): Promise<void> {
+async function take(trial: Trial, scheduler: Scheduler, turn: Turn): Promise<void> {
   switch (turn.turn) {
     case 'move':
-      return moveOn(scene, director, playerAt(director, turn.who), turn.steps)
+      return moveOn(trial, scheduler, actorAt(scheduler, turn.who), turn.steps)
     case 'expire':
-      return scene.expireLease()
+      return trial.expireLease()
     case 'throw':
-      return playerAt(director, turn.who).throwNext()
+      return actorAt(scheduler, turn.who).throwNext()
     case 'kill': {
-      const player = playerAt(director, turn.who)
-      if (player.state === 'waiting' || player.state === 'ended') return
-      await scene.note(player.name, 'dies')
-      return player.kill()
+      const actor = actorAt(scheduler, turn.who)
+      if (actor.state === 'waiting' || actor.state === 'ended') return
+      await trial.record(actor.name, 'dies')
+      return actor.kill()
     }
     case 'retire':
-      return retire(scene, director)
+      return retire(trial, scheduler)
   }
 }
 
-function playerAt({ players }: Director, who: number): Player {
-  return players[who % players.length] as Player
+function actorAt({ actors }: Scheduler, who: number): SteppedActor {
+  return actors[who % actors.length] as SteppedActor
 }
 
-async function moveOn(scene: Scene, director: Director, player: Player, steps: number): Promise<void> {
-  // Without a row it would be no impostor: the key would be its own.
-  if (player.role === 'impostor' && (await scene.theatre.database.keyRow(scene.scope, scene.key)) === null)
+async function moveOn(trial: Trial, scheduler: Scheduler, actor: SteppedActor, steps: number): Promise<void> {
+  // Without a row it would not be a mismatch: the key would be its own.
+  if (actor.role === 'mismatch' && (await trial.environment.database.keyRow(trial.scope, trial.key)) === null)
     return
-  for (let step = 0; step < steps; step++) await director.move(player)
+  for (let step = 0; step < steps; step++) await scheduler.move(actor)
 }
 
-async function retire(scene: Scene, director: Director): Promise<void> {
-  const row = await scene.theatre.database.keyRow(scene.scope, scene.key)
-  const clients = director.players.filter(({ role }) => role !== 'reaper')
+async function retire(trial: Trial, scheduler: Scheduler): Promise<void> {
+  const row = await trial.environment.database.keyRow(trial.scope, trial.key)
+  const clients = scheduler.actors.filter(({ role }) => role !== 'reaper')
   if (row?.['status'] !== 'finished' || clients.some(({ state }) => state !== 'ended')) return
-  scene.reaped = true
-  await scene.passTime(LONG_TIME_MS, 'the retention is over')
+  trial.reaped = true
+  await trial.passTime(LONG_TIME_MS, 'the retention is over')
 }

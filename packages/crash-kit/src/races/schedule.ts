@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-/** What happens next in a race. `who` counts the actors. */
+/** What happens next in a race. `who` is the index of an actor. */
 export type Turn =
   | { readonly turn: 'move'; readonly who: number; readonly steps: number }
   /** The lease runs out, by the database's clock. */
@@ -13,16 +13,16 @@ export type Turn =
 export interface Schedule {
   /** How far the zombie gets before it freezes and its lease runs out. */
   readonly zombieSteps: number
-  /** Afterwards each goes on to its end, one after the other. */
+  /** Afterwards each actor runs to its end, one after the other. */
   readonly turns: readonly Turn[]
 }
 
-/** Positions of a request of some phases: further, a zombie has ended. */
+/** About as many positions as a request of some phases has. Beyond that, a zombie has ended. */
 const MOST_ZOMBIE_STEPS = 40
 const MOST_STEPS_AT_A_TIME = 12
 const MOST_TURNS = 16
 
-/** Every schedule of so many actors. It shrinks to fewer turns, and to moves in place of faults. */
+/** Generates every schedule of so many actors. It shrinks to fewer turns, and to moves in place of faults. */
 export function schedules(actors: number): fc.Arbitrary<Schedule> {
   const who = fc.nat({ max: actors - 1 })
   const steps = fc.integer({ min: 1, max: MOST_STEPS_AT_A_TIME })

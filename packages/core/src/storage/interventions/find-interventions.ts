@@ -13,16 +13,17 @@ const findInterventionsStatement = defineStatement(
   'find_interventions',
   ({ interventions }) => `
   SELECT i.action, i.actor, i.reason, i.detail, ${epochMs('i.created_at')} AS created_ms
-    FROM ${interventions} AS i WHERE i.key_id = $1::uuid ORDER BY i.created_at LIMIT $2::integer`,
+    FROM ${interventions} AS i WHERE i.scope = $1 AND i.key_id = $2::uuid
+   ORDER BY i.created_at LIMIT $3::integer`,
 )
 
 /** What people did to a key, oldest first. */
 export async function findInterventions(
   store: Store,
-  keyId: string,
+  key: { readonly id: string; readonly scope: string },
   limit: number,
 ): Promise<InterventionRow[]> {
-  const { rows } = await findInterventionsStatement(store, [keyId, limit])
+  const { rows } = await findInterventionsStatement(store, [key.scope, key.id, limit])
   return rows.map((row) => ({
     action: row['action'] ?? '',
     actor: row['actor'] ?? '',

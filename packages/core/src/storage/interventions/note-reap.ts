@@ -1,10 +1,12 @@
+import { uuidV7 } from '../../uuid-v7.js'
 import type { Note } from './note.js'
-import { defineStatement, type Store } from '../statement.js'
+import { defineStatement, NOW, type Store } from '../statement.js'
 
 const noteReapStatement = defineStatement(
   'note_reap',
   ({ interventions }) => `
-  INSERT INTO ${interventions} (action, actor, reason, detail) VALUES ('reap', $1, $2, $3::json)`,
+  INSERT INTO ${interventions} (id, scope, action, actor, reason, detail, created_at)
+  VALUES ($1::uuid, '', 'reap', $2, $3, $4::json, ${NOW})`,
 )
 
 /**
@@ -12,5 +14,5 @@ const noteReapStatement = defineStatement(
  * first of them, and once more with the result. Notes are added, never changed.
  */
 export async function noteReap(store: Store, note: Note): Promise<void> {
-  await noteReapStatement(store, [note.actor, note.reason, note.detailJson])
+  await noteReapStatement(store, [uuidV7(), note.actor, note.reason, note.detailJson])
 }

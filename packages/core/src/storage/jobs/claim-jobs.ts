@@ -1,4 +1,4 @@
-import { defineStatement, epochMs, msInterval, type Store } from '../statement.js'
+import { defineStatement, epochMs, msInterval, NOW, type Store } from '../statement.js'
 
 /** A job that was claimed for delivery. */
 export interface ClaimedJob {
@@ -6,6 +6,8 @@ export interface ClaimedJob {
   readonly name: string
   readonly payloadJson: string
   readonly keyId: string
+  readonly scope: string
+  readonly seq: number
   /** Deliveries that were begun, including this one. */
   readonly attempts: number
   readonly createdMs: number
@@ -25,27 +27,31 @@ const claimJobsStatement = defineStatement(
   'claim_jobs',
   ({ stagedJobs }) => `
   WITH due AS (
-    SELECT j.id, j.run_after,
+    SELECT j.scope, j.key_id, j.seq, j.run_after,
            j.attempts >= $5::integer AND j.claim_until IS NOT NULL AND j.claim <> $1::uuid AS is_suspect
       FROM ${stagedJobs} AS j
-     WHERE j.dead_at IS NULL AND j.run_after <= (SELECT clock_timestamp())
-       AND (j.claim_until IS NULL OR j.claim_until <= clock_timestamp() OR j.claim = $1::uuid)
+     WHERE j.dead_at IS NULL AND j.run_after <= ${NOW}
+       AND (j.claim_until IS NULL OR j.claim_until <= ${NOW} OR j.claim = $1::uuid)
        AND ($3::text[] IS NULL OR j.name = ANY ($3::text[]))
        AND NOT EXISTS (
-         SELECT FROM ${stagedJobs} AS earlier
-          WHERE earlier.key_id = j.key_id AND earlier.seq < j.seq AND earlier.dead_at IS NULL
-            AND (earlier.attempts > 0 OR earlier.run_after <= clock_timestamp())
+         SELECT 1 FROM ${stagedJobs} AS earlier
+          WHERE earlier.scope = j.scope AND earlier.key_id = j.key_id AND earlier.seq < j.seq AND earlier.dead_at IS NULL
+            AND (earlier.attempts > 0 OR earlier.run_after <= ${NOW})
             AND ($3::text[] IS NULL OR earlier.name = ANY ($3::text[])))
      ORDER BY j.run_after LIMIT $4::integer FOR UPDATE OF j SKIP LOCKED
   ), ranked AS (
-    SELECT id, is_suspect, row_number() OVER oldest AS nth, first_value(is_suspect) OVER oldest AS is_alone
-      FROM due WINDOW oldest AS (ORDER BY run_after, id)
+    SELECT scope, key_id, seq, is_suspect, row_number() OVER oldest AS nth,
+           first_value(is_suspect) OVER oldest AS is_alone
+      FROM due WINDOW oldest AS (ORDER BY run_after, key_id, seq)
   )
   UPDATE ${stagedJobs} AS j
-     SET claim = $1::uuid, claim_until = clock_timestamp() + ${msInterval('$2')},
+     SET claim = $1::uuid, claim_until = ${NOW} + ${msInterval('$2')},
          attempts = j.attempts + CASE WHEN j.claim = $1::uuid THEN 0 ELSE 1 END
-   WHERE j.id = ANY (ARRAY(SELECT id FROM ranked WHERE CASE WHEN is_alone THEN nth = 1 ELSE NOT is_suspect END))
-  RETURNING j.id, j.name, j.payload, j.key_id, j.attempts, j.seq, ${epochMs('j.created_at')} AS created_ms`,
+    FROM ranked AS r
+   WHERE j.scope = r.scope AND j.key_id = r.key_id AND j.seq = r.seq
+     AND j.key_id = ANY (ARRAY(SELECT key_id FROM ranked))
+     AND CASE WHEN r.is_alone THEN r.nth = 1 ELSE NOT r.is_suspect END
+  RETURNING j.id, j.scope, j.name, j.payload, j.key_id, j.attempts, j.seq, ${epochMs('j.created_at')} AS created_ms`,
 )
 
 /** Claims jobs that are due, at most one of each key, for a limited time. Other claims do not wait for this one. */
@@ -64,12 +70,14 @@ export async function claimJobs(
   const { id, forMs, names, limit, aloneAfter } = claim
   const { rows } = await claimJobsStatement(store, [id, forMs, names, limit, aloneAfter])
   // An UPDATE returns its rows in no particular order.
-  const inOrder = rows.toSorted((a, b) => Number(a['seq']) - Number(b['seq']))
+  const inOrder = rows.toSorted((a, b) => Number(a['created_ms']) - Number(b['created_ms']))
   return inOrder.map((row) => ({
     id: row['id'] ?? '',
     name: row['name'] ?? '',
     payloadJson: row['payload'] ?? '',
     keyId: row['key_id'] ?? '',
+    scope: row['scope'] ?? '',
+    seq: Number(row['seq']),
     attempts: Number(row['attempts']),
     createdMs: Number(row['created_ms']),
   }))

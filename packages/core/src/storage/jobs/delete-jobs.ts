@@ -1,10 +1,11 @@
-import { boundedBy, defineStatement, type Store } from '../statement.js'
+import { defineStatement, type Store } from '../statement.js'
+import { IS_NAMED, type JobName, namedJobs, namesOf } from './job-name.js'
 
 const deleteJobsStatement = defineStatement(
   'delete_jobs',
   ({ stagedJobs }) => `
-  DELETE FROM ${stagedJobs} AS j USING ${boundedBy('$3')}
-   WHERE j.id = ANY ($1::uuid[]) AND j.claim = $2::uuid
+  DELETE FROM ${stagedJobs} AS j USING ${namedJobs()}
+   WHERE ${IS_NAMED} AND j.claim = $4::uuid
   RETURNING j.id`,
 )
 
@@ -12,12 +13,7 @@ const deleteJobsStatement = defineStatement(
  * Deletes exactly what was delivered under this claim. Returns their ids, without those that somebody else has claimed
  * since.
  */
-export async function deleteJobs(
-  store: Store,
-  claimId: string,
-  jobIds: readonly string[],
-  lockTimeoutMs: number,
-): Promise<string[]> {
-  const { rows } = await deleteJobsStatement(store, [jobIds, claimId, String(lockTimeoutMs)])
+export async function deleteJobs(store: Store, claimId: string, jobs: readonly JobName[]): Promise<string[]> {
+  const { rows } = await deleteJobsStatement(store, [...namesOf(jobs), claimId])
   return rows.map((row) => row['id'] ?? '')
 }

@@ -1,24 +1,24 @@
 import type { Bound } from '../../driver/outgoing.js'
-import { defineStatement, msInterval } from '../statement.js'
+import { defineStatement, msInterval, NOW } from '../statement.js'
 import type { Tables } from '../tables.js'
+import type { JobName } from './job-name.js'
 
-export interface StagedJob {
+export interface StagedJob extends JobName {
   readonly id: string
   readonly name: string
   readonly payloadJson: string
-  readonly keyId: string
   readonly runAfterMs: number
 }
 
 const insertStagedJobStatement = defineStatement(
   'insert_staged_job',
   ({ stagedJobs }) => `
-  INSERT INTO ${stagedJobs} (id, name, payload, key_id, run_after)
-  VALUES ($1::uuid, $2, $3::json, $4::uuid, clock_timestamp() + ${msInterval('$5')})`,
+  INSERT INTO ${stagedJobs} (id, scope, key_id, seq, name, payload, run_after, created_at)
+  VALUES ($1::uuid, $2, $3::uuid, $4::bigint, $5, $6::json, ${NOW} + ${msInterval('$7')}, ${NOW})`,
 )
 
 /** Writes a job in the phase's own transaction; the relay hands it over once that has committed. */
 export function insertStagedJob(tables: Tables, job: StagedJob): Bound {
-  const { id, name, payloadJson, keyId, runAfterMs } = job
-  return insertStagedJobStatement.bind(tables, [id, name, payloadJson, keyId, runAfterMs])
+  const { id, scope, keyId, seq, name, payloadJson, runAfterMs } = job
+  return insertStagedJobStatement.bind(tables, [id, scope, keyId, seq, name, payloadJson, runAfterMs])
 }

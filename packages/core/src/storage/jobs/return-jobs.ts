@@ -1,24 +1,28 @@
-import { boundedBy, defineStatement, msInterval, type Store, unnested } from '../statement.js'
+import { defineStatement, msInterval, NOW, type Store } from '../statement.js'
+import { IS_NAMED, type JobName, namedJobs, namesOf } from './job-name.js'
 
 /** A delivery that failed. */
-export interface FailedJob {
-  readonly id: string
+export interface FailedJob extends JobName {
   readonly afterMs: number
   readonly lastError: string
   readonly dead: boolean
 }
+
+const FAILED = namedJobs({
+  after_ms: '$4::double precision[]',
+  last_error: '$5::text[]',
+  dead: '$6::boolean[]',
+})
 
 /** The claim stays, but without its end, so that a repeat whose first answer got lost finds its jobs. */
 const returnJobsStatement = defineStatement(
   'return_jobs',
   ({ stagedJobs }) => `
   UPDATE ${stagedJobs} AS j
-     SET claim_until = NULL, run_after = clock_timestamp() + ${msInterval('f.after_ms')},
-         last_error = f.last_error, dead_at = CASE WHEN f.dead THEN clock_timestamp() END
-    FROM ${unnested('$1::uuid[]', '$2::double precision[]', '$3::text[]', '$4::boolean[]')}
-           AS f (id, after_ms, last_error, dead),
-         ${boundedBy('$6')}
-   WHERE j.id = f.id AND j.claim = $5::uuid
+     SET claim_until = NULL, run_after = ${NOW} + ${msInterval('named.after_ms')},
+         last_error = named.last_error, dead_at = CASE WHEN named.dead THEN clock.now END
+    FROM ${FAILED}, (SELECT ${NOW} AS now) AS clock
+   WHERE ${IS_NAMED} AND j.claim = $7::uuid
   RETURNING j.id`,
 )
 
@@ -27,15 +31,13 @@ export async function returnJobs(
   store: Store,
   claimId: string,
   jobs: readonly FailedJob[],
-  lockTimeoutMs: number,
 ): Promise<string[]> {
   const { rows } = await returnJobsStatement(store, [
-    jobs.map((job) => job.id),
+    ...namesOf(jobs),
     jobs.map((job) => job.afterMs),
     jobs.map((job) => job.lastError),
     jobs.map((job) => job.dead),
     claimId,
-    String(lockTimeoutMs),
   ])
   return rows.map((row) => row['id'] ?? '')
 }

@@ -1,53 +1,66 @@
 import type { Bound } from '../../driver/outgoing.js'
-import {
-  ADVANCED,
-  AS_LEFT,
-  type Carrying,
-  type Effect,
-  effectValues,
-  intentAfter,
-  intentIs,
-  type Outcome,
-  trailWith,
-} from './advanced.js'
-import { alone, withEffect } from './held-or-fail.js'
-import type { Hold } from './hold.js'
-import { defineStatement, msInterval } from '../statement.js'
+import { ADVANCED, AS_LEFT, type Carrying, epochAfter, intentAfter, intentIs } from './advanced.js'
+import { calling } from './calling.js'
+import { heldOrFail } from './held-or-fail.js'
+import { heldBy, type Hold, WRITTEN } from './hold.js'
+import { trailJson, type TrailEntry } from './trail.js'
+import { defineStatement, msInterval, NOW } from '../statement.js'
 import type { Tables } from '../tables.js'
 
-const advanceSql = ({ keys }: Tables, outcome?: Outcome): string => `
+/** `intent`: what becomes of what is known of a call. */
+const advance = (keys: string, intent: string): string => `
   UPDATE ${keys} AS k
-     SET recovery_point = $5, state = $6::json, lease_until = clock_timestamp() + ${msInterval('$7')},
-         trail = ${trailWith('$5', 'NULL::boolean', outcome)}, attempts = 0, retries = 0, run_after = NULL,${intentAfter('$8')},
-         last_error = NULL, updated_at = clock_timestamp()
-   WHERE ${AS_LEFT} AND ${intentIs('$5', '$8')}
+     SET recovery_point = $6, state = coalesce($7::json, k.state), trail = $8::json, lease_until = ${NOW} + ${msInterval('$9')},
+         attempts = 0, retries = 0, run_after = NULL,${intent}, last_error = NULL,
+         updated_at = ${NOW}, ${WRITTEN}
+   WHERE ${AS_LEFT} AND ${intentIs('$10', '$11')}
   RETURNING ${ADVANCED}`
 
-const advanceStatement = defineStatement('advance_key', alone(advanceSql))
+const advanceStatement = defineStatement('advance_key', ({ keys }) =>
+  heldOrFail(advance(keys, intentAfter('$11'))),
+)
 
-const advanceUnknownStatement = defineStatement('advance_key', alone(advanceSql, 'unknown'))
+/** The same, and the call of the next phase is declared in the same write. */
+const advanceAndDeclareStatement = defineStatement('advance_key', ({ keys }) =>
+  heldOrFail(
+    `${advance(keys, ` intent = ${calling('$12', '$13')}, ${epochAfter('$11')}`)}, k.intent::text AS declared`,
+    'max(declared) AS declared',
+  ),
+)
 
-const advanceWithEffectStatement = defineStatement('advance_key', withEffect(advanceSql, 9))
+/** A call that is about to be made, and must not be made twice unasked. */
+export interface Declaration {
+  readonly phase: string
+  readonly timeoutMs: number
+}
 
-/** Moves the key to the next recovery point, inside the phase's own transaction and as its last statement. */
-export function advanceKey(
-  tables: Tables,
-  hold: Hold,
-  to: Carrying & { readonly point: string; readonly stateJson: string; readonly leaseMs: number },
-  effect: Effect | 'outcome_unknown' | null,
-): Bound {
+/** Where a key is moved to. */
+export interface Advance extends Carrying {
+  readonly point: string
+  /** Null leaves it unchanged. */
+  readonly stateJson: string | null
+  readonly trail: readonly TrailEntry[]
+  readonly leaseMs: number
+  /** The phase whose call may be known of, and is settled by this. */
+  readonly settles: string
+  /** The call that follows, if it has to be declared. */
+  readonly declares: Declaration | null
+}
+
+/** Moves the key to a later recovery point, inside the transaction of the phases before it and as its last statement. */
+export function advanceKey(tables: Tables, hold: Hold, to: Advance): Bound {
   const values = [
-    hold.id,
-    hold.fence,
-    hold.holder,
+    ...heldBy(hold),
     hold.recoveryPoint,
     to.point,
     to.stateJson,
+    trailJson(to.trail),
     to.leaseMs,
+    to.settles,
     to.carriedCallOf,
   ]
-  if (effect === 'outcome_unknown') return advanceUnknownStatement.bind(tables, values)
-  return effect === null
+  const { declares } = to
+  return declares === null
     ? advanceStatement.bind(tables, values)
-    : advanceWithEffectStatement.bind(tables, [...values, ...effectValues(effect)])
+    : advanceAndDeclareStatement.bind(tables, [...values, declares.phase, declares.timeoutMs])
 }

@@ -1,7 +1,8 @@
 import type { StoredResponse } from '../../pipeline/directive.js'
 import { type KeyRow, readKeyRow } from './key-row.js'
 import { steered, type Steering, steeringValues } from './steered.js'
-import { defineStatement, epochMs, msInterval, statusIs, type Store } from '../statement.js'
+import { trailJson } from './trail.js'
+import { defineStatement, msInterval, NOW, statusIs, type Store } from '../statement.js'
 
 const answerKeyStatement = defineStatement(
   'answer_key',
@@ -9,11 +10,9 @@ const answerKeyStatement = defineStatement(
     'answer',
     statusIs('stuck'),
     `, status = 'finished', recovery_point = 'finished', stuck_reason = NULL, attempts = 0, retries = 0,
-           run_after = NULL, intent = NULL, effect_epoch = 0,
-           trail = k.trail || jsonb_build_array(jsonb_build_object('p', 'finished', 't', ${epochMs('clock_timestamp()')},
-                                                                   'f', k.fence + 1)),
-           response_status = $9::smallint, response_headers = $10::json, response_body = $11::bytea,
-           expires_at = clock_timestamp() + ${msInterval('$12')}`,
+           run_after = NULL, intent = NULL, effect_epoch = 0, trail = $15::json,
+           response_status = $11::smallint, response_headers = $12::json, response_body = $13::bytea,
+           expires_at = ${NOW} + ${msInterval('$14')}`,
   ),
 )
 
@@ -24,12 +23,21 @@ export async function answerKey(
   response: StoredResponse,
   retentionMs: number,
 ): Promise<KeyRow | null> {
+  const { read } = steering
+  const finished = {
+    point: 'finished',
+    atMs: read.nowMs,
+    fence: read.fence + 1,
+    skipped: false,
+    outcomeUnknown: false,
+  }
   const { rows } = await answerKeyStatement(store, [
     ...steeringValues(steering),
     response.status,
     JSON.stringify(response.headers),
     response.body,
     retentionMs,
+    trailJson([...read.trail, finished]),
   ])
   return rows[0] === undefined ? null : readKeyRow(rows[0])
 }

@@ -1,15 +1,14 @@
 import { COUNT_LIMIT } from '../../limits.js'
-import { NOW } from './unfinished.js'
-import { defineStatement, epochMs, type Store } from '../statement.js'
+import { defineStatement, epochMs, NOW, type Store } from '../statement.js'
 
 /** Counts in the index's own order, so that the index is what is read. One more than the limit means "or more". */
 const counted = (from: string, where: string, order: string): string =>
-  `(SELECT count(*) FROM (SELECT FROM ${from} WHERE ${where} ORDER BY ${order} LIMIT ${COUNT_LIMIT + 1}) AS counted)`
+  `(SELECT count(*) FROM (SELECT 1 FROM ${from} WHERE ${where} ORDER BY ${order} LIMIT ${COUNT_LIMIT + 1}) AS counted)`
 
 const countRowsStatement = defineStatement(
   'count_rows',
   ({ keys, stagedJobs }) => `
-  SELECT ${epochMs('clock_timestamp()')} AS now_ms,
+  SELECT ${epochMs(NOW)} AS now_ms,
          ${counted(keys, `status = 'finished'`, 'expires_at')} AS finished,
          ${counted(keys, `status = 'finished' AND expires_at <= ${NOW}`, 'expires_at')} AS expired,
          ${counted(stagedJobs, 'dead_at IS NULL', 'run_after')} AS waiting,

@@ -1,16 +1,13 @@
-import { HELD, type Hold } from './hold.js'
-import { type Intent, SERVER } from './key-row.js'
-import { boundedBy, defineStatement, epochMs, msInterval, statusIs, type Store } from '../statement.js'
+import { HELD, heldBy, type Hold, WRITTEN } from './hold.js'
+import { calling } from './calling.js'
+import type { Intent } from './key-row.js'
+import { defineStatement, msInterval, NOW, statusIs, type Store } from '../statement.js'
 
 const declareCallStatement = defineStatement(
   'declare_call',
   ({ keys }) => `
   UPDATE ${keys} AS k
-     SET intent = json_build_object('kind', 'calling', 'phase', $4::text,
-                                    'deadlineMs', ${epochMs(`clock_timestamp() + ${msInterval('$5')}`)},
-                                    'timeoutMs', $5::double precision, 'server', ${SERVER}),
-         lease_until = clock_timestamp() + ${msInterval('$6')}, updated_at = clock_timestamp()
-    FROM ${boundedBy('$7')}
+     SET intent = ${calling('$5', '$6')}, lease_until = ${NOW} + ${msInterval('$7')}, updated_at = ${NOW}, ${WRITTEN}
    WHERE ${HELD} AND ${statusIs('running')} AND k.recovery_point = $8
   RETURNING k.intent`,
 )
@@ -23,17 +20,13 @@ export async function declareCall(
     readonly phase: string
     readonly timeoutMs: number
     readonly leaseMs: number
-    readonly lockTimeoutMs: number
   },
 ): Promise<Intent | null> {
   const { rows } = await declareCallStatement(store, [
-    hold.id,
-    hold.fence,
-    hold.holder,
+    ...heldBy(hold),
     call.phase,
     call.timeoutMs,
     call.leaseMs,
-    String(call.lockTimeoutMs),
     hold.recoveryPoint,
   ])
   const declared = rows[0]?.['intent']

@@ -1,5 +1,5 @@
-import { CONDITION, FOR_A_COMPLETER, NOW, unfinished } from './unfinished.js'
-import { defineStatement, msInterval, type Store } from '../statement.js'
+import { CONDITION, FOR_A_COMPLETER, unfinished } from './unfinished.js'
+import { defineStatement, msInterval, NOW, type Store } from '../statement.js'
 
 /** A key cannot have become due before it was last written. */
 const DUE_SINCE = 'greatest(k.lease_until, k.run_after, k.updated_at)'
@@ -8,7 +8,7 @@ const findOverdueStatement = defineStatement(
   'find_overdue',
   (tables) => `
   SELECT k.scope, k.key, count(*) OVER () AS count,
-         extract(epoch FROM clock_timestamp() - ${DUE_SINCE}) * 1000 AS since_ms
+         extract(epoch FROM ${NOW} - ${DUE_SINCE}) * 1000 AS since_ms
     FROM ${unfinished(tables, 'running', FOR_A_COMPLETER)} AS k
    WHERE ${CONDITION} = 'unattended' AND ${DUE_SINCE} <= (${NOW} - ${msInterval('$1')})
    ORDER BY ${DUE_SINCE} LIMIT 1`,

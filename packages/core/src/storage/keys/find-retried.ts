@@ -1,5 +1,5 @@
-import { FOR_A_COMPLETER, NOW, unfinished } from './unfinished.js'
-import { defineStatement, msInterval, type Store } from '../statement.js'
+import { FOR_A_COMPLETER, unfinished } from './unfinished.js'
+import { defineStatement, msInterval, NOW, type Store } from '../statement.js'
 
 /** Since when a key has been tried: when a person unsticks it, its time starts again. */
 const TRIED_SINCE = 'coalesce(k.unstuck_at, k.created_at)'
@@ -8,7 +8,7 @@ const findRetriedStatement = defineStatement(
   'find_retried',
   (tables) => `
   SELECT k.scope, k.key, count(*) OVER () AS count,
-         extract(epoch FROM clock_timestamp() - ${TRIED_SINCE}) * 1000 AS since_ms
+         extract(epoch FROM ${NOW} - ${TRIED_SINCE}) * 1000 AS since_ms
     FROM ${unfinished(tables, 'running', FOR_A_COMPLETER)} AS k
    WHERE (k.retries > 0 OR k.attempts > 1) AND ${TRIED_SINCE} <= (${NOW} - ${msInterval('$1')})
    ORDER BY ${TRIED_SINCE} LIMIT 1`,

@@ -1,6 +1,6 @@
 import { BACKOFF_BASE_MS, BACKOFF_MAX_MS, DUE_KEYS_PER_LOOK } from '../../limits.js'
 import { leaseIsOver, writtenAhead } from './lease-is-over.js'
-import { defineStatement, type Store, unnested } from '../statement.js'
+import { defineStatement, NOW, type Store, unnested } from '../statement.js'
 
 /** A version whose keys may be run here. */
 export interface RunnableVersion {
@@ -24,6 +24,8 @@ export const AT_START: Place = { createdAt: '-infinity', id: '00000000-0000-0000
 
 /** A key that nobody holds and that is due. */
 export interface DueKey extends Place {
+  readonly scope: string
+  readonly key: string
   /** The index of its version among the versions asked for. */
   readonly version: number
 }
@@ -41,17 +43,17 @@ const asText = (moment: string): string =>
   `pg_catalog.to_char(pg_catalog.timezone('UTC'::text, ${moment}), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'::text)`
 
 /** There is no point in waiting for the end of a back-off that was set by a clock that has gone back since. */
-const IS_RESTED = `(k.run_after IS NULL OR k.run_after <= clock_timestamp()
+const IS_RESTED = `(k.run_after IS NULL OR k.run_after <= ${NOW}
                      OR ${writtenAhead('k.')})`
 
 const findUnattendedKeysStatement = defineStatement(
   'find_unattended_keys',
   ({ keys }) => `
-  SELECT found.id, ${asText('found.created_at')} AS created_at, v.nth - 1 AS version
+  SELECT found.id, found.scope, found.key, ${asText('found.created_at')} AS created_at, v.nth - 1 AS version
     FROM ${unnested('$1::text[]', '$2::integer[]', '$3::text[]', '$4::double precision[]', '$5::timestamptz[]', '$6::uuid[]')}
          WITH ORDINALITY AS v (pipeline, version, definition_hash, lease_bound_ms, after_created, after_id, nth)
    CROSS JOIN LATERAL (
-     SELECT k.id, k.created_at, row_number() OVER (ORDER BY k.created_at, k.id) AS turn
+     SELECT k.id, k.scope, k.key, k.created_at, row_number() OVER (ORDER BY k.created_at, k.id) AS turn
        FROM ${keys} AS k
       WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version AND k.kind = 'pipeline'
         AND (k.created_at, k.id) > (v.after_created, v.after_id)
@@ -82,6 +84,8 @@ export async function findUnattendedKeys(
   ])
   return rows.map((row) => ({
     id: row['id'] ?? '',
+    scope: row['scope'] ?? '',
+    key: row['key'] ?? '',
     createdAt: row['created_at'] ?? '',
     version: Number(row['version']),
   }))

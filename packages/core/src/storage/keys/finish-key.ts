@@ -1,62 +1,47 @@
 import type { Bound } from '../../driver/outgoing.js'
 import type { StoredResponse } from '../../pipeline/directive.js'
-import {
-  ADVANCED,
-  AS_LEFT,
-  type Carrying,
-  type Effect,
-  effectValues,
-  intentAfter,
-  intentIs,
-  type Outcome,
-  trailWith,
-} from './advanced.js'
-import { alone, withEffect } from './held-or-fail.js'
-import type { Hold } from './hold.js'
-import { defineStatement, msInterval } from '../statement.js'
+import { ADVANCED, AS_LEFT, type Carrying, intentAfter, intentIs } from './advanced.js'
+import { heldOrFail } from './held-or-fail.js'
+import { heldBy, type Hold, WRITTEN } from './hold.js'
+import { trailJson, type TrailEntry } from './trail.js'
+import { defineStatement, msInterval, NOW } from '../statement.js'
 import type { Tables } from '../tables.js'
 
-const finishSql = ({ keys }: Tables, outcome?: Outcome): string => `
+const finishStatement = defineStatement('finish_key', ({ keys }) =>
+  heldOrFail(`
   UPDATE ${keys} AS k
-     SET recovery_point = 'finished', status = 'finished', lease_until = NULL,
-         trail = ${trailWith("'finished'", 'NULL::boolean', outcome)}, attempts = 0, retries = 0, run_after = NULL,${intentAfter('$10')},
-         last_error = NULL, response_status = $5::smallint, response_headers = $6::json,
-         response_body = $7::bytea, expires_at = clock_timestamp() + ${msInterval('$8')}, updated_at = clock_timestamp()
-   WHERE ${AS_LEFT} AND ${intentIs('$9', '$10')}
-  RETURNING ${ADVANCED}`
+     SET recovery_point = 'finished', status = 'finished', state = coalesce($6::json, k.state), trail = $7::json, lease_until = NULL,
+         attempts = 0, retries = 0, run_after = NULL,${intentAfter('$13')}, last_error = NULL,
+         response_status = $8::smallint, response_headers = $9::json, response_body = $10::bytea,
+         expires_at = ${NOW} + ${msInterval('$11')}, updated_at = ${NOW}, ${WRITTEN}
+   WHERE ${AS_LEFT} AND ${intentIs('$12', '$13')}
+  RETURNING ${ADVANCED}`),
+)
 
-const finishStatement = defineStatement('finish_key', alone(finishSql))
+/** What a key is finished with. */
+export interface Finish extends Carrying {
+  /** Null leaves it unchanged. */
+  readonly stateJson: string | null
+  readonly trail: readonly TrailEntry[]
+  readonly response: StoredResponse
+  readonly retentionMs: number
+  /** The phase whose call may be known of, and is settled by this. */
+  readonly settles: string
+}
 
-const finishUnknownStatement = defineStatement('finish_key', alone(finishSql, 'unknown'))
-
-const finishWithEffectStatement = defineStatement('finish_key', withEffect(finishSql, 11))
-
-/** Stores the response and finishes the key, inside the transaction of `phase` and as its last statement. */
-export function finishKey(
-  tables: Tables,
-  hold: Hold,
-  to: Carrying & {
-    readonly phase: string
-    readonly response: StoredResponse
-    readonly retentionMs: number
-  },
-  effect: Effect | 'outcome_unknown' | null,
-): Bound {
+/** Stores the response and finishes the key, inside the transaction of the last phases and as its last statement. */
+export function finishKey(tables: Tables, hold: Hold, to: Finish): Bound {
   const { status, headers, body } = to.response
-  const values = [
-    hold.id,
-    hold.fence,
-    hold.holder,
+  return finishStatement.bind(tables, [
+    ...heldBy(hold),
     hold.recoveryPoint,
+    to.stateJson,
+    trailJson(to.trail),
     status,
     JSON.stringify(headers),
     body,
     to.retentionMs,
-    to.phase,
+    to.settles,
     to.carriedCallOf,
-  ]
-  if (effect === 'outcome_unknown') return finishUnknownStatement.bind(tables, values)
-  return effect === null
-    ? finishStatement.bind(tables, values)
-    : finishWithEffectStatement.bind(tables, [...values, ...effectValues(effect)])
+  ])
 }

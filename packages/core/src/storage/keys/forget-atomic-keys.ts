@@ -1,6 +1,6 @@
 import type { RunnableVersion } from './find-unattended-keys.js'
 import { leaseIsOver } from './lease-is-over.js'
-import { boundedBy, defineStatement, msInterval, type Store, unnested } from '../statement.js'
+import { defineStatement, msInterval, NOW, type Store, unnested } from '../statement.js'
 
 /** A version whose keys commit everything at once: a key that has not committed has left nothing behind. */
 export interface AtomicVersion extends RunnableVersion {
@@ -12,18 +12,18 @@ const forgetAtomicKeysStatement = defineStatement(
   ({ keys }) => `
   WITH old AS (
     SELECT found.id
-      FROM ${unnested('$1::text[]', '$2::integer[]', '$3::text[]', '$4::double precision[]', '$7::double precision[]')}
+      FROM ${unnested('$1::text[]', '$2::integer[]', '$3::text[]', '$4::double precision[]', '$6::double precision[]')}
            AS v (pipeline, version, definition_hash, forget_after_ms, lease_bound_ms)
      CROSS JOIN LATERAL (
        SELECT k.id FROM ${keys} AS k
         WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version AND k.kind = 'atomic'
           AND k.definition_hash = v.definition_hash AND k.recovery_point = 'started'
-          AND k.created_at <= (clock_timestamp() - ${msInterval('v.forget_after_ms')})
+          AND k.created_at <= (${NOW} - ${msInterval('v.forget_after_ms')})
           AND k.intent IS NULL AND ${leaseIsOver('k.', 'v.lease_bound_ms')}
         ORDER BY k.created_at LIMIT $5::integer FOR UPDATE SKIP LOCKED
      ) AS found
   )
-  DELETE FROM ${keys} AS k USING ${boundedBy('$6')} WHERE k.id = ANY (ARRAY(SELECT id FROM old))
+  DELETE FROM ${keys} AS k WHERE k.id = ANY (ARRAY(SELECT id FROM old))
   RETURNING k.id`,
 )
 
@@ -32,7 +32,6 @@ export async function forgetAtomicKeys(
   store: Store,
   versions: readonly AtomicVersion[],
   limit: number,
-  lockTimeoutMs: number,
 ): Promise<number> {
   const { rows } = await forgetAtomicKeysStatement(store, [
     versions.map((version) => version.pipeline),
@@ -40,7 +39,6 @@ export async function forgetAtomicKeys(
     versions.map((version) => version.definitionHash),
     versions.map((version) => version.forgetAfterMs),
     limit,
-    String(lockTimeoutMs),
     versions.map((version) => version.leaseBoundMs),
   ])
   return rows.length

@@ -1,6 +1,6 @@
-import { HELD, type Hold } from './hold.js'
+import { HELD, heldBy, type Hold, WRITTEN } from './hold.js'
 import type { Intent } from './key-row.js'
-import { boundedBy, defineStatement, msInterval, statusIs, type Store } from '../statement.js'
+import { defineStatement, msInterval, NOW, statusIs, type Store } from '../statement.js'
 
 /** How a key is given back. */
 export interface GiveBack {
@@ -12,20 +12,18 @@ export interface GiveBack {
   readonly raiseEpoch: boolean
   readonly intent: Intent | null
   readonly lastError: string | null
-  readonly lockTimeoutMs: number
 }
 
 const giveBackKeyStatement = defineStatement(
   'give_back_key',
   ({ keys }) => `
   UPDATE ${keys} AS k
-     SET lease_until = CASE WHEN $4::boolean THEN k.lease_until END,
-         run_after = clock_timestamp() + ${msInterval('$5')},
-         attempts = greatest(k.attempts - $6::integer, 0), retries = k.retries + $7::integer,
-         effect_epoch = k.effect_epoch + $8::integer,
-         intent = CASE WHEN $4::boolean THEN k.intent ELSE $9::json END,
-         last_error = coalesce($10, k.last_error), updated_at = clock_timestamp()
-    FROM ${boundedBy('$11')}
+     SET lease_until = CASE WHEN $5::boolean THEN k.lease_until END,
+         run_after = ${NOW} + ${msInterval('$6')},
+         attempts = greatest(k.attempts - $7::integer, 0), retries = k.retries + $8::integer,
+         effect_epoch = k.effect_epoch + $9::integer,
+         intent = CASE WHEN $5::boolean THEN k.intent ELSE $10::json END,
+         last_error = coalesce($11, k.last_error), updated_at = ${NOW}, ${WRITTEN}
    WHERE ${HELD} AND ${statusIs('running')} AND k.recovery_point = $12
   RETURNING k.id`,
 )
@@ -33,9 +31,7 @@ const giveBackKeyStatement = defineStatement(
 /** Gives the key back. Returns false when we were fenced off; the new holder is then left alone. */
 export async function giveBackKey(store: Store, hold: Hold, giveBack: GiveBack): Promise<boolean> {
   const { rows } = await giveBackKeyStatement(store, [
-    hold.id,
-    hold.fence,
-    hold.holder,
+    ...heldBy(hold),
     giveBack.keepLease,
     giveBack.runAfterMs,
     giveBack.countsAs === 'attempt' ? 0 : 1,
@@ -43,7 +39,6 @@ export async function giveBackKey(store: Store, hold: Hold, giveBack: GiveBack):
     giveBack.raiseEpoch ? 1 : 0,
     giveBack.intent === null ? null : JSON.stringify(giveBack.intent),
     giveBack.lastError,
-    String(giveBack.lockTimeoutMs),
     hold.recoveryPoint,
   ])
   return rows.length === 1

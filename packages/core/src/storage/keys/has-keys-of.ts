@@ -4,9 +4,9 @@ import { defineStatement, type Store } from '../statement.js'
 const hasKeysOfStatement = defineStatement(
   'has_keys_of',
   ({ keys }) => `
-  SELECT EXISTS (SELECT FROM ${keys} WHERE status = 'running' AND pipeline = $1)
-      OR EXISTS (SELECT FROM ${keys} WHERE status = 'stuck' AND pipeline = $1)
-      OR EXISTS (SELECT FROM (SELECT k.pipeline FROM ${keys} AS k WHERE k.status = 'finished'
+  SELECT EXISTS (SELECT 1 FROM ${keys} WHERE status = 'running' AND pipeline = $1)
+      OR EXISTS (SELECT 1 FROM ${keys} WHERE status = 'stuck' AND pipeline = $1)
+      OR EXISTS (SELECT 1 FROM (SELECT k.pipeline FROM ${keys} AS k WHERE k.status = 'finished'
                                ORDER BY k.expires_at DESC LIMIT ${FINISHED_KEYS_SEEN}) AS latest
                   WHERE latest.pipeline = $1) AS found`,
 )

@@ -1,8 +1,4 @@
 import { sqlStateOf } from '../../driver/postgres-error.js'
-import type { Outcome } from './advanced.js'
-import type { Tables } from '../tables.js'
-
-const EFFECT_COLUMNS = 'k.id, k.scope, k.key, k.pipeline, k.version, k.fence'
 
 const FENCED_OFF = 'pawl: fenced off'
 
@@ -29,24 +25,11 @@ const IN_ANOTHER = 'pawl: in another transaction'
 const IN_PHASE_OR_FAIL = `CASE WHEN current_setting('${IN_PHASE}', true) = 'yes' THEN 1
               ELSE ('${IN_ANOTHER}, rows: ' || count(*))::integer END AS in_phase`
 
-const heldOrFail = (advance: string): string => `${advance}
-  SELECT max(now_ms) AS now_ms, max(expires_ms) AS expires_ms, ${ONE_ROW_OR_FAIL}, ${IN_PHASE_OR_FAIL} FROM advanced`
-
-export const alone =
-  (update: (tables: Tables, outcome?: Outcome) => string, outcome?: Outcome) =>
-  (tables: Tables): string =>
-    heldOrFail(`
-  WITH advanced AS (${update(tables, outcome)})`)
-
-/** The same update, which also inserts the effect: a single statement, so that neither can happen without the other. */
-export const withEffect =
-  (update: (tables: Tables) => string, first: number) =>
-  (tables: Tables): string =>
-    heldOrFail(`
-  WITH advanced AS (${update(tables)}, ${EFFECT_COLUMNS}), effect AS (
-    INSERT INTO ${tables.effects} (key_id, scope, key, pipeline, version, fence, phase, effect, provider_key, reference)
-    SELECT id, scope, key, pipeline, version, fence, $${first}, $${first + 1}, $${first + 2}, $${first + 3} FROM advanced
-  )`)
+/** The advance, which fails unless it finds its row in the transaction of its phase. `more`: further columns. */
+export const heldOrFail = (update: string, more = ''): string => `
+  WITH advanced AS (${update})
+  SELECT max(now_ms) AS now_ms, max(expires_ms) AS expires_ms, ${more === '' ? '' : `${more}, `}${ONE_ROW_OR_FAIL},
+         ${IN_PHASE_OR_FAIL} FROM advanced`
 
 /** Whether an advance found that the key belongs to another holder by now. */
 export function isFencedOff(error: unknown): boolean {

@@ -1,5 +1,6 @@
-import { type KeyKind, type KeyRow, SERVER } from './key-row.js'
-import { boundedBy, defineStatement, epochMs, msInterval, type Store } from '../statement.js'
+import type { KeyKind, KeyRow } from './key-row.js'
+import { defineStatement, epochMs, msInterval, NOW, type Store } from '../statement.js'
+import { uuidV7 } from '../../uuid-v7.js'
 
 /** What a fresh key is reserved with. */
 export interface NewKey {
@@ -34,56 +35,41 @@ const insertKeyStatement = defineStatement(
   'insert_key',
   ({ keys }) => `
   INSERT INTO ${keys} AS k
-    (scope, key, pipeline, kind, version, definition_hash, fingerprint, fingerprint_version, input, holder, lease_until,
-     attempts)
-  SELECT $1, $2, $3, $13, $4::integer, $5, $6::bytea, $7::smallint, $8::json, $9::uuid, clock_timestamp() + ${msInterval('$10')},
-         CASE WHEN $10::double precision IS NULL THEN 0 ELSE 1 END
-    FROM ${boundedBy('$11')}, ${writtenOutIf('$12')}
-   WHERE NOT EXISTS (SELECT FROM ${keys} AS seen WHERE seen.scope = $1 AND seen.key = $2)
+    (id, scope, key, pipeline, kind, version, definition_hash, fingerprint, fingerprint_version, input, created_at,
+     updated_at, lease_until, attempts, holder)
+  SELECT $1::uuid, $2, $3, $4, $5, $6::integer, $7, $8::bytea, $9::smallint, $10::json, ${NOW}, ${NOW},
+         ${NOW} + ${msInterval('$11')}, $12::integer, $13::uuid
+   WHERE NOT EXISTS (SELECT 1 FROM ${keys} AS seen WHERE seen.scope = $2 AND seen.key = $3)
   ON CONFLICT (scope, key) DO NOTHING
-  RETURNING k.id, k.unstuck_at, ${epochMs('k.lease_until')} AS lease_until_ms, ${epochMs('k.created_at')} AS created_ms,
-            ${epochMs('clock_timestamp()')} AS now_ms, ${SERVER} AS server, pg_current_xact_id()::xid AS written_by`,
+  RETURNING ${epochMs('k.created_at')} AS now_ms, k.revision`,
 )
 
-/** Sets `synchronous_commit` for the statement it stands in, like `boundedBy`. */
-function writtenOutIf(parameter: string): string {
-  return `(SELECT set_config('synchronous_commit', CASE WHEN ${parameter}::boolean
-                            THEN current_setting('synchronous_commit') ELSE 'off' END, true)) AS written_out`
-}
-
 /** Reserves the key if it is free. Returns null when somebody has it. */
-export async function insertKey(
-  store: Store,
-  key: NewKey,
-  grant: FirstGrant,
-  lockTimeoutMs: number,
-): Promise<KeyRow | null> {
-  const { rows } = await insertKeyStatement(store, [
+export async function insertKey(store: Store, key: NewKey, grant: FirstGrant): Promise<KeyRow | null> {
+  const id = uuidV7()
+  const attempts = grant.leaseMs === null ? 0 : 1
+  const values = [
+    id,
     key.scope,
     key.key,
     key.pipeline,
+    key.kind,
     key.version,
     key.definitionHash,
     key.fingerprint,
     key.fingerprintVersion,
     key.inputJson,
-    grant.holder,
     grant.leaseMs,
-    String(lockTimeoutMs),
-    grant.durable,
-    key.kind,
-  ])
-  return rows[0] === undefined ? null : newKeyRow(rows[0], key, grant)
-}
-
-/**
- * A fresh key's row: we know what was inserted, so it need not travel back. A partitioned table cannot return its xmin.
- * The newest column is returned anyway, so that a schema that lacks it is noticed before anything is run.
- */
-function newKeyRow(row: Readonly<Record<string, string | null>>, key: NewKey, grant: FirstGrant): KeyRow {
-  const createdMs = Number(row['created_ms'])
+    attempts,
+    grant.holder,
+  ]
+  const { rows } = await insertKeyStatement(store, values, grant.durable ? 'write' : 'write_soon')
+  const row = rows[0]
+  if (row === undefined) return null
+  const nowMs = Number(row['now_ms'])
+  // We know what was inserted, so it need not travel back.
   return {
-    id: row['id'] ?? '',
+    id,
     scope: key.scope,
     key: key.key,
     pipeline: key.pipeline,
@@ -99,8 +85,8 @@ function newKeyRow(row: Readonly<Record<string, string | null>>, key: NewKey, gr
     stuckReason: null,
     fence: 1,
     holder: grant.holder,
-    leaseUntilMs: row['lease_until_ms'] == null ? null : Number(row['lease_until_ms']),
-    attempts: grant.leaseMs === null ? 0 : 1,
+    leaseUntilMs: grant.leaseMs === null ? null : nowMs + grant.leaseMs,
+    attempts,
     retries: 0,
     runAfterMs: null,
     intent: null,
@@ -108,12 +94,12 @@ function newKeyRow(row: Readonly<Record<string, string | null>>, key: NewKey, gr
     lastError: null,
     trail: [],
     response: null,
-    createdMs,
+    createdMs: nowMs,
     unstuckMs: null,
-    updatedMs: createdMs,
+    updatedMs: nowMs,
     expiresMs: null,
-    nowMs: Number(row['now_ms']),
-    server: row['server'] ?? '',
-    writtenBy: row['written_by'] ?? '',
+    nowMs,
+    server: null,
+    revision: Number(row['revision']),
   }
 }

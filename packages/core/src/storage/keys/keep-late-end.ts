@@ -1,6 +1,6 @@
-import { HELD, type Hold } from './hold.js'
+import { HELD, heldBy, type Hold, WRITTEN } from './hold.js'
 import { type Intent, INTENT_PHASE } from './key-row.js'
-import { boundedBy, defineStatement, statusIs, type Store } from '../statement.js'
+import { defineStatement, NOW, statusIs, type Store } from '../statement.js'
 
 /** Whether what the row knows is about this phase's call, both before this statement and after it. */
 const IS_OF_PHASE = `coalesce(${INTENT_PHASE} = $7::text, $8::boolean)`
@@ -9,10 +9,9 @@ const keepLateEndStatement = defineStatement(
   'keep_late_end',
   ({ keys }) => `
   UPDATE ${keys} AS k
-     SET intent = CASE WHEN ${IS_OF_PHASE} THEN coalesce($4::json, k.intent) ELSE k.intent END,
-         last_error = CASE WHEN ${IS_OF_PHASE} THEN coalesce($5, k.last_error) ELSE k.last_error END,
-         updated_at = clock_timestamp()
-    FROM ${boundedBy('$6')}
+     SET intent = CASE WHEN ${IS_OF_PHASE} THEN coalesce($5::json, k.intent) ELSE k.intent END,
+         last_error = CASE WHEN ${IS_OF_PHASE} THEN coalesce($6, k.last_error) ELSE k.last_error END,
+         updated_at = ${NOW}, ${WRITTEN}
    WHERE ${HELD} AND ${statusIs('stuck')}
   RETURNING ${IS_OF_PHASE} AS kept`,
 )
@@ -31,16 +30,12 @@ export async function keepLateEnd(
     readonly alsoUndeclared: boolean
     readonly intent: Intent | null
     readonly lastError: string | null
-    readonly lockTimeoutMs: number
   },
 ): Promise<'kept' | 'of_another' | 'decided'> {
   const { rows } = await keepLateEndStatement(store, [
-    hold.id,
-    hold.fence,
-    hold.holder,
+    ...heldBy(hold),
     late.intent === null ? null : JSON.stringify(late.intent),
     late.lastError,
-    String(late.lockTimeoutMs),
     late.phase,
     late.alsoUndeclared,
   ])

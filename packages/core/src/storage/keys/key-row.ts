@@ -1,7 +1,8 @@
 import type { StoredResponse } from '../../pipeline/directive.js'
 import type { JsonValue } from '../../pipeline/json-value.js'
 import type { StuckReason } from '../../pipeline/outcome.js'
-import { epochMs } from '../statement.js'
+import { epochMs, NOW } from '../statement.js'
+import { readTrail, type TrailEntry } from './trail.js'
 
 /** What was durably recorded about a call before its result was settled. */
 export type Intent =
@@ -27,16 +28,6 @@ export type Intent =
     }
   /** A person said, at this moment, that it had not been made: it may be made again. */
   | { readonly kind: 'not_made'; readonly phase: string; readonly atMs: number }
-
-/** One recovery point reached: which, when (database's clock), under which fence. */
-interface TrailEntry {
-  readonly point: string
-  readonly atMs: number
-  readonly fence: number
-  readonly skipped: boolean
-  /** Nobody knew whether the call before it was executed, and `whenUnknown` went on without it. */
-  readonly outcomeUnknown: boolean
-}
 
 /**
  * What runs a key: a pipeline that engines register, which a completer may go on with, or an atomic handler, which only a
@@ -78,10 +69,13 @@ export interface KeyRow {
   readonly updatedMs: number
   readonly expiresMs: number | null
   readonly nowMs: number
-  /** Which server, since which of its starts, has read the row: what another one wrote goes by another clock. */
-  readonly server: string
-  /** The transaction that wrote this version of the row: it differs if anything at all has changed since. */
-  readonly writtenBy: string
+  /**
+   * Which server, since which of its starts, has read the row: what another one wrote goes by another clock. Null for a row
+   * that was just inserted: nothing in it goes by any clock yet.
+   */
+  readonly server: string | null
+  /** Grows by one at every write: it differs if anything at all has changed since. */
+  readonly revision: number
 }
 
 /**
@@ -91,7 +85,10 @@ export interface KeyRow {
 export const SERVER = `${epochMs('pg_catalog.pg_postmaster_start_time()')}::text`
 
 /** The columns that `readKeyRow` reads; `k` is the key's table. The body travels as base64: half of hex's size. */
-const keyColumns = ({ input, state, trail }: Record<'input' | 'state' | 'trail', string>): string => `
+const keyColumns = (
+  { input, state, trail }: Record<'input' | 'state' | 'trail', string>,
+  now: string,
+): string => `
   k.id, k.scope, k.key, k.pipeline, k.kind, k.version, k.definition_hash, encode(k.fingerprint, 'hex') AS fingerprint,
   k.fingerprint_version, ${input} AS input, ${state} AS state, k.recovery_point, k.status, k.stuck_reason, k.fence, k.holder,
   ${epochMs('k.lease_until')} AS lease_until_ms, k.attempts, k.retries, ${epochMs('k.run_after')} AS run_after_ms,
@@ -99,23 +96,35 @@ const keyColumns = ({ input, state, trail }: Record<'input' | 'state' | 'trail',
   encode(k.response_body, 'base64') AS response_body, ${epochMs('k.created_at')} AS created_ms,
   ${epochMs('k.unstuck_at')} AS unstuck_ms,
   ${epochMs('k.updated_at')} AS updated_ms, ${epochMs('k.expires_at')} AS expires_ms,
-  ${epochMs('clock_timestamp()')} AS now_ms, ${SERVER} AS server, k.xmin AS written_by`
+  ${epochMs(now)} AS now_ms, k.revision`
 
-export const KEY_COLUMNS = keyColumns({ input: 'k.input', state: 'k.state', trail: 'k.trail' })
+const ALL = { input: 'k.input', state: 'k.state', trail: 'k.trail' }
+
+export const KEY_COLUMNS = `${keyColumns(ALL, NOW)}, ${SERVER} AS server`
+
+/**
+ * The same for a write that has set `updated_at`: what a write returns must not change by itself. The statement adds
+ * `server`, from a source of its own.
+ */
+export const KEY_COLUMNS_WRITTEN = keyColumns(ALL, 'k.updated_at')
 
 const unlessFinished = (column: string, empty: string): string =>
   `CASE WHEN k.status = 'finished' THEN '${empty}' ELSE ${column}::text END`
 
 /** The same for callers that only want to replay a finished key: how its response came about is then not read. */
-export const KEY_COLUMNS_TO_REPLAY = keyColumns({
-  input: unlessFinished('k.input', 'null'),
-  state: unlessFinished('k.state', '{}'),
-  trail: unlessFinished('k.trail', '[]'),
-})
+export const KEY_COLUMNS_TO_REPLAY = `${keyColumns(
+  {
+    input: unlessFinished('k.input', 'null'),
+    state: unlessFinished('k.state', '{}'),
+    trail: unlessFinished('k.trail', '[]'),
+  },
+  NOW,
+)}, ${SERVER} AS server`
 
 /**
  * The phase that an intent belongs to. Read from its text: a result that a provider returned may hold what `->>` refuses
- * (NUL, half of a surrogate pair). `phase` comes before it, and no phase's name needs escaping.
+ * (NUL, half of a surrogate pair). `phase` comes before it, and no phase's name needs escaping. A generated column would
+ * be simpler, but the server compiles its expression at every write of the table.
  */
 export const INTENT_PHASE = `substring(k.intent::text, '"phase" *: *"([^"]*)"')`
 
@@ -154,7 +163,7 @@ export function readKeyRow(row: TextRow): KeyRow {
     expiresMs: numberOrNull(row, 'expires_ms'),
     nowMs: Number(text(row, 'now_ms')),
     server: text(row, 'server'),
-    writtenBy: text(row, 'written_by'),
+    revision: Number(text(row, 'revision')),
   }
 }
 
@@ -167,20 +176,6 @@ export function previousCommitMs(row: Pick<KeyRow, 'trail' | 'createdMs'>): numb
 export function ageMs(row: Pick<KeyRow, 'createdMs' | 'unstuckMs'>, nowMs: number): number {
   return nowMs - (row.unstuckMs ?? row.createdMs)
 }
-
-function readTrail(json: string): readonly TrailEntry[] {
-  if (json === '[]') return NO_TRAIL
-  const entries = JSON.parse(json) as { p: string; t: number; f: number; s?: true; u?: true }[]
-  return entries.map((entry) => ({
-    point: entry.p,
-    atMs: entry.t,
-    fence: entry.f,
-    skipped: entry.s === true,
-    outcomeUnknown: entry.u === true,
-  }))
-}
-
-const NO_TRAIL: readonly TrailEntry[] = []
 
 function readResponse(row: TextRow): StoredResponse | null {
   if (row['response_status'] == null) return null

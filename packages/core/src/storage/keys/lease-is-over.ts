@@ -1,9 +1,9 @@
 import { CLOCK_WENT_BACK_MS } from '../../limits.js'
-import { msInterval } from '../statement.js'
+import { msInterval, NOW } from '../statement.js'
 
 /** The row was written by a clock that has gone back since. `of`: the table's alias, and a dot. */
 export const writtenAhead = (of: string): string =>
-  `${of}updated_at > (clock_timestamp() + ${msInterval(String(CLOCK_WENT_BACK_MS))})`
+  `${of}updated_at > (${NOW} + ${msInterval(String(CLOCK_WENT_BACK_MS))})`
 
 /**
  * Nobody holds the key: it was given back, its lease has run out, or the lease is longer than any that is granted here
@@ -12,5 +12,5 @@ export const writtenAhead = (of: string): string =>
  * longer leases.
  */
 export const leaseIsOver = (of: string, boundMs: string, rest = ''): string =>
-  `(${of}lease_until IS NULL OR ${of}lease_until${rest} <= clock_timestamp()
-          OR (${of}lease_until > (clock_timestamp() + ${msInterval(boundMs)}) AND ${writtenAhead(of)}))`
+  `(${of}lease_until IS NULL OR ${of}lease_until${rest} <= ${NOW}
+          OR (${of}lease_until > (${NOW} + ${msInterval(boundMs)}) AND ${writtenAhead(of)}))`

@@ -1,6 +1,6 @@
 import { KEY_COLUMNS, type KeyRow, readKeyRow } from './key-row.js'
-import { CONDITION, NOW } from './unfinished.js'
-import { defineStatement, msInterval, type Store } from '../statement.js'
+import { CONDITION } from './unfinished.js'
+import { defineStatement, msInterval, NOW, type Store } from '../statement.js'
 import type { Tables } from '../tables.js'
 
 /** Which keys to list. Null stands for any. */

@@ -1,15 +1,14 @@
 import type { StuckReason } from '../../pipeline/outcome.js'
-import { HELD, type Hold } from './hold.js'
+import { HELD, heldBy, type Hold, WRITTEN } from './hold.js'
 import type { Intent } from './key-row.js'
-import { boundedBy, defineStatement, statusIs, type Store } from '../statement.js'
+import { defineStatement, NOW, statusIs, type Store } from '../statement.js'
 
 const markKeyStuckStatement = defineStatement(
   'mark_stuck',
   ({ keys }) => `
   UPDATE ${keys} AS k
-     SET status = 'stuck', stuck_reason = $4, lease_until = NULL, intent = $5::json,
-         last_error = coalesce($6, k.last_error), updated_at = clock_timestamp()
-    FROM ${boundedBy('$7')}
+     SET status = 'stuck', stuck_reason = $5, lease_until = NULL, intent = $6::json,
+         last_error = coalesce($7, k.last_error), updated_at = ${NOW}, ${WRITTEN}
    WHERE ${HELD} AND ${statusIs('running')} AND k.recovery_point = $8
   RETURNING k.id`,
 )
@@ -22,17 +21,13 @@ export async function markKeyStuck(
     readonly reason: StuckReason
     readonly intent: Intent | null
     readonly lastError: string | null
-    readonly lockTimeoutMs: number
   },
 ): Promise<boolean> {
   const { rows } = await markKeyStuckStatement(store, [
-    hold.id,
-    hold.fence,
-    hold.holder,
+    ...heldBy(hold),
     stuck.reason,
     stuck.intent === null ? null : JSON.stringify(stuck.intent),
     stuck.lastError,
-    String(stuck.lockTimeoutMs),
     hold.recoveryPoint,
   ])
   return rows.length === 1

@@ -1,16 +1,17 @@
 import type { StuckReason } from '../../pipeline/outcome.js'
+import { WRITTEN } from './hold.js'
 import type { KeyRow } from './key-row.js'
-import { unheld } from './unheld.js'
-import { defineStatement, type Store } from '../statement.js'
+import { unheld, unheldValues } from './unheld.js'
+import { defineStatement, NOW, type Store } from '../statement.js'
 
 const markUnheldKeyStuckStatement = defineStatement(
   'mark_unheld_stuck',
   ({ keys }) => `
-  WITH target AS (${unheld(keys, '$5', '$7')})
+  WITH target AS (${unheld(keys)})
   UPDATE ${keys} AS k
-     SET fence = k.fence + 1, holder = $3::uuid, status = 'stuck', stuck_reason = $4, lease_until = NULL,
-         last_error = coalesce(k.last_error, $6), updated_at = clock_timestamp()
-    FROM target WHERE k.id = target.id
+     SET fence = k.fence + 1, holder = $8::uuid, status = 'stuck', stuck_reason = $9, lease_until = NULL,
+         last_error = coalesce(k.last_error, $10), updated_at = ${NOW}, ${WRITTEN}
+    FROM target WHERE k.scope = target.scope AND k.key = target.key
   RETURNING k.last_error`,
 )
 
@@ -29,7 +30,7 @@ export async function markUnheldKeyStuck(
   },
 ): Promise<KeyRow | null> {
   const { holder, reason, lastError, leaseBoundMs } = by
-  const values = [read.id, read.fence, holder, reason, read.writtenBy, lastError, leaseBoundMs]
+  const values = [...unheldValues(read, leaseBoundMs), holder, reason, lastError]
   const { rows } = await markUnheldKeyStuckStatement(store, values)
   return rows[0] === undefined ? null : { ...read, lastError: rows[0]['last_error'] ?? null }
 }

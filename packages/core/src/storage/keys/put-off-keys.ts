@@ -1,17 +1,17 @@
-import { oneOf } from './expired.js'
-import { defineStatement, msInterval, type Store } from '../statement.js'
+import { HAS_EXPIRED, oneOf } from './expired.js'
+import { defineStatement, msInterval, NOW, type Store } from '../statement.js'
 
 const putOffKeysStatement = defineStatement(
   'put_off_keys',
   ({ keys }) => `
   WITH held AS (
     SELECT id FROM ${keys}
-     WHERE id = ANY ($1::uuid[]) AND status = 'finished' AND expires_at <= clock_timestamp()
+     WHERE id = ANY ($1::uuid[]) AND status = 'finished' AND ${HAS_EXPIRED}
        FOR NO KEY UPDATE SKIP LOCKED
   )
   UPDATE ${keys} AS k
-     SET expires_at = clock_timestamp()
-         + least(greatest(clock_timestamp() - k.updated_at, ${msInterval('$2')}), ${msInterval('$3')})
+     SET revision = k.revision + 1, expires_at = ${NOW}
+         + least(greatest(${NOW} - k.updated_at, ${msInterval('$2')}), ${msInterval('$3')})
    WHERE k.id ${oneOf('held')} AND k.status = 'finished'`,
 )
 

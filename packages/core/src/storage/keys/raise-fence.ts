@@ -1,16 +1,16 @@
-import { HELD, type Hold } from './hold.js'
-import { KEY_COLUMNS, type KeyRow, readKeyRow } from './key-row.js'
-import { boundedBy, defineStatement, msInterval, type Store } from '../statement.js'
+import { HELD, heldBy, type Hold, WRITTEN } from './hold.js'
+import { KEY_COLUMNS_WRITTEN, type KeyRow, readKeyRow, SERVER } from './key-row.js'
+import { defineStatement, msInterval, NOW, type Store } from '../statement.js'
 
 const raiseFenceStatement = defineStatement(
   'raise_fence',
   ({ keys }) => `
   UPDATE ${keys} AS k
-     SET fence = k.fence + 1, holder = $4::uuid,
-         lease_until = CASE WHEN k.status = 'running' THEN clock_timestamp() + ${msInterval('$5')} END
-    FROM ${boundedBy('$6')}
+     SET fence = k.fence + 1, holder = $5::uuid,
+         lease_until = CASE WHEN k.status = 'running' THEN granted.until END, updated_at = ${NOW}, ${WRITTEN}
+    FROM (SELECT ${NOW} + ${msInterval('$6')} AS until, ${SERVER} AS server) AS granted
    WHERE ${HELD}
-  RETURNING ${KEY_COLUMNS}`,
+  RETURNING ${KEY_COLUMNS_WRITTEN}, granted.server`,
 )
 
 /**
@@ -21,15 +21,8 @@ const raiseFenceStatement = defineStatement(
 export async function raiseFence(
   store: Store,
   hold: Hold,
-  by: { readonly holder: string; readonly leaseMs: number; readonly lockTimeoutMs: number },
+  by: { readonly holder: string; readonly leaseMs: number },
 ): Promise<KeyRow | null> {
-  const { rows } = await raiseFenceStatement(store, [
-    hold.id,
-    hold.fence,
-    hold.holder,
-    by.holder,
-    by.leaseMs,
-    String(by.lockTimeoutMs),
-  ])
+  const { rows } = await raiseFenceStatement(store, [...heldBy(hold), by.holder, by.leaseMs])
   return rows[0] === undefined ? null : readKeyRow(rows[0])
 }

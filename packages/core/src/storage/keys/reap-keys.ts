@@ -3,20 +3,14 @@ import { defineStatement, type Store } from '../statement.js'
 
 const reapKeysStatement = defineStatement(
   'reap_keys',
-  ({ keys }) => `WITH expired AS (${expired(keys)}), gone AS (${deleteExpired(keys, '$3')}) ${REAPED}`,
+  ({ keys }) => `WITH expired AS (${expired(keys)}), gone AS (${deleteExpired(keys)}) ${REAPED}`,
 )
 
 /**
  * Deletes a batch of expired keys, starting with those that expired first. Rows that somebody has locked are left for the
- * next time; one that cannot be deleted fails the whole batch. `lockTimeoutMs` is for rows of the application that refer
- * to them.
+ * next time; one that cannot be deleted fails the whole batch.
  */
-export async function reapKeys(
-  store: Store,
-  limit: number,
-  fromMs: number | null,
-  lockTimeoutMs: number,
-): Promise<ReapedKey[]> {
-  const { rows } = await reapKeysStatement(store, [limit, fromMs, String(lockTimeoutMs)])
+export async function reapKeys(store: Store, limit: number, fromMs: number | null): Promise<ReapedKey[]> {
+  const { rows } = await reapKeysStatement(store, [limit, fromMs])
   return rows.map(readReapedKey)
 }

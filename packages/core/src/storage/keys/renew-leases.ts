@@ -1,27 +1,27 @@
-import type { Hold } from './hold.js'
-import { defineStatement, epochMs, msInterval, statusIs, type Store, unnested } from '../statement.js'
+import { type Hold, WRITTEN } from './hold.js'
+import { defineStatement, epochMs, msInterval, NOW, statusIs, type Store, unnested } from '../statement.js'
 
 const renewLeasesStatement = defineStatement(
   'renew_leases',
   ({ keys }) => `
   WITH held AS (
-    SELECT * FROM ${unnested('$1::uuid[]', '$2::bigint[]', '$3::uuid[]', '$4::double precision[]', '$5::text[]')}
-      AS h (id, fence, holder, lease_ms, recovery_point)
+    SELECT * FROM ${unnested('$1::text[]', '$2::text[]', '$3::bigint[]', '$4::uuid[]', '$5::double precision[]', '$6::text[]')}
+      AS h (scope, key, fence, holder, lease_ms, recovery_point)
   ), free AS (
-    SELECT k.id, h.lease_ms FROM ${keys} AS k JOIN held AS h
-        ON k.id = h.id AND k.fence = h.fence AND k.holder = h.holder AND k.recovery_point = h.recovery_point
-           AND ${statusIs('running')}
+    SELECT k.scope, k.key, h.lease_ms FROM ${keys} AS k JOIN held AS h
+        ON k.scope = h.scope AND k.key = h.key AND k.fence = h.fence AND k.holder = h.holder
+           AND k.recovery_point = h.recovery_point AND ${statusIs('running')}
        FOR NO KEY UPDATE OF k SKIP LOCKED
   ), renewed AS (
-    UPDATE ${keys} AS k SET lease_until = clock_timestamp() + ${msInterval('free.lease_ms')}
-      FROM free WHERE k.id = free.id
+    UPDATE ${keys} AS k SET lease_until = ${NOW} + ${msInterval('free.lease_ms')}, ${WRITTEN}
+      FROM free WHERE k.scope = free.scope AND k.key = free.key
     RETURNING k.holder
   )
   SELECT h.holder, renewed.holder IS NOT NULL AS renewed,
-         k.id IS NULL OR k.fence <> h.fence OR k.holder <> h.holder OR k.recovery_point <> h.recovery_point
+         k.key IS NULL OR k.fence <> h.fence OR k.holder <> h.holder OR k.recovery_point <> h.recovery_point
            OR k.status <> 'running' AS lost,
-         ${epochMs('clock_timestamp()')} AS now_ms
-    FROM held AS h LEFT JOIN ${keys} AS k ON k.id = h.id LEFT JOIN renewed ON renewed.holder = h.holder`,
+         ${epochMs(NOW)} AS now_ms
+    FROM held AS h LEFT JOIN ${keys} AS k ON k.scope = h.scope AND k.key = h.key LEFT JOIN renewed ON renewed.holder = h.holder`,
 )
 
 export interface Renewal {
@@ -38,7 +38,8 @@ export async function renewLeases(
   holds: readonly (Hold & { readonly leaseMs: number })[],
 ): Promise<Renewal[]> {
   const { rows } = await renewLeasesStatement(store, [
-    holds.map((hold) => hold.id),
+    holds.map((hold) => hold.scope),
+    holds.map((hold) => hold.key),
     holds.map((hold) => hold.fence),
     holds.map((hold) => hold.holder),
     holds.map((hold) => hold.leaseMs),

@@ -6,20 +6,19 @@ import {
   intentAfter,
   intentIs,
   readAdvanced,
-  trailWith,
 } from './advanced.js'
-import type { Hold } from './hold.js'
-import { boundedBy, defineStatement, msInterval, type Store } from '../statement.js'
+import { heldBy, type Hold, WRITTEN } from './hold.js'
+import { trailJson, type TrailEntry } from './trail.js'
+import { defineStatement, msInterval, NOW, type Store } from '../statement.js'
 
 const skipStatement = defineStatement(
   'skip_phase',
   ({ keys }) => `
   UPDATE ${keys} AS k
-     SET recovery_point = $5, lease_until = clock_timestamp() + ${msInterval('$6')}, trail = ${trailWith('$5', 'true')},
-         attempts = 0, retries = 0, run_after = NULL,${intentAfter('$8')}, last_error = NULL,
-         updated_at = clock_timestamp()
-    FROM ${boundedBy('$7')}
-   WHERE ${AS_LEFT} AND ${intentIs('$5', '$8')}
+     SET recovery_point = $6, lease_until = ${NOW} + ${msInterval('$7')}, trail = $8::json,
+         attempts = 0, retries = 0, run_after = NULL,${intentAfter('$9')}, last_error = NULL,
+         updated_at = ${NOW}, ${WRITTEN}
+   WHERE ${AS_LEFT} AND ${intentIs('$10', '$9')}
   RETURNING ${ADVANCED}`,
 )
 
@@ -30,17 +29,22 @@ const skipStatement = defineStatement(
 export async function skipPhase(
   store: Store,
   hold: Hold,
-  to: Carrying & { readonly point: string; readonly leaseMs: number; readonly lockTimeoutMs: number },
+  to: Carrying & {
+    readonly point: string
+    /** The phase whose call may be known of. */
+    readonly settles: string
+    readonly trail: readonly TrailEntry[]
+    readonly leaseMs: number
+  },
 ): Promise<Advanced | null> {
   const { rows } = await skipStatement(store, [
-    hold.id,
-    hold.fence,
-    hold.holder,
+    ...heldBy(hold),
     hold.recoveryPoint,
     to.point,
     to.leaseMs,
-    String(to.lockTimeoutMs),
+    trailJson(to.trail),
     to.carriedCallOf,
+    to.settles,
   ])
   return rows[0] === undefined ? null : readAdvanced(rows[0])
 }

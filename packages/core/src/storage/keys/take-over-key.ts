@@ -1,6 +1,7 @@
-import { KEY_COLUMNS, type KeyRow, readKeyRow } from './key-row.js'
-import { unheld } from './unheld.js'
-import { defineStatement, msInterval, type Store } from '../statement.js'
+import { WRITTEN } from './hold.js'
+import { KEY_COLUMNS_WRITTEN, type KeyRow, readKeyRow } from './key-row.js'
+import { unheld, unheldValues } from './unheld.js'
+import { defineStatement, msInterval, NOW, type Store } from '../statement.js'
 
 /** Who takes a key over, and under which definition it continues (its own, or one it is upgraded to). */
 export interface TakeOver {
@@ -20,14 +21,14 @@ export interface TakeOver {
 const takeOverKeyStatement = defineStatement(
   'take_over_key',
   ({ keys }) => `
-  WITH target AS (${unheld(keys, '$10', '$11')})
+  WITH target AS (${unheld(keys)})
   UPDATE ${keys} AS k
-     SET fence = k.fence + 1, holder = $3::uuid, lease_until = clock_timestamp() + ${msInterval('$4')},
-         attempts = k.attempts + 1, version = $5::integer, definition_hash = $6, recovery_point = $7,
-         state = coalesce($8::json, k.state), intent = $9::json, effect_epoch = $12::integer,
-         updated_at = clock_timestamp()
-    FROM target WHERE k.id = target.id
-  RETURNING ${KEY_COLUMNS}`,
+     SET fence = k.fence + 1, holder = $8::uuid, lease_until = ${NOW} + ${msInterval('$9')},
+         attempts = k.attempts + 1, version = $10::integer, definition_hash = $11, recovery_point = $12,
+         state = coalesce($13::json, k.state), intent = $14::json, effect_epoch = $15::integer,
+         updated_at = ${NOW}, ${WRITTEN}
+    FROM target WHERE k.scope = target.scope AND k.key = target.key
+  RETURNING ${KEY_COLUMNS_WRITTEN}, target.server`,
 )
 
 /**
@@ -36,8 +37,7 @@ const takeOverKeyStatement = defineStatement(
  */
 export async function takeOverKey(store: Store, read: KeyRow, by: TakeOver): Promise<KeyRow | null> {
   const { rows } = await takeOverKeyStatement(store, [
-    read.id,
-    read.fence,
+    ...unheldValues(read, by.leaseBoundMs),
     by.holder,
     by.leaseMs,
     by.version,
@@ -45,8 +45,6 @@ export async function takeOverKey(store: Store, read: KeyRow, by: TakeOver): Pro
     by.recoveryPoint,
     by.stateJson,
     by.intent === null ? null : JSON.stringify(by.intent),
-    read.writtenBy,
-    by.leaseBoundMs,
     by.effectEpoch,
   ])
   return rows[0] === undefined ? null : readKeyRow(rows[0])

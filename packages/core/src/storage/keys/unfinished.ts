@@ -1,8 +1,6 @@
 import { COUNT_LIMIT } from '../../limits.js'
+import { NOW } from '../statement.js'
 import type { Tables } from '../tables.js'
-
-/** The clock in a form that an index can use: read once per statement instead of once per row. */
-export const NOW = '(SELECT clock_timestamp())'
 
 /** Who has to act on a running key. */
 export const CONDITION = `CASE WHEN k.status = 'stuck' THEN 'stuck' WHEN k.lease_until > ${NOW} THEN 'held'

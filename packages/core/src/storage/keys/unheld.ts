@@ -1,14 +1,24 @@
+import { asRead, readValues } from './as-read.js'
+import { type KeyRow, SERVER } from './key-row.js'
 import { leaseIsOver } from './lease-is-over.js'
 import { statusIs } from '../statement.js'
 
 /**
- * The row that was read, if nothing in it has changed since and nobody holds it. The fence alone does not show that: a
- * holder whose lease ran out may have advanced, declared a call and given the key back under the fence that was read. A
- * locked row belongs to a holder that is about to commit, or froze while doing so. It is skipped, so that duplicates
- * neither wait nor drain the pool.
+ * The row that was read, if nothing in it has changed since and nobody holds it. The fence alone does not show that nothing
+ * has changed. A holder whose lease ran out may have advanced, declared a call and given the key back under the fence that
+ * was read. A locked row belongs to a holder that is about to commit, or froze while doing so. It is skipped, so that
+ * duplicates neither wait nor drain the pool.
  */
-export const unheld = (keys: string, writtenBy: string, leaseBoundMs: string): string => `
-  SELECT id FROM ${keys}
-   WHERE id = $1::uuid AND fence = $2::bigint AND xmin = ${writtenBy}::xid AND ${statusIs('running', '')}
-     AND ${leaseIsOver('', leaseBoundMs)}
+export const unheld = (keys: string): string => `
+  SELECT scope, key, ${SERVER} AS server FROM ${keys}
+   WHERE scope = $1 AND key = $2 AND ${asRead('', 3)} AND ${statusIs('running', '')}
+     AND ${leaseIsOver('', '$7')}
      FOR NO KEY UPDATE SKIP LOCKED`
+
+/** The values of `unheld`. */
+export const unheldValues = (read: KeyRow, leaseBoundMs: number): unknown[] => [
+  read.scope,
+  read.key,
+  ...readValues(read),
+  leaseBoundMs,
+]

@@ -1,18 +1,14 @@
-import { type KeyRow, readKeyRow } from './key-row.js'
+import { type Intent, type KeyRow, readKeyRow } from './key-row.js'
 import { steered, type Steering, steeringValues } from './steered.js'
-import { defineStatement, epochMs, statusIs, type Store } from '../statement.js'
+import { defineStatement, NOW, statusIs, type Store } from '../statement.js'
 
 const unstickKeyStatement = defineStatement(
   'unstick_key',
   steered(
     'unstick',
     statusIs('stuck'),
-    `, status = 'running', stuck_reason = NULL, attempts = 0, retries = 0, run_after = NULL,
-           unstuck_at = clock_timestamp(), effect_epoch = k.effect_epoch + CASE WHEN $9 = 'not_made' THEN 1 ELSE 0 END,
-           intent = CASE WHEN $9 = 'called' THEN $11::json
-                            WHEN $9 = 'not_made' THEN json_build_object('kind', 'not_made', 'phase', $10::text,
-                                                                   'atMs', ${epochMs('clock_timestamp()')})
-                            ELSE k.intent END`,
+    `, status = 'running', stuck_reason = NULL, attempts = 0, retries = 0, run_after = NULL, unstuck_at = ${NOW},
+           effect_epoch = k.effect_epoch + $11::integer, intent = coalesce($12::json, k.intent)`,
   ),
 )
 
@@ -26,9 +22,22 @@ export type SaidOfCall =
 export async function unstickKey(store: Store, steering: Steering, said: SaidOfCall): Promise<KeyRow | null> {
   const { rows } = await unstickKeyStatement(store, [
     ...steeringValues(steering),
-    said.kind,
-    said.kind === 'nothing' ? null : said.phase,
-    said.kind === 'called' ? said.intentJson : null,
+    said.kind === 'not_made' ? 1 : 0,
+    intentJsonOf(said, steering.read.nowMs),
   ])
   return rows[0] === undefined ? null : readKeyRow(rows[0])
+}
+
+function intentJsonOf(said: SaidOfCall, nowMs: number): string | null {
+  switch (said.kind) {
+    case 'nothing':
+      return null
+    case 'not_made': {
+      const { kind, phase } = said
+      const intent: Intent = { kind, phase, atMs: nowMs }
+      return JSON.stringify(intent)
+    }
+    case 'called':
+      return said.intentJson
+  }
 }

@@ -5,15 +5,16 @@ import type { SessionTransaction } from '../../driver/session-transaction.js'
 import { PawlError } from '../../errors.js'
 import { MIGRATION_LOCK_MS, MIGRATION_PAUSE_MS } from '../../limits.js'
 import { initial } from './migrations/001-initial.js'
-import { operations } from './migrations/002-operations.js'
-import { leanChecks } from './migrations/003-lean-checks.js'
 import { qualified } from '../qualified.js'
 import { findLockHolders, type LockHolder } from './find-lock-holders.js'
 import type { Store } from '../statement.js'
 import type { Tables } from '../tables.js'
 
+/** Writes the SQL of one step from a version of the schema to the next. */
+export type Migration = (tables: Tables) => string
+
 /** In order, and never changed once released: a database remembers only how many of them it has had. */
-export const MIGRATIONS: readonly ((tables: Tables) => string)[] = [initial, operations, leanChecks]
+export const MIGRATIONS: readonly Migration[] = [initial]
 
 /**
  * The types, functions and operators in a migration are PostgreSQL's own, whatever the role's search path says. Unlike a
@@ -26,10 +27,14 @@ export const OWN_SEARCH_PATH = 'SET LOCAL search_path = pg_catalog, pg_temp'
  * uses them, and requests wait behind it. So it gives up its place after a moment, lets the requests through, and tries
  * again, for `patienceMs` in all.
  */
-export async function applyMigrations(store: Store, patienceMs: number): Promise<number> {
+export async function applyMigrations(
+  store: Store,
+  migrations: readonly Migration[],
+  patienceMs: number,
+): Promise<number> {
   const endsAt = performance.now() + patienceMs
   for (let tries = 1; ; tries++) {
-    const applied = await tryOnce(store)
+    const applied = await tryOnce(store, migrations)
     if (applied !== 'locked') return applied
     const holders = await findLockHolders(store)
     if (performance.now() + MIGRATION_PAUSE_MS > endsAt) throw blocked(store.tables, tries, holders)
@@ -49,10 +54,13 @@ const BEGIN: Begin = {
   together: [],
 }
 
-async function tryOnce({ session, tables }: Store): Promise<number | 'locked'> {
+async function tryOnce(
+  { session, tables }: Store,
+  migrations: readonly Migration[],
+): Promise<number | 'locked'> {
   const transaction = session.begin(BEGIN)
   try {
-    const applied = await applyMissing(transaction, tables)
+    const applied = await applyMissing(transaction, tables, migrations)
     if (applied === 'locked') await transaction.rollBack()
     else await transaction.commit([])
     return applied
@@ -62,7 +70,11 @@ async function tryOnce({ session, tables }: Store): Promise<number | 'locked'> {
   }
 }
 
-async function applyMissing(transaction: SessionTransaction, tables: Tables): Promise<number | 'locked'> {
+async function applyMissing(
+  transaction: SessionTransaction,
+  tables: Tables,
+  migrations: readonly Migration[],
+): Promise<number | 'locked'> {
   // A lock of the transaction, not of the session: it works behind a pooler, and cannot be left behind.
   const lock = qualified(`SELECT pg_advisory_xact_lock(hashtextextended('pawl.migrate.${tables.schema}', 0))`)
   const run = (name: string, text: string) => transaction.run({ statement: { name, text } })
@@ -79,14 +91,14 @@ async function applyMissing(transaction: SessionTransaction, tables: Tables): Pr
     qualified(`SELECT coalesce(max(version), 0) AS version FROM ${historyOf(tables)}`),
   )
   const version = Number(rows[0]?.['version'])
-  if (version >= MIGRATIONS.length) return 0
+  if (version >= migrations.length) return 0
   if (version > 0 && !(await lockTables(transaction, tables))) return 'locked'
-  for (const [index, write] of MIGRATIONS.entries()) {
+  for (const [index, write] of migrations.entries()) {
     if (index < version) continue
     await run('migrate_step', write(tables))
     await run('migrate_record', `INSERT INTO ${historyOf(tables)} (version) VALUES (${index + 1})`)
   }
-  return MIGRATIONS.length - version
+  return migrations.length - version
 }
 
 /** Lock not available, query cancelled by a time-out, deadlock. */
@@ -120,7 +132,7 @@ function blocked({ schema }: Tables, tries: number, holders: readonly LockHolder
       `process ${pid} (role '${role}', application '${application}', ${state}, its transaction open for ${Math.round(forMs / 1_000)} s, query: ${query})`,
   )
   const holds =
-    who.length === 0 ? 'whoever has them has let go by now' : `they are in use by ${who.join(', ')}`
+    who.length === 0 ? 'whoever was using them has finished by now' : `they are in use by ${who.join(', ')}`
   return new PawlError(
     'PAWL_MIGRATION_BLOCKED',
     `The tables in schema '${schema}' could not be locked in ${tries} ${tries === 1 ? 'try' : 'tries'}: ${holds}. Nothing was changed. ` +

@@ -19,7 +19,7 @@ const findLockHoldersStatement = defineStatement(
          floor(extract(epoch FROM clock_timestamp() - a.xact_start) * 1000) AS for_ms
     FROM pg_stat_activity AS a
    WHERE a.pid <> pg_backend_pid()
-     AND EXISTS (SELECT FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation
+     AND EXISTS (SELECT 1 FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation
                    JOIN pg_namespace AS n ON n.oid = c.relnamespace
                   WHERE l.pid = a.pid AND l.granted AND l.database = a.datid AND n.nspname = '${schema}')
    ORDER BY a.xact_start LIMIT 3`,

@@ -3,7 +3,14 @@ import { checkKnownOptions, checkWholeNumber, invalidOption, type OptionOwner } 
 import { SessionPool } from '../../driver/session-pool.js'
 import { PawlError } from '../../errors.js'
 import { DEFAULT_MIGRATION_PATIENCE_MS, MAX_INT32, MIGRATION_DEADLINE_MS } from '../../limits.js'
-import { applyMigrations, createHistory, historyOf, MIGRATIONS, OWN_SEARCH_PATH } from './apply-migrations.js'
+import {
+  applyMigrations,
+  createHistory,
+  historyOf,
+  type Migration,
+  MIGRATIONS,
+  OWN_SEARCH_PATH,
+} from './apply-migrations.js'
 import { isMissingRight } from './missing-right.js'
 import { firstOnPath, isFirstOnPath } from './search-path.js'
 import { readSession, type SessionFacts } from './read-session.js'
@@ -44,10 +51,11 @@ export async function migrate(
   return { applied }
 }
 
-/** The same for a caller that itself tells people what to look at. */
+/** The same for a caller that itself tells people what to look at. Tests pass migrations of their own. */
 export async function migrateAndWarn(
   pool: Pool,
   options: MigrateOptions = {},
+  migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<{ readonly applied: number; readonly warnings: readonly string[] }> {
   const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'migrate' }
   checkKnownOptions(owner, options, ['schema', 'lockWaitMs'])
@@ -71,7 +79,8 @@ export async function migrateAndWarn(
   try {
     facts = await readSession(store)
     checkServer(facts)
-    const applied = await applyMigrations(store, options.lockWaitMs ?? DEFAULT_MIGRATION_PATIENCE_MS)
+    const patienceMs = options.lockWaitMs ?? DEFAULT_MIGRATION_PATIENCE_MS
+    const applied = await applyMigrations(store, migrations, patienceMs)
     if (!(await isFirstOnPath(store, facts))) return { applied, warnings: [] }
     const { detail, remedy } = firstOnPath(store, facts.role)
     return { applied, warnings: [`${detail} ${remedy}`] }
@@ -117,7 +126,7 @@ function mayNot({ schema }: Tables, { role, database }: SessionFacts, cause: unk
   return new PawlError(
     'PAWL_MISSING_RIGHT',
     `Role '${role}' may not create or change the tables of Pawl in schema '${schema}': ${(cause as Error).message}. ` +
-      `Migrate as the role that owns them. For a schema that is not there: GRANT CREATE ON DATABASE "${database}" TO "${role}"; ` +
+      `Migrate as the role that owns them. For a schema that does not exist yet: GRANT CREATE ON DATABASE "${database}" TO "${role}"; ` +
       `or CREATE SCHEMA "${schema}" AUTHORIZATION "${role}"; ` +
       `for a role that only starts the application: GRANT USAGE ON SCHEMA "${schema}" TO "${role}"; ` +
       `GRANT SELECT ON "${schema}"."migrations" TO "${role}";`,

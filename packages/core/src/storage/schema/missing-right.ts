@@ -71,7 +71,7 @@ function message(
 ): string {
   const said = (cause as Error).message
   if (found === null || (found.rights.length === 0 && found.mayUseSchema))
-    return `PostgreSQL refused a statement of Pawl for want of a right: ${said}. See row-level security, and the rights of columns, on the tables in schema '${schema}'.`
+    return `PostgreSQL refused a statement of Pawl because a right is missing: ${said}. Check row-level security and column rights on the tables in schema '${schema}'.`
   const { role, mayUseSchema, rights } = found
   const tableNames = [...new Set(rights.map(({ table }) => table))]
   const missing = tableNames.map((name) => {

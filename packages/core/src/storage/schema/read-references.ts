@@ -16,7 +16,7 @@ const readReferencesStatement = defineStatement(
   ({ keys }) => `
   SELECT c.conrelid::regclass AS table, a.attname AS column, c.conname AS constraint,
          c.confdeltype = 'a' OR c.confdeltype = 'r' AS holds,
-         EXISTS (SELECT FROM pg_index AS i
+         EXISTS (SELECT 1 FROM pg_index AS i
                   WHERE i.indrelid = c.conrelid AND i.indkey[0] = c.conkey[1] AND i.indisvalid
                     AND (i.indpred IS NULL OR pg_get_expr(i.indpred, i.indrelid) ~~ '%IS NOT NULL)')) AS indexed
     FROM pg_constraint AS c JOIN pg_attribute AS a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1]

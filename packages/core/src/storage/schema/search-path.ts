@@ -17,8 +17,8 @@ export async function isFirstOnPath(
 export function firstOnPath({ tables: { schema } }: Pick<Store, 'tables'>, role: string) {
   return {
     detail:
-      `Schema '${schema}', which is Pawl's, comes first on the search path of role '${role}'${schema === role ? ' (as the schema of its name)' : ''}: ` +
-      `tables that are created without a schema go there, and Pawl's own (keys, effects, migrations, …) hide others of the same name.`,
+      `Schema '${schema}', which is Pawl's, comes first on the search path of role '${role}'${schema === role ? ' (as the schema with the same name)' : ''}: ` +
+      `tables created without naming a schema go there, and Pawl's own (keys, effects, migrations, …) hide others of the same name.`,
     remedy: `ALTER ROLE "${role}" SET search_path = public; or give the role, or Pawl's schema, another name.`,
   }
 }

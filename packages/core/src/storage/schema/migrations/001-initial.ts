@@ -1,101 +1,125 @@
+import { POINT_TEXT } from '../../keys/point-text.js'
 import type { Tables } from '../../tables.js'
 
 /**
  * fillfactor: an advance updates its row in place (HOT) as long as the page has room, so leave some. No advance changes a
- * column of an index or of an index's condition, which HOT needs as well. json, not jsonb: what goes in comes out byte
- * for byte, and NUL or a lone surrogate is not an error after a charge. Collation "C": keys are compared as bytes, and
- * faster.
+ * column of an index or of an index's condition, which HOT needs as well. The order of the columns: PostgreSQL logs what
+ * an update changes from its first changed byte to its last, so what never changes comes first. json, not jsonb: what goes
+ * in comes out byte for byte, and NUL or a lone surrogate is not an error after a charge. Collation "C": keys are compared
+ * as bytes, and faster. No checks and no generated columns: the server reads and compiles the text of each at every
+ * statement that writes to the table. One check was a quarter of the cost of an advance. What is written is checked before. Ids are made by engines and grow with time, so that an index on
+ * them is appended to; the defaults are for people who insert a row by hand.
  */
-export const initial = ({ schema, keys, effects, stagedJobs }: Tables): string => `
+export const initial = ({ schema, keys, effects, stagedJobs, interventions }: Tables): string => `
 CREATE TABLE ${keys} (
   id                  uuid PRIMARY KEY DEFAULT gen_random_uuid(),
-  scope               text COLLATE "C" NOT NULL CHECK (char_length(scope) BETWEEN 1 AND 255),
-  key                 text COLLATE "C" NOT NULL CHECK (char_length(key) BETWEEN 1 AND 255),
-  pipeline            text COLLATE "C" NOT NULL CHECK (char_length(pipeline) BETWEEN 1 AND 63),
+  created_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
+  scope               text COLLATE "C" NOT NULL,
+  key                 text COLLATE "C" NOT NULL,
+  pipeline            text COLLATE "C" NOT NULL,
   kind                text COLLATE "C" NOT NULL DEFAULT 'pipeline',
-  version             integer NOT NULL CHECK (version > 0),
-  definition_hash     text COLLATE "C" NOT NULL CHECK (char_length(definition_hash) = 16),
-  fingerprint         bytea NOT NULL CHECK (octet_length(fingerprint) = 32),
-  fingerprint_version smallint NOT NULL CHECK (fingerprint_version > 0),
+  fingerprint         bytea NOT NULL,
+  fingerprint_version smallint NOT NULL,
   input               json NOT NULL,
-  state               json NOT NULL DEFAULT '{}',
-  recovery_point      text COLLATE "C" NOT NULL DEFAULT 'started' CHECK (char_length(recovery_point) BETWEEN 1 AND 63),
-  status              text COLLATE "C" NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'finished', 'stuck')),
-  stuck_reason        text COLLATE "C" CHECK (char_length(stuck_reason) <= 63),
-  fence               bigint NOT NULL DEFAULT 1 CHECK (fence > 0),
+  definition_hash     text COLLATE "C" NOT NULL,
+  version             integer NOT NULL,
+  effect_epoch        integer NOT NULL DEFAULT 0,
+  fence               bigint NOT NULL DEFAULT 1,
   holder              uuid NOT NULL,
-  lease_until         timestamptz,
-  attempts            integer NOT NULL DEFAULT 1 CHECK (attempts >= 0),
-  retries             integer NOT NULL DEFAULT 0 CHECK (retries >= 0),
+  unstuck_at          timestamptz,
   run_after           timestamptz,
+  stuck_reason        text COLLATE "C",
+  last_error          text,
   intent              json,
-  effect_epoch        integer NOT NULL DEFAULT 0 CHECK (effect_epoch >= 0),
-  last_error          text CHECK (char_length(last_error) <= 2000),
-  trail               jsonb NOT NULL DEFAULT '[]',
-  response_status     smallint CHECK (response_status BETWEEN 200 AND 599),
+  attempts            integer NOT NULL DEFAULT 1,
+  retries             integer NOT NULL DEFAULT 0,
+  revision            bigint NOT NULL DEFAULT 1,
+  updated_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
+  lease_until         timestamptz,
+  expires_at          timestamptz,
+  response_status     smallint,
+  status              text COLLATE "C" NOT NULL DEFAULT 'running',
+  recovery_point      text COLLATE "C" NOT NULL DEFAULT 'started',
+  state               json NOT NULL DEFAULT '{}',
+  trail               json NOT NULL DEFAULT '[]',
   response_headers    json,
   response_body       bytea,
-  created_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
-  updated_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
-  expires_at          timestamptz,
-  UNIQUE (scope, key),
-  CHECK ((status = 'finished') = (recovery_point = 'finished')),
-  CHECK ((status = 'finished') = (response_status IS NOT NULL AND response_headers IS NOT NULL
-                                  AND response_body IS NOT NULL AND expires_at IS NOT NULL)),
-  CHECK ((status = 'stuck') = (stuck_reason IS NOT NULL)),
-  CHECK (status = 'running' OR lease_until IS NULL)
+  UNIQUE (scope, key)
 ) WITH (fillfactor = 70);
 CREATE INDEX idempotency_keys_running ON ${keys} (pipeline, version, created_at) WHERE status = 'running';
 CREATE INDEX idempotency_keys_stuck ON ${keys} (pipeline, version, created_at) WHERE status = 'stuck';
 CREATE INDEX idempotency_keys_finished ON ${keys} (expires_at) WHERE status = 'finished';
 
 CREATE TABLE ${effects} (
-  id           uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  id           uuid NOT NULL DEFAULT gen_random_uuid(),
   key_id       uuid NOT NULL,
+  created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
+  fence        bigint NOT NULL,
+  version      integer NOT NULL,
   scope        text COLLATE "C" NOT NULL,
   key          text COLLATE "C" NOT NULL,
   pipeline     text COLLATE "C" NOT NULL,
-  version      integer NOT NULL,
-  fence        bigint NOT NULL,
   phase        text COLLATE "C" NOT NULL,
   effect       text COLLATE "C" NOT NULL,
   provider_key text COLLATE "C" NOT NULL,
   reference    text,
-  created_at   timestamptz NOT NULL DEFAULT clock_timestamp()
+  PRIMARY KEY (scope, key, id)
 );
-CREATE INDEX effects_by_key ON ${effects} (scope, key);
 CREATE INDEX effects_by_time ON ${effects} (created_at);
 
 CREATE TABLE ${stagedJobs} (
-  id          uuid PRIMARY KEY,
-  seq         bigint GENERATED ALWAYS AS IDENTITY,
-  name        text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 255),
-  payload     json NOT NULL,
+  id          uuid NOT NULL,
   key_id      uuid NOT NULL,
+  seq         bigint NOT NULL,
+  created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
   run_after   timestamptz NOT NULL DEFAULT clock_timestamp(),
-  attempts    integer NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+  attempts    integer NOT NULL DEFAULT 0,
+  scope       text COLLATE "C" NOT NULL,
+  name        text NOT NULL,
+  payload     json NOT NULL,
   claim       uuid,
   claim_until timestamptz,
-  last_error  text CHECK (char_length(last_error) <= 2000),
-  created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
-  dead_at     timestamptz
+  last_error  text,
+  dead_at     timestamptz,
+  PRIMARY KEY (key_id, seq)
 );
 CREATE INDEX staged_jobs_waiting ON ${stagedJobs} (run_after) WHERE dead_at IS NULL;
-CREATE INDEX staged_jobs_by_key ON ${stagedJobs} (key_id, seq) WHERE dead_at IS NULL;
+CREATE INDEX staged_jobs_dead ON ${stagedJobs} (dead_at) WHERE dead_at IS NOT NULL;
+CREATE INDEX staged_jobs_dead_by_id ON ${stagedJobs} (id) WHERE dead_at IS NOT NULL;
 
-CREATE TABLE "${schema}"."interventions" (
-  id         uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+CREATE TABLE ${interventions} (
+  id         uuid NOT NULL DEFAULT gen_random_uuid(),
   key_id     uuid,
-  scope      text COLLATE "C",
+  scope      text COLLATE "C" NOT NULL DEFAULT '',
   key        text COLLATE "C",
   action     text NOT NULL CHECK (char_length(action) BETWEEN 1 AND 63),
   actor      text NOT NULL,
   reason     text,
   detail     json,
-  created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (scope, id)
 );
-CREATE INDEX interventions_by_key ON "${schema}"."interventions" (key_id);
-${comments(schema)}`
+CREATE INDEX interventions_by_key ON ${interventions} (scope, key_id);
+CREATE INDEX interventions_by_time ON ${interventions} (created_at);
+${view(schema, keys)}${comments(schema)}`
+
+/** For people who have only psql: no bodies, no inputs, and words instead of nulls. */
+const view = (schema: string, keys: string): string => `
+CREATE VIEW "${schema}"."keys" AS
+SELECT k.scope, k.key, k.pipeline, k.kind, k.version, k.recovery_point, ${POINT_TEXT} AS point,
+       CASE WHEN k.status <> 'running' THEN k.status
+            WHEN k.lease_until > clock_timestamp() THEN 'held'
+            WHEN k.run_after > clock_timestamp() THEN 'backing off'
+            ELSE 'unattended' END AS condition,
+       k.stuck_reason, k.fence, k.attempts, k.retries, k.lease_until, k.run_after,
+       k.intent ->> 'phase' AS call_phase,
+       CASE k.intent ->> 'kind' WHEN 'calling' THEN 'may have been made' WHEN 'called' THEN 'returned'
+            WHEN 'not_made' THEN 'not made' END AS call_known,
+       k.last_error, k.response_status, clock_timestamp() - k.created_at AS age, k.created_at, k.updated_at,
+       k.expires_at, k.id
+  FROM ${keys} AS k;
+COMMENT ON VIEW "${schema}"."keys" IS 'The keys as a person reads them; condition says who has to act. Inputs, states and bodies are left out.';
+`
 
 const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   idempotency_keys: {
@@ -104,7 +128,7 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     scope: 'The authenticated principal that owns the key.',
     key: "The client's Idempotency-Key, unique within the scope.",
     pipeline: 'Name of the pipeline that runs the request.',
-    kind: 'pipeline: one that engines register, and a completer may go on with; atomic: an atomic handler, which only a request of its client can run.',
+    kind: 'pipeline: one that engines register and a completer may resume; atomic: an atomic handler, which only a request of its client can run.',
     version: 'Version of the pipeline the row is pinned to.',
     definition_hash:
       'Hash of the definition the row is pinned to: a changed definition under the same version is refused.',
@@ -117,21 +141,27 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     status: 'running, finished, or stuck (a person decides).',
     stuck_reason: 'Why the key is stuck.',
     fence: 'Grows by one at every grant of the lease; every write of a holder is conditional on it.',
-    holder: 'Random identity of the grant: tells apart two grants of one fence after a lossy failover.',
+    holder:
+      'Random identity of the grant: distinguishes two grants with the same fence after a failover that lost commits.',
     lease_until: "Until when the holder may run, on this database's clock; null when nobody holds the key.",
     attempts: 'Grants since the last advance that crashed or met an unknown error.',
-    retries: 'Times it was given back in order since the last advance; they lengthen the back-off.',
+    retries:
+      'Times the key was given back in an orderly way since the last advance; they lengthen the back-off.',
     run_after: 'Back-off: no automatic attempt before this moment.',
     intent:
-      'What was said of a call before it was settled: that it may have been made, what it returned, or that it was not made.',
-    effect_epoch: 'Part of the provider key; raised when the provider is known not to have executed.',
+      'What is known of a call that is not settled: that it may have been made, what it returned, or that it was not made.',
+    revision: 'Grows by one at every write of the row: whoever has read it can tell that it has changed.',
+    unstuck_at: 'When a person last unstuck the key; its age is counted from here.',
+    effect_epoch:
+      'Part of the provider key; raised when the provider is known not to have executed the call.',
     last_error: 'The last error, redacted and shortened.',
-    trail: 'Recovery points reached: p which, t when (ms), f under which fence, s skipped.',
+    trail:
+      'Recovery points reached: p the point, t when (ms), f under which fence, s whether it was skipped.',
     response_status: 'Status of the stored response.',
     response_headers: 'Headers of the stored response.',
     response_body: 'Body of the stored response, byte for byte.',
     created_at: 'When the key was reserved.',
-    updated_at: 'When the row was last written, renewals of the lease aside.',
+    updated_at: 'When the row was last written, not counting renewals of the lease.',
     expires_at: 'When a finished key may be deleted, counted from its finish.',
   },
   effects: {
@@ -152,12 +182,13 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   staged_jobs: {
     '': 'Jobs written in the transaction of the phase that staged them, to be handed to a queue afterwards.',
     id: 'Stable identity of the job, the same at every delivery.',
-    seq: 'Order of staging.',
+    scope: 'Scope of the key.',
+    seq: 'Order of staging among the jobs of its key.',
     name: 'Name of the job.',
     payload: 'Payload of the job.',
     key_id: 'The key whose phase staged the job. No foreign key: jobs outlive keys.',
-    run_after: 'Not to be delivered before this moment.',
-    attempts: 'Deliveries that failed.',
+    run_after: 'The job is not delivered before this moment.',
+    attempts: 'Deliveries that were begun.',
     claim: 'Who is delivering the job, or last did.',
     claim_until: 'Until when that claim holds.',
     last_error: 'The last error of a delivery, redacted and shortened.',
@@ -168,12 +199,12 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     '': 'What operators did to keys and jobs.',
     id: 'Identity of the row.',
     key_id: 'The key that was steered.',
-    scope: 'Scope of the key.',
+    scope: 'Scope of the key; empty for what is about no single key.',
     key: 'The Idempotency-Key.',
     action: 'What was done.',
     actor: 'Who did it.',
     reason: 'Why.',
-    detail: 'What it was before, and what was given.',
+    detail: 'What the row was before, and what the operator passed.',
     created_at: 'When.',
   },
 }

@@ -1,6 +1,0 @@
-import type { Row } from '../history.js'
-
-/** Nothing automatic happens to the key any more. */
-export function isOver(row: Row | null): boolean {
-  return row?.['status'] === 'finished' || row?.['status'] === 'stuck'
-}

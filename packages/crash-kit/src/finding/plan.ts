@@ -1,9 +1,0 @@
-/** A fault that is to strike once: in which attempt, where, which. */
-export interface PlannedFault {
-  /** 0: the first run of the request; 1: the first recovery; and so on. */
-  readonly attempt: number
-  /** Its id, such as `crash` or `providerTimeout.after`. */
-  readonly fault: string
-  /** The position, as `phase/step#occurrence:when`. */
-  readonly at: string
-}

@@ -1,0 +1,175 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type pg from 'pg'
+import { afterAll, describe, expect, test, vi } from 'vitest'
+import { Shadows } from '../support/shadows.js'
+import { TestDatabase } from '../support/test-database.js'
+
+interface Defined {
+  readonly name: string
+  readonly write: (tables: unknown) => string
+}
+
+/** Every statement of the framework, as it is written in its file. */
+const { defined } = vi.hoisted(() => ({ defined: [] as Defined[] }))
+vi.mock('../../packages/core/src/storage/statement.ts', async (importOriginal) => {
+  const original = await importOriginal<{ defineStatement: (...defining: unknown[]) => unknown }>()
+  const defineStatement = (name: string, write: Defined['write']) => {
+    defined.push({ name, write })
+    return original.defineStatement(name, write)
+  }
+  return { ...original, defineStatement }
+})
+
+const STORAGE = fileURLToPath(new URL('../../packages/core/src/storage', import.meta.url))
+const definingFiles = readdirSync(STORAGE, { recursive: true, withFileTypes: true })
+  .map(({ parentPath, name }) => join(parentPath, name))
+  .filter((path) => path.endsWith('.ts') && /[=:] defineStatement\(/.test(readFileSync(path, 'utf8')))
+for (const path of definingFiles) await import(path)
+const { tablesIn } = (await import(`${STORAGE}/tables.ts`)) as { tablesIn: (...names: string[]) => unknown }
+const { qualified } = (await import(`${STORAGE}/qualified.ts`)) as { qualified: (sql: string) => string }
+
+const database = await TestDatabase.create()
+const shadows = await Shadows.plant(database, 'clone')
+const first = await database.pool({ max: 1, options: shadows.first }).connect()
+const behindCatalog = await database.pool({ max: 1, options: shadows.behindCatalog }).connect()
+const ordinary = await database.pool({ max: 1 }).connect()
+afterAll(async () => {
+  ordinary.release()
+  first.release()
+  behindCatalog.release()
+  await database.admin.query(`DROP SCHEMA ${shadows.schema} CASCADE`)
+  await database.drop()
+})
+
+const tables = tablesIn(database.schema, 'test')
+const statements = defined.map(({ name, write }, index) => ({
+  name: `${name} (${index})`,
+  text: write(tables),
+}))
+const found = (client: pg.ClientBase, text: string) => shadows.foundIn(client, text)
+
+test('there are shadows of all kinds, and statements of all files', async () => {
+  const { operators, functions, aggregates, types, catalogs } = await shadows.count()
+  expect(operators).toBeGreaterThan(800)
+  expect(functions).toBeGreaterThan(800)
+  expect(aggregates).toBeGreaterThan(20)
+  expect(types).toBeGreaterThan(10)
+  expect(catalogs).toBeGreaterThan(5)
+  expect(definingFiles.length).toBeGreaterThan(30)
+  expect(statements.length).toBeGreaterThanOrEqual(definingFiles.length)
+})
+
+describe.each(statements)('$name', ({ text }) => {
+  test('as it is written would call shadows that come before pg_catalog', async () => {
+    // Or PostgreSQL cannot choose among so many.
+    const called = await found(first, text).catch(({ code }: pg.DatabaseError) => [code])
+    expect(called).not.toHaveLength(0)
+  })
+
+  test('as it is sent calls no shadow, wherever the search path names them', async () => {
+    expect(await found(first, qualified(text))).toEqual([])
+    expect(await found(behindCatalog, qualified(text))).toEqual([])
+  })
+
+  test('as it is sent means what is written', async () => {
+    expect(await shadows.meaningOf(ordinary, qualified(text))).toBe(await shadows.meaningOf(ordinary, text))
+  })
+})
+
+test('as they are written, times would be computed by a shadow of exactly their types', async () => {
+  const { text = '' } = statements.find(({ name }) => name.startsWith('find_key_by_id')) ?? {}
+  expect(await found(behindCatalog, text)).toEqual([`operator ${shadows.schema}.*(numeric,integer)`])
+})
+
+/** Statements of a request's own way, from its reservation to its answer. Each of them finds its row in one place. */
+const ON_THE_WAY = [
+  'insert_key',
+  'find_key',
+  'take_over_key',
+  'mark_unheld_stuck',
+  'advance_key',
+  'finish_key',
+  'skip_phase',
+  'declare_call',
+  'renew_leases',
+  'raise_fence',
+  'give_back_key',
+  'mark_stuck',
+  'keep_late_end',
+  'forget_key',
+  'insert_effect',
+  'insert_staged_job',
+]
+
+// What tables that are divided by scope need, on one server or on many. See docs/internals.md.
+describe('every statement that writes', () => {
+  const writing = statements.filter(({ text }) => /\b(?:INSERT INTO|UPDATE|DELETE FROM) "/.test(text))
+
+  test.each(writing)('$name calls no volatile function', async ({ text }) => {
+    const called = [...text.matchAll(/\b([a-z_]+)\(/g)].map(([, name = '']) => name)
+    const { rows } = await ordinary.query<{ name: string }>(
+      `SELECT DISTINCT proname AS name FROM pg_proc
+        WHERE proname = ANY ($1) AND provolatile = 'v' AND pronamespace = 'pg_catalog'::regnamespace`,
+      [called],
+    )
+    expect(rows.map(({ name }) => name)).toEqual([])
+  })
+
+  test.each(writing)('$name returns nothing that changes by itself', async ({ text }) => {
+    const [, table = '', alias = ''] =
+      /(?:INSERT INTO|UPDATE|DELETE FROM) ("\w+"\."\w+")(?: AS (\w+))?/.exec(text) ?? []
+    for (const expression of returnedBy(text)) {
+      // An index takes only what is immutable. PostgreSQL checks that before anything else about it.
+      const ofTable = expression.replaceAll(new RegExp(`\\b${alias}\\.`, 'g'), '')
+      const refused = await ordinary.query(`CREATE INDEX ON ${table} ((${ofTable}))`).catch(stateOf)
+      await ordinary.query('ROLLBACK')
+      expect([expression, refused]).not.toEqual([expression, '42P17'])
+    }
+  })
+
+  test.each(writing)('$name reads no clock where it may not be evaluated', ({ text }) => {
+    for (const [conditional] of text.matchAll(/\bCASE\b[^]*?\bEND\b|coalesce\([^)]*\)/g)) {
+      expect(conditional).not.toContain('_timestamp()')
+    }
+  })
+})
+
+/** The expressions after RETURNING, without columns of other sources, which are no expressions of the table. */
+function returnedBy(text: string): string[] {
+  return [...text.matchAll(/\bRETURNING\b/g)].flatMap(({ index }) => {
+    const expressions = ['']
+    let depth = 0
+    for (const character of text.slice(index + 'RETURNING'.length)) {
+      if (character === '(') depth++
+      else if (character === ')') depth--
+      if (depth < 0) break
+      if (character === ',' && depth === 0) expressions.push('')
+      else expressions[expressions.length - 1] += character
+    }
+    return expressions
+      .map((each) => each.trim().replace(/ AS \w+$/, ''))
+      .filter((each) => !/^(?:target|granted)\.\w+$/.test(each))
+  })
+}
+
+const stateOf = ({ code }: pg.DatabaseError): string | undefined => code
+
+test.each(statements)('$name selects something', ({ text }) => {
+  expect(text).not.toMatch(/\bSELECT\s+FROM\b/)
+})
+
+describe('every statement of the way of a request', () => {
+  const ofTheWay = statements.filter(({ name }) => ON_THE_WAY.includes(name.replace(/ \(\d+\)$/, '')))
+
+  test('is one of those that are checked here', () => {
+    expect(new Set(ofTheWay.map(({ name }) => name.replace(/ \(\d+\)$/, '')))).toEqual(new Set(ON_THE_WAY))
+  })
+
+  test.each(ofTheWay)('$name names scope and key', ({ name, text }) => {
+    if (name.startsWith('insert_staged_job')) expect(text).toContain('(id, scope, key_id, seq,')
+    else if (name.startsWith('insert_effect')) expect(text).toContain('(id, key_id, scope, key,')
+    else expect(text).toMatch(/\bscope = .* AND (?:\w+\.)?key = /)
+  })
+})
