@@ -64,17 +64,17 @@ function writeOutgoing({ statement, values, ready }: Bound, prepares: boolean): 
 }
 
 /**
- * Returns what is sent for one of the application's queries. `isFirst`: a transaction begins with it. `name`: what it is
+ * Returns what is sent for one of the application's queries. `mayJoin`: it may share a message with others. `name`: what it is
  * kept prepared as.
  */
 export function outgoingQuery(
   text: string,
   values: readonly unknown[],
-  isFirst: boolean,
+  mayJoin: boolean,
   name: string | null,
 ): Outgoing {
   // Without values, a text may hold several statements, and needs a message of its own.
-  const joinable = values.length > 0 && isFirst
+  const joinable = values.length > 0 && mayJoin
   return { step: 'query', config: { text, values, name: name ?? undefined }, joinable }
 }
 

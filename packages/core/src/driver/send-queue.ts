@@ -36,9 +36,9 @@ interface Exchange {
  *
  * The stages of an exchange, each with the method that begins it:
  * - waiting: `send` has taken it;
- * - current: `#startNext`, when the exchange before it is settled;
+ * - current: `#startNext`, when the exchange before it is complete;
  * - for each of its messages: `#sendNextMessage`, then refused or sent (`#transmit`), then answered: `#keepResults`, or `#fail`;
- * - settled: `#settle` resolves or rejects what `send` returned.
+ * - complete: `#complete` resolves or rejects what `send` returned.
  *
  * A test's probe may pause it before a message is sent and after it is answered (`#pauseAt`). Without a probe, each stage
  * follows in the same turn of the event loop.
@@ -112,7 +112,7 @@ export class SendQueue {
     const current = this.#current
     // An exchange that a test has paused finds out when it goes on; one whose answer is being handled finds out from that.
     if (current !== null && !this.#isPaused && !this.#isHandlingAnswer)
-      this.#settle(current, current.sender.answered(error, NONE, NONE))
+      this.#complete(current, current.sender.answered(error, NONE, NONE))
     for (const { reject } of waiting) reject(error)
   }
 
@@ -130,7 +130,7 @@ export class SendQueue {
     const { statements, together, results } = exchange
     const done = results.length
     if (done === statements.length && done > 0) {
-      this.#settle(exchange, null)
+      this.#complete(exchange, null)
       return
     }
     const message = together ? statements : statements.slice(done, done + 1)
@@ -142,7 +142,7 @@ export class SendQueue {
     const { sender, together } = exchange
     const refusal = this.#closed?.error ?? sender.refusal(message)
     if (refusal !== null) {
-      this.#settle(exchange, refusal)
+      this.#complete(exchange, refusal)
       return
     }
     sender.sending(message)
@@ -161,10 +161,10 @@ export class SendQueue {
       answered = true
       clearTimeout(timer)
       this.#isHandlingAnswer = true
-      const told = sender.answered(error, results, executed)
+      const reported = sender.answered(error, results, executed)
       this.#isHandlingAnswer = false
-      if (told === null) this.#keepResults(exchange, message, results)
-      else this.#fail(exchange, told)
+      if (reported === null) this.#keepResults(exchange, message, results)
+      else this.#fail(exchange, reported)
     }
     try {
       if (together) this.#wire.sendTogether?.(this.#client, message.map(configOf), onAnswered)
@@ -187,11 +187,11 @@ export class SendQueue {
   }
 
   #fail(exchange: Exchange, error: unknown): void {
-    this.#settle(exchange, error)
+    this.#complete(exchange, error)
     this.#startNext()
   }
 
-  #settle(exchange: Exchange, error: unknown): void {
+  #complete(exchange: Exchange, error: unknown): void {
     if (this.#current !== exchange) return
     clearTimeout(this.#timer)
     this.#current = null

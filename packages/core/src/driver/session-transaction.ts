@@ -231,28 +231,28 @@ export class SessionTransaction implements Sender {
   }
 
   answered(error: unknown, results: readonly QueryResult[], executed: readonly Executed[]): unknown {
-    const told = error === null ? null : this.#client.explain(error)
-    if (told !== null) {
-      this.#firstError ??= told
-      this.#lastError = told
-      this.#blame(this.#sent[results.length], told)
+    const reported = error === null ? null : this.#client.explain(error)
+    if (reported !== null) {
+      this.#firstError ??= reported
+      this.#lastError = reported
+      this.#blame(this.#sent[results.length], reported)
     }
     this.#later.noteExecuted(this.#sent.slice(0, results.length))
     // None of its statements goes out before the message that begins it, so the first answer is the answer to that message.
     const opening = this.#begun ? 0 : this.#opening.length
     if (results.length < opening) {
       // If a part of it was executed, the server says that a transaction is open, and the client is destroyed.
-      this.#notBegun = { error: told }
-      return told
+      this.#notBegun = { error: reported }
+      return reported
     }
     this.#begun = true
     if (this.#stage === 'beginning') this.#stage = 'open'
     const { transactionStatus: status } = this.#client
     // In a failed transaction every statement fails: the success of this one shows that a savepoint has undone the error.
-    if (told === null && status === 'T') this.#firstError = null
+    if (reported === null && status === 'T') this.#firstError = null
     if (!this.#commitSent && (status === 'I' || this.#hasEnded([...results.slice(opening), ...executed])))
       this.#endedEarly = true
-    return told
+    return reported
   }
 
   /**

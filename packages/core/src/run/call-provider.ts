@@ -7,11 +7,11 @@ import type { Run } from './run.js'
 
 /** How a call ended. */
 export type CallEnd =
-  | Settlement
+  | CallAnswer
   /** Still under way: it ignored its signal. Its lease must not be given back yet. */
-  | { readonly type: 'unsettled'; readonly error: unknown; readonly pending: Promise<Settlement> }
+  | { readonly type: 'unsettled'; readonly error: unknown; readonly pending: Promise<CallAnswer> }
 
-export type Settlement =
+export type CallAnswer =
   | { readonly type: 'returned'; readonly value: unknown }
   | { readonly type: 'threw'; readonly error: unknown }
 
@@ -44,7 +44,7 @@ export async function callProvider<T>(
   const timer = setTimeout(onTimeout, Math.min(callTimeoutMs, declaredLeftMs(run, phase, step)))
   engine.calls.add(call)
   try {
-    const end = await endOf(call, settle(send(run, phase, step, call.signal)))
+    const end = await endOf(call, asAnswer(send(run, phase, step, call.signal)))
     clearTimeout(timer)
     engine.calls.delete(call)
     if (lease.lost) throw new FencedOff()
@@ -54,13 +54,13 @@ export async function callProvider<T>(
   }
 }
 
-async function endOf(call: RunningCall, pending: Promise<Settlement>): Promise<CallEnd> {
+async function endOf(call: RunningCall, pending: Promise<CallAnswer>): Promise<CallEnd> {
   const first = await call.unlessAborted(pending)
   // An aborted request needs a moment to say so; one that is answered in that moment counts as answered.
-  const settled = first ?? (await Promise.race([pending, grace()]))
+  const answer = first ?? (await Promise.race([pending, grace()]))
   const { aborted, reason: error } = call.signal
-  if (settled === null) return { type: 'unsettled', error, pending }
-  return settled.type === 'threw' && aborted ? { type: 'threw', error } : settled
+  if (answer === null) return { type: 'unsettled', error, pending }
+  return answer.type === 'threw' && aborted ? { type: 'threw', error } : answer
 }
 
 /** A call ends when its declaration said it would: from then on, others may believe a provider that does not have it. */
@@ -96,7 +96,7 @@ function passed(
   return engine.probe?.({ phase, step, when })
 }
 
-function settle(promise: Promise<unknown>): Promise<Settlement> {
+function asAnswer(promise: Promise<unknown>): Promise<CallAnswer> {
   return promise.then(
     (value) => ({ type: 'returned', value }),
     (error: unknown) => ({ type: 'threw', error }),

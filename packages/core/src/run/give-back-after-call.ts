@@ -5,7 +5,7 @@ import { keepLateEnd } from '../storage/keys/keep-late-end.js'
 import { giveBackKey } from '../storage/keys/give-back-key.js'
 import type { Intent } from '../storage/keys/key-row.js'
 import type { Store } from '../storage/statement.js'
-import type { Settlement } from './call-provider.js'
+import type { CallAnswer } from './call-provider.js'
 import { callResult } from './call-result.js'
 import { effectOf } from './settle-result.js'
 import { recordError } from './record-error.js'
@@ -15,18 +15,18 @@ import type { Run } from './run.js'
  * When a call that outlived its time-out ends, gives its key back, with its result if it has one. If the key is in a
  * person's hands by then, what came of the call is kept for them.
  */
-export function giveBackAfterCall(run: Run, phase: ForeignPhase, pending: Promise<Settlement>): void {
+export function giveBackAfterCall(run: Run, phase: ForeignPhase, pending: Promise<CallAnswer>): void {
   const { sessions, tables, afterwards } = run.engine
   // The key of the epoch that the call was made in.
   const providerKey = run.providerKey(phase.effectName)
-  const work = pending.then(async (settlement) => {
+  const work = pending.then(async (answer) => {
     // Not before this run has done its last write, which would overwrite what is kept here.
     await run.ended
     try {
       const kept = await sessions.with(phase.name, (session) =>
-        keepEnd(run, phase, settlement, providerKey, { session, tables }),
+        keepEnd(run, phase, answer, providerKey, { session, tables }),
       )
-      if (kept !== 'kept') announceDropped(run, phase, settlement, kept)
+      if (kept !== 'kept') announceDropped(run, phase, answer, kept)
     } catch (error) {
       announce('pawl:warning', () => ({
         message: 'a late result could not be saved; the lease will run out',
@@ -41,18 +41,18 @@ export function giveBackAfterCall(run: Run, phase: ForeignPhase, pending: Promis
 async function keepEnd(
   run: Run,
   phase: ForeignPhase,
-  settlement: Settlement,
+  answer: CallAnswer,
   providerKey: string,
   store: Store,
 ): Promise<'kept' | 'of_another' | 'decided'> {
   const { intent } = run.row
-  const result = settlement.type === 'returned' ? callResult(phase, settlement.value).intent : null
-  const lastError = settlement.type === 'threw' ? recordError(settlement.error) : null
+  const result = answer.type === 'returned' ? callResult(phase, answer.value).intent : null
+  const lastError = answer.type === 'threw' ? recordError(answer.error) : null
   const late: Intent | null = result?.kind === 'called' ? { ...result, late: true } : null
   const end = { phase: phase.name, intent: late, lastError }
   const insertEffect = async (): Promise<void> => {
-    if (settlement.type !== 'returned') return
-    await insertLateEffect(store, run.row, { ...effectOf(run, phase, settlement.value), providerKey })
+    if (answer.type !== 'returned') return
+    await insertLateEffect(store, run.row, { ...effectOf(run, phase, answer.value), providerKey })
   }
   if (run.goneOnFrom.has(phase.name)) {
     // The request has gone on without the call, unless the key has gone back behind it and a person is about to say what
@@ -81,7 +81,7 @@ async function keepEnd(
 function announceDropped(
   run: Run,
   { name, guarantee }: ForeignPhase,
-  { type }: Settlement,
+  { type }: CallAnswer,
   kept: 'of_another' | 'decided',
 ): void {
   const isNews = kept === 'of_another' || guarantee === 'at_most_once'

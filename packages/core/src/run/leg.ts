@@ -16,8 +16,8 @@ export class Leg {
   readonly #run: Run
   /** On the monotonic clock. */
   readonly #beganAt: number
-  /** The phase whose call may be known of, and is settled by this leg: only its first can be a foreign one. */
-  readonly settles: string
+  /** The phase that this leg begins with. If it is a foreign one, the leg settles its call. */
+  readonly firstPhase: string
   /** The last phase that was reached. */
   readonly point: string
   readonly stateJson: string
@@ -25,10 +25,11 @@ export class Leg {
   readonly reached: readonly TrailEntry[]
   /** The call that follows, if it has to be declared. */
   readonly #declares: Declaration | null
+  #advance: Advance | null = null
 
   private constructor(
     run: Run,
-    settles: string,
+    firstPhase: string,
     reached: readonly TrailEntry[],
     stateJson: string,
     beganAt: number,
@@ -37,7 +38,7 @@ export class Leg {
     this.#run = run
     this.#beganAt = beganAt
     this.#declares = declares
-    this.settles = settles
+    this.firstPhase = firstPhase
     this.reached = reached
     this.point = reached.at(-1)?.point ?? run.row.recoveryPoint
     this.stateJson = stateJson
@@ -53,12 +54,12 @@ export class Leg {
     const { skipped = false, outcomeUnknown = false } = how
     const { fence } = this.#run.row
     const entry = { point, atMs: Math.floor(this.#run.nowMs()), fence, skipped, outcomeUnknown }
-    return new Leg(this.#run, this.settles, [...this.reached, entry], stateJson, this.#beganAt)
+    return new Leg(this.#run, this.firstPhase, [...this.reached, entry], stateJson, this.#beganAt)
   }
 
   /** The same leg, tried now. */
   begin(): Leg {
-    return new Leg(this.#run, this.settles, this.reached, this.stateJson, performance.now())
+    return new Leg(this.#run, this.firstPhase, this.reached, this.stateJson, performance.now())
   }
 
   /** The whole trail of the key, once this leg has committed. */
@@ -68,30 +69,40 @@ export class Leg {
     return [...trail, ...this.reached.map((entry) => ({ ...entry, fence }))]
   }
 
-  /** What the key is moved to. */
+  /** What the key is moved to. Several parts of a transaction ask, and nothing that it is made of changes in between. */
   get advance(): Advance {
-    const { point, settles, stateJson, trail } = this
+    return (this.#advance ??= this.#writeAdvance())
+  }
+
+  #writeAdvance(): Advance {
+    const { point, firstPhase, stateJson, trail } = this
     const { engine, definition, row } = this.#run
     return {
       point,
-      settles,
+      firstPhase,
       trail,
       declares: this.#declares,
       stateJson: stateJson === row.stateJson ? null : stateJson,
       leaseMs: engine.settings.leaseMsAt(definition, point),
-      carriedCallOf: this.#run.carriedCallOf(settles),
+      carriedCallOf: this.#run.carriedCallOf(firstPhase),
     }
   }
 
   /**
    * The phase that goes on in the same transaction, and the leg as it is then: phases that are skipped on the way are a
-   * part of it. Null when the transaction is to be committed first.
+   * part of it. Null when the transaction is to be committed first, because
+   * - every phase commits by itself;
+   * - the phase has set something for its transaction, or left something open in it, that must not reach the next;
+   * - the phase says `commit: 'now'`, or the leg has taken long;
+   * - a call comes next, or a phase whose settings differ, or one whose `when` throws.
    */
-  next(settings: ResolvedPhaseSettings): { readonly leg: Leg; readonly phase: AnyPhase | null } {
+  next(
+    settings: ResolvedPhaseSettings,
+    { hasLeftovers }: { readonly hasLeftovers: boolean },
+  ): { readonly leg: Leg; readonly phase: AnyPhase | null } {
     const { engine, definition } = this.#run
-    if (engine.settings.pipeline(definition).commits === 'each' || this.#endsHere()) {
-      return { leg: this, phase: null }
-    }
+    const isAlone = engine.settings.pipeline(definition).commits === 'each'
+    if (isAlone || hasLeftovers || this.#endsHere()) return { leg: this, phase: null }
     const step = nextStep(definition, this.#asRow(), this.#run.nowMs())
     const { phase } = step
     const isAsked = phase.kind !== 'finish' && step.do !== 'stop_at_call'
@@ -99,7 +110,7 @@ export class Leg {
     if (answer === 'throws') return { leg: this, phase: null }
     if (answer === 'skip') {
       announce('pawl:phase_started', () => this.#run.phaseMessage(phase.name))
-      return this.reach(phase.name, this.stateJson, { skipped: true }).next(settings)
+      return this.reach(phase.name, this.stateJson, { skipped: true }).next(settings, NOTHING_LEFT)
     }
     if (step.do === 'call' && step.declareFirst) return { leg: this.#declaring(step.phase), phase: null }
     const isLocal = step.do === 'run_local' || step.do === 'finish'
@@ -112,7 +123,7 @@ export class Leg {
     const { engine, definition } = this.#run
     const { callTimeoutMs: timeoutMs } = engine.settings.phase(definition, phase)
     const declares = { phase, timeoutMs }
-    return new Leg(this.#run, this.settles, this.reached, this.stateJson, this.#beganAt, declares)
+    return new Leg(this.#run, this.firstPhase, this.reached, this.stateJson, this.#beganAt, declares)
   }
 
   /** A `when` that throws fails its own phase, once what was reached before has committed. */
@@ -139,11 +150,14 @@ export class Leg {
   /** The row as it would be if this leg had committed. */
   #asRow(): Parameters<typeof nextStep>[1] {
     const { intent, createdMs, server } = this.#run.row
-    const carries = this.#run.carriedCallOf(this.settles) !== null
+    const carries = this.#run.carriedCallOf(this.firstPhase) !== null
     const { point: recoveryPoint, trail } = this
     return { recoveryPoint, trail, intent: carries ? intent : null, createdMs, server }
   }
 }
+
+/** For a leg that has run nothing since it was last asked. */
+export const NOTHING_LEFT = { hasLeftovers: false }
 
 /** Less than this of the lease, and of the idle time-out, may have passed when another phase begins in the same leg. */
 const LEG_SHARE_OF_TIME = 0.1

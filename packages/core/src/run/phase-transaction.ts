@@ -4,13 +4,12 @@ import type { Bound } from '../driver/outgoing.js'
 import type { Session } from '../driver/session.js'
 import type { SessionTransaction } from '../driver/session-transaction.js'
 import { isConnectionLost, PawlError } from '../errors.js'
-import { ABORT_GRACE_MS, CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
+import { CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
 import type { Respond, RetryLater } from '../pipeline/directive.js'
 import type { StuckReason } from '../pipeline/outcome.js'
-import type { AnyPhase, FinishPhase, LocalPhase } from '../pipeline/phase.js'
 import type { ResolvedPhaseSettings } from '../pipeline/settings.js'
 import { advanceKey } from '../storage/keys/advance-key.js'
-import { type Effect, insertEffect } from '../storage/effects/insert-effect.js'
+import { insertEffect } from '../storage/effects/insert-effect.js'
 import { readAdvanced } from '../storage/keys/advanced.js'
 import { finishKey } from '../storage/keys/finish-key.js'
 import { isFencedOff, isInAnotherTransaction } from '../storage/keys/held-or-fail.js'
@@ -26,28 +25,14 @@ import {
 } from './begin-statement.js'
 import { classifyError } from './classify-error.js'
 import { FencedOff } from './fenced-off.js'
-import { interpretReturn, type Returned, type ReturnedBy } from './interpret-return.js'
+import type { Returned } from './interpret-return.js'
 import { Leg } from './leg.js'
-import { isKeyWentBack, responseBuries } from './key-went-back.js'
+import { isKeyWentBack } from './key-went-back.js'
 import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
-import { stageIn } from './stage-job.js'
+import { runBody } from './run-body.js'
 import { failureBy, type StepResult } from './step-result.js'
-import { writeIn } from './write-in.js'
-
-/** The user's part of a transaction, and what goes with it. */
-export interface Work {
-  readonly phase: AnyPhase
-  readonly by: ReturnedBy
-  /** Gets `input`, `state`, `scope`, `keyId`, `tx`, `write` and `stage`. */
-  readonly body: (context: never) => unknown
-  /** Recorded with the advance, in the same statement. */
-  readonly effect: Effect | null
-  /** The work goes on from a call that may or may not have been executed: the trail says so. */
-  readonly outcomeUnknown?: true
-  /** Awaited once there is a connection, before BEGIN. */
-  readonly beforeBegin: (() => Promise<void>) | null
-}
+import { localWork, type Work } from './work.js'
 
 /** How a phase's transaction ended: like a step, or rolled back because the user's part asked for it. */
 export type TransactionEnd =
@@ -71,12 +56,6 @@ interface Conflict {
   readonly type: 'conflict'
   readonly phase: string
   readonly error: unknown
-}
-
-/** The work of a phase that is one transaction, and nothing else. */
-export function localWork(phase: LocalPhase | FinishPhase): Work {
-  const by = phase.kind === 'finish' ? 'finish' : 'phase'
-  return { phase, by, body: phase.run, effect: null, beforeBegin: null }
 }
 
 /**
@@ -159,9 +138,7 @@ async function inTransaction(
       if (returned.type !== 'advance') break
       const { outcomeUnknown = false } = work
       leg = leg.reach(work.phase.name, returned.stateJson, { outcomeUnknown })
-      // What a phase has set for its transaction, or left open in it, must not reach the next.
-      if (transaction.hasLeftovers) break
-      const { leg: further, phase } = leg.next(settings)
+      const { leg: further, phase } = leg.next(settings, transaction)
       leg = further
       if (phase === null || phase.kind === 'foreign') break
       work = localWork(phase)
@@ -214,56 +191,6 @@ function stuckBy({ row }: Run, phase: string, reason: StuckReason, error: unknow
   return { type: 'stuck', phase, reason, intent: row.intent, error }
 }
 
-async function runBody(
-  run: Run,
-  work: Work,
-  leg: Leg,
-  session: Session,
-  transaction: SessionTransaction,
-  staged: Bound[],
-): Promise<Returned> {
-  const { engine, row, definition } = run
-  const phase = work.phase.name
-  const ofPhase = engine.kysely.onTransaction(session, transaction, phase)
-  const { connection } = ofPhase
-  const stage = stageIn(run, leg, staged, ofPhase, phase)
-  const { input, state, scope, keyId } = run.phaseContext(leg.stateJson)
-  const context = { input, state, scope, keyId, tx: ofPhase.tx, write: writeIn(ofPhase, phase), stage }
-  let value: unknown
-  try {
-    const body = engine.strict.inTransaction(phase, async () => work.body(context as never))
-    value = await unlessCutOff(body, session, phase)
-  } finally {
-    connection.close()
-  }
-  connection.assertNotEnded()
-  // Checked before the advance, which would otherwise fail with an error that tells the user nothing.
-  if (transaction.isDoomed) throw abortedTransaction(transaction, `phase '${phase}'`)
-  const at = { pipeline: definition.name, phase, stateJson: leg.stateJson, caps: engine.caps }
-  const returned = interpretReturn(value, work.by, at)
-  const { intent } = row
-  if (returned.type === 'finish' && intent?.kind === 'called' && intent.phase !== leg.settles)
-    throw responseBuries(intent, phase, returned.response.status)
-  return returned
-}
-
-/**
- * Rejects if the body goes on although its connection is gone: it waits for something that may never come, and would occupy
- * a place in the pool for as long. A body that only has to notice gets the time to do so.
- */
-function unlessCutOff(body: Promise<unknown>, session: Session, phase: string): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    body.then(resolve, reject)
-    session.onceLost(() => setTimeout(() => reject(cutOff(phase)), ABORT_GRACE_MS))
-  })
-}
-
-const cutOff = (phase: string): PawlError =>
-  new PawlError(
-    'PAWL_PHASE_TIMEOUT',
-    `Phase '${phase}' did not return before its transaction was ended. Do nothing in a phase except queries through tx.`,
-  )
-
 type Onward = Extract<Returned, { type: 'advance' | 'finish' }>
 
 /** Writes the advance and commits it, in one round trip: if the advance fails, COMMIT is not executed. */
@@ -299,11 +226,11 @@ function advanceBy(run: Run, work: Work, leg: Leg, returned: Onward): Bound {
   const { definition, hold } = run
   if (returned.type === 'advance') return advanceKey(tables, hold, leg.advance)
   const { retentionMs } = settings.pipeline(definition)
-  const { stateJson, settles, carriedCallOf } = leg.advance
+  const { stateJson, firstPhase, carriedCallOf } = leg.advance
   const { outcomeUnknown = false } = work
   const { trail } = leg.reach('finished', leg.stateJson, { outcomeUnknown })
   const { response } = returned
-  return finishKey(tables, hold, { response, retentionMs, stateJson, trail, settles, carriedCallOf })
+  return finishKey(tables, hold, { response, retentionMs, stateJson, trail, firstPhase, carriedCallOf })
 }
 
 /** Finds out what became of a COMMIT that got no answer, by raising the fence: after that, it can no longer land. */

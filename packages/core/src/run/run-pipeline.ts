@@ -12,11 +12,12 @@ import { FencedOff, isOvertaken, unlessFencedOff } from './fenced-off.js'
 import { announceFailure, giveBack, markStuck, whatOthersMadeOfIt } from './give-back.js'
 import { keyWentBack } from './key-went-back.js'
 import { nextStep, type Step } from './next-step.js'
-import { isSkipped, Leg } from './leg.js'
-import { localWork, runTransaction } from './phase-transaction.js'
+import { isSkipped, Leg, NOTHING_LEFT } from './leg.js'
+import { runTransaction } from './phase-transaction.js'
 import { raiseFenceOf } from './raise-fence.js'
 import type { Run } from './run.js'
 import { type Failure, failure, failureAsked, failureBy, type StepResult } from './step-result.js'
+import { localWork } from './work.js'
 
 /** The loop: look at the row, do the next step, until there is a response or the key is given back. */
 export function runPipeline(run: Run): Promise<Outcome> {
@@ -156,7 +157,7 @@ async function runLocal(run: Run, phase: LocalPhase | FinishPhase, leg: Leg): Pr
 async function skip(run: Run, phase: LocalPhase | ForeignPhase, from: Leg): Promise<StepResult> {
   const { engine, definition } = run
   const skipped = from.reach(phase.name, from.stateJson, { skipped: true })
-  const { leg, phase: next } = skipped.next(engine.settings.phase(definition, phase.name))
+  const { leg, phase: next } = skipped.next(engine.settings.phase(definition, phase.name), NOTHING_LEFT)
   if (next !== null && next.kind !== 'foreign') {
     announce('pawl:phase_started', () => run.phaseMessage(next.name))
     return runLocal(run, next, leg)

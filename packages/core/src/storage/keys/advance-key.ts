@@ -41,8 +41,8 @@ export interface Advance extends Carrying {
   readonly stateJson: string | null
   readonly trail: readonly TrailEntry[]
   readonly leaseMs: number
-  /** The phase whose call may be known of, and is settled by this. */
-  readonly settles: string
+  /** The phase that the transaction begins with. If it is a foreign one, this settles its call. */
+  readonly firstPhase: string
   /** The call that follows, if it has to be declared. */
   readonly declares: Declaration | null
 }
@@ -56,7 +56,7 @@ export function advanceKey(tables: Tables, hold: Hold, to: Advance): Bound {
     to.stateJson,
     trailJson(to.trail),
     to.leaseMs,
-    to.settles,
+    to.firstPhase,
     to.carriedCallOf,
   ]
   const { declares } = to

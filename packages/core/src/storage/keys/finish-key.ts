@@ -25,8 +25,8 @@ export interface Finish extends Carrying {
   readonly trail: readonly TrailEntry[]
   readonly response: StoredResponse
   readonly retentionMs: number
-  /** The phase whose call may be known of, and is settled by this. */
-  readonly settles: string
+  /** The phase that the transaction begins with. If it is a foreign one, this settles its call. */
+  readonly firstPhase: string
 }
 
 /** Stores the response and finishes the key, inside the transaction of the last phases and as its last statement. */
@@ -41,7 +41,7 @@ export function finishKey(tables: Tables, hold: Hold, to: Finish): Bound {
     JSON.stringify(headers),
     body,
     to.retentionMs,
-    to.settles,
+    to.firstPhase,
     to.carriedCallOf,
   ])
 }

@@ -31,8 +31,8 @@ export async function skipPhase(
   hold: Hold,
   to: Carrying & {
     readonly point: string
-    /** The phase whose call may be known of. */
-    readonly settles: string
+    /** The phase that the leg begins with, whose call may be known of. */
+    readonly firstPhase: string
     readonly trail: readonly TrailEntry[]
     readonly leaseMs: number
   },
@@ -44,7 +44,7 @@ export async function skipPhase(
     to.leaseMs,
     trailJson(to.trail),
     to.carriedCallOf,
-    to.settles,
+    to.firstPhase,
   ])
   return rows[0] === undefined ? null : readAdvanced(rows[0])
 }
