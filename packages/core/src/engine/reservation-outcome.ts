@@ -4,8 +4,8 @@ import type { Decided, NotGranted } from '../request/reserve-key.js'
 import type { Outcome } from '../pipeline/outcome.js'
 import { inFlightOutcome, replayedOutcome, stuckOutcome } from '../run/row-outcome.js'
 
-/** Returns what an execution that got no grant is told, and announces it. */
-export function reservationOutcome(reservation: NotGranted, asked: KeyMessage): Outcome {
+/** Returns what an execution that got no grant is told, and announces it. `asked` hashes names, so it waits for a listener. */
+export function reservationOutcome(reservation: NotGranted, asked: () => KeyMessage): Outcome {
   switch (reservation.type) {
     case 'unavailable': {
       const { error } = reservation
@@ -19,18 +19,18 @@ export function reservationOutcome(reservation: NotGranted, asked: KeyMessage): 
   }
 }
 
-function decidedOutcome(reservation: Decided, asked: KeyMessage): Outcome {
+function decidedOutcome(reservation: Decided, asked: () => KeyMessage): Outcome {
   const { row, decision } = reservation
-  const message = () => ({ ...asked, pipeline: row.pipeline, version: row.version, keyId: row.id })
+  const message = () => ({ ...asked(), pipeline: row.pipeline, version: row.version, keyId: row.id })
   switch (decision.type) {
     case 'replay':
       announce('pawl:replayed', message)
       return replayedOutcome(row, decision.response)
     case 'in_flight':
-      return inFlight(decision.leaseLeftMs, message())
+      return inFlight(decision.leaseLeftMs, message)
     case 'mismatch': {
       const { differs } = decision
-      announce('pawl:mismatch', () => ({ ...asked, differs }))
+      announce('pawl:mismatch', () => ({ ...asked(), differs }))
       return { type: 'mismatch', differs }
     }
     case 'stuck': {
@@ -49,9 +49,9 @@ function decidedOutcome(reservation: Decided, asked: KeyMessage): Outcome {
   }
 }
 
-function inFlight(leaseLeftMs: number | null, asked: KeyMessage): Outcome {
+function inFlight(leaseLeftMs: number | null, asked: () => KeyMessage): Outcome {
   const outcome = inFlightOutcome(leaseLeftMs, false)
-  announce('pawl:in_flight', () => ({ ...asked, retryAfterMs: outcome.retryAfterMs, leaseLeftMs }))
+  announce('pawl:in_flight', () => ({ ...asked(), retryAfterMs: outcome.retryAfterMs, leaseLeftMs }))
   return outcome
 }
 

@@ -78,7 +78,7 @@ export class RunningEngine<DB> implements Engine<DB> {
       const checked = await checkedRequest(definition, request, 'pipeline', this.#context.caps.inputBytes)
       const reservation = await reserveToEnqueue(this.#context, checked)
       if (reservation.type !== 'enqueued') {
-        return reservationOutcome(reservation, this.#askedBy(definition, request)) as EnqueueOutcome
+        return reservationOutcome(reservation, () => this.#askedBy(definition, request)) as EnqueueOutcome
       }
       const { row, fresh } = reservation
       if (fresh) {
@@ -130,7 +130,7 @@ export class RunningEngine<DB> implements Engine<DB> {
       const checked = await checkedRequest(definition, request, kind, this.#context.caps.inputBytes)
       const reservation = await reserveToRun(this.#context, checked, among)
       if (reservation.type === 'granted') return this.#run(reservation)
-      return reservationOutcome(reservation, this.#askedBy(definition, request))
+      return reservationOutcome(reservation, () => this.#askedBy(definition, request))
     })
   }
 
@@ -151,7 +151,7 @@ export class RunningEngine<DB> implements Engine<DB> {
       if (reservation.type === 'granted') return this.#run(reservation) as Promise<ResumeOutcome>
       const row =
         reservation.type === 'decided' ? reservation.row : { scope: '', key: keyId, pipeline: '', version: 0 }
-      const asked = askedMessage(this.#context.names, row, row)
+      const asked = () => askedMessage(this.#context.names, row, row)
       return reservationOutcome(reservation, asked) as ResumeOutcome
     })
   }
