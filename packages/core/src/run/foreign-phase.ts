@@ -7,7 +7,7 @@ import { afterUnknown, callFailed } from './call-failed.js'
 import type { Intent } from '../storage/keys/key-row.js'
 import { callProvider } from './call-provider.js'
 import { callResult } from './call-result.js'
-import { unlessFencedOff } from './fenced-off.js'
+import { heldOrThrow } from './fenced-off.js'
 import { giveBackAfterCall } from './give-back-after-call.js'
 import type { Step } from './next-step.js'
 import { raiseFenceOf } from './raise-fence.js'
@@ -125,7 +125,7 @@ async function declare(run: Run, phase: ForeignPhase): Promise<StepResult | null
   } catch (error) {
     return declareAgain(run, phase, error)
   }
-  useDeclaration(run, phase, unlessFencedOff(answer), sentAt, sentAt)
+  useDeclaration(run, phase, heldOrThrow(answer), sentAt, sentAt)
   return null
 }
 

@@ -13,7 +13,7 @@ import { advanceKey } from '../storage/keys/advance-key.js'
 import { type Effect, insertEffect } from '../storage/effects/insert-effect.js'
 import { readAdvanced } from '../storage/keys/advanced.js'
 import { finishKey } from '../storage/keys/finish-key.js'
-import { isFencedOff, isInAnotherTransaction } from '../storage/keys/held-or-fail.js'
+import { advanceFoundNoRow, isInAnotherTransaction } from '../storage/keys/held-or-fail.js'
 import { isMissingRight, missingRight } from '../storage/schema/missing-right.js'
 import { applyRaised } from './apply-raised.js'
 import { pauseBeforeRetry } from './back-off.js'
@@ -191,7 +191,7 @@ async function inTransaction(
     if (transaction.endedEarly || (advancing && isInAnotherTransaction(error)))
       return stuckBy(run, phase, 'transaction_ended', endedByUser(phase))
     // By then the user's part has returned, so none of their functions sees this.
-    if (advancing && isFencedOff(error)) throw new FencedOff()
+    if (advancing && advanceFoundNoRow(error)) throw new FencedOff()
     const lacksRight = advancing && isMissingRight(error)
     if (lacksRight && !remembers) {
       rememberRole(settings)

@@ -7,7 +7,7 @@ import type { KeyRow } from '../storage/keys/key-row.js'
 import { findSameKey } from '../storage/keys/find-key.js'
 import { pauseBeforeRetry } from './back-off.js'
 import { classifyError } from './classify-error.js'
-import { unlessFencedOff } from './fenced-off.js'
+import { heldOrThrow } from './fenced-off.js'
 import type { Run } from './run.js'
 
 /**
@@ -32,7 +32,7 @@ export async function raiseFenceOf(run: Run, error: unknown): Promise<KeyRow | '
       await pauseBeforeRetry(attempt)
       continue
     }
-    return unlessFencedOff(raised)
+    return heldOrThrow(raised)
   }
   announce('pawl:warning', () => ({
     message: 'the outcome of a COMMIT stays unknown until the lease ends',

@@ -32,7 +32,7 @@ export const heldOrFail = (update: string, more = ''): string => `
          ${IN_PHASE_OR_FAIL} FROM advanced`
 
 /** Whether an advance found that the key belongs to another holder by now. */
-export function isFencedOff(error: unknown): boolean {
+export function advanceFoundNoRow(error: unknown): boolean {
   return saysThat(FENCED_OFF, error)
 }
 
