@@ -14,7 +14,7 @@ import { keyWentBack } from './key-went-back.js'
 import { nextStep, type Step } from './next-step.js'
 import { isSkipped, Leg } from './leg.js'
 import { localWork, runTransaction } from './phase-transaction.js'
-import { raiseFenceOf } from './raise-fence.js'
+import { raiseFenceOf } from './raise-fence-of.js'
 import type { Run } from './run.js'
 import { type Failure, failure, failureAsked, failureBy, type StepResult } from './step-result.js'
 
