@@ -163,7 +163,7 @@ export class Relay implements Service<RelayCounts> {
     })
   }
 
-  /** Deletes the jobs that were delivered, and returns the others to the queue, with what became of them. */
+  /** Deletes the jobs that were delivered, gives the others back, and announces and counts both. */
   async #record(
     claimId: string,
     jobs: readonly ClaimedJob[],

@@ -31,7 +31,7 @@ export async function skipPhase(
   hold: Hold,
   to: Carrying & {
     readonly point: string
-    /** The phase whose call may be known of. */
+    /** The phase this leg begins with. If it is foreign, the leg settles its call. */
     readonly settles: string
     readonly trail: readonly TrailEntry[]
     readonly leaseMs: number
