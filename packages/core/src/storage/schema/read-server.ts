@@ -24,6 +24,7 @@ const readServerStatement = defineStatement(
                           'reserved_connections', 'statement_timeout', 'transaction_timeout'])) AS settings`,
 )
 
+/** Reads the server's clock, connections and settings. */
 export async function readServer(store: Store): Promise<ServerFacts> {
   const { rows } = await readServerStatement(store, [])
   const row = rows[0] ?? {}
