@@ -41,19 +41,37 @@ async function readGuaranteeTests() {
 
 /** @param {string[]} lines @param {number} index */
 function titleBelow(lines, index) {
-  const below = lines.slice(index + 1, index + 1 + LINES_TO_TITLE).join('\n')
-  const called = /^\s*(?:test|describe)(?:\.each)?\b/.exec(below)
-  if (called === null) return null
-  const match = /(?:^\s*(?:test|describe)\(|\)\()\s*(['"`])((?:(?!\1)[^\\]|\\.)*)\1/m.exec(below)
-  return match?.[2]?.replaceAll('\\', '') ?? null
+  return titleOf(lines.slice(index + 1, index + 1 + LINES_TO_TITLE).join('\n'))
 }
 
-/** The title of a `describe.each` that is only the name of its case, such as `$how`, says nothing here. */
-const PLACEHOLDER = /^(?:\$\w+|%\w)$/
+/** The list of cases of an `each`, and the title. */
+const OPENING = /^\s*(?:test|describe)(?:\.each(?:<[^(]*>)?\(([^]*?)\))?\(\s*(['"`])((?:(?!\2)[^\\]|\\.)*)\2/
+
+/**
+ * The title of a test or a `describe`, in words that can be read without its file: a placeholder becomes the name of what is
+ * put there, and the list that it is taken from is named.
+ *
+ * @param {string} text begins with the call
+ */
+function titleOf(text) {
+  const [, cases = '', , written] = OPENING.exec(text) ?? []
+  if (written === undefined) return null
+  const title = written.replaceAll('\\', '').replace(/:$/, '')
+  const values = [...cases.matchAll(/^\[([^{}[\]]*)\]/g)].flatMap(([, list = '']) =>
+    [...list.matchAll(/'([^']*)'/g)].map(([, value]) => value),
+  )
+  const lists = [...new Set(cases.match(/\b(?:[A-Z][A-Z_]+|(?<!\.)[a-z]+[A-Z]\w*(?!\w*\())\b/g) ?? [])]
+  const source = values.length > 0 ? values.join(' or ') : `each of ${lists.join(' and ') || 'its cases'}`
+  if (/^(?:\$\w+|%\w)$/.test(title)) return source
+  const named = title
+    .replaceAll(/\$(\w+)/g, '‹$1›')
+    .replaceAll(/%\w/g, values.length > 0 ? source : `‹${source}›`)
+  return /\$\w/.test(title) && lists.length > 0 ? `${named}, for ${source}` : named
+}
 
 /**
  * The titles of the `describe` blocks around a line, the outermost first. The formatter indents what is in a block, so the next
- * line above that is indented less opens it.
+ * line above that is indented less opens it, or ends the list of its cases.
  *
  * @param {string[]} lines
  * @param {number} index
@@ -61,13 +79,25 @@ const PLACEHOLDER = /^(?:\$\w+|%\w)$/
 function describesAround(lines, index) {
   const titles = []
   let indent = indentOf(lines[index] ?? '')
-  for (const line of lines.slice(0, index).toReversed()) {
+  for (let at = index - 1; at >= 0; at--) {
+    const line = lines[at] ?? ''
     if (line === '' || indentOf(line) >= indent) continue
     indent = indentOf(line)
-    const title = /(?:^\s*describe\(|\)\()(['"`])((?:(?!\1)[^\\]|\\.)*)\1/.exec(line)?.[2]
-    if (title !== undefined && !PLACEHOLDER.test(title)) titles.unshift(title.replaceAll('\\', ''))
+    const opening = ' '.repeat(indent) + 'describe'
+    const from = lines.slice(0, at + 1).findLastIndex((above) => above.startsWith(opening))
+    const isOpening = from === at || (from !== -1 && /^\s*[\])]/.test(line))
+    const title = isOpening ? titleOf(lines.slice(from, at + 1).join('\n')) : null
+    if (title !== null) titles.unshift(title)
   }
   return titles
+}
+
+/** What each guarantee promises, by its name. */
+async function readPromises() {
+  const page = await readFile(join(ROOT, 'docs/guarantees.md'), 'utf8')
+  return new Map(
+    [...page.matchAll(/^\| ([IL]\d+) +\| (.*?) +\|/gm)].map(([, name, promise]) => [name, promise]),
+  )
 }
 
 /** @param {string} line */
@@ -98,11 +128,12 @@ async function withGuaranteeIndex(page) {
   if (before === undefined || after === undefined)
     throw new Error(`docs/internals.md has no place for the index: ${BEGIN}`)
   const found = await readGuaranteeTests()
+  const promises = await readPromises()
   const rows = [...found]
     .toSorted(([a], [b]) => order(a) - order(b))
     .map(([guarantee, tests]) => {
-      const places = tests.map(({ file, title }) => `[${title}](../${file})`)
-      return `- **${guarantee}**: ${places.join('; ')}`
+      const places = tests.map(({ file, title }) => `  - [${title}](../${file})`)
+      return [`- **${guarantee}**: ${promises.get(guarantee)}`, ...places].join('\n')
     })
   return `${before}${BEGIN}\n\n${rows.join('\n')}\n\n${END}${after}`
 }

@@ -1,7 +1,9 @@
 import type { CrashKit, Finding } from '@pawl/crash-kit'
 import pg from 'pg'
 import { inject } from 'vitest'
-import { chargeAt, createRideTables, findAt, isDeduplicated, type RideOf } from './rides.js'
+import { chargeAt, findAt } from './charge-at.js'
+import { createRideTables, type RideOf } from './ride-of.js'
+import { isDeduplicated } from './rides.js'
 import type { EngineUnderTest } from './load-variant.js'
 import type { Search } from './variant.js'
 

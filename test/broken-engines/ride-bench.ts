@@ -4,14 +4,8 @@ import { inject, onTestFinished } from 'vitest'
 import { Provider } from '../support/provider.js'
 import { TestDatabase } from '../support/test-database.js'
 import type { Core } from './load-variant.js'
-import {
-  chargeAt,
-  createRideTables,
-  findAt,
-  type RideDatabase,
-  type RideInput,
-  type RideOf,
-} from './rides.js'
+import { chargeAt, findAt } from './charge-at.js'
+import { createRideTables, type RideDatabase, type RideInput, type RideOf } from './ride-of.js'
 
 /** One ride on an engine of the given core, on its own tables. It ends with the test. */
 export class RideBench {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { answerTo, beginRide, type RideDatabase, type RideInput, type RideOf } from './rides.js'
+import { answerTo, beginRide, type RideDatabase, type RideInput, type RideOf } from './ride-of.js'
 
 /** A ride as somebody who has not understood phases might write it. The engine that runs it is right. */
 export interface WrongRide {

@@ -211,6 +211,24 @@ function failingSettle(result: () => unknown) {
   return { target, seen, calls: () => calls }
 }
 
+test('a final response of settle is stored together with the effect of its call', async () => {
+  const target = pipeline<number>({ name: 'ending', version: 1 })
+    .foreign('charged', {
+      call: charge,
+      reference: ({ id }) => id,
+      settle: async ({ tx }) => {
+        await tx.insertInto('audit').values({ what: 'sold out' }).execute()
+        return respond(409, { code: 'sold_out' })
+      },
+    })
+    .finish(() => respond(201))
+  expect(await engineOf(target).execute()).toMatchObject({ type: 'completed', response: { status: 409 } })
+  const [entry] = await provider.ledger()
+  expect(await database.rows('SELECT reference FROM pawl.effects')).toEqual([{ reference: entry?.id }])
+  expect(await audit()).toEqual([{ what: 'sold out' }])
+  expect(await engineOf(target).execute()).toMatchObject({ type: 'replayed' })
+})
+
 describe('a result that settle could not commit', () => {
   test('is saved, and another engine goes straight to settle with the same value', async () => {
     const value = { id: 'ch_1', odd: '\u0000 \ud800 ü', list: [1.5, null, { deep: true }] }
@@ -293,24 +311,6 @@ describe('a result that settle could not commit', () => {
     expect(calls()).toBe(1)
     const warning = expect.stringContaining("The result of call in phase 'charged' is 609 bytes") as string
     expect(warnings).toEqual([warning, warning])
-  })
-
-  test('because settle returned a final response is stored with that response and its effect', async () => {
-    const target = pipeline<number>({ name: 'ending', version: 1 })
-      .foreign('charged', {
-        call: charge,
-        reference: ({ id }) => id,
-        settle: async ({ tx }) => {
-          await tx.insertInto('audit').values({ what: 'sold out' }).execute()
-          return respond(409, { code: 'sold_out' })
-        },
-      })
-      .finish(() => respond(201))
-    expect(await engineOf(target).execute()).toMatchObject({ type: 'completed', response: { status: 409 } })
-    const [entry] = await provider.ledger()
-    expect(await database.rows('SELECT reference FROM pawl.effects')).toEqual([{ reference: entry?.id }])
-    expect(await audit()).toEqual([{ what: 'sold out' }])
-    expect(await engineOf(target).execute()).toMatchObject({ type: 'replayed' })
   })
 
   test.each([

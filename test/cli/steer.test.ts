@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type AnyPipeline, createBackground, type Engine, respond } from '@pawl/core'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { dieAt } from '../support/die-at.js'
+import { PostgresProxy } from '../support/postgres-proxy.js'
 import { createEngine, type Database, pipeline } from '../support/rides.js'
 import { gate } from '../support/signals.js'
 import { TestDatabase } from '../support/test-database.js'
@@ -177,21 +178,37 @@ test('a key that is not stuck is neither unstuck nor answered', async () => {
   expect(await interventions()).toEqual([])
 })
 
+/** Lines of the timeline that say that the fence has grown. */
+const RAISED = /^.* fence raised$/gm
+
 test('the timeline shows where another holder took over', async () => {
   await dieAt(database, { pipelines: [placeOrder] }, 'paid/call#1:after', (doomed) =>
     doomed.execute(placeOrder, REQUEST),
   )
   await complete()
   const { out } = await pawlOn(database, 'show', 'shop', 'k')
-  expect(out.match(/^.* taken over$/gm)).toEqual([expect.stringMatching(/ paid +2 +taken over$/)])
+  expect(out.match(RAISED)).toEqual([expect.stringMatching(/ paid +2 +fence raised$/)])
 })
 
-test('a key that was enqueued is taken over from nobody', async () => {
+test('the timeline shows where the answer to a COMMIT was lost, and does not say that anybody took over', async () => {
+  const proxy = await PostgresProxy.start(database.url)
+  const pool = database.pool({ connectionString: proxy.url })
+  const unlucky = createEngine({ pool, schema: database.schema, pipelines: [placeOrder] })
+  const struck = proxy.armCommit('commit_lost', 1)
+  expect(await unlucky.execute(placeOrder, REQUEST)).toMatchObject({ type: 'completed' })
+  await struck
+  await unlucky.close()
+  await proxy.close()
+  const { out } = await pawlOn(database, 'show', 'shop', 'k')
+  expect(out.match(RAISED)).toEqual([expect.stringMatching(/ paid +2 +fence raised$/)])
+})
+
+test('the first grant of a key that was enqueued raises no fence of anybody', async () => {
   await engine.enqueue(placeOrder, REQUEST)
   await complete()
   const { out } = await pawlOn(database, 'show', 'shop', 'k')
   expect(out).toMatch(/ finished +2$/m)
-  expect(out).not.toContain('taken over')
+  expect(out).not.toMatch(RAISED)
 })
 
 test('revoke takes the key from its holder, and another engine resumes it at once', async () => {

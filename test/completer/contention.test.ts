@@ -102,7 +102,7 @@ describe('a completer beside others', () => {
     expect(await completer.runOnce()).toMatchObject({ found: 4, completed: 1, retried: 3 })
   })
 
-  test('of the keys of one pipeline, the one that has been due for longest comes first, whichever is oldest', async () => {
+  test('a key that has just been tried waits for the rest of the sweep, even if it is the oldest', async () => {
     const some = pipeline<RideInput>({ name: 'some', version: 1 }).finish(({ input }) =>
       input.amount > 0 ? respond(200) : retryLater(),
     )
@@ -114,6 +114,7 @@ describe('a completer beside others', () => {
     // The old key has just become due again.
     await database.rows(`UPDATE pawl.idempotency_keys SET run_after = clock_timestamp() WHERE key = 'old'`)
     expect(await completer.runOnce()).toMatchObject({ completed: 1 })
+    expect(await completer.runOnce()).toMatchObject({ retried: 1 })
   })
 
   test('a zombie that wakes after the completer has finished its key writes nothing more', async () => {

@@ -58,6 +58,8 @@ export const RETIRED_WORDS: readonly RetiredWord[] = [
   { word: /\bbegin-by\b|\bbeginBy\b/, instead: 'begin-statement' },
   { word: /\bplain-member\b|\bplainMember\b/i, instead: 'LeanStatement' },
   { word: /\bkept-result\b|\bKeptResult\b/, instead: 'call-result' },
+  { word: /\b(?:is|unless)Overtaken\b|\bunlessFencedOff\b/, instead: 'isFencedOff, heldOrThrow' },
+  { word: /\bsettle-?Outcome\b/i, instead: 'awaitOutcome: settle is what a phase does with a result' },
   { word: /\blate-result\.|\breleaseWhenSettled\b/, instead: 'give-back-after-call' },
   // The crash kit was a theatre once.
   { word: /theatre/i, instead: 'environment, Environment' },

@@ -97,9 +97,12 @@ test('the dictionary has every word, once', async () => {
   const entries = [...page.matchAll(/^\*\*([^*]+)\*\*:/gm)].map(([, word = '']) => word.toLowerCase())
   expect(entries.toSorted()).toEqual([
     'atomic handler',
+    'carried call',
     'effect',
     'enqueued',
+    'epoch',
     'fence',
+    'grant',
     'holder',
     'intent',
     'key',
@@ -112,6 +115,7 @@ test('the dictionary has every word, once', async () => {
     'scope',
     'staged job',
     'stuck',
+    'trail',
     'unattended',
   ])
 })

@@ -37,7 +37,7 @@ class ClientWithoutPipelining extends pg.Client {
 }
 
 type Options = Partial<EngineOptions<Database>>
-const WAYS: readonly { how: string; pool: pg.PoolConfig; engine: Options }[] = [
+const WAYS_TO_SEND: readonly { how: string; pool: pg.PoolConfig; engine: Options }[] = [
   { how: 'by default', pool: {}, engine: {} },
   { how: 'without pipelining', pool: {}, engine: { pipelining: false } },
   {
@@ -53,7 +53,7 @@ const payloadThatIsRefused = { at: new Date() } as never
 const divide = (tx: Tx) => sql`SELECT 1 / ${0}::integer`.execute(tx)
 
 /** Bodies that fail, of which nothing may stay, whatever was still under way. */
-const FAILING: readonly [string, Body][] = [
+const FAILING_BODIES: readonly [string, Body][] = [
   [
     'a member of Promise.all that is refused at once',
     async ({ tx, stage }) => {
@@ -105,7 +105,7 @@ const FAILING: readonly [string, Body][] = [
   ],
 ]
 
-describe.each(firstUnlessDeep(2, WAYS))('$how', ({ pool: poolOptions, engine: engineOptions }) => {
+describe.each(firstUnlessDeep(2, WAYS_TO_SEND))('$how', ({ pool: poolOptions, engine: engineOptions }) => {
   const application_name = `escape_${randomUUID()}`
   const open = () => {
     const pool = database.pool({ max: 3, application_name, ...poolOptions })
@@ -114,7 +114,7 @@ describe.each(firstUnlessDeep(2, WAYS))('$how', ({ pool: poolOptions, engine: en
     return { pool, engineOf }
   }
 
-  describe.each(FAILING)('%s', (_, body) => {
+  describe.each(FAILING_BODIES)('%s', (_, body) => {
     // Shows I15.
     test('in a local phase writes nothing in three attempts', async () => {
       const { pool, engineOf } = open()

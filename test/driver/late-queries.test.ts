@@ -83,7 +83,7 @@ describe.each<{ how: string; options: Partial<EngineOptions<Database>>; client?:
     await engine.close()
   })
 
-  test('what a failed phase has not sent yet is never executed', async () => {
+  test('what a failed phase has not sent before its ROLLBACK is never executed', async () => {
     const counting = pipeline<null>({ name: 'counting', version: 1 })
       .local('counted', async ({ tx }) => {
         const all = [

@@ -50,8 +50,8 @@ const FREEZES = [
   ['before it delivers', 'sink:before', 0],
 ] as const
 
-// Shows I13.
 describe('a relay process killed by SIGKILL', () => {
+  // Shows I13.
   test.each(firstUnlessDeep(2, KILLS))(
     '%s has its jobs delivered again under their ids, and none is lost',
     async (_, at, delivered) => {

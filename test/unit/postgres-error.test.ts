@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { isPreparedInVain } from '../../packages/core/src/driver/postgres-error.js'
-import { isFencedOff } from '../../packages/core/src/storage/keys/held-or-fail.js'
+import { advanceFoundNoRow } from '../../packages/core/src/storage/keys/held-or-fail.js'
 
 const serverError = (code: string, message: string, more = {}) => ({
   code,
@@ -31,8 +31,8 @@ describe('the error of being fenced off is recognized in every language of the s
     'ungültige Eingabesyntax für Typ integer: »pawl: fenced off, rows: 0«',
     'syntaxe en entrée invalide pour le type integer : « pawl: fenced off, rows: 0 »',
   ])('%s', (message) => {
-    expect(isFencedOff(serverError('22P02', message))).toBe(true)
-    expect(isFencedOff(serverError('22P02', message, { where: 'PL/pgSQL function f()' }))).toBe(false)
-    expect(isFencedOff(serverError('22003', message))).toBe(false)
+    expect(advanceFoundNoRow(serverError('22P02', message))).toBe(true)
+    expect(advanceFoundNoRow(serverError('22P02', message, { where: 'PL/pgSQL function f()' }))).toBe(false)
+    expect(advanceFoundNoRow(serverError('22003', message))).toBe(false)
   })
 })

@@ -1,6 +1,7 @@
 import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { loadVariant } from '../broken-engines/load-variant.js'
-import { createRideTables, RIDES, type RideDatabase } from '../broken-engines/rides.js'
+import { createRideTables, type RideDatabase } from '../broken-engines/ride-of.js'
+import { RIDES } from '../broken-engines/rides.js'
 import type { VariantName } from '../broken-engines/variants.js'
 import { IS_DEEP } from '../support/amounts.js'
 import type { RideInput } from '../support/rides.js'

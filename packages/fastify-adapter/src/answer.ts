@@ -38,7 +38,7 @@ export type Answerable =
       readonly isPreferred: boolean
     })
 
-/** The answer to every outcome: the table of `docs/http.md`. */
+/** The answer to every outcome: the table under "Answers" of `docs/http.md`. A test compares. */
 export function answerTo(outcome: Answerable): Answer {
   switch (outcome.type) {
     case 'enqueued': {

@@ -24,7 +24,7 @@ import type { PawlRequest } from './pawl-request.js'
 import { readKey } from './read-key.js'
 import { readPrefer } from './read-prefer.js'
 import { type AnsweredKey, sendAnswer } from './send-answer.js'
-import { settleOutcome, type Wait } from './settle-outcome.js'
+import { awaitOutcome, type Wait } from './await-outcome.js'
 import { originOf, statusBelow } from './status-address.js'
 import { keyOfRoute } from './stored-key.js'
 import type { WaitingRoom } from './waiting-room.js'
@@ -216,7 +216,7 @@ export class HandledRequest implements PawlRequest {
   async #answerFrom(ask: () => Promise<Answerable>, { logged }: Identity): Promise<void> {
     let outcome: Answerable
     try {
-      outcome = await settleOutcome(ask, this.#waitFor(logged.keyHash))
+      outcome = await awaitOutcome(ask, this.#waitFor(logged.keyHash))
     } catch (error) {
       return this.#answerError(error)
     }

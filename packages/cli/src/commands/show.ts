@@ -13,7 +13,7 @@ export const showCommand = defineCommand({
     reveal: flag('also print inputs, states, payloads, header values and bodies'),
   },
   details: [
-    'The timeline says when each recovery point was reached, how long after the previous one, and under which fence. A fence that grew means that somebody else took over.',
+    'The timeline says when each recovery point was reached, how long after the previous one, and under which fence. A fence that grew means that another holder took over, that a person intervened, or that the answer to a COMMIT was lost.',
     'What clients sent and received is redacted, because terminals are recorded and shared. --reveal prints it.',
   ],
   exits: { [EXIT.failed]: 'there is no such key' },

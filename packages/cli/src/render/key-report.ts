@@ -108,12 +108,12 @@ function renderTrail({ createdAt, trail }: KeyView, paint: Paint): readonly stri
     steps.map(({ point, at, fence, skipped, outcomeUnknown }, index) => {
       const before = steps[index - 1]
       const elapsed = before === undefined ? '' : `+${durationText(at.getTime() - before.at.getTime())}`
-      // The first grant of an enqueued key takes it over from nobody.
-      const isTakenOver = index > 1 && before?.fence !== fence
+      // An enqueued key has fence 2 as soon as somebody runs it, and nothing has happened to it.
+      const isFenceRaised = index > 1 && before?.fence !== fence
       const note = [
         skipped ? 'skipped' : '',
         outcomeUnknown ? 'outcome of its call is unknown' : '',
-        isTakenOver ? 'taken over' : '',
+        isFenceRaised ? 'fence raised' : '',
       ]
       return [preciseText(at), elapsed, point, String(fence), note.filter((text) => text !== '').join(', ')]
     }),

@@ -24,62 +24,67 @@ interface BatchParts {
   readonly stopping: AbortSignal
 }
 
-interface Held {
+/** An expired key that rows, triggers or policies of the application keep from being deleted. */
+interface Undeletable {
   readonly keyId: string
   readonly constraint: string | null
 }
 
-/** Deletes a batch of expired keys: those that can be deleted, whatever holds the others. */
+/** Deletes a batch of expired keys: those that can be deleted, whatever keeps the others. */
 export async function reapBatch(parts: BatchParts, fromMs: number | null): Promise<Batch> {
   const { store, batchSize } = parts
-  const held: Held[] = []
+  const undeletable: Undeletable[] = []
   let found: readonly ExpiredKey[]
   let deleted: number
   try {
     const reaped = await reapKeys(store, batchSize, fromMs)
-    deleted = countDeleted(reaped, held)
+    deleted = countDeleted(reaped, undeletable)
     found = reaped
   } catch (error) {
     if (!isAboutRows(error)) throw error
-    // Something in the application holds one of the rows. Find which, and delete the others.
+    // Something in the application keeps one of the rows. Find which, and delete the others.
     found = await findExpiredKeys(store, batchSize, fromMs)
     const keyIds = found.map(({ id }) => id)
-    deleted = await reapOrHalve(parts, keyIds, held)
+    deleted = await reapOrHalve(parts, keyIds, undeletable)
   }
-  if (held.length > 0) await putOff(store, held)
-  return { found: found.length, deleted, held: held.length, lastMs: found.at(-1)?.expiresMs ?? null }
+  if (undeletable.length > 0) await putOff(store, undeletable)
+  return { found: found.length, deleted, held: undeletable.length, lastMs: found.at(-1)?.expiresMs ?? null }
 }
 
 /** Halves a batch that fails until the rows to blame stand alone: few statements where few are to blame. */
-async function reapOrHalve(parts: BatchParts, keyIds: readonly string[], held: Held[]): Promise<number> {
+async function reapOrHalve(
+  parts: BatchParts,
+  keyIds: readonly string[],
+  undeletable: Undeletable[],
+): Promise<number> {
   const [first] = keyIds
   if (first === undefined || parts.stopping.aborted) return 0
   try {
-    return countDeleted(await reapTheseKeys(parts.store, keyIds), held)
+    return countDeleted(await reapTheseKeys(parts.store, keyIds), undeletable)
   } catch (error) {
     if (!isAboutRows(error)) throw error
     if (keyIds.length === 1) {
-      held.push({ keyId: first, constraint: constraintOf(error) })
+      undeletable.push({ keyId: first, constraint: constraintOf(error) })
       return 0
     }
   }
   const middle = Math.ceil(keyIds.length / 2)
-  const before = await reapOrHalve(parts, keyIds.slice(0, middle), held)
-  return before + (await reapOrHalve(parts, keyIds.slice(middle), held))
+  const before = await reapOrHalve(parts, keyIds.slice(0, middle), undeletable)
+  return before + (await reapOrHalve(parts, keyIds.slice(middle), undeletable))
 }
 
-/** A trigger or a policy may keep a row without an error. It is held all the same. */
-function countDeleted(reaped: readonly ReapedKey[], held: Held[]): number {
+/** A trigger or a policy may keep a row without an error. It is undeletable all the same. */
+function countDeleted(reaped: readonly ReapedKey[], undeletable: Undeletable[]): number {
   const kept = reaped.filter(({ deleted }) => !deleted)
-  held.push(...kept.map(({ id }) => ({ keyId: id, constraint: null })))
+  undeletable.push(...kept.map(({ id }) => ({ keyId: id, constraint: null })))
   return reaped.length - kept.length
 }
 
-async function putOff(store: Store, held: readonly Held[]): Promise<void> {
-  const keyIds = held.map(({ keyId }) => keyId)
+async function putOff(store: Store, undeletable: readonly Undeletable[]): Promise<void> {
+  const keyIds = undeletable.map(({ keyId }) => keyId)
   await putOffKeys(store, keyIds, { leastMs: PUT_OFF_LEAST_MS, mostMs: PUT_OFF_MOST_MS })
-  for (const constraint of new Set(held.map((each) => each.constraint))) {
-    const ids = held.filter((each) => each.constraint === constraint).map(({ keyId }) => keyId)
+  for (const constraint of new Set(undeletable.map((each) => each.constraint))) {
+    const ids = undeletable.filter((each) => each.constraint === constraint).map(({ keyId }) => keyId)
     announce('pawl:reap_held', () => ({ keyIds: ids, constraint }))
   }
 }
@@ -90,7 +95,7 @@ async function putOff(store: Store, held: readonly Held[]): Promise<void> {
  */
 const NOT_ABOUT_ROWS = /^(?:08|25|42|53|54|57|58|XX)/
 
-/** Constraints, triggers and locks of the application: they concern this row, and are no reason to leave the others. */
+/** Constraints, triggers and locks of the application: they concern single rows, and the others can still be deleted. */
 function isAboutRows(error: unknown): boolean {
   const sqlState = sqlStateOf(error)
   return sqlState !== null && !NOT_ABOUT_ROWS.test(sqlState)

@@ -129,7 +129,7 @@ export class Relay implements Service<RelayCounts> {
     const worn = jobs.filter((job) => job.attempts > maxAttempts)
     const able = jobs.filter((job) => job.attempts <= maxAttempts)
     // One after the other: many jobs that are delivered alone must not take the pool away from requests.
-    let written: Promise<unknown> = this.#settle(claimId, worn, worn.map(neverEnded), counts)
+    let written: Promise<unknown> = this.#record(claimId, worn, worn.map(neverEnded), counts)
     const inTurn = (write: () => Promise<void>): Promise<void> => {
       const own = written.then(write, write)
       written = own
@@ -143,7 +143,7 @@ export class Relay implements Service<RelayCounts> {
       ends.push(
         ...groups(able).map(async (group) => {
           const deliveries = await deliverTo(sink, group, deliverTimeoutMs, hurry)
-          await inTurn(() => this.#settle(claimId, group, deliveries, counts))
+          await inTurn(() => this.#record(claimId, group, deliveries, counts))
         }),
       )
     }
@@ -163,7 +163,8 @@ export class Relay implements Service<RelayCounts> {
     })
   }
 
-  async #settle(
+  /** Deletes the jobs that were delivered, gives the others back, and announces and counts both. */
+  async #record(
     claimId: string,
     jobs: readonly ClaimedJob[],
     deliveries: readonly Delivery[],

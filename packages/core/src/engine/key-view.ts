@@ -26,7 +26,7 @@ export interface KeyView {
   readonly recoveryPoint: string
   /** The same for people: the last phase that ran and those skipped since, as in `shipment_booked (refunded skipped)`. */
   readonly point: string
-  /** Grows by one with every grant of the key. */
+  /** Grows by one with every grant of the key, when a person intervenes, and when a holder looks into a lost COMMIT. */
   readonly fence: number
   /** Null when nobody holds the key. `live` is judged by the database's clock. */
   readonly lease: { readonly until: Date; readonly live: boolean } | null

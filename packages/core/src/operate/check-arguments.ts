@@ -117,7 +117,7 @@ export function checkDeadJobsOptions(options: { readonly name?: string; readonly
 export function checkDeadJobs(jobs: DeadJobs): void {
   const where = 'requeue'
   checkKnownOptions(owner(where), jobs, ['jobIds', 'name', 'all'])
-  // Picking one of the two could deliver all jobs where one name was meant.
+  // Picking one of several could deliver all jobs where one name was meant.
   if (Object.keys(jobs).length !== 1) {
     throw new PawlError(
       'PAWL_INVALID_OPTION',
@@ -139,7 +139,7 @@ export function checkDeadJobs(jobs: DeadJobs): void {
 export function checkSteerOptions(where: string, options: SteerOptions): void {
   checkKnownOptions(owner(where), options, ['dryRun'])
   const { dryRun } = options
-  // Taken for false, it would change what was only meant to be looked at.
+  // A string taken for false would change what was meant only to be shown.
   if (dryRun !== undefined && typeof dryRun !== 'boolean')
     throw invalidOption(owner(where), 'dryRun', dryRun, 'true or false')
 }

@@ -8,19 +8,19 @@ export class FencedOff extends Error {
   readonly during: 'work' | 'give_back'
 
   constructor(during: 'work' | 'give_back' = 'work') {
-    super('Another holder has the key.')
+    super('The row is not as this holder left it.')
     this.during = during
   }
 }
 
-/** Returns what a holder's write returned, if it found the row as the holder had left it. */
-export function unlessFencedOff<T>(written: T | null | undefined): T {
+/** Returns what a holder's write returned. Throws `FencedOff` where the write did not find the row as the holder had left it. */
+export function heldOrThrow<T>(written: T | null | undefined): T {
   if (written == null) throw new FencedOff()
   return written
 }
 
 /** A safe `instanceof FencedOff`: a user's function may throw a proxy that throws when it is asked. */
-export function isOvertaken(thrown: unknown): thrown is FencedOff {
+export function isFencedOff(thrown: unknown): thrown is FencedOff {
   try {
     return thrown instanceof FencedOff
   } catch {

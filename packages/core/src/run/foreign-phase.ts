@@ -7,10 +7,10 @@ import { afterUnknown, callFailed } from './call-failed.js'
 import type { Intent } from '../storage/keys/key-row.js'
 import { callProvider } from './call-provider.js'
 import { callResult } from './call-result.js'
-import { unlessFencedOff } from './fenced-off.js'
+import { heldOrThrow } from './fenced-off.js'
 import { giveBackAfterCall } from './give-back-after-call.js'
 import type { Step } from './next-step.js'
-import { raiseFenceOf } from './raise-fence.js'
+import { raiseFenceOf } from './raise-fence-of.js'
 import type { Run } from './run.js'
 import { settleResult } from './settle-result.js'
 import { runTransaction } from './phase-transaction.js'
@@ -38,7 +38,7 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
     case 'reconcile':
       return reconcile(run, phase, step.absentCountsInMs)
     case 'call':
-      return step.declareFirst || isTheBegin(run) ? declareAndCall(run, phase) : call(run, phase)
+      return step.declareFirst || mayStillBeRefused(run) ? declareAndCall(run, phase) : call(run, phase)
   }
 }
 
@@ -46,7 +46,7 @@ export async function runForeignStep(run: Run, step: ForeignStep): Promise<StepR
  * Whether the call begins a request that `authorize` could still refuse. It is declared then even if its provider
  * deduplicates, or nobody would know later that there may be a charge to settle.
  */
-function isTheBegin({ definition, row }: Run): boolean {
+function mayStillBeRefused({ definition, row }: Run): boolean {
   return definition.authorize !== null && row.recoveryPoint === 'started' && row.intent === null
 }
 
@@ -125,7 +125,7 @@ async function declare(run: Run, phase: ForeignPhase): Promise<StepResult | null
   } catch (error) {
     return declareAgain(run, phase, error)
   }
-  useDeclaration(run, phase, unlessFencedOff(answer), sentAt, sentAt)
+  useDeclaration(run, phase, heldOrThrow(answer), sentAt, sentAt)
   return null
 }
 
@@ -198,7 +198,8 @@ async function reconcile(
   })
   if (found !== 'absent') return found
   if (leftMs > 0) return failure(phase.name, 'outcome_pending', null, { intent, afterMs: leftMs })
-  if (phase.guarantee === 'keyed') return isTheBegin(run) ? declareAndCall(run, phase) : call(run, phase)
+  if (phase.guarantee === 'keyed')
+    return mayStillBeRefused(run) ? declareAndCall(run, phase) : call(run, phase)
   run.engine.quietCalls.forget(run.row.id)
   run.update({ ...run.row, nowMs: run.nowMs(), intent: null }, run.leasedAt)
   return { type: 'again' }

@@ -12,7 +12,7 @@ import { advanceKey } from '../storage/keys/advance-key.js'
 import { insertEffect } from '../storage/effects/insert-effect.js'
 import { readAdvanced } from '../storage/keys/advanced.js'
 import { finishKey } from '../storage/keys/finish-key.js'
-import { isFencedOff, isInAnotherTransaction } from '../storage/keys/held-or-fail.js'
+import { advanceFoundNoRow, isInAnotherTransaction } from '../storage/keys/held-or-fail.js'
 import { isMissingRight, missingRight } from '../storage/schema/missing-right.js'
 import { applyRaised } from './apply-raised.js'
 import { pauseBeforeRetry } from './back-off.js'
@@ -28,7 +28,7 @@ import { FencedOff } from './fenced-off.js'
 import type { Returned } from './interpret-return.js'
 import { Leg } from './leg.js'
 import { isKeyWentBack } from './key-went-back.js'
-import { raiseFenceOf } from './raise-fence.js'
+import { raiseFenceOf } from './raise-fence-of.js'
 import type { Run } from './run.js'
 import { runBody } from './run-body.js'
 import { failureBy, type StepResult } from './step-result.js'
@@ -168,7 +168,7 @@ async function inTransaction(
     if (transaction.endedEarly || (advancing && isInAnotherTransaction(error)))
       return stuckBy(run, phase, 'transaction_ended', endedByUser(phase))
     // By then the user's part has returned, so none of their functions sees this.
-    if (advancing && isFencedOff(error)) throw new FencedOff()
+    if (advancing && advanceFoundNoRow(error)) throw new FencedOff()
     const lacksRight = advancing && isMissingRight(error)
     if (lacksRight && !remembers) {
       rememberRole(settings)

@@ -8,13 +8,13 @@ import { renewLeases } from '../storage/keys/renew-leases.js'
 import type { TrailEntry } from '../storage/keys/trail.js'
 import { runForeignStep } from './foreign-phase.js'
 import { applyRaised } from './apply-raised.js'
-import { FencedOff, isOvertaken, unlessFencedOff } from './fenced-off.js'
+import { FencedOff, isFencedOff, heldOrThrow } from './fenced-off.js'
 import { announceFailure, giveBack, markStuck, whatOthersMadeOfIt } from './give-back.js'
 import { keyWentBack } from './key-went-back.js'
 import { nextStep, type Step } from './next-step.js'
 import { isSkipped, Leg, NOTHING_LEFT } from './leg.js'
 import { runTransaction } from './phase-transaction.js'
-import { raiseFenceOf } from './raise-fence.js'
+import { raiseFenceOf } from './raise-fence-of.js'
 import type { Run } from './run.js'
 import { type Failure, failure, failureAsked, failureBy, type StepResult } from './step-result.js'
 import { localWork } from './work.js'
@@ -31,20 +31,20 @@ export function failRun(run: Run, failed: Failure): Promise<Outcome> {
 
 async function toTheEnd(run: Run, work: () => Promise<Outcome>): Promise<Outcome> {
   try {
-    return await unlessOvertaken(run, work)
+    return await catchFencedOff(run, work)
   } finally {
     run.releaseSession()
     run.end()
   }
 }
 
-/** The one place where a run learns that it was fenced off, wherever that was noticed. */
-async function unlessOvertaken(run: Run, work: () => Promise<Outcome>): Promise<Outcome> {
+/** The one place that catches `FencedOff`, wherever it was thrown: the run then returns what others made of its key. */
+async function catchFencedOff(run: Run, work: () => Promise<Outcome>): Promise<Outcome> {
   try {
     return await work()
   } catch (error) {
-    if (!isOvertaken(error)) throw error
-    return unlessOvertaken(run, () => whatOthersMadeOfIt(run, error))
+    if (!isFencedOff(error)) throw error
+    return catchFencedOff(run, () => whatOthersMadeOfIt(run, error))
   }
 }
 
@@ -126,7 +126,7 @@ async function runStep(run: Run, step: Step): Promise<StepResult> {
         return await runForeignStep(run, step)
     }
   } catch (error) {
-    if (isOvertaken(error)) throw error
+    if (isFencedOff(error)) throw error
     return failureBy(phase.name, error, { intent: run.row.intent })
   }
 }
@@ -168,7 +168,7 @@ async function skip(run: Run, phase: LocalPhase | ForeignPhase, from: Leg): Prom
     const answer = await engine.sessions.with(phase.name, (session) =>
       skipPhase({ session, tables: engine.tables }, run.hold, advance),
     )
-    run.advanced(advance, unlessFencedOff(answer), sentAt)
+    run.advanced(advance, heldOrThrow(answer), sentAt)
     return { type: 'advanced', committed: leg.reached }
   } catch (error) {
     if (!isConnectionLost(error)) throw error
@@ -188,7 +188,7 @@ async function renew(run: Run, phase: ForeignPhase): Promise<StepResult> {
   const [renewal] = await engine.sessions.with(phase.name, (session) =>
     renewLeases({ session, tables: engine.tables }, [{ ...run.hold, leaseMs }]),
   )
-  const { result, nowMs } = unlessFencedOff(renewal)
+  const { result, nowMs } = heldOrThrow(renewal)
   if (result === 'lost') throw new FencedOff()
   if (result === 'locked') {
     const error = new PawlError(

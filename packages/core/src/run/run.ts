@@ -10,7 +10,7 @@ import type { Advance } from '../storage/keys/advance-key.js'
 import type { RunContext } from './run-context.js'
 import { JsonCopies } from './json-copies.js'
 
-/** A key that is ours to run. */
+/** A key that is ours to run. It has the fields of `Granted`, which `request` returns: `run` must not import `request`. */
 export interface Grant {
   readonly how: 'reserved' | 'taken_over'
   readonly row: KeyRow

@@ -83,7 +83,7 @@ export function failureBy(phase: string, error: unknown, more: Partial<Failure> 
   return failure(phase, reasonOf(error, classifyError), error, more)
 }
 
-/** The same, caused by an error from asking a provider in vain. */
+/** The same, for an error of `call` or `reconcile`. */
 export function failureByCall(phase: string, error: unknown, more: Partial<Failure> = {}): Failure {
   return failure(phase, reasonOf(error, classifyCallError), error, more)
 }

@@ -2,7 +2,7 @@ import type { Outcome } from '@pawl/core'
 import { Actor, type ActorOptions } from './actor.js'
 import type { Trial } from './trial.js'
 
-/** Sends the request once, as a new actor. Unless the options say otherwise, it may find that something is unavailable. */
+/** Sends the request once, as a new actor. By default it counts as disturbed: an outcome that says `unavailable` is then no finding. */
 export async function sendOnce(
   trial: Trial,
   name: string,

@@ -15,7 +15,7 @@ const LOCK_NOT_AVAILABLE = '55P03'
 /** Keeps a statement from waiting for a row that an actor holds until the kit lets that actor go on. */
 const BOUNDED = `(SELECT set_config('lock_timeout', '${KEY_LOCK_TIMEOUT_MS}', true)) AS bounded`
 
-/** Only these kinds contain a time. What a provider returned, which jsonb may refuse, is in another kind. */
+/** Only these kinds contain a time. `called` holds a provider's result, which jsonb may refuse. */
 const movedIntent = (audit: string, ms: string): string => `
   CASE ${audit}.kind_of(k.intent)
     WHEN 'calling' THEN ${movedMoment('k.intent::jsonb', 'deadlineMs', ms)}::json

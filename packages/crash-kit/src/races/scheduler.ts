@@ -5,8 +5,8 @@ import { KitError } from '../kit-error.js'
 import { SteppedActor, type Role } from './stepped-actor.js'
 
 /**
- * Lets one actor move at a time. PostgreSQL shows which actor waits for a lock of another. That one is passed over until the holder
- * of the lock has moved on. So real locks take part, and the same schedule produces the same run.
+ * Lets one actor move at a time. PostgreSQL shows which actor waits for a lock of another. The waiting actor is passed over until
+ * the lock's holder has moved on. So real locks take part, and the same schedule produces the same run.
  */
 export class Scheduler {
   readonly actors: readonly SteppedActor[]
@@ -37,7 +37,7 @@ export class Scheduler {
       this.#last = actor
     }
     actor.move()
-    await this.#settled()
+    await this.#allStopped()
   }
 
   /** Moves each actor to its end, in order; those that wait for a lock, when it is free. */
@@ -46,19 +46,19 @@ export class Scheduler {
       for (const actor of this.actors) {
         while (actor.state !== 'ended' && actor.state !== 'blocked') await this.move(actor)
       }
-      await this.#settled()
+      await this.#allStopped()
     }
   }
 
   /** Resolves when every actor has stopped: at a position, at its end, or at a lock that another one holds. */
-  async #settled(): Promise<void> {
+  async #allStopped(): Promise<void> {
     for (;;) {
       const changed = new Promise<void>((resolve) => {
         this.#onChange = resolve
       })
       const moving = this.actors.filter(({ state }) => state === 'moving')
       if (moving.length === 0) {
-        if (!(await this.#freeOneWasBlocked())) return
+        if (!(await this.#unblockFreed())) return
         continue
       }
       await Promise.race([changed, delay(BLOCKED_POLL_MS)])
@@ -69,8 +69,8 @@ export class Scheduler {
     }
   }
 
-  /** Returns whether an actor that waited for a lock has it now, and so moves again. */
-  async #freeOneWasBlocked(): Promise<boolean> {
+  /** Lets actors move again that waited for a lock and have it now. Returns whether there were any. */
+  async #unblockFreed(): Promise<boolean> {
     const blocked = this.actors.filter(({ state }) => state === 'blocked')
     let freed = false
     for (const actor of blocked) {

@@ -27,6 +27,7 @@ export interface RowCounts {
   readonly oldestDueMs: number | null
 }
 
+/** Counts finished and expired keys, and jobs that wait or are dead. */
 export async function countRows(store: Store): Promise<RowCounts> {
   const { rows } = await countRowsStatement(store, [])
   const row = rows[0] ?? {}

@@ -6,6 +6,7 @@ const findKeyByIdStatement = defineStatement(
   ({ keys }) => `SELECT ${KEY_COLUMNS} FROM ${keys} AS k WHERE k.id = $1::uuid`,
 )
 
+/** Reads a key's row by its id. Returns null when there is none. */
 export async function findKeyById(store: Store, id: string): Promise<KeyRow | null> {
   const { rows } = await findKeyByIdStatement(store, [id])
   return rows[0] === undefined ? null : readKeyRow(rows[0])

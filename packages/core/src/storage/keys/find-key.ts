@@ -1,20 +1,25 @@
 import { KEY_COLUMNS, KEY_COLUMNS_TO_REPLAY, type KeyRow, readKeyRow } from './key-row.js'
-import { defineStatement, type Store } from '../statement.js'
+import { defineStatement, type RunStatement, type Store } from '../statement.js'
+import type { Tables } from '../tables.js'
 
-type FindKey = (store: Store, scope: string, key: string) => Promise<KeyRow | null>
+const selecting =
+  (columns: string) =>
+  ({ keys }: Tables): string =>
+    `SELECT ${columns} FROM ${keys} AS k WHERE k.scope = $1 AND k.key = $2`
 
-function findKeyWith(columns: string): FindKey {
-  const statement = defineStatement(
-    'find_key',
-    ({ keys }) => `SELECT ${columns} FROM ${keys} AS k WHERE k.scope = $1 AND k.key = $2`,
-  )
-  return async (store, scope, key) => {
-    const { rows } = await statement(store, [scope, key], 'read')
-    return rows[0] === undefined ? null : readKeyRow(rows[0])
-  }
+const findKeyStatement = defineStatement('find_key', selecting(KEY_COLUMNS))
+
+const findKeyToReplayStatement = defineStatement('find_key', selecting(KEY_COLUMNS_TO_REPLAY))
+
+/** Reads a key's row, without a lock. Returns null when there is none. */
+export function findKey(store: Store, scope: string, key: string): Promise<KeyRow | null> {
+  return find(findKeyStatement, store, scope, key)
 }
 
-export const findKey = findKeyWith(KEY_COLUMNS)
+/** The same, but for a finished key it reads only how it was answered. */
+export function findKeyToReplay(store: Store, scope: string, key: string): Promise<KeyRow | null> {
+  return find(findKeyToReplayStatement, store, scope, key)
+}
 
 /** The row that had this id when it was last seen. Another row under the same name is another request. */
 export async function findSameKey(
@@ -25,5 +30,12 @@ export async function findSameKey(
   return row?.id === id ? row : null
 }
 
-/** As `findKey`, but for a finished key it reads only how it was answered. */
-export const findKeyToReplay = findKeyWith(KEY_COLUMNS_TO_REPLAY)
+async function find(
+  statement: RunStatement,
+  store: Store,
+  scope: string,
+  key: string,
+): Promise<KeyRow | null> {
+  const { rows } = await statement(store, [scope, key], 'read')
+  return rows[0] === undefined ? null : readKeyRow(rows[0])
+}

@@ -14,7 +14,7 @@ const findOverdueStatement = defineStatement(
    ORDER BY ${DUE_SINCE} LIMIT 1`,
 )
 
-/** Among the keys that have been due for this long: the one that has been due longest, and how many there are. */
+/** Returns the key that has been due longest, if for at least `forMs`, and how many such keys there are. */
 export async function findOverdue(
   store: Store,
   forMs: number,

@@ -9,7 +9,10 @@ const findOwnKeyStatement = defineStatement(
      AND pg_catalog.substr(k.fingerprint, 1, pg_catalog.octet_length($3::bytea)) = $3::bytea`,
 )
 
-/** `fingerprintStart`: the beginning of the fingerprints of those requests that may be asked about. */
+/**
+ * Reads a key's row by its id, if it belongs to the scope. `fingerprintStart`: the beginning of the fingerprints of those
+ * requests that may be asked about.
+ */
 export async function findOwnKey(
   store: Store,
   of: { readonly id: string; readonly scope: string; readonly fingerprintStart: Buffer },

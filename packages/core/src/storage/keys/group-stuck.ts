@@ -9,6 +9,7 @@ const groupStuckStatement = defineStatement(
    GROUP BY k.stuck_reason ORDER BY count(*) DESC, k.stuck_reason`,
 )
 
+/** Counts the stuck keys for each reason. */
 export async function groupStuck(
   store: Store,
 ): Promise<{ readonly reason: StuckReason; readonly count: number }[]> {

@@ -31,8 +31,8 @@ export const heldOrFail = (update: string, more = ''): string => `
   SELECT max(now_ms) AS now_ms, max(expires_ms) AS expires_ms, ${more === '' ? '' : `${more}, `}${ONE_ROW_OR_FAIL},
          ${IN_PHASE_OR_FAIL} FROM advanced`
 
-/** Whether an advance found that the key belongs to another holder by now. */
-export function isFencedOff(error: unknown): boolean {
+/** Whether an advance found no row that is as its holder had left it. */
+export function advanceFoundNoRow(error: unknown): boolean {
   return saysThat(FENCED_OFF, error)
 }
 

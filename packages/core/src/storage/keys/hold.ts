@@ -1,6 +1,7 @@
 /**
- * The right to write a key: every statement here is conditional on it. The recovery point is part of it, because after a
- * failover that lost commits the row can be at an earlier one than its holder believes, under the same fence and holder.
+ * The right to write a key, which every write of a holder names. `HELD` compares fence and holder. Statements that must not
+ * run at another point compare `recovery_point` themselves, because after a failover that lost commits the row can be at an
+ * earlier one than its holder believes, under the same fence and holder. `raise_fence` and `keep_late_end` accept any point.
  */
 export interface Hold {
   readonly scope: string
@@ -16,5 +17,5 @@ export const HELD = 'k.scope = $1 AND k.key = $2 AND k.fence = $3::bigint AND k.
 /** The values of `HELD`. */
 export const heldBy = ({ scope, key, fence, holder }: Hold): unknown[] => [scope, key, fence, holder]
 
-/** What every write of a row does besides: whoever has read it can tell that it has changed. */
+/** Part of every SET: a reader can tell by the revision that the row has changed. */
 export const WRITTEN = 'revision = k.revision + 1'

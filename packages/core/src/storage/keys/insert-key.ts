@@ -27,6 +27,7 @@ export interface FirstGrant {
 /**
  * ON CONFLICT alone would be right, but it waits for whoever has the row locked, such as a holder that froze before its
  * COMMIT, and duplicates would drain the pool. A row that can be seen needs no waiting: it is read, not inserted.
+ * And an INSERT that inserts no row takes no transaction id, so that replays use up none.
  *
  * When a row need not be durable, we do not wait until it is written to disk. The request's next COMMIT waits for both: a
  * server that crashes before that loses only a reservation that nothing has followed.

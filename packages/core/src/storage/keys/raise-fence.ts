@@ -14,9 +14,10 @@ const raiseFenceStatement = defineStatement(
 )
 
 /**
- * Settles an unknown COMMIT: it waits for the lost transaction's row lock, and once this statement has committed, that
- * transaction no longer can. What it returns is the truth; null means that we were fenced off. It accepts any status and
- * recovery point: the commit in doubt may have moved both, and a failover may have lost earlier commits.
+ * Finds out what became of a COMMIT that got no answer. It waits for the lost transaction's row lock, and once this statement
+ * has committed, that transaction no longer can. What it returns is the truth; null means that we were fenced off. It accepts
+ * any status and recovery point: the commit in doubt may have moved both, and a failover may have lost earlier commits.
+ * `raiseFenceOf` keeps trying until it is answered.
  */
 export async function raiseFence(
   store: Store,

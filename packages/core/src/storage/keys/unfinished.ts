@@ -2,7 +2,7 @@ import { COUNT_LIMIT } from '../../limits.js'
 import { NOW } from '../statement.js'
 import type { Tables } from '../tables.js'
 
-/** Who has to act on a running key. */
+/** What an unfinished key waits for: a person, its holder, its back-off, or a completer. */
 export const CONDITION = `CASE WHEN k.status = 'stuck' THEN 'stuck' WHEN k.lease_until > ${NOW} THEN 'held'
             WHEN k.run_after > ${NOW} THEN 'backing_off' ELSE 'unattended' END`
 

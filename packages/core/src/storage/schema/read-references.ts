@@ -24,6 +24,7 @@ const readReferencesStatement = defineStatement(
    ORDER BY 1, 2`,
 )
 
+/** Reads the foreign keys of other tables that refer to the keys. */
 export async function readReferences(store: Store): Promise<Reference[]> {
   const { rows } = await readReferencesStatement(store, [])
   return rows.map((row) => ({

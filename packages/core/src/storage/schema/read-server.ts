@@ -4,8 +4,9 @@ import { defineStatement, epochMs, type Store } from '../statement.js'
 export interface ServerFacts {
   readonly nowMs: number
   readonly inRecovery: boolean
-  /** Client connections to the whole server, and to this database. */
+  /** Client connections to the whole server. */
   readonly connections: number
+  /** Client connections to this database. */
   readonly connectionsHere: number
   readonly settings: Readonly<Record<string, string>>
 }
@@ -23,6 +24,7 @@ const readServerStatement = defineStatement(
                           'reserved_connections', 'statement_timeout', 'transaction_timeout'])) AS settings`,
 )
 
+/** Reads the server's clock, connections and settings. */
 export async function readServer(store: Store): Promise<ServerFacts> {
   const { rows } = await readServerStatement(store, [])
   const row = rows[0] ?? {}

@@ -20,6 +20,7 @@ const readSessionStatement = defineStatement(
     FROM pg_settings AS p WHERE p.name = 'search_path'`,
 )
 
+/** Reads which server, role and database a session has, and its search path. */
 export async function readSession(store: Store): Promise<SessionFacts> {
   const { rows } = await readSessionStatement(store, [])
   const row = rows[0] ?? {}

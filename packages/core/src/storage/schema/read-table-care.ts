@@ -23,6 +23,7 @@ const readTableCareStatement = defineStatement(
    WHERE s.relid = '${keys}'::regclass OR tree.relid IS NOT NULL`,
 )
 
+/** Reads how many rows of the keys' table are live and dead, and when it was last vacuumed. */
 export async function readTableCare(store: Store): Promise<TableCare> {
   const { rows } = await readTableCareStatement(store, [])
   const row = rows[0] ?? {}

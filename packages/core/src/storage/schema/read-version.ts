@@ -1,5 +1,6 @@
 import { defineStatement, type Store } from '../statement.js'
 
+/** Whether the schema has ever been migrated. */
 const hasHistoryStatement = defineStatement(
   'has_history',
   ({ schema }) => `SELECT to_regclass('"${schema}"."migrations"') IS NOT NULL AS found`,

@@ -7,7 +7,7 @@ import type { KeyRow } from '../storage/keys/key-row.js'
 import { findSameKey } from '../storage/keys/find-key.js'
 import { pauseBeforeRetry } from './back-off.js'
 import { classifyError } from './classify-error.js'
-import { unlessFencedOff } from './fenced-off.js'
+import { heldOrThrow } from './fenced-off.js'
 import type { Run } from './run.js'
 
 /**
@@ -15,7 +15,7 @@ import type { Run } from './run.js'
  * tries on new connections, for as long as the lost transaction can live, which server-side time-outs bound.
  */
 export async function raiseFenceOf(run: Run, error: unknown): Promise<KeyRow | 'unreachable'> {
-  const by = { holder: randomUUID(), leaseMs: longerLeaseMs(run) }
+  const by = { holder: randomUUID(), leaseMs: longestLeaseMs(run) }
   run.raisingAs = by.holder
   const giveUpAt = performance.now() + by.leaseMs
   for (let attempt = 0; performance.now() < giveUpAt; attempt++) {
@@ -32,7 +32,7 @@ export async function raiseFenceOf(run: Run, error: unknown): Promise<KeyRow | '
       await pauseBeforeRetry(attempt)
       continue
     }
-    return unlessFencedOff(raised)
+    return heldOrThrow(raised)
   }
   announce('pawl:warning', () => ({
     message: 'the outcome of a COMMIT stays unknown until the lease ends',
@@ -56,7 +56,7 @@ async function raiseOnce(
 }
 
 /** We do not know yet which point the key is at, so the lease is that of the slowest phase to come. */
-function longerLeaseMs({ engine, definition, row }: Run): number {
+function longestLeaseMs({ engine, definition, row }: Run): number {
   const from = orderOf(definition, row.recoveryPoint) + 1
   const toCome = [...definition.phases.slice(from), definition.finish]
   return Math.max(...toCome.map(({ name }) => engine.settings.phase(definition, name).leaseMs))

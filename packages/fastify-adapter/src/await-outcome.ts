@@ -13,7 +13,7 @@ export interface Wait {
 }
 
 /** Asks for the outcome, and again while somebody else runs the key, until the wait is over. */
-export async function settleOutcome(ask: () => Promise<Answerable>, wait: Wait): Promise<Answerable> {
+export async function awaitOutcome(ask: () => Promise<Answerable>, wait: Wait): Promise<Answerable> {
   const until = performance.now() + wait.waitMs
   for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, MAX_POLL_MS)) {
     const outcome = await ask()
