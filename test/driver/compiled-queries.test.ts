@@ -1,8 +1,10 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { randomUUID } from 'node:crypto'
 import { type EngineOptions, type Given, pawl, respond } from '@pawl/core'
 import { CamelCasePlugin, type Generated, sql, type Transaction } from 'kysely'
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { TestDatabase } from '../support/test-database.js'
+import { RiderPlugin } from '../support/value-plugins.js'
 
 interface Database {
   things: {
@@ -242,6 +244,48 @@ test('plugins of the engine see the query and its rows, and another engine has i
   const literal = insertLeg(without.db, { place: 'D' })
   await expect(literal.execute()).rejects.toThrow('relation "tripLegs" does not exist')
   await Promise.all([engine.close(), without.close()])
+})
+
+test('a plugin that keeps tenants apart keeps them apart in compiled queries, in what is read and what is written', async () => {
+  const tenant = new AsyncLocalStorage<string>()
+  await database.rows(`CREATE TABLE ${database.businessSchema}.rides (id integer, rider text, note text);
+    INSERT INTO ${database.businessSchema}.rides VALUES (1, 'a', ''), (1, 'b', '')`)
+  onTestFinished(async () => void (await database.rows(`DROP TABLE ${database.businessSchema}.rides`)))
+  const {
+    pipeline: define,
+    createEngine: create,
+    query: once,
+  } = pawl<{ rides: { id: number; rider: string; note: string } }>()
+  const find = once((db, given: Given<{ id: number }>) =>
+    db.selectFrom('rides').select('rider').where('id', '=', given.id),
+  )
+  const annotate = once((db, given: Given<{ id: number; note: string }>) =>
+    db.updateTable('rides').set({ note: given.note }).where('id', '=', given.id),
+  )
+  const annotated = define<null>({ name: 'annotated', version: 1 }).finish(async ({ tx, write, scope }) => {
+    write(annotate(tx, { id: 1, note: `of ${scope}` }))
+    return respond(200, await find(tx, { id: 1 }).execute())
+  })
+  const plugins = [new RiderPlugin(() => tenant.getStore() ?? 'nobody')]
+  const engine = create({
+    pool: database.pool({ max: 1 }),
+    schema: database.schema,
+    pipelines: [annotated],
+    plugins,
+  })
+  const answers = []
+  for (const scope of ['a', 'b', 'a']) {
+    const outcome = await tenant.run(scope, () =>
+      engine.execute(annotated, { scope, key: randomUUID(), input: null }),
+    )
+    if (outcome.type === 'completed') answers.push(JSON.parse(outcome.response.body.toString()))
+  }
+  expect(answers).toEqual([[{ rider: 'a' }], [{ rider: 'b' }], [{ rider: 'a' }]])
+  expect(await database.rows('SELECT rider, note FROM rides ORDER BY rider')).toEqual([
+    { rider: 'a', note: 'of a' },
+    { rider: 'b', note: 'of b' },
+  ])
+  await engine.close()
 })
 
 test('with preparedQueries, a compiled query and a plain one of the same text are one prepared statement', async () => {

@@ -120,9 +120,8 @@ describe.each([
     await database.rows('SELECT pg_sleep(0.65)')
     stops[0].go()
     expect((await running).type).toBe('completed')
-    expect(passed.filter((position) => position.endsWith(':before')).slice(-8)).toContain(
-      'charge_created/declare_call#1:before',
-    )
+    // The first declaration travelled with the leg before it.
+    expect(passed).toContain('charge_created/declare_call#1:before')
     expect(await ride.provider.requests()).toHaveLength(1)
     await engine.close()
   })

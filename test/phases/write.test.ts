@@ -223,6 +223,7 @@ describe('write', () => {
     ['a select', ({ tx }) => tx.selectFrom('audit').selectAll()],
     ['raw SQL', () => sql`COMMIT`],
     ['the promise of an executed query', (context) => note(context, 'one').execute()],
+    ['the promise of an executed query that fails', (context) => note(context, null as never).execute()],
     ['nothing', () => undefined],
   ])('refuses %s', async (_, made) => {
     const { execute } = trial.start(twoPhases((context) => context.write(made(context) as never)))

@@ -1,4 +1,14 @@
-import { type KyselyPlugin, OperationNodeTransformer, type ValueNode } from 'kysely'
+import {
+  AndNode,
+  BinaryOperationNode,
+  ColumnNode,
+  type KyselyPlugin,
+  OperationNodeTransformer,
+  OperatorNode,
+  type RootOperationNode,
+  ValueNode,
+  WhereNode,
+} from 'kysely'
 
 /** Changes each value of a query. */
 class ValuePlugin implements KyselyPlugin {
@@ -37,4 +47,23 @@ export class ImmediatePlugin extends ValuePlugin {
   constructor() {
     super((node) => ({ ...node, immediate: true }))
   }
+}
+
+/** Such as plugins that let a query see the rows of one tenant only: whoever asks just now. */
+export class RiderPlugin implements KyselyPlugin {
+  readonly #rider: () => string
+
+  constructor(rider: () => string) {
+    this.#rider = rider
+  }
+
+  transformQuery: KyselyPlugin['transformQuery'] = ({ node }): RootOperationNode => {
+    if (node.kind !== 'SelectQueryNode' && node.kind !== 'UpdateQueryNode') return node
+    const rider = ValueNode.create(this.#rider())
+    const mine = BinaryOperationNode.create(ColumnNode.create('rider'), OperatorNode.create('='), rider)
+    const where = node.where === undefined ? mine : AndNode.create(node.where.where, mine)
+    return { ...node, where: WhereNode.create(where) }
+  }
+
+  transformResult: KyselyPlugin['transformResult'] = async ({ result }) => result
 }

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { type Given, pawl } from '@pawl/core'
-import { type Kysely, sql } from 'kysely'
+import { type Kysely, type QueryCreator, sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { type Database, compilingDb } from '../support/compiling-db.js'
 import { queryRefusal } from '../support/query-refusal.js'
-import { ImmediatePlugin } from '../support/value-plugins.js'
 
 const { query } = pawl<Database>()
 const db = compilingDb()
@@ -166,13 +165,57 @@ describe('a definition is refused at its first use', () => {
     expect(queryRefusal(() => random(db)).message).toContain('another one each time')
   })
 
-  test('with a plugin that writes values into the SQL', () => {
-    const find = query((from, given: Given<Id>) =>
-      from.selectFrom('rides').selectAll().where('id', '=', given.id),
+  const named: [
+    string,
+    (from: QueryCreator<Database>, given: Given<{ of: string; is: string }>) => unknown,
+  ][] = [
+    ['as a column', (from, given) => from.deleteFrom('rides').where(given.of, '!=', given.is)],
+    [
+      'as a column beside a constant',
+      (from, given) => from.deleteFrom('rides').where(given.of, '=', 'x').where('id', '=', given.is),
+    ],
+    [
+      'as a column in an expression',
+      (from, given) =>
+        from.deleteFrom('rides').where((eb) => eb.or([eb(given.of, 'is', null), eb('id', '=', given.is)])),
+    ],
+    [
+      'to sort by',
+      (from, given) => from.selectFrom('rides').selectAll().where('id', '=', given.is).orderBy(given.of),
+    ],
+    [
+      'to group by',
+      (from, given) => from.selectFrom('rides').select('id').where('id', '=', given.is).groupBy(given.of),
+    ],
+  ]
+
+  test.each(named)('that takes a parameter for a name, %s', (_, define) => {
+    const defined = query(define as never) as unknown as (on: Kysely<Database>, values: object) => unknown
+    expect(queryRefusal(() => defined(db, { of: 'id', is: '1' })).message).toContain("'of' is a value")
+  })
+
+  test('but not one whose parameter is compared with a column, or cast', () => {
+    const tagged = query((from, given: Given<Id>) =>
+      from
+        .selectFrom('rides')
+        .select('id')
+        .where((eb) => eb(eb.val(given.id), '=', eb.ref('rider')))
+        .where((eb) => eb.or([eb(eb.cast(given.id, 'text'), 'is', null), eb('id', '=', given.id)]))
+        .orderBy(sql`${given.id}::text`),
     )
-    expect(find(db, { id: '1' }).compile().parameters).toEqual(['1'])
-    const immediate = compilingDb([new ImmediatePlugin()])
-    expect(queryRefusal(() => find(immediate, { id: '1' })).message).toContain("read its parameter 'id'")
+    expect(tagged(db, { id: '1' }).compile().parameters).toEqual(['1', '1', '1', '1'])
+  })
+
+  test.each([
+    ['a number', (value: unknown) => typeof value === 'number'],
+    ['a truth value', (value: unknown) => typeof value === 'boolean'],
+    ['a Date', (value: unknown) => value instanceof Date],
+  ])('that asks whether a parameter is %s', (_, is) => {
+    const asking = query((from, given: Given<Id>) => {
+      const one = from.selectFrom('rides').select('id').where('id', '=', given.id)
+      return is(given.id) ? one.where('rider', '=', 'nobody') : one
+    })
+    expect(queryRefusal(() => asking(db, { id: '1' })).message).toContain("depends on its parameter 'id'")
   })
 
   test('that executes its query, or returns none', async () => {

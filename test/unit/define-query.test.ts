@@ -4,7 +4,7 @@ import { CamelCasePlugin, type Kysely, type QueryResult, sql } from 'kysely'
 import { describe, expect, test, vi } from 'vitest'
 import { type Database, compilingDb } from '../support/compiling-db.js'
 import { queryRefusal } from '../support/query-refusal.js'
-import { SafeNullPlugin, SerializingPlugin } from '../support/value-plugins.js'
+import { ImmediatePlugin, RiderPlugin, SafeNullPlugin, SerializingPlugin } from '../support/value-plugins.js'
 
 const { query } = pawl<Database>()
 const db = compilingDb()
@@ -134,28 +134,84 @@ describe('a use is refused', () => {
       "was given 'charge_id', and does not send it",
     )
   })
+})
 
-  test('if a plugin would have changed the query for these values, whenever they come', () => {
+describe('with a plugin that Kysely does not bring, which may look at values or at anything else, a query', () => {
+  test('is compiled at each use, and so is what a plain one is', () => {
     const plugged = compilingDb([new SerializingPlugin()])
-    expect(insertRide(plugged, { rider: 'plain', amount: 1 }).compile().parameters).toEqual(['plain', 1])
     const dated = query((from, given: Given<{ at: Date | null }>) =>
       from.updateTable('rides').set({ at: given.at }),
     )
-    expect(dated(plugged, { at: null }).compile().parameters).toEqual([null])
-    expect(queryRefusal(() => dated(plugged, { at: new Date() })).message).toContain(
-      'A plugin changes a query',
-    )
-    expect(dated(plugged, { at: null }).compile().parameters).toEqual([null])
+    const sent = [null, new Date(0), null].map((at) => dated(plugged, { at }).compile().parameters)
+    expect(sent).toEqual([[null], ['1970-01-01T00:00:00.000Z'], [null]])
     expect(dated(db, { at: new Date(0) }).compile().parameters).toEqual([new Date(0)])
   })
-})
 
-test('a plugin that treats null in its own way forbids null only', () => {
-  const find = query((from, given: Given<{ charge: string | null }>) =>
-    from.selectFrom('rides').selectAll().where('charge_id', '=', given.charge),
-  )
-  const plugged = compilingDb([new SafeNullPlugin()])
-  expect(find(plugged, { charge: 'ch' }).compile().parameters).toEqual(['ch'])
-  expect(queryRefusal(() => find(plugged, { charge: null })).message).toContain('A plugin changes a query')
-  expect(find(plugged, { charge: 'ch' }).compile().parameters).toEqual(['ch'])
+  test('has another text where the plugin writes another', () => {
+    const find = query((from, given: Given<{ charge: string | null }>) =>
+      from.selectFrom('rides').select('id').where('charge_id', '=', given.charge),
+    )
+    const plugged = compilingDb([new SafeNullPlugin()])
+    const texts = ['ch', null, 'ch'].map((charge) => find(plugged, { charge }).compile().sql)
+    expect(texts).toEqual([
+      'select "id" from "rides" where "charge_id" = $1',
+      'select "id" from "rides" where "charge_id" = null',
+      'select "id" from "rides" where "charge_id" = $1',
+    ])
+    const immediate = compilingDb([new ImmediatePlugin()])
+    expect(find(immediate, { charge: 'ch' }).compile()).toMatchObject({
+      sql: `select "id" from "rides" where "charge_id" = 'ch'`,
+      parameters: [],
+    })
+  })
+
+  test('has the value that the plugin adds to this use, whatever it added to others', () => {
+    let tenant = ''
+    const find = query((from, given: Given<Id>) =>
+      from.selectFrom('rides').select('id').where('id', '=', given.id),
+    )
+    const uses = (plugged: Kysely<Database>) =>
+      ['a', 'b', 'a'].map((each) => {
+        tenant = each
+        return find(plugged, { id: '1' }).compile().parameters
+      })
+    const wanted = [
+      ['1', 'a'],
+      ['1', 'b'],
+      ['1', 'a'],
+    ]
+    expect(uses(compilingDb([new RiderPlugin(() => tenant)]))).toEqual(wanted)
+    expect(uses(compilingDb([new CamelCasePlugin(), new RiderPlugin(() => tenant)]))).toEqual(wanted)
+    expect(uses(db.withPlugin(new RiderPlugin(() => tenant)))).toEqual(wanted)
+  })
+
+  test('has it also where the definition brings the plugin, or extends one of Kysely', () => {
+    let tenant = ''
+    class TenantCase extends CamelCasePlugin {
+      readonly #rider = new RiderPlugin(() => tenant)
+      override transformQuery(args: Parameters<CamelCasePlugin['transformQuery']>[0]) {
+        return this.#rider.transformQuery({ ...args, node: super.transformQuery(args) })
+      }
+    }
+    for (const plugin of [new RiderPlugin(() => tenant), new TenantCase()]) {
+      const find = query((from, given: Given<Id>) =>
+        from.withPlugin(plugin).selectFrom('rides').select('id').where('id', '=', given.id),
+      )
+      const sent = ['a', 'b'].map((each) => {
+        tenant = each
+        return find(db, { id: '1' }).compile().parameters
+      })
+      expect(sent).toEqual([
+        ['1', 'a'],
+        ['1', 'b'],
+      ])
+    }
+  })
+
+  test('is refused as before if a value is missing, or is not sent', () => {
+    const find = query((from, given: Given<Id>) => from.selectFrom('rides').where('id', '=', given.id))
+    const plugged = compilingDb([new SerializingPlugin()])
+    expect(queryRefusal(() => find(plugged, {} as Id)).message).toContain("no value for 'id'")
+    expect(queryRefusal(() => find(plugged, { id: '1', of: 2 } as Id)).message).toContain("was given 'of'")
+  })
 })

@@ -53,12 +53,6 @@ export const PREPARE_AFTER_USES = 5
 /** At most this many of an application's queries are kept prepared on an engine's connections. */
 export const PREPARED_QUERIES = 256
 
-/**
- * How many combinations of kinds of values a compiled query remembers to have compared with what plugins make of them. Those
- * beyond are compared each time, which costs as much as not compiling the query once.
- */
-export const MAX_CHECKED_KINDS = 256
-
 /** Upper bounds of the defaults for transactions; the defaults shrink with the lease (see settings.ts). */
 export const MAX_DEFAULT_STATEMENT_TIMEOUT_MS = 10 * SECOND_MS
 export const MAX_DEFAULT_LOCK_TIMEOUT_MS = 2 * SECOND_MS

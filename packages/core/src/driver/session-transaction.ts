@@ -123,7 +123,7 @@ export class SessionTransaction implements Sender {
     try {
       const mayJoin = this.#stage === 'waiting' || this.#later.areWaiting
       const [result] = await this.#send([outgoingQuery(text, values, mayJoin, name)])
-      if (SETS.test(text) || [result].flat().some((each) => !LEAVES_NOTHING.has(each?.command ?? '')))
+      if (MAY_LEAVE.test(text) || [result].flat().some((each) => !LEAVES_NOTHING.has(each?.command ?? '')))
         this.#leaves = true
       return result as AnyResult
     } catch (error) {
@@ -143,7 +143,7 @@ export class SessionTransaction implements Sender {
   later(text: string, values: readonly unknown[], of: string): void {
     const name = this.#options.preparedQueries?.nameOf(text) ?? null
     const statement = { ...outgoingQuery(text, values, true, name), joinable: true }
-    if (SETS.test(text)) this.#leaves = true
+    if (MAY_LEAVE.test(text)) this.#leaves = true
     this.#later.add(statement, of)
   }
 
@@ -282,7 +282,12 @@ export class SessionTransaction implements Sender {
 
 /** Commands that leave rows, and nothing else, unless a function that they call does. */
 const LEAVES_NOTHING = new Set(['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'MERGE'])
-const SETS = /set_config/i
+
+/**
+ * What else such a command may leave: a setting, or a table, whose creation from a query is answered like that query. Most that
+ * have these words leave nothing, and cost a commit.
+ */
+const MAY_LEAVE = /set_config|\bcreate\b|\bselect\b[^]*\binto\b/i
 
 const CHAINS = /\b(?:rollback|abort)(?:\s+(?:work|transaction))?\s+and\s+chain\b/i
 const COMMENT_OR_LITERAL = /\/\*[^]*?\*\/|--[^\n]*|'(?:[^']|'')*'|"(?:[^"]|"")*"/g

@@ -10,7 +10,7 @@ import {
   type QueryNode,
   type UpdateResult,
 } from 'kysely'
-import type { QueryPlan, Values } from './query-plan.js'
+import { executeReady, type QueryPlan, type Ready, type Values } from './query-plan.js'
 
 /** The first row, which there may not be. An insert, update or delete without `returning` always has a result. */
 type First<Row> = Row extends InsertResult | UpdateResult | DeleteResult | MergeResult ? Row : Row | undefined
@@ -28,18 +28,16 @@ export interface BoundQuery<Row> {
 }
 
 export class PlannedQuery<Row> implements BoundQuery<Row> {
-  readonly #plan: QueryPlan
   readonly #executor: QueryExecutor
-  readonly #query: CompiledQuery<Row>
+  readonly #ready: Ready
 
   constructor(plan: QueryPlan, executor: QueryExecutor, values: Values) {
-    this.#plan = plan
     this.#executor = executor
-    this.#query = plan.bind(executor, values)
+    this.#ready = plan.bind(executor, values)
   }
 
   execute(): Promise<Row[]> {
-    return this.#plan.execute(this.#executor, this.#query) as Promise<Row[]>
+    return executeReady(this.#executor, this.#ready) as Promise<Row[]>
   }
 
   async executeTakeFirst(): Promise<First<Row>> {
@@ -52,11 +50,11 @@ export class PlannedQuery<Row> implements BoundQuery<Row> {
   ): Promise<Row> {
     const [first] = await this.execute()
     if (first !== undefined) return first
-    const node = this.#query.query as QueryNode
+    const node = this.#ready.query.query as QueryNode
     throw isNoResultErrorConstructor(error) ? new error(node) : error(node)
   }
 
   compile(): CompiledQuery<Row> {
-    return this.#query
+    return this.#ready.query
   }
 }

@@ -20,13 +20,20 @@ export function checkDefinition(define: Definition, executor: QueryExecutor): vo
     const place = placeholders.of(name)
     if (!query.parameters.includes(place)) throw unused(name, query.sql)
     if (isInList(named.query.query, nameFor(name))) throw inList(name)
+    if (isName(named.query.query, nameFor(name))) throw notAName(name)
     const differs = (value: unknown): Difference =>
       difference(query, place, value, () => compileWith(name, value))
-    // Kysely writes neither of them into the text where it would not write other values. Absent values, it leaves out.
-    if (differs(0n) !== 'none' || differs(null) !== 'none' || differs(undefined) === 'in a parameter')
+    // Kysely writes none of them into the text where it would not write other values. Absent values, it leaves out.
+    if (SAMPLES.some((value) => differs(value) !== 'none') || differs(undefined) === 'in a parameter')
       throw depends(name)
   }
 }
+
+/**
+ * Values that a definition may ask about: whether it is null, false, or of a certain type. There is no text and no array among
+ * them: in many places, Kysely takes a text for a name and an array for a list.
+ */
+const SAMPLES: readonly unknown[] = [0n, null, 1, true, new Date(0)]
 
 /** Compiles a definition with the names of its parameters as their values: what can be shown, logged and compared. */
 export function compileNamed(define: Definition, executor: QueryExecutor): Compiled {
@@ -71,6 +78,25 @@ function isOfKysely(error: unknown): boolean {
   return error instanceof TypeError || (error instanceof Error && error.message.startsWith('invalid '))
 }
 
+/**
+ * Whether a value stands where only a name makes sense: to sort or group by, or compared with nothing but another value. As a
+ * text it would have been a column; as a parameter it is the same for all rows.
+ */
+function isName(node: unknown, value: string): boolean {
+  if (typeof node !== 'object' || node === null) return false
+  const { kind, leftOperand, rightOperand, orderBy, groupBy } = node as Readonly<Record<string, unknown>>
+  if (kind === 'BinaryOperationNode' && isValue(leftOperand, value) && isValue(rightOperand)) return true
+  if (kind === 'OrderByItemNode' && isValue(orderBy, value)) return true
+  if (kind === 'GroupByItemNode' && isValue(groupBy, value)) return true
+  return Object.values(node).some((child) => isName(child, value))
+}
+
+/** Whether a node is a value: this one, or any. */
+function isValue(node: unknown, value?: string): boolean {
+  const { kind, value: is } = (node ?? {}) as Readonly<Record<string, unknown>>
+  return kind === 'ValueNode' && (value === undefined || is === value)
+}
+
 /** Whether a value is the whole list of an IN. A list has as many parameters as it has members. */
 function isInList(node: unknown, value: string): boolean {
   if (typeof node !== 'object' || node === null) return false
@@ -100,6 +126,13 @@ const inList = (name: string): Error =>
   invalidQuery(
     `A query that is compiled once has its parameter '${name}' as the list of an IN, whose SQL depends on the list's length. ` +
       `Compare with an array instead: where('id', '=', ({ fn }) => fn.any(given.${name})).`,
+  )
+
+const notAName = (name: string): Error =>
+  invalidQuery(
+    `In a query that is compiled once, '${name}' is a value, and cannot be the name of a column: to sort or group by it, or to compare it ` +
+      'with another value, does the same for all rows. Define one query for each column. If you do mean the value, ' +
+      `say of which type: eb.cast(given.${name}, 'text').`,
   )
 
 const sharedObject = (value: object): Error =>

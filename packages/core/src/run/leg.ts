@@ -93,7 +93,7 @@ export class Leg {
    * part of it. Null when the transaction is to be committed first, because
    * - every phase commits by itself;
    * - the phase has set something for its transaction, or left something open in it, that must not reach the next;
-   * - the phase says `commit: 'now'`, or the leg has taken long;
+   * - the phase says `commit: 'now'`, or has settled a call that must not be made twice, or much of the time is used up;
    * - a call comes next, or a phase whose settings differ, or one whose `when` throws.
    */
   next(
@@ -136,15 +136,27 @@ export class Leg {
   }
 
   /**
-   * Whether the phase that was reached last asks for it, or the leg has taken so long that the next phase would have
-   * noticeably less of the lease, and of the time that a transaction may be idle, than it has alone.
+   * Whether the phase that was reached last asks for it, or has settled a call that must not be made twice, or the next phase would
+   * have noticeably less of the lease, and of the time that a transaction may be idle, than it has alone.
    */
   #endsHere(): boolean {
-    const { engine, definition, row } = this.#run
+    const { engine, definition, row, leasedAt } = this.#run
     if (this.point === row.recoveryPoint) return false
     const { commit, leaseMs, idleTimeoutMs } = engine.settings.phase(definition, this.point)
-    const mostMs = Math.min(leaseMs, idleTimeoutMs) * LEG_SHARE_OF_TIME
-    return commit === 'now' || performance.now() - this.#beganAt > mostMs
+    if (commit === 'now' || this.#hasSettledForGood()) return true
+    const now = performance.now()
+    // The lease began before the call, and renewals are not counted: a commit more is better than a phase that is overtaken.
+    return (
+      now - leasedAt > leaseMs * LEG_SHARE_OF_TIME || now - this.#beganAt > idleTimeoutMs * LEG_SHARE_OF_TIME
+    )
+  }
+
+  /** A crash in a later phase would lose what is known of such a call, and a person would have to find out. */
+  #hasSettledForGood(): boolean {
+    const { phases } = this.#run.definition
+    const settled =
+      this.point === this.firstPhase ? phases.find(({ name }) => name === this.point) : undefined
+    return settled?.kind === 'foreign' && settled.guarantee === 'at_most_once'
   }
 
   /** The row as it would be if this leg had committed. */

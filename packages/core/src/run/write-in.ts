@@ -1,5 +1,6 @@
 import type { CompiledQuery } from 'kysely'
 import type { PhaseTransaction } from '../driver/kysely-driver.js'
+import { disarmPromise } from '../disarm-promise.js'
 import { PawlError } from '../errors.js'
 import type { Write } from '../pipeline/phase.js'
 
@@ -25,6 +26,8 @@ function compiledWrite(query: unknown, phase: string): CompiledQuery {
   const node = compiled?.query as { readonly kind: string; readonly returning?: unknown } | undefined
   if (compiled !== null && node !== undefined && WRITES.has(node.kind) && node.returning === undefined)
     return compiled
+  // It may be that of a query that was executed, and nobody else would handle its error.
+  disarmPromise(query)
   throw new PawlError(
     'PAWL_INVALID_QUERY',
     `write of phase '${phase}' takes an insert, update, delete or merge of Kysely, without returning and not yet executed. ` +
