@@ -1,4 +1,4 @@
-import { type Pipeline, respond } from '@pawl/core'
+import { type Pipeline, respond, retryLater } from '@pawl/core'
 import { describe, expect, test } from 'vitest'
 import { noteApp, post } from '../support/notes.js'
 import { type RideApp, rideApp, type RideAppOptions } from '../support/ride-app.js'
@@ -84,6 +84,15 @@ describe('the outcome is a field of one line, at a level that fits whoever has t
         err: { message: expect.stringContaining('provider answered 500') },
       },
     ])
+  })
+
+  test('retry_later without an error, if none was thrown', async () => {
+    const patient = pipeline<null>({ name: 'patient', version: 1 }).finish(() => retryLater())
+    const { app, log } = await rideApp(withFragile(patient))
+    await post(app, '/fragile', { payload: {} })
+    const [line] = outcomesIn(log)
+    expect(line).toMatchObject({ level: WARN, idempotency: { outcome: 'retry_later', pipeline: 'patient' } })
+    expect(line).not.toHaveProperty('err')
   })
 
   test('retry_later, as an error if nobody expected it', async () => {

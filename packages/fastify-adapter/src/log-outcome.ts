@@ -50,10 +50,9 @@ export function logOutcome(
     case 'retry_later': {
       const { keyId, reason, recoveryPoint, error } = outcome
       const level = reason === 'unknown_error' ? 'error' : 'warn'
-      log[level](
-        { ...line({ keyId, reason, recoveryPoint }), err: safeError(error) },
-        'idempotent request interrupted',
-      )
+      // A provider that does not have the call yet, or a phase that asks for a retry, need not have thrown anything.
+      const thrown = error == null ? {} : { err: safeError(error) }
+      log[level]({ ...line({ keyId, reason, recoveryPoint }), ...thrown }, 'idempotent request interrupted')
       return
     }
     case 'stuck': {

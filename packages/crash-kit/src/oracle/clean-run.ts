@@ -3,7 +3,7 @@ import type { History, Violation } from '../history.js'
 import { MAX_DIFFERENCES } from '../limits.js'
 import { type Decisions, decisionsOf } from './decisions.js'
 import { checkIgnored, ignoredPaths } from './ignored-paths.js'
-import { incarnations } from './key-writes.js'
+import { incarnations, keyWritesIn } from './key-writes.js'
 import { type PhaseChanges, phaseChanges } from './phase-changes.js'
 import { isSameJson } from './same-json.js'
 import { type KeySnapshot, type Snapshot, snapshotAt, snapshotOf } from './snapshot.js'
@@ -73,11 +73,33 @@ export function compareWithClean(
   if (key?.status === 'stuck' && clean.snapshot.key?.status !== 'stuck') {
     return compareStuck(clean, snapshot, key, mayBeStuck)
   }
+  const known = knownUntil(history, key)
+  if (known !== null) return compareUntil(clean, history, known)
   // Effects under a key that was deleted belong to an earlier request, and a provider may still know them.
   const wasForgotten = incarnations(history).length > 1 || mayRepeat
   return violationsOf(
     differencesFrom(clean.whole, jsonOf(snapshot), ([first]) => wasForgotten && first === 'provider'),
   )
+}
+
+/**
+ * Returns the last point before a call whose outcome nobody knows, if the request went on without it: what it came to from there on
+ * is for `whenUnknown` to say. Null if there was no such call.
+ */
+function knownUntil({ commits }: History, key: KeySnapshot | null): string | null {
+  const row = commits.flatMap(keyWritesIn).findLast(({ after }) => after?.id === key?.id)?.after
+  const trail = row?.trail ?? []
+  const unknown = trail.findIndex(({ u = false }) => u)
+  return unknown === -1 ? null : (trail[unknown - 1]?.p ?? 'started')
+}
+
+/** Up to that point, everything must be what the clean run had there. */
+function compareUntil(clean: CleanRun, history: History, point: string): Violation[] {
+  const baseline = clean.upTo.get(point)
+  const snapshot = snapshotAt(history, point)
+  return baseline === undefined || snapshot === null
+    ? []
+    : violationsOf(differencesFrom(baseline, settledPart(snapshot)))
 }
 
 /** A stuck key must have what the clean run had at the same point, and no response. */
