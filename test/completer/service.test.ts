@@ -8,7 +8,7 @@ import { createRideTables, pipeline } from '../support/rides.js'
 import { gate, hear } from '../support/signals.js'
 import { TestDatabase } from '../support/test-database.js'
 
-const database = await TestDatabase.create()
+const database = await TestDatabase.createPlain()
 await createRideTables(database)
 afterAll(() => database.drop())
 // Every test sees the whole table, since a completer takes what it finds.

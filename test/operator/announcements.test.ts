@@ -36,7 +36,7 @@ let scope: string
 let key: string
 
 beforeEach(async () => {
-  database = await TestDatabase.create()
+  database = await TestDatabase.createPlain()
   await createRideTables(database)
   provider = new Provider(inject('providerUrl'))
   scope = `scope-${randomUUID()}`

@@ -17,7 +17,7 @@ import { TestDatabase } from '../support/test-database.js'
 
 let database: TestDatabase
 beforeEach(async () => {
-  database = await TestDatabase.createNew()
+  database = await TestDatabase.createPlain()
 })
 afterEach(() => database.drop())
 

@@ -30,6 +30,7 @@ const zero = { count: 0, isAtLeast: false }
 test('every method answers on an empty database', async () => {
   expect(await operator.status()).toEqual({
     at: expect.any(Date) as Date,
+    layout: expect.objectContaining({ kind: expect.any(String) as string }) as object,
     unfinished: [],
     unfinishedIsPartial: false,
     stuckBy: [],

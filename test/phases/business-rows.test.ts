@@ -12,7 +12,7 @@ let database: TestDatabase
 let provider: Provider
 
 beforeEach(async () => {
-  database = await TestDatabase.create()
+  database = await TestDatabase.createPlain()
   await createRideTables(database)
   provider = new Provider(inject('providerUrl'))
 })

@@ -8,7 +8,7 @@ import { NOTHING } from './nothing-reaped.js'
 
 let database: TestDatabase
 beforeEach(async () => {
-  database = await TestDatabase.create()
+  database = await TestDatabase.createPlain()
 })
 afterEach(() => database.drop())
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { createBackground, type Delivery, type JobToDeliver } from '@pawl/core'
 import type pg from 'pg'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { parentNames } from '../support/parent-names.js'
 import { counts, DELIVERED, failed, Inbox, RelayTrial, stageJobs } from '../support/relay-trial.js'
 import { TestDatabase } from '../support/test-database.js'
 
@@ -152,7 +153,8 @@ describe('plans, with 20,000 jobs waiting', () => {
     )
     const nodes = flatten(row?.['QUERY PLAN'][0].Plan as Plan)
     const scans = nodes.filter((node) => node['Index Name'] !== undefined || node['Node Type'] === 'Seq Scan')
-    return scans.map((scan) => scan['Index Name'] ?? scan['Node Type']).toSorted()
+    const parentOf = await parentNames(trial.database)
+    return [...new Set(scans.map((scan) => parentOf(scan['Index Name'] ?? scan['Node Type'])))].toSorted()
   }
 
   test.each([
@@ -160,7 +162,9 @@ describe('plans, with 20,000 jobs waiting', () => {
     ['of one name', ['job']],
   ])('jobs %s are claimed, deleted and returned by indexes', async (_, names) => {
     await trial.insert(20_000)
-    await trial.database.rows('ANALYZE pawl.staged_jobs')
+    // Of many scopes: where tables are divided by scope, no part of them is empty.
+    await trial.database.rows(`UPDATE pawl.staged_jobs SET scope = 's-' || seq % 64`)
+    await trial.database.rows('VACUUM ANALYZE pawl.staged_jobs')
     const pool = trial.database.pool({ max: 1 })
     const sent = record(pool)
     const relay = trial.relay(
@@ -171,7 +175,7 @@ describe('plans, with 20,000 jobs waiting', () => {
     expect(sent).toHaveLength(3)
     const indexes = await Promise.all(sent.map(indexesOf))
     expect(indexes).toEqual([
-      ['staged_jobs_pkey', 'staged_jobs_pkey', 'staged_jobs_waiting'],
+      ['staged_jobs_pkey', 'staged_jobs_waiting'],
       ['staged_jobs_pkey'],
       ['staged_jobs_pkey'],
     ])

@@ -7,15 +7,15 @@ const REVISION = /^ {2}revision .*\n/m
 const COMMENT = /^COMMENT ON COLUMN .*"revision" IS .*;$/m
 
 /** The schema as it might have been before: one column and one index less. */
-const older: Migration = (tables) =>
-  initial(tables)
+const older: Migration = (tables, layout) =>
+  initial(tables, layout)
     .replace(REVISION, '')
     .replace(COMMENT, '')
     .replace(/^CREATE INDEX interventions_by_time .*\n/m, '')
 
 /** From there to the schema as it is. */
-const toPresent: Migration = (tables) => {
-  const [comment = ''] = COMMENT.exec(initial(tables)) ?? []
+const toPresent: Migration = (tables, layout) => {
+  const [comment = ''] = COMMENT.exec(initial(tables, layout)) ?? []
   return `ALTER TABLE ${tables.keys} ADD COLUMN revision bigint NOT NULL DEFAULT 1;
 ${comment}
 CREATE INDEX interventions_by_time ON ${tables.interventions} (created_at);`

@@ -15,7 +15,7 @@ let schema: string
 let role: string
 
 beforeEach(async () => {
-  database = await TestDatabase.create()
+  database = await TestDatabase.createPlain()
   schema = `${database.businessSchema}_new`
   role = `r_${randomLetters()}`
   await database.admin.query(`CREATE ROLE ${role}`)

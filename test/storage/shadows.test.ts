@@ -4,6 +4,7 @@ import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { pawl } from '../cli/pawl.js'
 import { GraphileDatabase } from '../graphile-worker/graphile-database.js'
+import { LAYOUT } from '../support/layout.js'
 import { Shadows } from '../support/shadows.js'
 import { createEngine, pipeline } from '../support/rides.js'
 import { seedJob, seedKey } from '../support/seeded-rows.js'
@@ -141,7 +142,7 @@ describe.each(['first', 'behindCatalog'] as const)('with shadows %s', (where) =>
 
   test('a migration works, and uses no shadow in what it creates', async () => {
     const made = `${database.businessSchema}_made`
-    await migrate(pool({ max: 1 }), { schema: made })
+    await migrate(pool({ max: 1 }), { schema: made, ...LAYOUT })
     await migrate(pool({ max: 1 }), { schema: made })
     const columns = `SELECT table_name, column_name, udt_schema, udt_name, column_default FROM information_schema.columns
                       WHERE table_schema = $1 ORDER BY table_name, ordinal_position`

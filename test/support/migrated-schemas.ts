@@ -1,6 +1,7 @@
-import { migrate } from '@pawl/core'
+import { migrate, type MigrateOptions } from '@pawl/core'
 import pg from 'pg'
 import { inject } from 'vitest'
+import { LAYOUT } from './layout.js'
 import { randomLetters } from './random-letters.js'
 
 /**
@@ -42,12 +43,12 @@ export function giveBack(schemas: Schemas): void {
   waiting.push(schemas)
 }
 
-export async function createSchemas(url: string): Promise<Schemas> {
+export async function createSchemas(url: string, layout: MigrateOptions = LAYOUT): Promise<Schemas> {
   const business = `t_${inject('testRun')}_${randomLetters()}`
   const framework = `${business}_pawl`
   const admin = adminOf(url, business)
   await admin.query(`CREATE SCHEMA ${business}`)
-  await migrate(admin, { schema: framework })
+  await migrate(admin, { schema: framework, ...layout })
   return { business, framework, admin, blueprint: await blueprintOf(admin, framework) }
 }
 

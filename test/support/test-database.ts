@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { inject } from 'vitest'
+import { IS_PARTITIONED } from './layout.js'
 import { createSchemas, dropSchemas, giveBack, type Schemas, takeSchemas } from './migrated-schemas.js'
 
 /** A schema for one test's business rows, another for the framework's, and pools that see both. */
@@ -11,12 +12,15 @@ export class TestDatabase {
   readonly url: string
   /** For inspecting and changing rows, beside the pools under test. */
   readonly admin: pg.Pool
+  /** Then a key's id is unique only together with its scope. */
+  readonly isPartitioned: boolean
   readonly #schemas: Schemas
   readonly #isUsedAgain: boolean
   readonly #pools: pg.Pool[] = []
 
-  private constructor(url: string, schemas: Schemas, isUsedAgain: boolean) {
+  private constructor(url: string, schemas: Schemas, isUsedAgain: boolean, isPartitioned = IS_PARTITIONED) {
     this.url = url
+    this.isPartitioned = isPartitioned
     this.businessSchema = schemas.business
     this.schema = schemas.framework
     this.admin = schemas.admin
@@ -27,6 +31,12 @@ export class TestDatabase {
   /** Its tables are empty, and earlier tests may have used them. */
   static async create(): Promise<TestDatabase> {
     return new TestDatabase(inject('databaseUrl'), await takeSchemas(), true)
+  }
+
+  /** Its tables are new, and plain whatever the setting of the tests: for rows that refer to a key by its id alone. */
+  static async createPlain(): Promise<TestDatabase> {
+    const url = inject('databaseUrl')
+    return new TestDatabase(url, await createSchemas(url, {}), false, false)
   }
 
   /** Its tables are new, for tests of statistics or query plans, or on another server. */

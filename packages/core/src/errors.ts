@@ -20,6 +20,7 @@ export const errorCodes = {
     'The tables of Pawl, or of graphile-worker, are not in the database, or are of another version.',
   PAWL_MISSING_RIGHT: 'The role of the pool may not do what Pawl needs with its tables.',
   PAWL_MIGRATION_BLOCKED: 'migrate could not lock the tables, because other transactions use them.',
+  PAWL_OTHER_LAYOUT: 'migrate was asked for another layout than the tables have.',
   PAWL_UNSUPPORTED_SERVER: 'The server is older than the oldest PostgreSQL that Pawl works with.',
   PAWL_INVALID_RESPONSE: 'respond() got a status, header or body that cannot be stored.',
   PAWL_INVALID_RESULT:

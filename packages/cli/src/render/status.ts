@@ -1,4 +1,4 @@
-import type { BoundedCount, KeyName, StatusReport } from '@pawl/core'
+import type { BoundedCount, KeyName, Layout, StatusReport } from '@pawl/core'
 import { renderGroups } from './groups.js'
 import { schemaOption } from '../schema-option.js'
 import type { Paint } from './paint.js'
@@ -48,7 +48,7 @@ export function renderStatus(
       ? ['Nothing is unfinished.']
       : renderGroups(report.unfinished, report.at, paint)
   return [
-    `${paint('bold', 'Status')} of schema ${schema} at ${momentText(report.at)}`,
+    `${paint('bold', 'Status')} of schema ${schema}${partitionsOf(report.layout)} at ${momentText(report.at)}`,
     '',
     ...unfinished,
     '',
@@ -58,6 +58,10 @@ export function renderStatus(
       ? [paint('green', 'Nothing needs a person.')]
       : findings.map((finding) => `${paint('red', '!')} ${finding}`)),
   ]
+}
+
+function partitionsOf(layout: Layout): string {
+  return layout.kind === 'plain' ? '' : ` (${layout.partitions} partitions)`
 }
 
 function totals(

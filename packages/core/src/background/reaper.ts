@@ -20,7 +20,7 @@ import type { Engine } from '../engine/engine.js'
 import { contextOf } from '../engine/engine-context.js'
 import { tellingRights } from '../storage/schema/missing-right.js'
 import { reapEffects } from '../storage/effects/reap-effects.js'
-import { checkIdentifier, type Tables, withKeysIn } from '../storage/tables.js'
+import type { Tables } from '../storage/tables.js'
 import { type Batch, reapBatch } from './reap-batch.js'
 import { Poller, type Service, type StopOptions } from './service.js'
 
@@ -34,11 +34,6 @@ export interface ReaperOptions {
   readonly pauseMs?: number
   /** How long `effects` are kept. Not shorter than the longest retention of a key. Default 400 days. */
   readonly effectRetentionMs?: number
-  /**
-   * Delete keys from this partition only, such as `idempotency_keys_default`, where the others are dropped whole: see
-   * docs/partitioning.md. Default: from all of them.
-   */
-  readonly partition?: string
 }
 
 /** What one round of the reaper did. */
@@ -63,7 +58,6 @@ const OPTION_NAMES = [
   'batchSize',
   'pauseMs',
   'effectRetentionMs',
-  'partition',
 ] as const satisfies readonly (keyof ReaperOptions)[]
 
 /** Deletes finished keys past their expiry, and effects past theirs. Never a running or stuck key, however old. */
@@ -108,7 +102,6 @@ export interface ReapPace {
   readonly pauseMs: number
   readonly effectRetentionMs: number
   /** Null stands for the whole table. */
-  readonly partition: string | null
 }
 
 /**
@@ -121,7 +114,7 @@ export function readReaperOptions(
   longestRetentionMs: number,
 ): ReapPace & { readonly pollMs: number } {
   checkKnownOptions(owner, options, OPTION_NAMES)
-  const { pollMs, batchSize, pauseMs, effectRetentionMs, partition = null } = options
+  const { pollMs, batchSize, pauseMs, effectRetentionMs } = options
   checkTimerMs(owner, 'pollMs', pollMs)
   checkWholeNumber(owner, 'batchSize', batchSize, 1, MAX_INT32)
   checkTimerMs(owner, 'pauseMs', pauseMs, 0)
@@ -130,13 +123,11 @@ export function readReaperOptions(
     const takes = `${longestRetentionMs} or more, which is how long the keys are kept`
     throw invalidOption(owner, 'effectRetentionMs', effectRetentionMs, takes)
   }
-  if (partition !== null) checkIdentifier(owner, 'partition', partition)
   return {
     pollMs: pollMs ?? DEFAULT_REAPER_POLL_MS,
     batchSize: batchSize ?? DEFAULT_REAPER_BATCH_SIZE,
     pauseMs: pauseMs ?? DEFAULT_REAPER_PAUSE_MS,
     effectRetentionMs: effectRetentionMs ?? Math.max(DEFAULT_EFFECT_RETENTION_MS, longestRetentionMs),
-    partition,
   }
 }
 
@@ -146,9 +137,8 @@ export async function reap(
   pace: ReapPace,
   stopping: AbortSignal,
 ): Promise<ReaperCounts> {
-  const { sessions } = context
-  const { batchSize, effectRetentionMs, partition } = pace
-  const tables = partition === null ? context.tables : withKeysIn(context.tables, partition)
+  const { sessions, tables } = context
+  const { batchSize, effectRetentionMs } = pace
   const keys = await inBatches(pace, stopping, (fromMs) =>
     sessions.with('reaper', (session) => {
       session.shortenLockTimeout(REAPER_LOCK_TIMEOUT_MS)

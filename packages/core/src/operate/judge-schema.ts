@@ -1,5 +1,6 @@
 import { BLOAT_DEAD_ROWS } from '../limits.js'
 import { EXPECTED_INDEXES } from '../storage/schema/read-indexes.js'
+import { type Layout, sayLayout } from '../storage/schema/layout.js'
 import type { Reference } from '../storage/schema/read-references.js'
 import type { TableCare } from '../storage/schema/read-table-care.js'
 import { SCHEMA_VERSION } from '../storage/schema/migrate.js'
@@ -14,7 +15,7 @@ import type { Finding } from './operator.js'
  * `version` is null when the schema was never migrated; `damaged` when the history says that everything is there, but it
  * is not.
  */
-export function judgeSchema(version: number | null | 'damaged', tables: Tables): Finding {
+export function judgeSchema(version: number | null | 'damaged', tables: Tables, layout: Layout): Finding {
   const { schema } = tables
   const migrate = `Run ${migrateCall(tables)}.`
   if (version === null) return failing('schema', `Schema '${schema}' does not have Pawl's tables.`, migrate)
@@ -30,7 +31,7 @@ export function judgeSchema(version: number | null | 'damaged', tables: Tables):
   if (version > SCHEMA_VERSION) {
     return failing('schema', is, 'Update @pawl/core here: a newer version of it has migrated the database.')
   }
-  return ok('schema', is)
+  return ok('schema', `${is} Its layout is ${sayLayout(layout)}.`)
 }
 
 export function judgeSearchPath(store: Pick<Store, 'tables'>, role: string, isFirst: boolean): Finding {

@@ -4,6 +4,7 @@ import type { JsonValue } from '../pipeline/json-value.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import type { KeyView } from '../engine/key-view.js'
+import type { Layout } from '../storage/schema/layout.js'
 
 /** Names one key as its client does. */
 export interface KeyName {
@@ -80,6 +81,8 @@ export interface UnfinishedGroup {
 export interface StatusReport {
   /** The database's clock. */
   readonly at: Date
+  /** How the tables are stored. */
+  readonly layout: Layout
   readonly unfinished: readonly UnfinishedGroup[]
   /** There are more than 100 000 of them, and the groups leave some out. */
   readonly unfinishedIsPartial: boolean

@@ -14,7 +14,7 @@ export const DEFAULT_SCHEMA = 'pawl'
 /** Lower case only, so that the name means the same with and without quotes. */
 const IDENTIFIER = /^[a-z_][a-z0-9_]{0,62}$/
 
-export function checkIdentifier(owner: OptionOwner, option: string, name: unknown): void {
+function checkIdentifier(owner: OptionOwner, option: string, name: unknown): void {
   if (typeof name === 'string' && IDENTIFIER.test(name) && !name.startsWith('pg_')) return
   const takes = "a lower-case identifier of letters, digits and '_' that does not start with a digit or 'pg_'"
   throw invalidOption(owner, option, name, takes)
@@ -30,9 +30,4 @@ export function tablesIn(schema: string, where: string): Tables {
     stagedJobs: table('staged_jobs'),
     interventions: table('interventions'),
   }
-}
-
-/** The same tables, with one partition in place of all keys. */
-export function withKeysIn(tables: Tables, partition: string): Tables {
-  return { ...tables, keys: `"${tables.schema}"."${partition}"` }
 }

@@ -123,6 +123,7 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     find_versions: 'versions in use were read',
   }),
   ...at('doctor', {
+    read_layout: 'the layout of the tables was read',
     read_server: "the server's settings were read",
     has_history: 'the list of migrations was looked for',
     read_version: 'the version of the tables was read',
@@ -138,6 +139,7 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     migrate_lock: 'the lock of migrations was taken',
     migrate_lock_tables: 'the tables were locked',
     migrate_look: 'the schema was looked at',
+    migrate_layout: 'the layout was compared',
     migrate_schema: 'the schema was created',
     migrate_history: 'the list of migrations was created',
     migrate_version: 'the list of migrations was read',

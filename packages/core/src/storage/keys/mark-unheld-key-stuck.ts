@@ -11,7 +11,7 @@ const markUnheldKeyStuckStatement = defineStatement(
   UPDATE ${keys} AS k
      SET fence = k.fence + 1, holder = $8::uuid, status = 'stuck', stuck_reason = $9, lease_until = NULL,
          last_error = coalesce(k.last_error, $10), updated_at = ${NOW}, ${WRITTEN}
-    FROM target WHERE k.scope = target.scope AND k.key = target.key
+    FROM target WHERE k.scope = $1 AND k.key = $2 AND k.key = target.key
   RETURNING k.last_error`,
 )
 

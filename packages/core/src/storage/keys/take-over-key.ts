@@ -27,7 +27,7 @@ const takeOverKeyStatement = defineStatement(
          attempts = k.attempts + 1, version = $10::integer, definition_hash = $11, recovery_point = $12,
          state = coalesce($13::json, k.state), intent = $14::json, effect_epoch = $15::integer,
          updated_at = ${NOW}, ${WRITTEN}
-    FROM target WHERE k.scope = target.scope AND k.key = target.key
+    FROM target WHERE k.scope = $1 AND k.key = $2 AND k.key = target.key
   RETURNING ${KEY_COLUMNS_WRITTEN}, target.server`,
 )
 

@@ -7,11 +7,12 @@ import { MIGRATION_LOCK_MS, MIGRATION_PAUSE_MS } from '../../limits.js'
 import { initial } from './migrations/001-initial.js'
 import { qualified } from '../qualified.js'
 import { findLockHolders, type LockHolder } from './find-lock-holders.js'
+import { DEFAULT_LAYOUT, type Layout, layoutSql, readLayoutRow, sameLayout, sayLayout } from './layout.js'
 import type { Store } from '../statement.js'
 import type { Tables } from '../tables.js'
 
 /** Writes the SQL of one step from a version of the schema to the next. */
-export type Migration = (tables: Tables) => string
+export type Migration = (tables: Tables, layout: Layout) => string
 
 /** In order, and never changed once released: a database remembers only how many of them it has had. */
 export const MIGRATIONS: readonly Migration[] = [initial]
@@ -30,11 +31,12 @@ export const OWN_SEARCH_PATH = 'SET LOCAL search_path = pg_catalog, pg_temp'
 export async function applyMigrations(
   store: Store,
   migrations: readonly Migration[],
+  layout: Layout | null,
   patienceMs: number,
 ): Promise<number> {
   const endsAt = performance.now() + patienceMs
   for (let tries = 1; ; tries++) {
-    const applied = await tryOnce(store, migrations)
+    const applied = await tryOnce(store, migrations, layout)
     if (applied !== 'locked') return applied
     const holders = await findLockHolders(store)
     if (performance.now() + MIGRATION_PAUSE_MS > endsAt) throw blocked(store.tables, tries, holders)
@@ -57,10 +59,11 @@ const BEGIN: Begin = {
 async function tryOnce(
   { session, tables }: Store,
   migrations: readonly Migration[],
+  layout: Layout | null,
 ): Promise<number | 'locked'> {
   const transaction = session.begin(BEGIN)
   try {
-    const applied = await applyMissing(transaction, tables, migrations)
+    const applied = await applyMissing(transaction, tables, migrations, layout)
     if (applied === 'locked') await transaction.rollBack()
     else await transaction.commit([])
     return applied
@@ -74,6 +77,7 @@ async function applyMissing(
   transaction: SessionTransaction,
   tables: Tables,
   migrations: readonly Migration[],
+  wanted: Layout | null,
 ): Promise<number | 'locked'> {
   // A lock of the transaction, not of the session: it works behind a pooler, and cannot be left behind.
   const lock = qualified(`SELECT pg_advisory_xact_lock(hashtextextended('pawl.migrate.${tables.schema}', 0))`)
@@ -91,14 +95,33 @@ async function applyMissing(
     qualified(`SELECT coalesce(max(version), 0) AS version FROM ${historyOf(tables)}`),
   )
   const version = Number(rows[0]?.['version'])
+  const layout =
+    version === 0 ? (wanted ?? DEFAULT_LAYOUT) : await existingLayout(transaction, tables, wanted)
   if (version >= migrations.length) return 0
   if (version > 0 && !(await lockTables(transaction, tables))) return 'locked'
   for (const [index, write] of migrations.entries()) {
     if (index < version) continue
-    await run('migrate_step', write(tables))
+    await run('migrate_step', write(tables, layout))
     await run('migrate_record', `INSERT INTO ${historyOf(tables)} (version) VALUES (${index + 1})`)
   }
   return migrations.length - version
+}
+
+/** Returns the layout that the tables have. Throws if another one is asked for: `migrate` moves no rows. */
+async function existingLayout(
+  transaction: SessionTransaction,
+  tables: Tables,
+  wanted: Layout | null,
+): Promise<Layout> {
+  const text = qualified(layoutSql(tables))
+  const { rows } = await transaction.run({ statement: { name: 'migrate_layout', text } })
+  const has = readLayoutRow(rows[0])
+  if (wanted === null || sameLayout(wanted, has)) return has
+  throw new PawlError(
+    'PAWL_OTHER_LAYOUT',
+    `The tables in schema '${tables.schema}' are ${sayLayout(has)}, and ${sayLayout(wanted)} was asked for. migrate moves no ` +
+      'rows: leave the option out, or move them as docs/partitioning.md says.',
+  )
 }
 
 /** Lock not available, query cancelled by a time-out, deadlock. */

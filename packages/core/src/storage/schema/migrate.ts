@@ -11,6 +11,7 @@ import {
   MIGRATIONS,
   OWN_SEARCH_PATH,
 } from './apply-migrations.js'
+import { checkLayout, DEFAULT_LAYOUT, LAYOUT_OPTIONS, type LayoutOptions } from './layout.js'
 import { isMissingRight } from './missing-right.js'
 import { firstOnPath, isFirstOnPath } from './search-path.js'
 import { readSession, type SessionFacts } from './read-session.js'
@@ -23,7 +24,7 @@ import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../tables.js'
  * @example
  * await migrate(pool, { schema: 'idempotency' }) // and the same for createEngine
  */
-export interface MigrateOptions {
+export interface MigrateOptions extends LayoutOptions {
   /** The schema for the framework's tables. Default `pawl`. */
   readonly schema?: string
   /**
@@ -58,8 +59,9 @@ export async function migrateAndWarn(
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<{ readonly applied: number; readonly warnings: readonly string[] }> {
   const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'migrate' }
-  checkKnownOptions(owner, options, ['schema', 'lockWaitMs'])
+  checkKnownOptions(owner, options, ['schema', 'lockWaitMs', ...LAYOUT_OPTIONS])
   checkWholeNumber(owner, 'lockWaitMs', options.lockWaitMs, 0, MAX_INT32)
+  const layout = checkLayout(owner, options)
   const tables = tablesIn(options.schema ?? DEFAULT_SCHEMA, owner.where)
   if (typeof (pool as Partial<Pool> | undefined)?.connect !== 'function')
     throw invalidOption(owner, 'the first argument', pool, 'a pg.Pool')
@@ -80,7 +82,7 @@ export async function migrateAndWarn(
     facts = await readSession(store)
     checkServer(facts)
     const patienceMs = options.lockWaitMs ?? DEFAULT_MIGRATION_PATIENCE_MS
-    const applied = await applyMigrations(store, migrations, patienceMs)
+    const applied = await applyMigrations(store, migrations, layout, patienceMs)
     if (!(await isFirstOnPath(store, facts))) return { applied, warnings: [] }
     const { detail, remedy } = firstOnPath(store, facts.role)
     return { applied, warnings: [`${detail} ${remedy}`] }
@@ -97,12 +99,17 @@ export async function migrateAndWarn(
  * @example
  * writeFileSync('001-pawl.sql', migrationSql())
  */
-export function migrationSql(options: Pick<MigrateOptions, 'schema'> = {}): string {
-  checkKnownOptions({ code: 'PAWL_INVALID_OPTION', where: 'migrationSql' }, options, ['schema'])
+export function migrationSql(options: Pick<MigrateOptions, 'schema' | 'layout' | 'partitions'> = {}): string {
+  const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'migrationSql' }
+  checkKnownOptions(owner, options, ['schema', ...LAYOUT_OPTIONS])
+  const layout = checkLayout(owner, options) ?? DEFAULT_LAYOUT
   const tables = tablesIn(options.schema ?? DEFAULT_SCHEMA, 'migrationSql')
   const parts = [`CREATE SCHEMA IF NOT EXISTS "${tables.schema}";`, createHistory(tables)]
   for (const [index, write] of MIGRATIONS.entries()) {
-    parts.push(write(tables).trim(), `INSERT INTO ${historyOf(tables)} (version) VALUES (${index + 1});`)
+    parts.push(
+      write(tables, layout).trim(),
+      `INSERT INTO ${historyOf(tables)} (version) VALUES (${index + 1});`,
+    )
   }
   return `BEGIN;\n${OWN_SEARCH_PATH};\n${parts.join('\n')}\nCOMMIT;\n`
 }

@@ -1,4 +1,5 @@
 import { POINT_TEXT } from '../../keys/point-text.js'
+import type { Layout } from '../layout.js'
 import type { Tables } from '../../tables.js'
 
 /**
@@ -7,12 +8,16 @@ import type { Tables } from '../../tables.js'
  * an update changes from its first changed byte to its last, so what never changes comes first. json, not jsonb: what goes
  * in comes out byte for byte, and NUL or a lone surrogate is not an error after a charge. Collation "C": keys are compared
  * as bytes, and faster. No checks and no generated columns: the server reads and compiles the text of each at every
- * statement that writes to the table. One check was a quarter of the cost of an advance. What is written is checked before. Ids are made by engines and grow with time, so that an index on
- * them is appended to; the defaults are for people who insert a row by hand.
+ * statement that writes to the table. One check was a quarter of the cost of an advance. What is written is checked before. Ids are
+ * made by engines and grow with time, so that an index on them is appended to; the defaults are for people who insert a row
+ * by hand.
  */
-export const initial = ({ schema, keys, effects, stagedJobs, interventions }: Tables): string => `
+export const initial = (
+  { schema, keys, effects, stagedJobs, interventions }: Tables,
+  layout: Layout,
+): string => `
 CREATE TABLE ${keys} (
-  id                  uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  id                  uuid NOT NULL DEFAULT gen_random_uuid(),
   created_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
   scope               text COLLATE "C" NOT NULL,
   key                 text COLLATE "C" NOT NULL,
@@ -44,8 +49,9 @@ CREATE TABLE ${keys} (
   trail               json NOT NULL DEFAULT '[]',
   response_headers    json,
   response_body       bytea,
+  PRIMARY KEY ${isDivided(layout) ? '(id, scope)' : '(id)'},
   UNIQUE (scope, key)
-) WITH (fillfactor = 70);
+)${divided(layout, 'idempotency_keys', schema, FILL)};
 CREATE INDEX idempotency_keys_running ON ${keys} (pipeline, version, created_at) WHERE status = 'running';
 CREATE INDEX idempotency_keys_stuck ON ${keys} (pipeline, version, created_at) WHERE status = 'stuck';
 CREATE INDEX idempotency_keys_finished ON ${keys} (expires_at) WHERE status = 'finished';
@@ -64,7 +70,7 @@ CREATE TABLE ${effects} (
   provider_key text COLLATE "C" NOT NULL,
   reference    text,
   PRIMARY KEY (scope, key, id)
-);
+)${divided(layout, 'effects', schema)};
 CREATE INDEX effects_by_time ON ${effects} (created_at);
 
 CREATE TABLE ${stagedJobs} (
@@ -81,8 +87,8 @@ CREATE TABLE ${stagedJobs} (
   claim_until timestamptz,
   last_error  text,
   dead_at     timestamptz,
-  PRIMARY KEY (key_id, seq)
-);
+  PRIMARY KEY ${isDivided(layout) ? '(key_id, seq, scope)' : '(key_id, seq)'}
+)${divided(layout, 'staged_jobs', schema)};
 CREATE INDEX staged_jobs_waiting ON ${stagedJobs} (run_after) WHERE dead_at IS NULL;
 CREATE INDEX staged_jobs_dead ON ${stagedJobs} (dead_at) WHERE dead_at IS NOT NULL;
 CREATE INDEX staged_jobs_dead_by_id ON ${stagedJobs} (id) WHERE dead_at IS NOT NULL;
@@ -102,6 +108,22 @@ CREATE TABLE ${interventions} (
 CREATE INDEX interventions_by_key ON ${interventions} (scope, key_id);
 CREATE INDEX interventions_by_time ON ${interventions} (created_at);
 ${view(schema, keys)}${comments(schema)}`
+
+const FILL = ' WITH (fillfactor = 70)'
+
+/** A unique index of a table that is divided has to contain the column that it is divided by. */
+const isDivided = ({ kind }: Layout): boolean => kind === 'partitioned'
+
+/** What follows the columns of a table: how it is divided, and its partitions. */
+function divided(layout: Layout, table: string, schema: string, storage = ''): string {
+  if (layout.kind === 'plain') return storage
+  const partitions = Array.from(
+    { length: layout.partitions },
+    (_, nth) => `CREATE TABLE "${schema}"."${table}_${nth}" PARTITION OF "${schema}"."${table}"
+  FOR VALUES WITH (MODULUS ${layout.partitions}, REMAINDER ${nth})${storage}`,
+  )
+  return [' PARTITION BY HASH (scope)', ...partitions].join(';\n')
+}
 
 /** For people who have only psql: no bodies, no inputs, and words instead of nulls. */
 const view = (schema: string, keys: string): string => `

@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { createBackground, createOperator, deliverEach, migrate, type Outcome } from '@pawl/core'
+import { afterAll, expect, inject, test, vi } from 'vitest'
+import { Provider } from '../support/provider.js'
+import { RideTrial } from '../support/ride-trial.js'
+import { createEngine, createRideOf, createRideTables } from '../support/rides.js'
+import { TestDatabase } from '../support/test-database.js'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const page = await readFile(new URL('../../docs/partitioning.md', import.meta.url), 'utf8')
+const blocks = new Map(
+  [...page.matchAll(/^ *```sql\n *-- (.*?)\n(.*?)^ *```$/gms)].map(([, name = '', sql = '']) => [name, sql]),
+)
+
+const database = await TestDatabase.createNew()
+await createRideTables(database)
+await database.rows('ALTER TABLE rides DROP CONSTRAINT IF EXISTS rides_key_id_fkey')
+const schema = `${database.schema}_moved`
+const ours = (sql: string) =>
+  sql
+    .replaceAll('pawl_new', `${schema}_new`)
+    .replaceAll('pawl_old', `${schema}_old`)
+    .replaceAll(/\bpawl\b/g, schema)
+afterAll(async () => {
+  await database.admin.query(`DROP SCHEMA IF EXISTS ${schema}, ${schema}_new, ${schema}_old CASCADE`)
+  await database.drop()
+})
+
+async function run(name: string): Promise<Record<string, unknown>[]> {
+  const client = await database.admin.connect()
+  try {
+    const sql = ours(blocks.get(name) ?? expect.fail(`no SQL '${name}'`))
+    // A procedure that commits has to be called alone.
+    const statements = sql.includes('CALL ') ? sql.trim().split('\n') : [sql]
+    let rows: Record<string, unknown>[] = []
+    for (const statement of statements) ({ rows } = await client.query(statement))
+    return rows
+  } finally {
+    client.release()
+  }
+}
+
+const provider = new Provider(inject('providerUrl'))
+const ride = createRideOf(provider)
+const SCOPES = 12
+
+/** Sends rides, each until it has its answer, until it is told to stop. */
+class Client {
+  readonly answers = new Map<string, string>()
+  readonly #engine = createEngine({
+    pool: database.pool({ max: 6 }),
+    pipelines: [ride],
+    schema,
+    preparedStatements: true,
+  })
+  #stopped = false
+  readonly #running = Array.from({ length: 4 }, (_, nth) => this.#sendRides(nth))
+
+  get engine() {
+    return this.#engine
+  }
+
+  send(scope: string, key: string): Promise<Outcome> {
+    return this.#engine.execute(ride, { scope, key, input: { amount: 900 } })
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await Promise.all(this.#running)
+  }
+
+  /** Resolves once this many more have been answered. */
+  async hasAnswered(more: number): Promise<void> {
+    const wanted = this.answers.size + more
+    await vi.waitFor(() => expect(this.answers.size).toBeGreaterThanOrEqual(wanted), { timeout: 30_000 })
+  }
+
+  async #sendRides(nth: number): Promise<void> {
+    for (let sent = nth; !this.#stopped; sent++) {
+      const scope = `scope-${sent % SCOPES}`
+      const key = randomUUID()
+      for (;;) {
+        const outcome = await this.send(scope, key)
+        if (outcome.type === 'completed' || outcome.type === 'replayed') {
+          this.answers.set(`${scope} ${key}`, outcome.response.body.toString())
+          break
+        }
+      }
+    }
+  }
+}
+
+const tables = ['idempotency_keys', 'effects', 'staged_jobs']
+const partitionsOf = (table: string) =>
+  database.admin.query(`SELECT FROM pg_inherits WHERE inhparent = '${schema}.${table}'::regclass`)
+
+test('the tables are moved while requests, a completer and a relay are at work, and nothing is lost', async () => {
+  await migrate(database.admin, { schema })
+  const client = new Client()
+  const delivered = new Set<unknown>()
+  const sink = deliverEach(async ({ payload }) => void delivered.add((payload as { rideId: string }).rideId))
+  const background = createBackground({
+    engine: client.engine,
+    completer: { pollMs: 50 },
+    relay: { sink, pollMs: 50 },
+    reaper: false,
+  })
+  const services = [background.completer, ...background.relays]
+  for (const service of services) service?.start()
+  await client.hasAnswered(40)
+
+  // Its process has died: the completer goes on with it when its lease is over, after the swap.
+  const crashed = new RideTrial(database, createRideOf, { schema })
+  expect(await crashed.dieAt('ride_created/commit#1:after')).toBe('died')
+  await migrate(database.admin, { schema: `${schema}_new`, layout: 'partitioned', partitions: 4 })
+  await run('mirror every write')
+  await client.hasAnswered(20)
+  await run('copy what is older')
+  await run('copy the tables')
+  await client.hasAnswered(20)
+  await vi.waitFor(async () => expect(await run('compare')).toEqual([{ differing: '0' }]))
+  await vi.waitFor(() => run('swap'), { timeout: 20_000 })
+  await client.hasAnswered(40)
+  await client.stop()
+
+  for (const table of tables) expect((await partitionsOf(table)).rowCount).toBe(4)
+  for (const [name, body] of client.answers) {
+    const [scope = '', key = ''] = name.split(' ')
+    const again = await client.send(scope, key)
+    expect([again.type, again.type === 'replayed' && again.response.body.toString()]).toEqual([
+      'replayed',
+      body,
+    ])
+  }
+  await database.admin.query(
+    `UPDATE ${schema}.idempotency_keys SET lease_until = now() WHERE status = 'running'`,
+  )
+  await vi.waitFor(async () => {
+    const { rows } = await database.admin.query(
+      `SELECT status FROM ${schema}.idempotency_keys WHERE scope = $1`,
+      [crashed.scope],
+    )
+    expect(rows).toEqual([{ status: 'finished' }])
+  })
+  const rides = await database.rows<{ id: string }>('SELECT id FROM rides WHERE charge_id IS NOT NULL')
+  expect(rides).toHaveLength(client.answers.size + 1)
+  await vi.waitFor(() => expect(delivered.size).toBe(rides.length), { timeout: 20_000 })
+  for (const service of services) await service?.stop()
+  await client.engine.close()
+  const operator = createOperator({ pool: database.pool({ max: 1 }), schema })
+  expect((await operator.status()).layout).toEqual({ kind: 'partitioned', partitions: 4 })
+})
+
+test('a row refers to its key as the page shows', async () => {
+  await database.admin.query(`SET search_path = ${database.businessSchema}`)
+  await database.admin.query('DROP TABLE rides')
+  await run('refer to a key')
+})
