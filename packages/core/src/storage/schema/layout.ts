@@ -19,9 +19,9 @@ export interface LayoutOptions {
 
 export const LAYOUT_OPTIONS = ['layout', 'partitions'] as const
 
-/** Enough for ten million keys each at a hundred million, and few enough that planning for all of them costs little. */
+/** With a hundred million keys, each has six million, and a statement that is kept prepared still has few to lock. */
 const DEFAULT_PARTITIONS = 16
-/** Every statement of a generic plan locks all of them. */
+/** A statement that is kept prepared locks all of them each time that it is executed. */
 const MAX_PARTITIONS = 256
 
 const PLAIN: Layout = { kind: 'plain' }
