@@ -140,16 +140,16 @@ export const HOLDING_VARIANTS = [
     replacements: [
       {
         file: 'storage/keys/expired.ts',
-        from: `SELECT id, expires_at FROM \${keys}
+        from: `SELECT id, scope, key, expires_at FROM \${keys}
      WHERE status = 'finished' AND expires_at <= \${NOW} AND \${from('expires_at', '$2')}`,
-        to: `SELECT id, coalesce(expires_at, created_at) AS expires_at FROM \${keys}
+        to: `SELECT id, scope, key, coalesce(expires_at, created_at) AS expires_at FROM \${keys}
      WHERE coalesce(expires_at, created_at) <= \${NOW}
        AND \${from('coalesce(expires_at, created_at)', '$2')}`,
       },
       {
         file: 'storage/keys/expired.ts',
-        from: `WHERE k.id \${oneOf('expired')} AND k.status = 'finished'`,
-        to: `WHERE k.id \${oneOf('expired')}`,
+        from: `WHERE \${IS_THAT_KEY} AND \${statusIs('finished')}`,
+        to: `WHERE \${IS_THAT_KEY}`,
       },
     ],
     ride: 'keyed',

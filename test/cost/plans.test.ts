@@ -30,7 +30,7 @@ const INDEX_OF = {
   raise_fence: BY_SCOPE_AND_KEY,
   renew_leases: BY_SCOPE_AND_KEY,
   find_unattended_keys: RUNNING,
-  forget_atomic_keys: [RUNNING, BY_ID],
+  forget_atomic_keys: [RUNNING, BY_SCOPE_AND_KEY],
 } as const
 
 /** What is not about one key, or knows it by its id alone. Everything else reads one partition, where there are several. */

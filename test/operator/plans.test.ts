@@ -81,13 +81,9 @@ const METHODS: readonly (readonly [string, (op: Operator) => Promise<unknown>, r
   [
     'requeue by id',
     (op) => op.requeue({ jobIds: [deadJob?.jobId ?? '', randomUUID()] }, because),
-    [BY_ID, 'staged_jobs_dead_by_id'],
+    [BY_ID, 'staged_jobs_dead_by_id', 'staged_jobs_pkey'],
   ],
-  [
-    'requeue',
-    (op) => op.requeue({ all: true }, because),
-    [BY_ID, 'staged_jobs_dead', 'staged_jobs_dead_by_id'],
-  ],
+  ['requeue', (op) => op.requeue({ all: true }, because), [BY_ID, 'staged_jobs_dead', 'staged_jobs_pkey']],
   ['drain', (op) => op.drain('filler-1', 1), [RUNNING, STUCK]],
   ['hasKeysOf', (op) => op.hasKeysOf('no such name'), [FINISHED, RUNNING, STUCK]],
   ['countUnfinished', (op) => op.countUnfinished(new Date()), [RUNNING, STUCK]],

@@ -26,7 +26,7 @@ interface BatchParts {
 
 /** An expired key that rows, triggers or policies of the application keep from being deleted. */
 interface Undeletable {
-  readonly keyId: string
+  readonly key: ExpiredKey
   readonly constraint: string | null
 }
 
@@ -44,8 +44,7 @@ export async function reapBatch(parts: BatchParts, fromMs: number | null): Promi
     if (!isAboutRows(error)) throw error
     // Something in the application keeps one of the rows. Find which, and delete the others.
     found = await findExpiredKeys(store, batchSize, fromMs)
-    const keyIds = found.map(({ id }) => id)
-    deleted = await reapOrHalve(parts, keyIds, undeletable)
+    deleted = await reapOrHalve(parts, found, undeletable)
   }
   if (undeletable.length > 0) await putOff(store, undeletable)
   return { found: found.length, deleted, held: undeletable.length, lastMs: found.at(-1)?.expiresMs ?? null }
@@ -54,37 +53,37 @@ export async function reapBatch(parts: BatchParts, fromMs: number | null): Promi
 /** Halves a batch that fails until the rows to blame stand alone: few statements where few are to blame. */
 async function reapOrHalve(
   parts: BatchParts,
-  keyIds: readonly string[],
+  keys: readonly ExpiredKey[],
   undeletable: Undeletable[],
 ): Promise<number> {
-  const [first] = keyIds
+  const [first] = keys
   if (first === undefined || parts.stopping.aborted) return 0
   try {
-    return countDeleted(await reapTheseKeys(parts.store, keyIds), undeletable)
+    return countDeleted(await reapTheseKeys(parts.store, keys), undeletable)
   } catch (error) {
     if (!isAboutRows(error)) throw error
-    if (keyIds.length === 1) {
-      undeletable.push({ keyId: first, constraint: constraintOf(error) })
+    if (keys.length === 1) {
+      undeletable.push({ key: first, constraint: constraintOf(error) })
       return 0
     }
   }
-  const middle = Math.ceil(keyIds.length / 2)
-  const before = await reapOrHalve(parts, keyIds.slice(0, middle), undeletable)
-  return before + (await reapOrHalve(parts, keyIds.slice(middle), undeletable))
+  const middle = Math.ceil(keys.length / 2)
+  const before = await reapOrHalve(parts, keys.slice(0, middle), undeletable)
+  return before + (await reapOrHalve(parts, keys.slice(middle), undeletable))
 }
 
 /** A trigger or a policy may keep a row without an error. It is undeletable all the same. */
 function countDeleted(reaped: readonly ReapedKey[], undeletable: Undeletable[]): number {
   const kept = reaped.filter(({ deleted }) => !deleted)
-  undeletable.push(...kept.map(({ id }) => ({ keyId: id, constraint: null })))
+  undeletable.push(...kept.map((key) => ({ key, constraint: null })))
   return reaped.length - kept.length
 }
 
 async function putOff(store: Store, undeletable: readonly Undeletable[]): Promise<void> {
-  const keyIds = undeletable.map(({ keyId }) => keyId)
-  await putOffKeys(store, keyIds, { leastMs: PUT_OFF_LEAST_MS, mostMs: PUT_OFF_MOST_MS })
+  const keys = undeletable.map(({ key }) => key)
+  await putOffKeys(store, keys, { leastMs: PUT_OFF_LEAST_MS, mostMs: PUT_OFF_MOST_MS })
   for (const constraint of new Set(undeletable.map((each) => each.constraint))) {
-    const ids = undeletable.filter((each) => each.constraint === constraint).map(({ keyId }) => keyId)
+    const ids = undeletable.filter((each) => each.constraint === constraint).map(({ key }) => key.id)
     announce('pawl:reap_held', () => ({ keyIds: ids, constraint }))
   }
 }

@@ -47,7 +47,7 @@ export function defineStatement(name: string, write: (tables: Tables) => string)
  * condition of a partial index. While few keys run, the planner considers that index shorter than the one on (scope, key);
  * then many run, and every advance reads all of them. Under SERIALIZABLE, phases of unrelated keys would abort each other.
  */
-export const statusIs = (status: 'running' | 'stuck', row = 'k.'): string =>
+export const statusIs = (status: 'running' | 'stuck' | 'finished', row = 'k.'): string =>
   `${row}status || '' = '${status}'`
 
 /**
@@ -73,3 +73,15 @@ export const msInterval = (parameter: string): string =>
  */
 export const unnested = (...arrays: readonly string[]): string =>
   `ROWS FROM (${arrays.map((array) => `unnest(${array})`).join(', ')})`
+
+/**
+ * Rows that were found before, by these columns, to be looked up one by one. They go through arrays, because the planner
+ * takes an array that it does not know for one of ten elements. If it knew of a thousand rows, it would rather read the whole
+ * table; and where the table is divided, far too soon: for each row it adds up all partitions, of which only one is read.
+ */
+export const eachOf = (found: string, columns: readonly string[]): string =>
+  unnested(...columns.map((column) => `ARRAY(SELECT ${column} FROM ${found})`))
+
+/** The same for rows that are given as arrays. */
+export const eachGiven = (...arrays: readonly string[]): string =>
+  unnested(...arrays.map((array) => `ARRAY(SELECT unnest(${array}))`))

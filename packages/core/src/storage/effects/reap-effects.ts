@@ -1,5 +1,5 @@
 import { from } from '../keys/expired.js'
-import { defineStatement, epochMs, msInterval, NOW, type Store } from '../statement.js'
+import { defineStatement, eachOf, epochMs, msInterval, NOW, type Store } from '../statement.js'
 
 const reapEffectsStatement = defineStatement(
   'reap_effects',
@@ -10,9 +10,8 @@ const reapEffectsStatement = defineStatement(
      ORDER BY created_at LIMIT $1::integer
        FOR UPDATE SKIP LOCKED
   )
-  DELETE FROM ${effects} AS e USING old
-   WHERE e.scope = old.scope AND e.key = old.key AND e.id = old.id
-     AND e.created_at = ANY (ARRAY(SELECT created_at FROM old))
+  DELETE FROM ${effects} AS e USING ${eachOf('old', ['scope', 'key', 'id'])} AS each (scope, key, id)
+   WHERE e.scope = each.scope AND e.key = each.key AND e.id = each.id
   RETURNING ${epochMs('e.created_at')} AS created_ms`,
 )
 

@@ -1,3 +1,4 @@
+import { eachJobOf, IS_NAMED } from './job-name.js'
 import { defineStatement, epochMs, msInterval, NOW, type Store } from '../statement.js'
 
 /** A job that was claimed for delivery. */
@@ -43,14 +44,14 @@ const claimJobsStatement = defineStatement(
     SELECT scope, key_id, seq, is_suspect, row_number() OVER oldest AS nth,
            first_value(is_suspect) OVER oldest AS is_alone
       FROM due WINDOW oldest AS (ORDER BY run_after, key_id, seq)
+  ), claimed AS (
+    SELECT scope, key_id, seq FROM ranked WHERE CASE WHEN is_alone THEN nth = 1 ELSE NOT is_suspect END
   )
   UPDATE ${stagedJobs} AS j
      SET claim = $1::uuid, claim_until = ${NOW} + ${msInterval('$2')},
          attempts = j.attempts + CASE WHEN j.claim = $1::uuid THEN 0 ELSE 1 END
-    FROM ranked AS r
-   WHERE j.scope = r.scope AND j.key_id = r.key_id AND j.seq = r.seq
-     AND j.key_id = ANY (ARRAY(SELECT key_id FROM ranked))
-     AND CASE WHEN r.is_alone THEN r.nth = 1 ELSE NOT r.is_suspect END
+    FROM ${eachJobOf('claimed')}
+   WHERE ${IS_NAMED}
   RETURNING j.id, j.scope, j.name, j.payload, j.key_id, j.attempts, j.seq, ${epochMs('j.created_at')} AS created_ms`,
 )
 

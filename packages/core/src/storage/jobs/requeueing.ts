@@ -1,10 +1,11 @@
+import { eachJobOf, IS_NAMED } from './job-name.js'
 import { epochMs, NOW } from '../statement.js'
 import type { Tables } from '../tables.js'
 
 /**
  * Makes the chosen jobs new again and notes each one: a single statement, so that neither can happen without the other. A
- * note's id is made from the job and the moment it died, because no server is asked for a random one in a write. An array
- * instead of a join: the planner would rather read the whole table than look up five hundred jobs.
+ * note's id is made from the job and the moment it died, because no server is asked for a random one in a write. The
+ * key is looked up by a subselect: for a join, the planner would rather read the whole table than look up five hundred keys.
  */
 export const requeueing =
   (chosen: (tables: Tables) => string) =>
@@ -13,18 +14,22 @@ export const requeueing =
   WITH chosen AS (${chosen(tables)}), requeued AS (
     UPDATE ${tables.stagedJobs} AS j
        SET dead_at = NULL, attempts = 0, run_after = ${NOW}, claim = NULL, claim_until = NULL
-     WHERE j.id = ANY (ARRAY(SELECT id FROM chosen)) AND j.dead_at IS NOT NULL
+      FROM ${eachJobOf('chosen')}
+     WHERE ${IS_NAMED} AND ${IS_DEAD}
     RETURNING j.id
   ), noted AS (
     INSERT INTO ${tables.interventions} (id, key_id, scope, key, action, actor, reason, detail, created_at)
-    SELECT md5((chosen.id::text || ${epochMs('chosen.dead_at')}::text))::uuid, chosen.key_id, chosen.scope, k.key, 'requeue', $1, $2,
+    SELECT md5((chosen.id::text || ${epochMs('chosen.dead_at')}::text))::uuid, chosen.key_id, chosen.scope,
+           (SELECT k.key FROM ${tables.keys} AS k WHERE k.scope = chosen.scope AND k.id = chosen.key_id), 'requeue', $1, $2,
            json_build_object('before', json_build_object('jobId', chosen.id, 'name', chosen.name,
              'attempts', chosen.attempts, 'deadAt', chosen.dead_at, 'lastError', chosen.last_error), 'given', $3::json),
            ${NOW}
       FROM requeued JOIN chosen ON chosen.id = requeued.id
-      LEFT JOIN ${tables.keys} AS k ON k.scope = chosen.scope AND k.id = chosen.key_id
   )
   SELECT id FROM requeued`
+
+/** For jobs that are named: so written that the planner does not go through all dead jobs by their index. */
+const IS_DEAD = `(j.dead_at + interval '0') IS NOT NULL`
 
 export const CHOSEN_COLUMNS = 'j.id, j.scope, j.key_id, j.seq, j.name, j.attempts, j.dead_at, j.last_error'
 

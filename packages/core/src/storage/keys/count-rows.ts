@@ -1,20 +1,24 @@
 import { COUNT_LIMIT } from '../../limits.js'
 import { defineStatement, epochMs, NOW, type Store } from '../statement.js'
 
-/** Counts in the index's own order, so that the index is what is read. One more than the limit means "or more". */
-const counted = (from: string, where: string, order: string): string =>
-  `(SELECT count(*) FROM (SELECT 1 FROM ${from} WHERE ${where} ORDER BY ${order} LIMIT ${COUNT_LIMIT + 1}) AS counted)`
+/**
+ * The first rows in the index's own order, so that the index is what is read, and read once: keys that have expired come
+ * before all others that are finished, and the job that is due longest before all others that wait. One row more than the
+ * limit means "or more".
+ */
+const first = (column: string, from: string, where: string): string =>
+  `(SELECT ${column} FROM ${from} WHERE ${where} ORDER BY ${column} LIMIT ${COUNT_LIMIT + 1})`
 
 const countRowsStatement = defineStatement(
   'count_rows',
   ({ keys, stagedJobs }) => `
-  SELECT ${epochMs(NOW)} AS now_ms,
-         ${counted(keys, `status = 'finished'`, 'expires_at')} AS finished,
-         ${counted(keys, `status = 'finished' AND expires_at <= ${NOW}`, 'expires_at')} AS expired,
-         ${counted(stagedJobs, 'dead_at IS NULL', 'run_after')} AS waiting,
-         ${counted(stagedJobs, 'dead_at IS NOT NULL', 'dead_at')} AS dead,
-         (SELECT extract(epoch FROM ${NOW} - j.run_after) * 1000 FROM ${stagedJobs} AS j
-           WHERE j.dead_at IS NULL AND j.run_after <= ${NOW} ORDER BY j.run_after LIMIT 1) AS oldest_due_ms`,
+  SELECT ${epochMs(NOW)} AS now_ms, k.finished, k.expired, w.waiting, d.dead,
+         CASE WHEN w.first_due <= ${NOW} THEN extract(epoch FROM ${NOW} - w.first_due) * 1000 END AS oldest_due_ms
+    FROM (SELECT count(*) AS finished, count(*) FILTER (WHERE expires_at <= ${NOW}) AS expired
+            FROM ${first('expires_at', keys, `status = 'finished'`)} AS finished) AS k,
+         (SELECT count(*) AS waiting, min(run_after) AS first_due
+            FROM ${first('run_after', stagedJobs, 'dead_at IS NULL')} AS waiting) AS w,
+         (SELECT count(*) AS dead FROM ${first('dead_at', stagedJobs, 'dead_at IS NOT NULL')} AS dead) AS d`,
 )
 
 /** Counts stop one above the limit. */

@@ -1,7 +1,8 @@
-import { epochMs, NOW } from '../statement.js'
+import { eachKeyOf, IS_THAT_KEY, type KeyName } from './named-keys.js'
+import { epochMs, NOW, statusIs } from '../statement.js'
 
 /** A key that was found finished and expired. */
-export interface ExpiredKey {
+export interface ExpiredKey extends KeyName {
   readonly id: string
   readonly expiresMs: number
 }
@@ -20,30 +21,37 @@ export const from = (column: string, parameter: string): string =>
 
 /** Finished keys past their expiry, through the index that holds only finished ones. */
 export const expired = (keys: string): string => `
-    SELECT id, expires_at FROM ${keys}
+    SELECT id, scope, key, expires_at FROM ${keys}
      WHERE status = 'finished' AND expires_at <= ${NOW} AND ${from('expires_at', '$2')}
      ORDER BY expires_at LIMIT $1::integer
        FOR UPDATE SKIP LOCKED`
 
-/**
- * So written that the planner does not go through all expired keys by their index,
- * for keys that are named by their ids.
- */
-export const HAS_EXPIRED = `(expires_at + interval '0') <= ${NOW}`
-
-/** An array, not a join: however small the table and large the batch, the rows are fetched by the primary key. */
-export const oneOf = (found: string): string => `= ANY (ARRAY(SELECT id FROM ${found}))`
+/** For keys that are named: so written that the planner does not go through all expired keys by their index. */
+export const HAS_EXPIRED = `(k.expires_at + interval '0') <= ${NOW}`
 
 /** Repeats what must be true of a row that is deleted. */
 export const deleteExpired = (keys: string): string => `
-    DELETE FROM ${keys} AS k
-     WHERE k.id ${oneOf('expired')} AND k.status = 'finished'
-    RETURNING k.id`
+    DELETE FROM ${keys} AS k USING ${eachKeyOf('expired')}
+     WHERE ${IS_THAT_KEY} AND ${statusIs('finished')}
+    RETURNING k.scope, k.key`
 
 export const REAPED = `
-  SELECT expired.id, ${epochMs('expired.expires_at')} AS expires_ms, gone.id IS NOT NULL AS deleted
-    FROM expired LEFT JOIN gone ON gone.id = expired.id ORDER BY expired.expires_at`
+  SELECT expired.id, expired.scope, expired.key, ${epochMs('expired.expires_at')} AS expires_ms,
+         gone.key IS NOT NULL AS deleted
+    FROM expired LEFT JOIN gone ON gone.scope = expired.scope AND gone.key = expired.key
+   ORDER BY expired.expires_at`
 
-export function readReapedKey(row: Readonly<Record<string, string | null>>): ReapedKey {
-  return { id: row['id'] ?? '', expiresMs: Number(row['expires_ms']), deleted: row['deleted'] === 't' }
+type Row = Readonly<Record<string, string | null>>
+
+export function readExpiredKey(row: Row): ExpiredKey {
+  return {
+    id: row['id'] ?? '',
+    scope: row['scope'] ?? '',
+    key: row['key'] ?? '',
+    expiresMs: Number(row['expires_ms']),
+  }
+}
+
+export function readReapedKey(row: Row): ReapedKey {
+  return { ...readExpiredKey(row), deleted: row['deleted'] === 't' }
 }

@@ -1,10 +1,10 @@
-import { expired, type ExpiredKey } from './expired.js'
+import { expired, type ExpiredKey, readExpiredKey } from './expired.js'
 import { defineStatement, epochMs, type Store } from '../statement.js'
 
 const findExpiredKeysStatement = defineStatement(
   'find_expired_keys',
   ({ keys }) => `WITH expired AS (${expired(keys)})
-  SELECT id, ${epochMs('expires_at')} AS expires_ms FROM expired ORDER BY expires_at`,
+  SELECT id, scope, key, ${epochMs('expires_at')} AS expires_ms FROM expired ORDER BY expires_at`,
 )
 
 /** Finds the keys that the same batch would delete. */
@@ -14,5 +14,5 @@ export async function findExpiredKeys(
   fromMs: number | null,
 ): Promise<ExpiredKey[]> {
   const { rows } = await findExpiredKeysStatement(store, [limit, fromMs])
-  return rows.map((row) => ({ id: row['id'] ?? '', expiresMs: Number(row['expires_ms']) }))
+  return rows.map(readExpiredKey)
 }

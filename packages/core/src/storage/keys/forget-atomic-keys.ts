@@ -1,5 +1,6 @@
 import type { RunnableVersion } from './find-unattended-keys.js'
 import { leaseIsOver } from './lease-is-over.js'
+import { eachKeyOf, IS_THAT_KEY } from './named-keys.js'
 import { defineStatement, msInterval, NOW, type Store, unnested } from '../statement.js'
 
 /** A version whose keys commit everything at once: a key that has not committed has left nothing behind. */
@@ -11,11 +12,11 @@ const forgetAtomicKeysStatement = defineStatement(
   'forget_atomic_keys',
   ({ keys }) => `
   WITH old AS (
-    SELECT found.id
+    SELECT found.scope, found.key
       FROM ${unnested('$1::text[]', '$2::integer[]', '$3::text[]', '$4::double precision[]', '$6::double precision[]')}
            AS v (pipeline, version, definition_hash, forget_after_ms, lease_bound_ms)
      CROSS JOIN LATERAL (
-       SELECT k.id FROM ${keys} AS k
+       SELECT k.scope, k.key FROM ${keys} AS k
         WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version AND k.kind = 'atomic'
           AND k.definition_hash = v.definition_hash AND k.recovery_point = 'started'
           AND k.created_at <= (${NOW} - ${msInterval('v.forget_after_ms')})
@@ -23,7 +24,7 @@ const forgetAtomicKeysStatement = defineStatement(
         ORDER BY k.created_at LIMIT $5::integer FOR UPDATE SKIP LOCKED
      ) AS found
   )
-  DELETE FROM ${keys} AS k WHERE k.id = ANY (ARRAY(SELECT id FROM old))
+  DELETE FROM ${keys} AS k USING ${eachKeyOf('old')} WHERE ${IS_THAT_KEY}
   RETURNING k.id`,
 )
 

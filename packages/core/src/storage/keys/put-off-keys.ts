@@ -1,18 +1,20 @@
-import { HAS_EXPIRED, oneOf } from './expired.js'
-import { defineStatement, msInterval, NOW, type Store } from '../statement.js'
+import { HAS_EXPIRED } from './expired.js'
+import { EACH_GIVEN_KEY, eachKeyOf, IS_THAT_KEY, type KeyName, namesOf } from './named-keys.js'
+import { defineStatement, msInterval, NOW, statusIs, type Store } from '../statement.js'
 
 const putOffKeysStatement = defineStatement(
   'put_off_keys',
   ({ keys }) => `
   WITH held AS (
-    SELECT id FROM ${keys}
-     WHERE id = ANY ($1::uuid[]) AND status = 'finished' AND ${HAS_EXPIRED}
-       FOR NO KEY UPDATE SKIP LOCKED
+    SELECT k.scope, k.key FROM ${keys} AS k, ${EACH_GIVEN_KEY}
+     WHERE ${IS_THAT_KEY} AND ${statusIs('finished')} AND ${HAS_EXPIRED}
+       FOR NO KEY UPDATE OF k SKIP LOCKED
   )
   UPDATE ${keys} AS k
      SET revision = k.revision + 1, expires_at = ${NOW}
-         + least(greatest(${NOW} - k.updated_at, ${msInterval('$2')}), ${msInterval('$3')})
-   WHERE k.id ${oneOf('held')} AND k.status = 'finished'`,
+         + least(greatest(${NOW} - k.updated_at, ${msInterval('$3')}), ${msInterval('$4')})
+    FROM ${eachKeyOf('held')}
+   WHERE ${IS_THAT_KEY} AND ${statusIs('finished')}`,
 )
 
 /**
@@ -21,8 +23,8 @@ const putOffKeysStatement = defineStatement(
  */
 export async function putOffKeys(
   store: Store,
-  keyIds: readonly string[],
+  names: readonly KeyName[],
   by: { readonly leastMs: number; readonly mostMs: number },
 ): Promise<void> {
-  await putOffKeysStatement(store, [keyIds, by.leastMs, by.mostMs])
+  await putOffKeysStatement(store, [...namesOf(names), by.leastMs, by.mostMs])
 }

@@ -1,13 +1,14 @@
 import { deleteExpired, HAS_EXPIRED, readReapedKey, REAPED, type ReapedKey } from './expired.js'
-import { defineStatement, type Store } from '../statement.js'
+import { EACH_GIVEN_KEY, IS_THAT_KEY, type KeyName, namesOf } from './named-keys.js'
+import { defineStatement, statusIs, type Store } from '../statement.js'
 
 const reapTheseKeysStatement = defineStatement(
   'reap_these_keys',
   ({ keys }) => `
   WITH expired AS (
-    SELECT id, expires_at FROM ${keys}
-     WHERE id = ANY ($1::uuid[]) AND status = 'finished' AND ${HAS_EXPIRED}
-       FOR UPDATE SKIP LOCKED
+    SELECT k.id, k.scope, k.key, k.expires_at FROM ${keys} AS k, ${EACH_GIVEN_KEY}
+     WHERE ${IS_THAT_KEY} AND ${statusIs('finished')} AND ${HAS_EXPIRED}
+       FOR UPDATE OF k SKIP LOCKED
   ), gone AS (${deleteExpired(keys)}) ${REAPED}`,
 )
 
@@ -15,7 +16,7 @@ const reapTheseKeysStatement = defineStatement(
  * Deletes keys that were found before and are still finished, expired and not locked: either all of them, or none and an
  * error.
  */
-export async function reapTheseKeys(store: Store, keyIds: readonly string[]): Promise<ReapedKey[]> {
-  const { rows } = await reapTheseKeysStatement(store, [keyIds])
+export async function reapTheseKeys(store: Store, names: readonly KeyName[]): Promise<ReapedKey[]> {
+  const { rows } = await reapTheseKeysStatement(store, namesOf(names))
   return rows.map(readReapedKey)
 }

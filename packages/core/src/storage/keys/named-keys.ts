@@ -1,0 +1,18 @@
+import { eachGiven, eachOf } from '../statement.js'
+
+/** What names a key's row, and leads to one partition where the tables are divided. */
+export interface KeyName {
+  readonly scope: string
+  readonly key: string
+}
+
+/** Keys that were found before, or that are named by two lists, which are the parameters $1 and $2. */
+export const eachKeyOf = (found: string): string => `${eachOf(found, ['scope', 'key'])} AS each (scope, key)`
+export const EACH_GIVEN_KEY = `${eachGiven('$1::text[]', '$2::text[]')} AS each (scope, key)`
+
+/** The row `k` is the one that is named. */
+export const IS_THAT_KEY = 'k.scope = each.scope AND k.key = each.key'
+
+export function namesOf(keys: readonly KeyName[]): unknown[] {
+  return [keys.map(({ scope }) => scope), keys.map(({ key }) => key)]
+}
