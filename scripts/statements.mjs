@@ -27,31 +27,39 @@ really sent says the same, but names the schema of every function, operator and 
 search path can take part in it. [state-machine.md](state-machine.md#who-may-write) says when each write of a key is sent, and under
 which condition it applies; [internals.md](internals.md#how-a-statement-is-sent) says how.
 
+On [Citus](citus.md), statements about rows of several scopes also say that those are in one shard (\`k.scope = ANY ($1::text[])\`),
+and the servers of the cluster count as one. Where a text cannot be executed there, a second one follows it.
+
 Made by \`node scripts/statements.mjs\`; a test compares.
 `
 
-/** @typedef {{ name: string, file: string, sql: string, does: string }} Statement */
+/** @typedef {{ name: string, file: string, sql: string, distributed: string | null, does: string }} Statement */
 
 /**
  * The statements of all files. While they are loaded, `defineStatement` is replaced by one that records what it is given: the
  * texts are not exported.
  *
- * @returns {Promise<{ name: string, file: string, sql: string }[]>}
+ * @returns {Promise<{ name: string, file: string, sql: string, distributed: string | null }[]>}
  */
 async function recordStatements() {
-  /** @type {{ name: string, file: string, write: (tables: unknown) => string }[]} */
+  /** @typedef {(tables: unknown) => string} Write */
+  /** @type {{ name: string, file: string, write: Write, overServers: Write | undefined }[]} */
   const recorded = []
   Object.assign(globalThis, {
-    recordStatement(/** @type {string} */ name, /** @type {(tables: unknown) => string} */ write) {
+    recordStatement(
+      /** @type {string} */ name,
+      /** @type {Write} */ write,
+      /** @type {Write | undefined} */ overServers,
+    ) {
       // The third line says who called `defineStatement`, after the error's message, this function and that one.
       const [, , , caller = ''] = new Error('who defines it?').stack?.split('\n') ?? []
       const [, file = ''] = /\/dist\/storage\/(.*)\.js:/.exec(caller) ?? []
-      recorded.push({ name, file, write })
+      recorded.push({ name, file, write, overServers })
     },
   })
   const real = `${BUILT}/statement.js`
   const recorder = dataUrl(`export * from ${JSON.stringify(real)}
-    export const defineStatement = (name, write) => globalThis.recordStatement(name, write)`)
+    export const defineStatement = (...defining) => globalThis.recordStatement(...defining)`)
   register(
     dataUrl(`export async function resolve(specifier, context, next) {
       const resolved = await next(specifier, context)
@@ -62,7 +70,14 @@ async function recordStatements() {
   for (const { folder, name } of await sourceFiles()) await import(`${BUILT}/${folder}/${name}.js`)
   const { tablesIn } = await import(`${BUILT}/tables.js`)
   const tables = tablesIn('pawl', 'statements')
-  return recorded.map(({ name, file, write }) => ({ name, file, sql: tidySql(write(tables)) }))
+  const distributed = tablesIn('pawl', 'statements')
+  distributed.spread.learn(true)
+  return recorded.map(({ name, file, write, overServers }) => ({
+    name,
+    file,
+    sql: tidySql(write(tables)),
+    distributed: overServers === undefined ? null : tidySql(overServers(distributed)),
+  }))
 }
 
 /** @param {string} source */
@@ -141,7 +156,11 @@ function pageOf(statements) {
       const files = [...new Set(same.map(({ file }) => `storage/${file}.ts`))]
       parts.push(`### ${name}\n`)
       parts.push(`${files.map((file) => `[${file}](../packages/core/src/${file})`).join(', ')}\n`)
-      for (const { does, sql } of same) parts.push(`${does}\n\n\`\`\`sql\n${sql}\n\`\`\`\n`)
+      for (const { does, sql, distributed } of same) {
+        parts.push(`${does}\n\n\`\`\`sql\n${sql}\n\`\`\`\n`)
+        if (distributed !== null)
+          parts.push(`Where the tables are distributed:\n\n\`\`\`sql\n${distributed}\n\`\`\`\n`)
+      }
     }
   }
   return parts.join('\n')

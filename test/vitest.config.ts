@@ -40,6 +40,9 @@ const ALONE = [
   'unit/announce.test.ts',
 ]
 
+/** What runs only where `CITUS_URL` names a coordinator with workers. */
+const CITUS = 'citus/*.test.ts'
+
 /** The example takes these from the environment, as it would in a repository of its own. */
 const env = {
   ...(IS_DEEP ? {} : { RIDES_FAULTS: 'crash,lostCommitAck,providerTimeout' }),
@@ -88,8 +91,13 @@ export default defineConfig({
           name: 'all',
           isolate: false,
           include,
-          exclude: [...configDefaults.exclude, ...ALONE, ...(IS_DEEP ? [] : [DEEP_ONLY])],
+          exclude: [...configDefaults.exclude, ...ALONE, CITUS, ...(IS_DEEP ? [] : [DEEP_ONLY])],
         },
+      },
+      {
+        ...shared,
+        // They share one cluster, and some of them take a server of it away.
+        test: { ...sharedTest, name: 'citus', include: IS_DEEP ? [] : [CITUS], fileParallelism: false },
       },
       {
         ...shared,

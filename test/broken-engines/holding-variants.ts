@@ -140,16 +140,14 @@ export const HOLDING_VARIANTS = [
     replacements: [
       {
         file: 'storage/keys/expired.ts',
-        from: `SELECT id, scope, key, expires_at FROM \${keys}
-     WHERE status = 'finished' AND expires_at <= \${NOW} AND \${from('expires_at', '$2')}`,
-        to: `SELECT id, scope, key, coalesce(expires_at, created_at) AS expires_at FROM \${keys}
-     WHERE coalesce(expires_at, created_at) <= \${NOW}
-       AND \${from('coalesce(expires_at, created_at)', '$2')}`,
+        from: `WHERE k.status = 'finished' AND k.expires_at <= \${NOW} AND \${from('k.expires_at', '$2')}`,
+        to: `WHERE coalesce(k.expires_at, k.created_at) <= \${NOW}
+       AND \${from('coalesce(k.expires_at, k.created_at)', '$2')}`,
       },
       {
         file: 'storage/keys/expired.ts',
-        from: `WHERE \${IS_THAT_KEY} AND \${statusIs('finished')}`,
-        to: `WHERE \${IS_THAT_KEY}`,
+        from: `\${tables.ofOneShard('k')} AND \${statusIs('finished')}`,
+        to: '',
       },
     ],
     ride: 'keyed',
@@ -167,15 +165,15 @@ export const HOLDING_VARIANTS = [
     replacements: [
       {
         file: RESERVE_KEY,
-        from: 'let row = !isValid || replayLikelihood.isHigh ? await findKeyToReplay(store, scope, key) : null',
+        from: 'let row = looksFirst ? await findKeyToReplay(store, scope, key) : null',
         to: 'let row = await findKeyToReplay(store, scope, key)',
       },
       {
         file: 'storage/keys/insert-key.ts',
-        from: ` WHERE NOT EXISTS (SELECT 1 FROM \${keys} AS seen WHERE seen.scope = $2 AND seen.key = $3)
-  ON CONFLICT (scope, key) DO NOTHING`,
+        from: ` WHERE NOT EXISTS (SELECT 1 FROM \${keys} AS seen WHERE seen.scope = $2 AND seen.key = $3)`,
         to: '',
       },
+      { file: 'storage/keys/insert-key.ts', from: '  ON CONFLICT (scope, key) DO NOTHING\n', to: '' },
       { file: 'storage/schema/migrations/001-initial.ts', from: ',\n  UNIQUE (scope, key)\n', to: '\n' },
     ],
     ride: 'keyed',

@@ -67,8 +67,8 @@ export const LEG_VARIANTS = [
     replacements: [
       {
         file: 'storage/keys/advance-key.ts',
-        from: "` intent = ${calling('$12', '$13')}, ${epochAfter('$11')}`)}, k.intent::text AS declared`",
-        to: "` intent = NULL, ${epochAfter('$11')}`)}, ${calling('$12', '$13')}::text AS declared`",
+        from: "` intent = ${calling(tables, '$12', '$13')}, ${epochAfter('$11')}`)}, k.intent::text AS declared`",
+        to: "` intent = NULL, ${epochAfter('$11')}`)}, ${calling(tables, '$12', '$13')}::text AS declared`",
       },
     ],
     ride: 'declaring_legs',

@@ -45,10 +45,10 @@ export const SERVER_VARIANTS = [
     endangers: 'The same, if no client comes back.',
     replacements: [
       {
-        file: 'storage/keys/find-unattended-keys.ts',
-        from: "${leaseIsOver('k.', 'v.lease_bound_ms', ` + ${REST_AFTER_CRASH}`)}",
+        file: 'storage/keys/due-keys.ts',
+        from: "${leaseIsOver('k.', v.leaseBoundMs, ` + ${REST_AFTER_CRASH}`)}",
         to: `(k.lease_until IS NULL OR k.lease_until + \${REST_AFTER_CRASH} <= clock_timestamp())
-        AND v.lease_bound_ms > 0`,
+        AND \${v.leaseBoundMs} > 0`,
       },
     ],
     ride: 'keyed',

@@ -70,9 +70,9 @@ export const TRANSACTION_VARIANTS = [
     replacements: [
       {
         file: TRANSACTION,
-        from: `if (isConnectionLost(error) && transaction.commitSent)
+        from: `if (transaction.mayHaveCommitted)
       return { type: 'commit_unknown', error, declares: leg.advance.declares?.phase ?? null }`,
-        to: `if (isConnectionLost(error) && transaction.commitSent) {
+        to: `if (transaction.mayHaveCommitted) {
       if (returned.type === 'finish')
         return { type: 'finished', response: returned.response, expiresMs: run.nowMs(), committed }
       run.advanced(leg.advance, { nowMs: run.nowMs(), expiresMs: null, declared: null }, sentAt)

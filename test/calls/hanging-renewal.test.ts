@@ -11,6 +11,7 @@ import { engineWithStops } from '../support/stops.js'
 import { TestDatabase } from '../support/test-database.js'
 import { hookedPoolConfig } from './hooked-pool-config.js'
 import { holdOfNoKey } from './leases.js'
+import { Spread } from '../../packages/core/src/driver/spread.js'
 
 const database = await TestDatabase.create()
 await createRideTables(database)
@@ -22,6 +23,7 @@ describe('a renewal that hangs', () => {
     statementDeadlineMs: 120_000,
     lockTimeoutMs: 1_000,
     pipelining: true,
+    spread: new Spread(),
     preparedStatements: false,
   }
   const tables = tablesIn(database.schema, 'a test')

@@ -10,6 +10,7 @@ import { engineWithStops } from '../support/stops.js'
 import { TestDatabase } from '../support/test-database.js'
 import { hookedPoolConfig } from './hooked-pool-config.js'
 import { leasesLeftMs } from './leases.js'
+import { Spread } from '../../packages/core/src/driver/spread.js'
 
 const database = await TestDatabase.create()
 await createRideTables(database)
@@ -103,6 +104,7 @@ describe("the connection for renewals is opened like the pool's own", () => {
     statementDeadlineMs: 300,
     lockTimeoutMs: 1_000,
     pipelining: true,
+    spread: new Spread(),
     preparedStatements: false,
     probe: null,
   }

@@ -9,6 +9,7 @@ import { gate, hear } from '../support/signals.js'
 import { engineWithStops } from '../support/stops.js'
 import { TestDatabase } from '../support/test-database.js'
 import { holdOfNoKey, leasesLeftMs } from './leases.js'
+import { Spread } from '../../packages/core/src/driver/spread.js'
 
 const database = await TestDatabase.create()
 await createRideTables(database)
@@ -53,6 +54,7 @@ describe('while a call runs', () => {
       statementDeadlineMs: 5_000,
       lockTimeoutMs: 1_000,
       pipelining: true,
+      spread: new Spread(),
       preparedStatements: false,
       probe: ({ step, when }) => void (when === 'before' && steps.push(step)),
     })

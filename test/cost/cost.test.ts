@@ -51,7 +51,7 @@ interface Cost {
   readonly commits: number
 }
 
-/** Executes on an engine of its own, and counts statements at the probe and messages at the clients. */
+/** Executes on an engine that knows how the tables are stored, and counts statements at the probe and messages at the clients. */
 async function costOf(trial: RideTrial): Promise<Cost> {
   const pool = database.pool()
   const positions: Position[] = []
@@ -60,9 +60,13 @@ async function costOf(trial: RideTrial): Promise<Cost> {
     trial.options(pool),
     (position) => void positions.push(position),
   )
+  await engine.inspect(trial.scope, randomUUID())
+  const before = { positions: positions.length, sent: sent.length }
   const outcome = await trial.execute(engine)
   await engine.close()
-  const steps = positions.filter(({ when }) => when === 'before').map(({ step }) => step)
+  sent.splice(0, before.sent)
+  const ofRequest = positions.slice(before.positions)
+  const steps = ofRequest.filter(({ when }) => when === 'before').map(({ step }) => step)
   const statements = steps.filter((step) => !['query', 'call', 'reconcile'].includes(step))
   const commits = sent.filter((message) => message.commits).length
   return { outcome, statements, roundTrips: sent.length, commits }
@@ -75,6 +79,17 @@ const CHARGED_AND_FINISHED = ['begin', 'insert_staged_job', 'insert_effect', 'fi
 const FINISHED = ['begin', 'insert_staged_job', 'finish_key', 'commit']
 
 describe('statements, round trips and commits', () => {
+  test('an engine costs one more, once, to learn how the tables are stored', async () => {
+    const pool = database.pool({ max: 1 })
+    const sent = record(pool, [])
+    const engine = createProbedEngine<Database>(new RideTrial(database).options(pool), () => {})
+    await engine.inspect('nobody', 'nothing')
+    const first = sent.length
+    await engine.inspect('nobody', 'nothing')
+    expect({ first, second: sent.length - first }).toEqual({ first: 2, second: 1 })
+    await engine.close()
+  })
+
   test('a ride with one staged job costs 12 statements of the framework and 4 commits', async () => {
     const { outcome, ...cost } = await costOf(new RideTrial(database))
     expect(outcome.type).toBe('completed')

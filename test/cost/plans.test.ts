@@ -82,6 +82,7 @@ class Collector {
     at: Record<string, (pool: pg.Pool) => unknown> = {},
     execute: (engine: Engine<Database>) => Promise<Outcome> = (engine) => trial.execute(engine),
   ) {
+    this.#step = ''
     const pool = database.pool({ max: 1 })
     pool.on('connect', (client) => this.#listen(client as unknown as { query: Query }))
     // There is one statement in each message, so that the position before it identifies it.

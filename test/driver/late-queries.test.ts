@@ -7,6 +7,7 @@ import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { SessionPool } from '../../packages/core/src/driver/session-pool.js'
 import { createEngine, createRideTables, type Database, pipeline } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
+import { Spread } from '../../packages/core/src/driver/spread.js'
 
 const database = await TestDatabase.create()
 await createRideTables(database)
@@ -39,6 +40,8 @@ describe.each<{ how: string; options: Partial<EngineOptions<Database>>; client?:
         statementDeadlineMs: 10_000,
         lockTimeoutMs: 1_000,
         pipelining: options.pipelining ?? true,
+        spread: new Spread(),
+        learn: () => Promise.resolve(),
         preparedStatements: false,
         probe: null,
       })

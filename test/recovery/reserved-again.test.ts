@@ -8,6 +8,7 @@ import { tablesIn } from '../../packages/core/src/storage/tables.js'
 import { engineThatFreezesAt } from '../support/crash.js'
 import { createEngine, createRideTables, type Database, pipeline } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
+import { Spread } from '../../packages/core/src/driver/spread.js'
 
 // A key is deleted and reserved again by another request, whose fence and revision start again. Whoever has read the first
 // row must not act on the second.
@@ -85,6 +86,8 @@ test('nor does a person who looked at it before take its lease away', async () =
     statementDeadlineMs: 5_000,
     lockTimeoutMs: 1_000,
     pipelining: true,
+    spread: new Spread(),
+    learn: () => Promise.resolve(),
     preparedStatements: false,
     probe: null,
   })

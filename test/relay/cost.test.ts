@@ -172,8 +172,9 @@ describe('plans, with 20,000 jobs waiting', () => {
       { pool, pipelining: false },
     )
     await relay.runOnce()
-    expect(sent).toHaveLength(3)
-    const indexes = await Promise.all(sent.map(indexesOf))
+    const aboutJobs = sent.filter(({ text }) => text.includes('staged_jobs'))
+    expect(aboutJobs).toHaveLength(3)
+    const indexes = await Promise.all(aboutJobs.map(indexesOf))
     expect(indexes).toEqual([
       ['staged_jobs_pkey', 'staged_jobs_waiting'],
       ['staged_jobs_pkey'],

@@ -1,5 +1,18 @@
-/** `PAWL_LAYOUT=partitioned` runs the tests on tables that are divided by scope. */
-export const IS_PARTITIONED = process.env['PAWL_LAYOUT'] === 'partitioned'
+import type { MigrateOptions } from '@pawl/core'
 
-/** Few partitions: enough that a statement can miss the right one. */
-export const LAYOUT = IS_PARTITIONED ? ({ layout: 'partitioned', partitions: 4 } as const) : {}
+/**
+ * `PAWL_LAYOUT=partitioned` runs the tests on tables that are divided by scope. `PAWL_LAYOUT=citus`, with a coordinator of
+ * Citus as `DATABASE_URL`, runs them on tables that are distributed by scope.
+ */
+const KIND = process.env['PAWL_LAYOUT']
+
+/** Few parts: enough that a statement can miss the right one. */
+export const LAYOUT: MigrateOptions =
+  KIND === 'partitioned'
+    ? { layout: 'partitioned', partitions: 4 }
+    : KIND === 'citus'
+      ? { layout: 'citus', shards: 4 }
+      : {}
+
+/** Then a key's id is unique only together with its scope. */
+export const IS_DIVIDED = KIND === 'partitioned' || KIND === 'citus'

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { inject } from 'vitest'
-import { IS_PARTITIONED } from './layout.js'
+import { IS_DIVIDED } from './layout.js'
 import { createSchemas, dropSchemas, giveBack, type Schemas, takeSchemas } from './migrated-schemas.js'
 
 /** A schema for one test's business rows, another for the framework's, and pools that see both. */
@@ -18,7 +18,7 @@ export class TestDatabase {
   readonly #isUsedAgain: boolean
   readonly #pools: pg.Pool[] = []
 
-  private constructor(url: string, schemas: Schemas, isUsedAgain: boolean, isPartitioned = IS_PARTITIONED) {
+  private constructor(url: string, schemas: Schemas, isUsedAgain: boolean, isPartitioned = IS_DIVIDED) {
     this.url = url
     this.isPartitioned = isPartitioned
     this.businessSchema = schemas.business
@@ -60,7 +60,7 @@ export class TestDatabase {
   /** Makes every live lease of the test's keys run out on the database's clock, without waiting. */
   async expireLeases(): Promise<void> {
     await this.rows(
-      `UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() - interval '1 ms' WHERE lease_until IS NOT NULL`,
+      `UPDATE pawl.idempotency_keys SET lease_until = statement_timestamp() - interval '1 ms' WHERE lease_until IS NOT NULL`,
     )
   }
 

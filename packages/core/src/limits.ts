@@ -312,3 +312,15 @@ export const MIGRATION_PAUSE_MS = 2 * SECOND_MS
  * should look.
  */
 export const DEFAULT_MIGRATION_PATIENCE_MS = 60 * SECOND_MS
+
+/**
+ * How long one server of a cluster is waited for when all of them are asked in turn: far longer than an index takes, and short enough that
+ * a round that meets a frozen server still ends.
+ */
+export const ASK_SERVER_MS = 4_000
+
+/** How long a server of a cluster that did not answer is left alone: a restart takes seconds, and a lease is not much longer. */
+export const SERVER_AWAY_MS = 15_000
+
+/** The share of a deadline after which the server gives up by itself: its connection then need not be given up. */
+export const SERVER_SIDE_SHARE = 0.75

@@ -48,7 +48,7 @@ export function renderStatus(
       ? ['Nothing is unfinished.']
       : renderGroups(report.unfinished, report.at, paint)
   return [
-    `${paint('bold', 'Status')} of schema ${schema}${partitionsOf(report.layout)} at ${momentText(report.at)}`,
+    `${paint('bold', 'Status')} of schema ${schema}${partsOf(report.layout)} at ${momentText(report.at)}`,
     '',
     ...unfinished,
     '',
@@ -60,8 +60,15 @@ export function renderStatus(
   ]
 }
 
-function partitionsOf(layout: Layout): string {
-  return layout.kind === 'plain' ? '' : ` (${layout.partitions} partitions)`
+function partsOf(layout: Layout): string {
+  switch (layout.kind) {
+    case 'plain':
+      return ''
+    case 'partitioned':
+      return ` (${layout.partitions} partitions)`
+    case 'citus':
+      return ` (${layout.shards} shards on Citus)`
+  }
 }
 
 function totals(

@@ -12,10 +12,11 @@ import { backOffMs } from '../run/back-off.js'
 import type { Engine } from '../engine/engine.js'
 import { contextOf, type EngineContext } from '../engine/engine-context.js'
 import type { RunningEngine } from '../engine/running-engine.js'
-import { type AtomicVersion, forgetAtomicKeys } from '../storage/keys/forget-atomic-keys.js'
-import type { DueKey, RunnableVersion } from '../storage/keys/find-unattended-keys.js'
+import type { AtomicVersion } from '../storage/keys/forget-atomic-keys.js'
+import type { DueKey, RunnableVersion } from '../storage/keys/due-keys.js'
 import { tellingRights } from '../storage/schema/missing-right.js'
 import type { Store } from '../storage/statement.js'
+import { forgetAtomic } from './forget-atomic.js'
 import { Sweep } from './sweep.js'
 import { checkStopOptions, Poller, type Service, type StopOptions } from './service.js'
 
@@ -158,7 +159,7 @@ export class Completer implements Service<CompleterCounts> {
   /** A row of the application that refers to such a key must not keep the others from being finished. */
   async #forget(store: Store, versions: readonly AtomicVersion[]): Promise<number> {
     try {
-      return await forgetAtomicKeys(store, versions, this.#batchSize)
+      return await forgetAtomic(store, versions, this.#batchSize)
     } catch (error) {
       announce('pawl:warning', () => ({
         message: 'unattended keys of atomic handlers could not be deleted',

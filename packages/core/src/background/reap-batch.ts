@@ -7,6 +7,7 @@ import { putOffKeys } from '../storage/keys/put-off-keys.js'
 import { reapKeys } from '../storage/keys/reap-keys.js'
 import { reapTheseKeys } from '../storage/keys/reap-these-keys.js'
 import type { Store } from '../storage/statement.js'
+import { forEachShard } from './for-each-shard.js'
 
 /** The result of one batch. */
 export interface Batch {
@@ -36,15 +37,21 @@ export async function reapBatch(parts: BatchParts, fromMs: number | null): Promi
   const undeletable: Undeletable[] = []
   let found: readonly ExpiredKey[]
   let deleted: number
-  try {
-    const reaped = await reapKeys(store, batchSize, fromMs)
-    deleted = countDeleted(reaped, undeletable)
-    found = reaped
-  } catch (error) {
-    if (!isAboutRows(error)) throw error
-    // Something in the application keeps one of the rows. Find which, and delete the others.
+  if (store.tables.spread.overServers) {
     found = await findExpiredKeys(store, batchSize, fromMs)
-    deleted = await reapOrHalve(parts, found, undeletable)
+    const counts = await forEachShard(store, found, async (keys) => [await reapOrHalve(parts, keys, undeletable)])
+    deleted = counts.reduce((a, b) => a + b, 0)
+  } else {
+    try {
+      const reaped = await reapKeys(store, batchSize, fromMs)
+      deleted = countDeleted(reaped, undeletable)
+      found = reaped
+    } catch (error) {
+      if (!isAboutRows(error)) throw error
+      // Something in the application keeps one of the rows. Find which, and delete the others.
+      found = await findExpiredKeys(store, batchSize, fromMs)
+      deleted = await reapOrHalve(parts, found, undeletable)
+    }
   }
   if (undeletable.length > 0) await putOff(store, undeletable)
   return { found: found.length, deleted, held: undeletable.length, lastMs: found.at(-1)?.expiresMs ?? null }
@@ -81,7 +88,10 @@ function countDeleted(reaped: readonly ReapedKey[], undeletable: Undeletable[]):
 
 async function putOff(store: Store, undeletable: readonly Undeletable[]): Promise<void> {
   const keys = undeletable.map(({ key }) => key)
-  await putOffKeys(store, keys, { leastMs: PUT_OFF_LEAST_MS, mostMs: PUT_OFF_MOST_MS })
+  await forEachShard(store, keys, async (group) => {
+    await putOffKeys(store, group, { leastMs: PUT_OFF_LEAST_MS, mostMs: PUT_OFF_MOST_MS })
+    return []
+  })
   for (const constraint of new Set(undeletable.map((each) => each.constraint))) {
     const ids = undeletable.filter((each) => each.constraint === constraint).map(({ key }) => key.id)
     announce('pawl:reap_held', () => ({ keyIds: ids, constraint }))

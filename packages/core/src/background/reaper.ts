@@ -19,9 +19,9 @@ import {
 import type { Engine } from '../engine/engine.js'
 import { contextOf } from '../engine/engine-context.js'
 import { tellingRights } from '../storage/schema/missing-right.js'
-import { reapEffects } from '../storage/effects/reap-effects.js'
 import type { Tables } from '../storage/tables.js'
 import { type Batch, reapBatch } from './reap-batch.js'
+import { reapOldEffects } from './reap-old-effects.js'
 import { Poller, type Service, type StopOptions } from './service.js'
 
 /** How the reaper works. */
@@ -148,7 +148,7 @@ export async function reap(
   const effects = await inBatches(pace, stopping, async (fromMs) => {
     const createdMs = await sessions.with('reaper', (session) => {
       session.shortenLockTimeout(REAPER_LOCK_TIMEOUT_MS)
-      return reapEffects({ session, tables }, batchSize, fromMs, effectRetentionMs)
+      return reapOldEffects({ session, tables }, batchSize, fromMs, effectRetentionMs)
     })
     const deleted = createdMs.length
     return { found: deleted, deleted, held: 0, lastMs: createdMs.reduce((a, b) => Math.max(a, b), -Infinity) }

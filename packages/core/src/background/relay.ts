@@ -26,10 +26,12 @@ import type { Engine } from '../engine/engine.js'
 import { contextOf, type EngineContext } from '../engine/engine-context.js'
 import { recordError } from '../run/record-error.js'
 import { tellingRights } from '../storage/schema/missing-right.js'
-import { type ClaimedJob, claimJobs } from '../storage/jobs/claim-jobs.js'
+import type { ClaimedJob } from '../storage/jobs/claiming.js'
 import { deleteJobs } from '../storage/jobs/delete-jobs.js'
 import { type FailedJob, returnJobs } from '../storage/jobs/return-jobs.js'
 import type { Store } from '../storage/statement.js'
+import { claimDueJobs } from './claim-due-jobs.js'
+import { forEachShard } from './for-each-shard.js'
 import { type Delivery, deliverTo, type Sink } from './sink.js'
 import { checkStopOptions, Poller, type Service, type StopOptions } from './service.js'
 
@@ -158,7 +160,7 @@ export class Relay implements Service<RelayCounts> {
     const forMs = deliverTimeoutMs * CLAIM_PER_DELIVERY + ABORT_GRACE_MS
     return this.#store(async (store) => {
       const claimedAt = performance.now()
-      const jobs = await claimJobs(store, { id, forMs, names, limit, aloneAfter: DELIVER_ALONE_AFTER })
+      const jobs = await claimDueJobs(store, { id, forMs, names, limit, aloneAfter: DELIVER_ALONE_AFTER })
       return { jobs, claimedAt }
     })
   }
@@ -178,9 +180,13 @@ export class Relay implements Service<RelayCounts> {
       else delivered.push(job)
     }
     const deleted =
-      delivered.length === 0 ? [] : await this.#store((store) => deleteJobs(store, claimId, delivered))
+      delivered.length === 0 ? [] : await this.#store((store) =>
+            forEachShard(store, delivered, (group) => deleteJobs(store, claimId, group)),
+          )
     const returned =
-      failed.length === 0 ? [] : await this.#store((store) => returnJobs(store, claimId, failed))
+      failed.length === 0 ? [] : await this.#store((store) =>
+            forEachShard(store, failed, (group) => returnJobs(store, claimId, group)),
+          )
     const dead = failed.filter((job) => job.dead && returned.includes(job.id))
     counts.delivered += deleted.length
     counts.dead += dead.length

@@ -2,7 +2,7 @@ import { checkFunction, type OptionOwner } from '../check-option.js'
 import { PawlError } from '../errors.js'
 import { ABORT_GRACE_MS, DELIVER_EACH_CONCURRENCY } from '../limits.js'
 import type { JsonValue } from '../pipeline/json-value.js'
-import type { ClaimedJob } from '../storage/jobs/claim-jobs.js'
+import type { ClaimedJob } from '../storage/jobs/claiming.js'
 
 /** A staged job as a sink receives it. */
 export interface JobToDeliver {

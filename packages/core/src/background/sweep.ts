@@ -2,11 +2,11 @@ import { DUE_KEYS_PER_LOOK } from '../limits.js'
 import {
   AT_START,
   type DueKey,
-  findUnattendedKeys,
   type Place,
   type RunnableVersion,
-} from '../storage/keys/find-unattended-keys.js'
+} from '../storage/keys/due-keys.js'
 import type { Store } from '../storage/statement.js'
+import { findDueKeys } from './find-due-keys.js'
 
 /**
  * Goes through the due keys of all versions, a page at a time: each version from where the last page stopped to its end,
@@ -43,7 +43,7 @@ export class Sweep {
     keys: Map<string, DueKey>,
     isWanted: (keyId: string) => boolean,
   ): Promise<boolean> {
-    const due = await findUnattendedKeys(store, this.#versions, this.#after)
+    const due = await findDueKeys(store, this.#versions, this.#after)
     this.#restartWhereNothingCame(due)
     for (const key of due) {
       this.#after[key.version] = key

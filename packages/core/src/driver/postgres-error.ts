@@ -26,6 +26,15 @@ export function isOfChangedRows(error: unknown): boolean {
   return (error as { readonly routine?: string } | undefined)?.routine === 'RevalidateCachedQuery'
 }
 
+/** What Citus says of every error that another server has reported to the one that we talk to, and nothing else. */
+const ON_ANOTHER_SERVER = /^while executing command on \S+:\d+$/
+
+/** Whether an error comes from a statement itself: one from a trigger, or from a function that it calls, says where. */
+export function isOfStatementItself(error: unknown): boolean {
+  const { where } = (error ?? {}) as { readonly where?: string }
+  return where === undefined || ON_ANOTHER_SERVER.test(where)
+}
+
 const SOCKET_CODES = new Set([
   'ECONNRESET',
   'ECONNREFUSED',

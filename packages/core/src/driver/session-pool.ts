@@ -2,9 +2,13 @@ import type { Pool, PoolClient } from 'pg'
 import { PawlError } from '../errors.js'
 import type { TransactionStatus } from './borrowed-client.js'
 import { Session, type SessionOptions } from './session.js'
+import type { Spread } from './spread.js'
 
 export interface SessionPoolOptions extends SessionOptions {
   readonly acquireTimeoutMs: number
+  readonly spread: Spread
+  /** Finds out how the tables are spread; called with the first session, and again until it is known. */
+  readonly learn: (session: Session) => Promise<void>
 }
 
 interface Waiting {
@@ -56,8 +60,21 @@ export class SessionPool {
         waiting.reject(
           new PawlError('PAWL_NO_CONNECTION', 'Could not connect to PostgreSQL.', { cause: error }),
         )
-      else waiting.resolve(new Session(client, waiting.place, this.#options))
+      else this.#open(client, waiting)
     })
+  }
+
+  /** What cannot be learnt now is no error: the statement that follows meets the same trouble, and its caller is told. */
+  #open(client: PoolClient, { place, resolve }: Waiting): void {
+    const session = new Session(client, place, this.#options)
+    const { spread, learn } = this.#options
+    if (spread.isKnown) {
+      resolve(session)
+      return
+    }
+    const known = (): void => resolve(session)
+    // In a turn of its own: a client that has just connected does not know yet that it is idle.
+    void Promise.resolve(session).then(learn).then(known, known)
   }
 
   /** Somebody has left a transaction open on the client: whatever is done in it is undone when that transaction ends. */

@@ -1,5 +1,5 @@
 import type { QueryResult } from 'pg'
-import { PawlError } from '../errors.js'
+import { isConnectionLost, PawlError } from '../errors.js'
 import type { BorrowedClient } from './borrowed-client.js'
 import { LaterWrites } from './later-writes.js'
 import type { Executed } from './pg-protocol.js'
@@ -7,6 +7,7 @@ import { alwaysTheSame, type Begin, type Bound, type Outgoing, outgoing, outgoin
 import { isOfChangedRows, sqlStateOf } from './postgres-error.js'
 import { preparedAs, type PreparedQueries } from './prepared-name.js'
 import type { Sender, SendQueue } from './send-queue.js'
+import type { Spread } from './spread.js'
 
 export interface TransactionOptions {
   readonly begin: Begin
@@ -25,6 +26,7 @@ export interface TransactionOptions {
   /** Whether the server keeps framework statements prepared. */
   readonly prepares: boolean
   readonly preparedQueries: PreparedQueries | null
+  readonly spread: Spread
 }
 
 type AnyResult = QueryResult<Record<string, unknown>>
@@ -51,6 +53,7 @@ export class SessionTransaction implements Sender {
   #notBegun: { readonly error: unknown } | null = null
   #endedEarly = false
   #commitSent = false
+  #commitRefused = false
   #leaves = false
   #underWay = 0
   readonly #later = new LaterWrites()
@@ -105,6 +108,15 @@ export class SessionTransaction implements Sender {
   /** Whether a COMMIT may have reached the server. */
   get commitSent(): boolean {
     return this.#commitSent
+  }
+
+  /**
+   * Whether it may have committed although it has failed: the connection broke, or COMMIT was answered with an error, which
+   * does not rule it out on every server.
+   */
+  get mayHaveCommitted(): boolean {
+    if (!this.#commitSent) return false
+    return isConnectionLost(this.#lastError) || (this.#commitRefused && !isFinalOn(this.#options.spread))
   }
 
   get isCommitting(): boolean {
@@ -235,6 +247,7 @@ export class SessionTransaction implements Sender {
     if (reported !== null) {
       this.#firstError ??= reported
       this.#lastError = reported
+      if (this.#sent[results.length] === this.#commit) this.#commitRefused = true
       this.#blame(this.#sent[results.length], reported)
     }
     this.#later.noteExecuted(this.#sent.slice(0, results.length))
@@ -288,6 +301,12 @@ const LEAVES_NOTHING = new Set(['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'MERGE']
  * have these words leave nothing, and cost a commit.
  */
 const MAY_LEAVE = /set_config|\bcreate\b|\bselect\b[^]*\binto\b/i
+
+/**
+ * Whether an error that answers COMMIT shows that nothing was committed, as with PostgreSQL alone. A server that passes COMMIT
+ * on to another may only mean that it does not know what became of it.
+ */
+const isFinalOn = ({ isKnown, overServers }: Spread): boolean => isKnown && !overServers
 
 const CHAINS = /\b(?:rollback|abort)(?:\s+(?:work|transaction))?\s+and\s+chain\b/i
 const COMMENT_OR_LITERAL = /\/\*[^]*?\*\/|--[^\n]*|'(?:[^']|'')*'|"(?:[^"]|"")*"/g

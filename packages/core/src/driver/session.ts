@@ -1,12 +1,14 @@
 import type { PoolClient, QueryResult } from 'pg'
-import { PawlError } from '../errors.js'
+import { isConnectionLost, PawlError } from '../errors.js'
 import { BorrowedClient } from './borrowed-client.js'
-import { type Begin, type Outgoing, outgoing, outgoingQuery, type Statement } from './outgoing.js'
+import { type Begin, type Bound, type Outgoing, outgoing, outgoingQuery, type Statement } from './outgoing.js'
 import type { PreparedQueries } from './prepared-name.js'
 import type { Probe } from './probe.js'
+import { sqlStateOf } from './postgres-error.js'
 import { type Sender, SendQueue } from './send-queue.js'
 import { SessionTransaction, type TextResult, type TransactionOptions } from './session-transaction.js'
-import { type Alone, beginAlone, standAlone } from './stand-alone.js'
+import type { Spread } from './spread.js'
+import { type Alone, beginAlone, beginOverServers, readOverServers, standAlone } from './stand-alone.js'
 import { wireOf } from './wire.js'
 
 export interface SessionOptions {
@@ -20,6 +22,7 @@ export interface SessionOptions {
   readonly preparedStatements: boolean
   /** Which queries of phases are kept prepared; null for none. */
   readonly preparedQueries?: PreparedQueries | null
+  readonly spread: Spread
   readonly probe: Probe | null
 }
 
@@ -87,20 +90,41 @@ export class Session {
    * text, rows by column name. Its isolation level and lock time-out are its own, whatever the database's defaults are.
    */
   async run(statement: Statement, values?: readonly unknown[], does: Alone = 'write'): Promise<TextResult> {
-    const { preparedStatements: prepares } = this.#options
+    const { preparedStatements: prepares, spread } = this.#options
     const bound = values === undefined ? { statement } : { statement, values }
-    const message = standAlone(bound, this.#lockTimeoutMs, does).map((one) => outgoing(one, prepares))
-    if (this.#queue.canJoin(message)) {
+    try {
+      if (spread.overServers && does !== 'read') return await this.#runInBlock([bound], does)
+      const alone = spread.overServers
+        ? readOverServers(bound, this.#deadlineMs)
+        : standAlone(bound, this.#lockTimeoutMs, does)
+      const message = alone.map((one) => outgoing(one, prepares))
+      if (!this.#queue.canJoin(message)) return await this.#runInBlock([bound], does)
       const results = await this.#send(this.#framework, message)
       return results.at(-1) as TextResult
+    } catch (error) {
+      // Somebody may have distributed the tables since we looked, or brought them back together.
+      if (sqlStateOf(error) === FEATURE_NOT_SUPPORTED) spread.forget()
+      throw error
     }
-    const transaction = this.begin(beginAlone(this.#lockTimeoutMs, does), { ofStatement: statement.name })
+  }
+
+  /** Runs framework statements in one transaction of their own, which has committed when this returns. Returns the last result. */
+  runTogether(statements: readonly Bound[]): Promise<TextResult> {
+    return this.#runInBlock(statements, 'write')
+  }
+
+  async #runInBlock(statements: readonly Bound[], does: Alone): Promise<TextResult> {
+    const begin = this.#options.spread.overServers
+      ? beginOverServers(this.#lockTimeoutMs, this.#deadlineMs)
+      : beginAlone(this.#lockTimeoutMs, does)
+    const ofStatement = statements.at(-1)?.statement.name ?? ''
+    const transaction = this.begin(begin, { deadlineMs: this.#deadlineMs, ofStatement })
     try {
-      const [result] = await transaction.commit([bound])
-      return result as TextResult
+      const results = await transaction.commit(statements)
+      return results.at(-2) as TextResult
     } catch (error) {
       await transaction.rollBack()
-      throw error
+      throw transaction.mayHaveCommitted ? unknownCommit(error) : error
     }
   }
 
@@ -129,6 +153,7 @@ export class Session {
       deadlineMs,
       prepares,
       preparedQueries,
+      spread: this.#options.spread,
       ...options,
     })
   }
@@ -157,6 +182,14 @@ export class Session {
     return this.#client.transactionStatus === 'I' ? null : this.#client.loseToOthers()
   }
 }
+
+const FEATURE_NOT_SUPPORTED = '0A000'
+
+/** Whoever wrote finds out as if the connection had broken: nobody knows whether it was committed. */
+const unknownCommit = (cause: unknown): PawlError =>
+  isConnectionLost(cause)
+    ? (cause as PawlError)
+    : new PawlError('PAWL_CONNECTION_LOST', 'PostgreSQL could not say whether a statement was committed.', { cause })
 
 const usedAfterRelease = (): PawlError =>
   new PawlError(

@@ -1,4 +1,6 @@
+import { SERVER_SIDE_SHARE } from '../limits.js'
 import { alwaysTheSame, type Begin, type Bound } from './outgoing.js'
+import { PROPAGATE } from './propagate.js'
 import { preparedAs } from './prepared-name.js'
 
 /**
@@ -55,7 +57,39 @@ export function standAlone(statement: Bound, lockTimeoutMs: number, does: Alone)
 /** The same for when statements cannot share a message. */
 export function beginAlone(lockTimeoutMs: number, does: Alone): Begin {
   const text =
-    `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = ${lockTimeoutMs}` +
+    `${BEGIN_SQL}; SET LOCAL lock_timeout = ${lockTimeoutMs}` +
     (does === 'write_soon' ? '; SET LOCAL synchronous_commit = off' : '')
   return { alone: { name: '', text }, together: [] }
 }
+
+const BEGIN_SQL = 'BEGIN ISOLATION LEVEL READ COMMITTED'
+
+/**
+ * The same where other servers have to be told: settings reach them only as SET LOCAL, and only in a transaction block. They always
+ * wait for the disk, because the flush that a promise needs later (`write_out`) would not reach them.
+ */
+export function beginOverServers(lockTimeoutMs: number, deadlineMs: number): Begin {
+  const parts = [
+    BEGIN_SQL,
+    PROPAGATE,
+    `SET LOCAL lock_timeout = ${lockTimeoutMs}`,
+    `SET LOCAL statement_timeout = ${serverDeadlineMs(deadlineMs)}`,
+  ]
+  const together = parts.map((text) => alwaysTheSame({ name: '', text, preparedAs: preparedAs('set', text) }))
+  return { alone: { name: '', text: parts.join('; ') }, together }
+}
+
+/** Where other servers are read: one that does not answer must not cost the connection to this one. */
+export function readOverServers(statement: Bound, deadlineMs: number): readonly Bound[] {
+  return [alwaysTheSame(STATEMENT_TIMEOUT, [String(serverDeadlineMs(deadlineMs))]), statement]
+}
+
+const STATEMENT_TIMEOUT_SQL = "SELECT pg_catalog.set_config('statement_timeout', $1, true)"
+const STATEMENT_TIMEOUT = {
+  name: '',
+  text: STATEMENT_TIMEOUT_SQL,
+  preparedAs: preparedAs('statement_timeout', STATEMENT_TIMEOUT_SQL),
+}
+
+/** The server gives up first. */
+const serverDeadlineMs = (deadlineMs: number): number => Math.ceil(deadlineMs * SERVER_SIDE_SHARE)

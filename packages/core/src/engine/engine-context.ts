@@ -16,6 +16,7 @@ import { LeaseKeeper } from '../run/lease-keeper.js'
 import { QuietCalls } from '../run/quiet-calls.js'
 import type { RunContext } from '../run/run-context.js'
 import { StrictMode } from '../run/strict-mode.js'
+import { learnSpread } from '../storage/schema/learn-spread.js'
 import { checkEngineOptions, type EngineOptions } from './engine-options.js'
 
 /** A pipeline of one phase that is not among those given to createEngine: only its own requests know it. */
@@ -55,8 +56,10 @@ export function createContext(
   const settings = new ResolvedSettings(checked.defaults, registry.definitions)
   const { lockTimeoutMs, statementTimeoutMs } = resolveSettings(checked.defaults)
   const statementDeadlineMs = statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS
-  const ofSessions = { statementDeadlineMs, lockTimeoutMs, pipelining, preparedStatements, probe }
-  const sessions = new SessionPool(pool, { ...ofSessions, preparedQueries, acquireTimeoutMs })
+  const { spread } = tables
+  const ofSessions = { statementDeadlineMs, lockTimeoutMs, pipelining, preparedStatements, spread, probe }
+  const learn = learnSpread(tables)
+  const sessions = new SessionPool(pool, { ...ofSessions, preparedQueries, acquireTimeoutMs, learn })
   const strict = new StrictMode(checked.strict)
   return {
     sessions,

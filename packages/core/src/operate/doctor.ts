@@ -3,6 +3,7 @@ import { OVERDUE_MS } from '../limits.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import { Registry } from '../pipeline/registry.js'
 import { readIndexes } from '../storage/schema/read-indexes.js'
+import { DEFAULT_LAYOUT } from '../storage/schema/layout.js'
 import { readLayout } from '../storage/schema/read-layout.js'
 import { readReferences } from '../storage/schema/read-references.js'
 import { readServer } from '../storage/schema/read-server.js'
@@ -45,7 +46,7 @@ export async function doctor(
   return context.with(async (store) => {
     const server = await examineServer(context, store)
     const version = await readVersion(store)
-    const layout = await readLayout(store)
+    const layout = (await readLayout(store)) ?? DEFAULT_LAYOUT
     const schema = judgeSchema(version, context.tables, layout)
     // With tables of another version, the queries below would fail instead of finding something.
     if (version !== SCHEMA_VERSION) return [schema, ...server]

@@ -8,6 +8,7 @@ import {
   STEER_LOCK_TIMEOUT_MS,
 } from '../limits.js'
 import { explaining } from '../storage/schema/explaining.js'
+import { learnSpread } from '../storage/schema/learn-spread.js'
 import type { Store } from '../storage/statement.js'
 import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../storage/tables.js'
 import type { OperatorOptions } from './operator.js'
@@ -33,6 +34,8 @@ export class OperatorContext {
       lockTimeoutMs: STEER_LOCK_TIMEOUT_MS,
       pipelining: true,
       preparedStatements: false,
+      spread: this.tables.spread,
+      learn: learnSpread(this.tables),
       probe: null,
     })
   }

@@ -6,6 +6,7 @@ import { findOverdue } from '../storage/keys/find-overdue.js'
 import { findRetried } from '../storage/keys/find-retried.js'
 import { groupStuck } from '../storage/keys/group-stuck.js'
 import { groupUnfinished } from '../storage/keys/group-unfinished.js'
+import { DEFAULT_LAYOUT } from '../storage/schema/layout.js'
 import { readLayout } from '../storage/schema/read-layout.js'
 import type { Store } from '../storage/statement.js'
 import type { KeyFilter, StatusReport } from './operator.js'
@@ -25,7 +26,7 @@ export async function reportStatus(store: Store): Promise<StatusReport> {
   }
   return {
     at: new Date(rows.nowMs),
-    layout: await readLayout(store),
+    layout: (await readLayout(store)) ?? DEFAULT_LAYOUT,
     unfinished: groups.map(viewGroup),
     unfinishedIsPartial: stuck >= COUNT_LIMIT || running >= COUNT_LIMIT,
     stuckBy: await groupStuck(store),

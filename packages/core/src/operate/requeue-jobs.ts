@@ -1,7 +1,12 @@
+import { forEachShard } from '../background/for-each-shard.js'
 import { REQUEUE_BATCH_SIZE } from '../limits.js'
+import { type DeadJobFilter, findDeadJobNames } from '../storage/jobs/find-dead-job-names.js'
 import { readClock } from '../storage/schema/read-clock.js'
 import { requeueDeadJobs } from '../storage/jobs/requeue-dead-jobs.js'
+import { requeueNamedJobs } from '../storage/jobs/requeue-named-jobs.js'
 import { requeueTheseJobs } from '../storage/jobs/requeue-these-jobs.js'
+import type { Requeueing } from '../storage/jobs/requeueing.js'
+import type { Store } from '../storage/statement.js'
 import type { Because, DeadJobs } from './operator.js'
 import type { OperatorContext } from './operator-context.js'
 
@@ -18,10 +23,22 @@ export async function requeueJobs(
   const deadByMs = await context.with(readClock)
   for (let requeued = 0; ;) {
     const which = { deadByMs, name, limit: REQUEUE_BATCH_SIZE }
-    const batch = await context.with((store) => requeueDeadJobs(store, by, which))
+    const batch = await context.with((store) =>
+      isDistributed(store)
+        ? requeueOverServers(store, by, { ...which, ids: null })
+        : requeueDeadJobs(store, by, which),
+    )
     requeued += batch
     if (batch < REQUEUE_BATCH_SIZE) return requeued
   }
+}
+
+const isDistributed = ({ tables }: Store): boolean => tables.spread.overServers
+
+async function requeueOverServers(store: Store, by: Requeueing, filter: DeadJobFilter): Promise<number> {
+  const dead = await findDeadJobNames(store, filter)
+  const ids = await forEachShard(store, dead, (jobs) => requeueNamedJobs(store, jobs, by))
+  return ids.length
 }
 
 async function requeueThese(
@@ -33,7 +50,11 @@ async function requeueThese(
   let requeued = 0
   for (let start = 0; start < jobIds.length; start += REQUEUE_BATCH_SIZE) {
     const batch = jobIds.slice(start, start + REQUEUE_BATCH_SIZE)
-    requeued += await context.with((store) => requeueTheseJobs(store, by, batch))
+    requeued += await context.with((store) =>
+      isDistributed(store)
+        ? requeueOverServers(store, by, { deadByMs: null, name: null, ids: batch, limit: batch.length })
+        : requeueTheseJobs(store, by, batch),
+    )
   }
   return requeued
 }

@@ -5,7 +5,7 @@ import type { Registry } from '../pipeline/registry.js'
 import type { KeyRow } from '../storage/keys/key-row.js'
 import { findKeyById } from '../storage/keys/find-key-by-id.js'
 import { findKeyToReplay, findSameKey } from '../storage/keys/find-key.js'
-import type { DueKey } from '../storage/keys/find-unattended-keys.js'
+import type { DueKey } from '../storage/keys/due-keys.js'
 import { type FirstGrant, insertKey } from '../storage/keys/insert-key.js'
 import { markUnheldKeyStuck } from '../storage/keys/mark-unheld-key-stuck.js'
 import { takeOverKey } from '../storage/keys/take-over-key.js'
@@ -139,7 +139,9 @@ async function insertOrFind(
 ): Promise<Met> {
   const { scope, key, input } = request
   const isValid = input.type === 'valid'
-  let row = !isValid || replayLikelihood.isHigh ? await findKeyToReplay(store, scope, key) : null
+  // Over servers, the INSERT itself does not look, and would wait for whoever is about to change the row.
+  const looksFirst = !isValid || replayLikelihood.isHigh || store.tables.spread.overServers
+  let row = looksFirst ? await findKeyToReplay(store, scope, key) : null
   if (!isValid) return row === null ? input : { type: 'found', row }
   if (row !== null) replayLikelihood.learn(true)
   else {

@@ -13,8 +13,11 @@ export type ErrorClass = 'conflict' | 'transient' | 'unknown'
 
 /** Serialization failure, deadlock, lock not available. */
 const CONFLICT_STATES = new Set(['40001', '40P01', '55P03'])
-/** Query cancelled (a time-out), read-only server after a failover, object in use. */
-const TRANSIENT_STATES = new Set(['57014', '25006', '55006'])
+/**
+ * Query cancelled (a time-out), read-only server after a failover, object in use, and an internal error, which is how Citus
+ * reports a server that went away in the middle.
+ */
+const TRANSIENT_STATES = new Set(['57014', '25006', '55006', 'XX000'])
 
 const CONFLICT_CODES = new Set<PawlErrorCode>(['PAWL_CONNECTION_LOST'])
 const TRANSIENT_CODES = new Set<PawlErrorCode>([
@@ -51,8 +54,8 @@ function classify(error: unknown): ErrorClass {
 
 function classifySqlState(sqlState: string): ErrorClass {
   if (CONFLICT_STATES.has(sqlState) || endsSession(sqlState)) return 'conflict'
-  // Class 53: out of connections, memory, disk.
-  return TRANSIENT_STATES.has(sqlState) || sqlState.startsWith('53') ? 'transient' : 'unknown'
+  // Class 08: a server behind this one is away (08P01 is about the statement). Class 53: out of connections, memory, disk.
+  return TRANSIENT_STATES.has(sqlState) || /^(?:08(?!P)|53)/.test(sqlState) ? 'transient' : 'unknown'
 }
 
 /** What an error means for the attempts of a call: as `classifyError`, but a conflict at the provider passes, too. */

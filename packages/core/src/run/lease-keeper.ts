@@ -1,10 +1,12 @@
 import type { Pool } from 'pg'
 import { announce } from '../announce/announce.js'
 import { openSession } from '../driver/open-session.js'
+import { sqlStateOf } from '../driver/postgres-error.js'
 import type { Session, SessionOptions } from '../driver/session.js'
 import { MIN_RENEWAL_DEADLINE_MS, RENEWAL_WAIT_MS, RENEWALS_PER_LEASE } from '../limits.js'
 import type { Hold } from '../storage/keys/hold.js'
 import { renewLeases } from '../storage/keys/renew-leases.js'
+import { groupByShard } from '../storage/schema/group-by-shard.js'
 import type { Tables } from '../storage/tables.js'
 import { settledWithin } from '../settled-within.js'
 import { FencedOff } from './fenced-off.js'
@@ -172,16 +174,27 @@ export class LeaseKeeper {
     const deadlineMs = Math.max(untilNextMs, MIN_RENEWAL_DEADLINE_MS)
     session.setDeadline(Math.min(deadlineMs, this.#options.statementDeadlineMs))
     this.#underWay = new Set(due)
-    const renewals = await renewLeases(
-      { session, tables: this.#tables },
+    const store = { session, tables: this.#tables }
+    const groups = await groupByShard(
+      store,
       due.map(({ hold, leaseMs }) => ({ ...hold, leaseMs })),
     )
-    const lost = new Set(
-      renewals.filter((renewal) => renewal.result === 'lost').map((renewal) => renewal.holder),
-    )
+    const lost = new Set<string>()
+    let failure: { readonly error: unknown } | null = null
+    for (const group of groups) {
+      try {
+        const renewals = await renewLeases(store, group)
+        for (const { holder, result } of renewals) if (result === 'lost') lost.add(holder)
+      } catch (error) {
+        // One server that is away must not cost the others' leases.
+        if (groups.length === 1 || sqlStateOf(error) === null) throw error
+        failure = { error }
+      }
+    }
     for (const entry of due) {
       if (lost.has(entry.hold.holder)) this.#lose(entry)
     }
+    if (failure !== null) throw failure.error
   }
 
   #lose(entry: KeptLease): void {

@@ -3,7 +3,7 @@ import { abortedTransaction, endedByUser } from '../driver/kysely-driver.js'
 import type { Bound } from '../driver/outgoing.js'
 import type { Session } from '../driver/session.js'
 import type { SessionTransaction } from '../driver/session-transaction.js'
-import { isConnectionLost, PawlError } from '../errors.js'
+import { PawlError } from '../errors.js'
 import { CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
 import type { Respond, RetryLater } from '../pipeline/directive.js'
 import type { StuckReason } from '../pipeline/outcome.js'
@@ -122,7 +122,7 @@ async function inTransaction(
 ): Promise<TryEnd> {
   // Asked once: meanwhile another request may learn that the role has to be remembered.
   const remembers = remembersRole(settings)
-  const transaction = session.begin(beginStatement(settings), {
+  const transaction = session.begin(beginStatement(settings, run.engine.tables.spread), {
     deadlineMs: settings.statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS,
     idleMs: settings.idleTimeoutMs,
   })
@@ -215,7 +215,7 @@ async function commit(
     run.advanced(leg.advance, read, sentAt)
     return { type: 'advanced', committed }
   } catch (error) {
-    if (isConnectionLost(error) && transaction.commitSent)
+    if (transaction.mayHaveCommitted)
       return { type: 'commit_unknown', error, declares: leg.advance.declares?.phase ?? null }
     throw error
   }

@@ -21,18 +21,23 @@ export interface RunStatement {
   bind(tables: Tables, values: readonly unknown[]): Bound
 }
 
+type Write = (tables: Tables) => string
+
 /**
  * Names a statement and writes its text once per schema, in such a way that nothing on the search path can take part in
- * it. The text never contains values: those are parameters.
+ * it. The text never contains values: those are parameters. `overServers`: the text where the tables are distributed over several
+ * servers, if the other one cannot be executed there. This is the only place that chooses between the two.
  */
-export function defineStatement(name: string, write: (tables: Tables) => string): RunStatement {
-  const written = new WeakMap<Tables, Statement>()
+export function defineStatement(name: string, write: Write, overServers: Write = write): RunStatement {
+  const written = { one: new WeakMap<Tables, Statement>(), many: new WeakMap<Tables, Statement>() }
   const statementOf = (tables: Tables): Statement => {
-    const known = written.get(tables)
+    const areMany = tables.spread.overServers
+    const kept = written[areMany ? 'many' : 'one']
+    const known = kept.get(tables)
     if (known !== undefined) return known
-    const text = qualified(write(tables))
+    const text = qualified((areMany ? overServers : write)(tables))
     const statement = { name, text, preparedAs: preparedAs(name, text) }
-    written.set(tables, statement)
+    kept.set(tables, statement)
     return statement
   }
   return Object.assign(
@@ -63,6 +68,18 @@ export const NOW = 'statement_timestamp()'
  */
 export const epochMs = (expression: string): string =>
   `floor(extract(epoch FROM timezone('UTC'::text, ${expression})) * 1000)`
+
+/** The same in seconds, and not rounded. */
+export const epochSeconds = (expression: string): string => `extract(epoch FROM timezone('UTC'::text, ${expression}))`
+
+/**
+ * The database's clock as a number of seconds, for moments that are computed from a row. Adding an interval to a `timestamptz` may
+ * depend on the time zone, and what depends on anything but the row is not executed where tables are distributed.
+ */
+export const CLOCK = `(SELECT ${epochSeconds(NOW)} AS seconds) AS clock`
+
+/** The moment that is so many seconds after `CLOCK`. */
+export const momentIn = (seconds: string): string => `to_timestamp((clock.seconds + (${seconds}))::double precision)`
 
 /** An interval of a number of milliseconds. */
 export const msInterval = (parameter: string): string =>

@@ -1,4 +1,5 @@
 import { invalidOption, type OptionOwner } from '../check-option.js'
+import { Spread } from '../driver/spread.js'
 
 /** The framework's tables in the schema it was given, quoted and ready for SQL. */
 export interface Tables {
@@ -7,9 +8,25 @@ export interface Tables {
   readonly effects: string
   readonly stagedJobs: string
   readonly interventions: string
+  /** Whether they are on one server. */
+  readonly spread: Spread
+  /**
+   * SQL that tells servers apart, and one server before and after a restart, by when it was started. Replicas were started at other
+   * times. The servers of a cluster count as one: what writes a moment, and what reads it, may be two of them, whose clocks
+   * have to agree.
+   */
+  readonly server: string
+  /**
+   * SQL for statements about rows of several scopes, which are the parameter $1, where those are in one shard: with it, Citus sends the
+   * statement to that shard. On one server it would only mislead the planner. `of`: the table's alias.
+   */
+  readonly ofOneShard: (of: string) => string
 }
 
 export const DEFAULT_SCHEMA = 'pawl'
+
+const STARTED =
+  "floor(extract(epoch FROM timezone('UTC'::text, pg_catalog.pg_postmaster_start_time())) * 1000)::text"
 
 /** Lower case only, so that the name means the same with and without quotes. */
 const IDENTIFIER = /^[a-z_][a-z0-9_]{0,62}$/
@@ -22,6 +39,7 @@ function checkIdentifier(owner: OptionOwner, option: string, name: unknown): voi
 
 export function tablesIn(schema: string, where: string): Tables {
   checkIdentifier({ code: 'PAWL_INVALID_OPTION', where }, 'schema', schema)
+  const spread = new Spread()
   const table = (name: string) => `"${schema}"."${name}"`
   return {
     schema,
@@ -29,5 +47,10 @@ export function tablesIn(schema: string, where: string): Tables {
     effects: table('effects'),
     stagedJobs: table('staged_jobs'),
     interventions: table('interventions'),
+    spread,
+    get server() {
+      return spread.overServers ? `'cluster'::text` : STARTED
+    },
+    ofOneShard: (of) => (spread.overServers ? ` AND ${of}.scope = ANY ($1::text[])` : ''),
   }
 }

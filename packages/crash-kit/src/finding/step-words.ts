@@ -80,10 +80,15 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
   // Background services.
   ...at('completer', {
     find_unattended_keys: 'the completer looked for unattended keys',
+    find_unattended_of_version: 'the completer looked for unattended keys of a version',
     forget_atomic_keys: 'the completer deleted unattended keys of atomic handlers',
+    find_left_keys: 'the completer looked for unattended keys of atomic handlers',
+    forget_left_keys: 'the completer deleted the keys of atomic handlers that it had found',
   }),
   ...at('relay', {
     claim_jobs: 'the relay claimed its jobs',
+    find_due_jobs: 'the relay looked for jobs that are due',
+    claim_these_jobs: 'the relay claimed the jobs that it had found',
     delete_jobs: 'the relay deleted what it had delivered',
     return_jobs: 'the relay gave back what it had not delivered',
   }),
@@ -93,6 +98,8 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     reap_these_keys: 'the reaper deleted the expired keys that it had found',
     put_off_keys: 'the reaper put off keys that it could not delete',
     reap_effects: 'the reaper deleted old effects',
+    find_old_effects: 'the reaper looked for old effects',
+    delete_effects: 'the reaper deleted the old effects that it had found',
   }),
   // What people do.
   ...at('operator', {
@@ -108,6 +115,9 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     find_dead_jobs: 'dead jobs were read',
     requeue_these_jobs: 'chosen dead jobs were put back',
     requeue_dead_jobs: 'dead jobs were put back',
+    find_dead_job_names: 'dead jobs were looked for',
+    note_requeue: 'putting dead jobs back was noted',
+    requeue_named_jobs: 'the dead jobs that were found were put back',
     read_clock: "the database's clock was read",
     list_running: 'running keys were listed',
     list_stuck: 'stuck keys were listed',
@@ -124,6 +134,10 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
   }),
   ...at('doctor', {
     read_layout: 'the layout of the tables was read',
+    read_shards: 'the shards of the tables were counted',
+    find_shards: 'the shards of scopes were looked up',
+    find_placements: 'the servers of shards were looked up',
+    ask_server: 'one server of a cluster was asked',
     read_server: "the server's settings were read",
     has_history: 'the list of migrations was looked for',
     read_version: 'the version of the tables was read',
@@ -139,7 +153,6 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     migrate_lock: 'the lock of migrations was taken',
     migrate_lock_tables: 'the tables were locked',
     migrate_look: 'the schema was looked at',
-    migrate_layout: 'the layout was compared',
     migrate_schema: 'the schema was created',
     migrate_history: 'the list of migrations was created',
     migrate_version: 'the list of migrations was read',

@@ -3,9 +3,9 @@ import { IS_NAMED, type JobName, namedJobs, namesOf } from './job-name.js'
 
 const deleteJobsStatement = defineStatement(
   'delete_jobs',
-  ({ stagedJobs }) => `
+  ({ stagedJobs, ofOneShard }) => `
   DELETE FROM ${stagedJobs} AS j USING ${namedJobs()}
-   WHERE ${IS_NAMED} AND j.claim = $4::uuid
+   WHERE ${IS_NAMED}${ofOneShard('j')} AND j.claim = $4::uuid
   RETURNING j.id`,
 )
 

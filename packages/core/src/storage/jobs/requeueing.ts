@@ -13,20 +13,27 @@ export const requeueing =
     `
   WITH chosen AS (${chosen(tables)}), requeued AS (
     UPDATE ${tables.stagedJobs} AS j
-       SET dead_at = NULL, attempts = 0, run_after = ${NOW}, claim = NULL, claim_until = NULL
+       SET ${NEW_AGAIN}
       FROM ${eachJobOf('chosen')}
      WHERE ${IS_NAMED} AND ${IS_DEAD}
     RETURNING j.id
   ), noted AS (
     INSERT INTO ${tables.interventions} (id, key_id, scope, key, action, actor, reason, detail, created_at)
-    SELECT md5((chosen.id::text || ${epochMs('chosen.dead_at')}::text))::uuid, chosen.key_id, chosen.scope,
+    SELECT ${noteId('chosen')}, chosen.key_id, chosen.scope,
            (SELECT k.key FROM ${tables.keys} AS k WHERE k.scope = chosen.scope AND k.id = chosen.key_id), 'requeue', $1, $2,
-           json_build_object('before', json_build_object('jobId', chosen.id, 'name', chosen.name,
-             'attempts', chosen.attempts, 'deadAt', chosen.dead_at, 'lastError', chosen.last_error), 'given', $3::json),
-           ${NOW}
+           ${noteDetail('chosen', '$3')}, ${NOW}
       FROM requeued JOIN chosen ON chosen.id = requeued.id
   )
   SELECT id FROM requeued`
+
+export const NEW_AGAIN = `dead_at = NULL, attempts = 0, run_after = ${NOW}, claim = NULL, claim_until = NULL`
+
+export const noteId = (job: string): string =>
+  `md5((${job}.id::text || ${epochMs(`${job}.dead_at`)}::text))::uuid`
+
+export const noteDetail = (job: string, given: string): string => `
+           json_build_object('before', json_build_object('jobId', ${job}.id, 'name', ${job}.name,
+             'attempts', ${job}.attempts, 'deadAt', ${job}.dead_at, 'lastError', ${job}.last_error), 'given', ${given}::json)`
 
 /** For jobs that are named: so written that the planner does not go through all dead jobs by their index. */
 const IS_DEAD = `(j.dead_at + interval '0') IS NOT NULL`

@@ -1,4 +1,4 @@
-import { defineStatement, msInterval, NOW, type Store } from '../statement.js'
+import { CLOCK, defineStatement, momentIn, type Store } from '../statement.js'
 import { IS_NAMED, type JobName, namedJobs, namesOf } from './job-name.js'
 
 /** A delivery that failed. */
@@ -17,12 +17,12 @@ const FAILED = namedJobs({
 /** The claim stays, but without its end, so that a repeat whose first answer got lost finds its jobs. */
 const returnJobsStatement = defineStatement(
   'return_jobs',
-  ({ stagedJobs }) => `
+  ({ stagedJobs, ofOneShard }) => `
   UPDATE ${stagedJobs} AS j
-     SET claim_until = NULL, run_after = ${NOW} + ${msInterval('named.after_ms')},
-         last_error = named.last_error, dead_at = CASE WHEN named.dead THEN clock.now END
-    FROM ${FAILED}, (SELECT ${NOW} AS now) AS clock
-   WHERE ${IS_NAMED} AND j.claim = $7::uuid
+     SET claim_until = NULL, run_after = ${momentIn('named.after_ms / 1000')},
+         last_error = named.last_error, dead_at = CASE WHEN named.dead THEN ${momentIn('0')} END
+    FROM ${FAILED}, ${CLOCK}
+   WHERE ${IS_NAMED}${ofOneShard('j')} AND j.claim = $7::uuid
   RETURNING j.id`,
 )
 

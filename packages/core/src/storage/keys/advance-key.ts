@@ -21,9 +21,9 @@ const advanceStatement = defineStatement('advance_key', ({ keys }) =>
 )
 
 /** The same, and the call of the next phase is declared in the same write. */
-const advanceAndDeclareStatement = defineStatement('advance_key', ({ keys }) =>
+const advanceAndDeclareStatement = defineStatement('advance_key', (tables) =>
   heldOrFail(
-    `${advance(keys, ` intent = ${calling('$12', '$13')}, ${epochAfter('$11')}`)}, k.intent::text AS declared`,
+    `${advance(tables.keys, ` intent = ${calling(tables, '$12', '$13')}, ${epochAfter('$11')}`)}, k.intent::text AS declared`,
     'max(declared) AS declared',
   ),
 )

@@ -1,8 +1,8 @@
-import { SERVER } from './key-row.js'
 import { epochMs, msInterval, NOW } from '../statement.js'
+import type { Tables } from '../tables.js'
 
 /** The declaration of a call that is about to be made: an `Intent`, with its deadline on the database's clock. */
-export const calling = (phase: string, timeoutMs: string): string =>
+export const calling = ({ server }: Tables, phase: string, timeoutMs: string): string =>
   `json_build_object('kind', 'calling', 'phase', ${phase}::text,
                                     'deadlineMs', ${epochMs(`${NOW} + ${msInterval(timeoutMs)}`)},
-                                    'timeoutMs', ${timeoutMs}::double precision, 'server', ${SERVER})`
+                                    'timeoutMs', ${timeoutMs}::double precision, 'server', ${server})`

@@ -5,9 +5,9 @@ import { defineStatement, msInterval, NOW, statusIs, type Store } from '../state
 
 const declareCallStatement = defineStatement(
   'declare_call',
-  ({ keys }) => `
-  UPDATE ${keys} AS k
-     SET intent = ${calling('$5', '$6')}, lease_until = ${NOW} + ${msInterval('$7')}, updated_at = ${NOW}, ${WRITTEN}
+  (tables) => `
+  UPDATE ${tables.keys} AS k
+     SET intent = ${calling(tables, '$5', '$6')}, lease_until = ${NOW} + ${msInterval('$7')}, updated_at = ${NOW}, ${WRITTEN}
    WHERE ${HELD} AND ${statusIs('running')} AND k.recovery_point = $8
   RETURNING k.intent`,
 )

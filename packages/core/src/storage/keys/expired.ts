@@ -1,5 +1,6 @@
 import { eachKeyOf, IS_THAT_KEY, type KeyName } from './named-keys.js'
 import { epochMs, NOW, statusIs } from '../statement.js'
+import type { Tables } from '../tables.js'
 
 /** A key that was found finished and expired. */
 export interface ExpiredKey extends KeyName {
@@ -19,20 +20,19 @@ export interface ReapedKey extends ExpiredKey {
 export const from = (column: string, parameter: string): string =>
   `${column} >= coalesce(to_timestamp(${parameter}::double precision / 1000), '-infinity')`
 
-/** Finished keys past their expiry, through the index that holds only finished ones. */
-export const expired = (keys: string): string => `
-    SELECT id, scope, key, expires_at FROM ${keys}
-     WHERE status = 'finished' AND expires_at <= ${NOW} AND ${from('expires_at', '$2')}
-     ORDER BY expires_at LIMIT $1::integer
-       FOR UPDATE SKIP LOCKED`
+/** Finished keys past their expiry, through the index that holds only finished ones. `k` is the key's table. */
+export const expired = (columns: string, { keys }: Tables): string => `
+    SELECT ${columns} FROM ${keys} AS k
+     WHERE k.status = 'finished' AND k.expires_at <= ${NOW} AND ${from('k.expires_at', '$2')}
+     ORDER BY k.expires_at LIMIT $1::integer`
 
 /** For keys that are named: so written that the planner does not go through all expired keys by their index. */
 export const HAS_EXPIRED = `(k.expires_at + interval '0') <= ${NOW}`
 
 /** Repeats what must be true of a row that is deleted. */
-export const deleteExpired = (keys: string): string => `
-    DELETE FROM ${keys} AS k USING ${eachKeyOf('expired')}
-     WHERE ${IS_THAT_KEY} AND ${statusIs('finished')}
+export const deleteExpired = (tables: Tables): string => `
+    DELETE FROM ${tables.keys} AS k USING ${eachKeyOf('expired')}
+     WHERE ${IS_THAT_KEY}${tables.ofOneShard('k')} AND ${statusIs('finished')}
     RETURNING k.scope, k.key`
 
 export const REAPED = `

@@ -1,18 +1,21 @@
 import { expired, type ExpiredKey, readExpiredKey } from './expired.js'
+import { readAllShards } from '../schema/read-all-shards.js'
 import { defineStatement, epochMs, type Store } from '../statement.js'
 
 const findExpiredKeysStatement = defineStatement(
   'find_expired_keys',
-  ({ keys }) => `WITH expired AS (${expired(keys)})
-  SELECT id, scope, key, ${epochMs('expires_at')} AS expires_ms FROM expired ORDER BY expires_at`,
+  (tables) => expired(`k.id, k.scope, k.key, ${epochMs('k.expires_at')} AS expires_ms`, tables),
 )
 
-/** Finds the keys that the same batch would delete. */
+/** Finds the keys that the same batch would delete, and maybe some that are locked. It locks nothing. */
 export async function findExpiredKeys(
   store: Store,
   limit: number,
   fromMs: number | null,
 ): Promise<ExpiredKey[]> {
-  const { rows } = await findExpiredKeysStatement(store, [limit, fromMs])
-  return rows.map(readExpiredKey)
+  const found = await readAllShards(findExpiredKeysStatement, store, [limit, fromMs], store.tables.keys)
+  return found
+    .map(readExpiredKey)
+    .toSorted((a, b) => a.expiresMs - b.expiresMs)
+    .slice(0, limit)
 }

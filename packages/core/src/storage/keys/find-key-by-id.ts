@@ -1,9 +1,9 @@
-import { KEY_COLUMNS, type KeyRow, readKeyRow } from './key-row.js'
+import { keyColumnsIn, type KeyRow, readKeyRow } from './key-row.js'
 import { defineStatement, type Store } from '../statement.js'
 
 const findKeyByIdStatement = defineStatement(
   'find_key_by_id',
-  ({ keys }) => `SELECT ${KEY_COLUMNS} FROM ${keys} AS k WHERE k.id = $1::uuid`,
+  (tables) => `SELECT ${keyColumnsIn(tables)} FROM ${tables.keys} AS k WHERE k.id = $1::uuid`,
 )
 
 /** Reads a key's row by its id. Returns null when there is none. */

@@ -1,15 +1,15 @@
-import { KEY_COLUMNS, KEY_COLUMNS_TO_REPLAY, type KeyRow, readKeyRow } from './key-row.js'
+import { keyColumnsIn, keyColumnsToReplayIn, type KeyRow, readKeyRow } from './key-row.js'
 import { defineStatement, type RunStatement, type Store } from '../statement.js'
 import type { Tables } from '../tables.js'
 
 const selecting =
-  (columns: string) =>
-  ({ keys }: Tables): string =>
-    `SELECT ${columns} FROM ${keys} AS k WHERE k.scope = $1 AND k.key = $2`
+  (columnsIn: (tables: Tables) => string) =>
+  (tables: Tables): string =>
+    `SELECT ${columnsIn(tables)} FROM ${tables.keys} AS k WHERE k.scope = $1 AND k.key = $2`
 
-const findKeyStatement = defineStatement('find_key', selecting(KEY_COLUMNS))
+const findKeyStatement = defineStatement('find_key', selecting(keyColumnsIn))
 
-const findKeyToReplayStatement = defineStatement('find_key', selecting(KEY_COLUMNS_TO_REPLAY))
+const findKeyToReplayStatement = defineStatement('find_key', selecting(keyColumnsToReplayIn))
 
 /** Reads a key's row, without a lock. Returns null when there is none. */
 export function findKey(store: Store, scope: string, key: string): Promise<KeyRow | null> {

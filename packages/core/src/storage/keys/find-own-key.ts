@@ -1,10 +1,10 @@
-import { KEY_COLUMNS_TO_REPLAY, type KeyRow, readKeyRow } from './key-row.js'
+import { keyColumnsToReplayIn, type KeyRow, readKeyRow } from './key-row.js'
 import { defineStatement, type Store } from '../statement.js'
 
 /** A key that belongs to somebody else is not found, rather than read and withheld: it costs what an unknown id costs. */
 const findOwnKeyStatement = defineStatement(
   'find_own_key',
-  ({ keys }) => `SELECT ${KEY_COLUMNS_TO_REPLAY} FROM ${keys} AS k
+  (tables) => `SELECT ${keyColumnsToReplayIn(tables)} FROM ${tables.keys} AS k
    WHERE k.id = $1::uuid AND k.scope = $2::text
      AND pg_catalog.substr(k.fingerprint, 1, pg_catalog.octet_length($3::bytea)) = $3::bytea`,
 )

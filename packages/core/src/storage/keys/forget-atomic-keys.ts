@@ -1,4 +1,4 @@
-import type { RunnableVersion } from './find-unattended-keys.js'
+import type { RunnableVersion } from './due-keys.js'
 import { leaseIsOver } from './lease-is-over.js'
 import { eachKeyOf, IS_THAT_KEY } from './named-keys.js'
 import { defineStatement, msInterval, NOW, type Store, unnested } from '../statement.js'
@@ -7,6 +7,12 @@ import { defineStatement, msInterval, NOW, type Store, unnested } from '../state
 export interface AtomicVersion extends RunnableVersion {
   readonly forgetAfterMs: number
 }
+
+/** Whether the key `k` of an atomic handler has committed nothing, and nobody has come back for it. */
+export const isLeft = (v: Record<'hash' | 'afterMs' | 'leaseBoundMs', string>): string => `
+              k.definition_hash = ${v.hash} AND k.recovery_point = 'started'
+          AND k.created_at <= (${NOW} - ${msInterval(v.afterMs)})
+          AND k.intent IS NULL AND ${leaseIsOver('k.', v.leaseBoundMs)}`
 
 const forgetAtomicKeysStatement = defineStatement(
   'forget_atomic_keys',
@@ -18,9 +24,7 @@ const forgetAtomicKeysStatement = defineStatement(
      CROSS JOIN LATERAL (
        SELECT k.scope, k.key FROM ${keys} AS k
         WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version AND k.kind = 'atomic'
-          AND k.definition_hash = v.definition_hash AND k.recovery_point = 'started'
-          AND k.created_at <= (${NOW} - ${msInterval('v.forget_after_ms')})
-          AND k.intent IS NULL AND ${leaseIsOver('k.', 'v.lease_bound_ms')}
+          AND ${isLeft({ hash: 'v.definition_hash', afterMs: 'v.forget_after_ms', leaseBoundMs: 'v.lease_bound_ms' })}
         ORDER BY k.created_at LIMIT $5::integer FOR UPDATE SKIP LOCKED
      ) AS found
   )

@@ -1,4 +1,4 @@
-import { sqlStateOf } from '../../driver/postgres-error.js'
+import { isOfStatementItself, sqlStateOf } from '../../driver/postgres-error.js'
 
 const FENCED_OFF = 'pawl: fenced off'
 
@@ -42,12 +42,11 @@ export function isInAnotherTransaction(error: unknown): boolean {
 }
 
 function saysThat(what: string, error: unknown): boolean {
-  const { message, where } = error as { readonly message: string; readonly where?: string }
-  // An error from a trigger or a function has a `where`; one from this statement's own cast does not.
+  const { message } = error as { readonly message: string }
   return (
     sqlStateOf(error) === INVALID_TEXT_REPRESENTATION &&
     // Without the quotation mark before it: servers translate those.
     message.includes(`${what}, rows: `) &&
-    where === undefined
+    isOfStatementItself(error)
   )
 }

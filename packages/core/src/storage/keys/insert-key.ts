@@ -24,6 +24,17 @@ export interface FirstGrant {
   readonly durable: boolean
 }
 
+const NEW_KEY = `$1::uuid, $2, $3, $4, $5, $6::integer, $7, $8::bytea, $9::smallint, $10::json, ${NOW}, ${NOW},
+         ${NOW} + ${msInterval('$11')}, $12::integer, $13::uuid`
+
+const insertInto = (keys: string, row: string): string => `
+  INSERT INTO ${keys} AS k
+    (id, scope, key, pipeline, kind, version, definition_hash, fingerprint, fingerprint_version, input, created_at,
+     updated_at, lease_until, attempts, holder)
+  ${row}
+  ON CONFLICT (scope, key) DO NOTHING
+  RETURNING ${epochMs('k.created_at')} AS now_ms, k.revision`
+
 /**
  * ON CONFLICT alone would be right, but it waits for whoever has the row locked, such as a holder that froze before its
  * COMMIT, and duplicates would drain the pool. A row that can be seen needs no waiting: it is read, not inserted.
@@ -34,15 +45,14 @@ export interface FirstGrant {
  */
 const insertKeyStatement = defineStatement(
   'insert_key',
-  ({ keys }) => `
-  INSERT INTO ${keys} AS k
-    (id, scope, key, pipeline, kind, version, definition_hash, fingerprint, fingerprint_version, input, created_at,
-     updated_at, lease_until, attempts, holder)
-  SELECT $1::uuid, $2, $3, $4, $5, $6::integer, $7, $8::bytea, $9::smallint, $10::json, ${NOW}, ${NOW},
-         ${NOW} + ${msInterval('$11')}, $12::integer, $13::uuid
-   WHERE NOT EXISTS (SELECT 1 FROM ${keys} AS seen WHERE seen.scope = $2 AND seen.key = $3)
-  ON CONFLICT (scope, key) DO NOTHING
-  RETURNING ${epochMs('k.created_at')} AS now_ms, k.revision`,
+  ({ keys }) =>
+    insertInto(
+      keys,
+      `SELECT ${NEW_KEY}
+   WHERE NOT EXISTS (SELECT 1 FROM ${keys} AS seen WHERE seen.scope = $2 AND seen.key = $3)`,
+    ),
+  // Citus sends single rows to one server, and executes an INSERT of a SELECT itself. Whoever inserts has looked before.
+  ({ keys }) => insertInto(keys, `VALUES (${NEW_KEY})`),
 )
 
 /** Reserves the key if it is free. Returns null when somebody has it. */

@@ -2,6 +2,7 @@ import type { StoredResponse } from '../../pipeline/directive.js'
 import type { JsonValue } from '../../pipeline/json-value.js'
 import type { StuckReason } from '../../pipeline/outcome.js'
 import { epochMs, NOW } from '../statement.js'
+import type { Tables } from '../tables.js'
 import { readTrail, type TrailEntry } from './trail.js'
 
 /** What was durably recorded about a call before its result was settled. */
@@ -78,12 +79,6 @@ export interface KeyRow {
   readonly revision: number
 }
 
-/**
- * Tells servers apart, and one server before and after a restart, by when it was started. Replicas were started at other
- * times.
- */
-export const SERVER = `${epochMs('pg_catalog.pg_postmaster_start_time()')}::text`
-
 /** The columns that `readKeyRow` reads; `k` is the key's table. The body travels as base64: half of hex's size. */
 const keyColumns = (
   { input, state, trail }: Record<'input' | 'state' | 'trail', string>,
@@ -100,7 +95,7 @@ const keyColumns = (
 
 const ALL = { input: 'k.input', state: 'k.state', trail: 'k.trail' }
 
-export const KEY_COLUMNS = `${keyColumns(ALL, NOW)}, ${SERVER} AS server`
+export const keyColumnsIn = ({ server }: Tables): string => `${keyColumns(ALL, NOW)}, ${server} AS server`
 
 /**
  * The same for a write that has set `updated_at`: what a write returns must not change by itself. The statement adds
@@ -112,14 +107,14 @@ const unlessFinished = (column: string, empty: string): string =>
   `CASE WHEN k.status = 'finished' THEN '${empty}' ELSE ${column}::text END`
 
 /** The same for callers that only want to replay a finished key: how its response came about is then not read. */
-export const KEY_COLUMNS_TO_REPLAY = `${keyColumns(
-  {
-    input: unlessFinished('k.input', 'null'),
-    state: unlessFinished('k.state', '{}'),
-    trail: unlessFinished('k.trail', '[]'),
-  },
-  NOW,
-)}, ${SERVER} AS server`
+export const keyColumnsToReplayIn = ({ server }: Tables): string =>
+  `${keyColumns(TO_REPLAY, NOW)}, ${server} AS server`
+
+const TO_REPLAY = {
+  input: unlessFinished('k.input', 'null'),
+  state: unlessFinished('k.state', '{}'),
+  trail: unlessFinished('k.trail', '[]'),
+}
 
 /**
  * The phase that an intent belongs to. Read from its text: a result that a provider returned may hold what `->>` refuses

@@ -1,4 +1,4 @@
-import { KEY_COLUMNS, type KeyRow, readKeyRow } from './key-row.js'
+import { keyColumnsIn, type KeyRow, readKeyRow } from './key-row.js'
 import { CONDITION } from './unfinished.js'
 import { defineStatement, msInterval, NOW, type Store } from '../statement.js'
 import type { Tables } from '../tables.js'
@@ -27,8 +27,9 @@ const LISTED = `($1::text IS NULL OR k.pipeline = $1) AND ($2::integer IS NULL O
  */
 const listUnfinished =
   (status: 'running' | 'stuck') =>
-  ({ keys }: Tables): string =>
-    `
+  (tables: Tables): string => {
+    const { keys } = tables
+    return `
   WITH RECURSIVE versions AS (
     (SELECT k.pipeline, k.version FROM ${keys} AS k WHERE k.status = '${status}'
       ORDER BY k.pipeline, k.version LIMIT 1)
@@ -39,20 +40,28 @@ const listUnfinished =
        ORDER BY k.pipeline, k.version LIMIT 1) AS next
   )
   SELECT found.* FROM versions AS v CROSS JOIN LATERAL (
-    SELECT ${KEY_COLUMNS}, k.created_at FROM ${keys} AS k
+    SELECT ${keyColumnsIn(tables)}, k.created_at FROM ${keys} AS k
      WHERE k.status = '${status}' AND k.pipeline = v.pipeline AND k.version = v.version AND ${LISTED}
      ORDER BY k.created_at LIMIT $8::integer
   ) AS found
   WHERE ($1::text IS NULL OR v.pipeline = $1) AND ($2::integer IS NULL OR v.version = $2::integer)
   ORDER BY found.created_at LIMIT $8::integer`
+  }
+
+/** Every shard sorts its own: a step through the index of all of them would be a round trip to each. */
+const listUnfinishedOverServers =
+  (status: 'running' | 'stuck') =>
+  (tables: Tables): string =>
+    `SELECT ${keyColumnsIn(tables)} FROM ${tables.keys} AS k WHERE k.status = '${status}' AND ${LISTED}
+   ORDER BY k.created_at LIMIT $8::integer`
 
 const LIST_STATEMENTS = {
-  running: defineStatement('list_running', listUnfinished('running')),
-  stuck: defineStatement('list_stuck', listUnfinished('stuck')),
+  running: defineStatement('list_running', listUnfinished('running'), listUnfinishedOverServers('running')),
+  stuck: defineStatement('list_stuck', listUnfinished('stuck'), listUnfinishedOverServers('stuck')),
   finished: defineStatement(
     'list_finished',
-    ({ keys }) => `
-  SELECT ${KEY_COLUMNS} FROM ${keys} AS k WHERE k.status = 'finished' AND ${LISTED}
+    (tables) => `
+  SELECT ${keyColumnsIn(tables)} FROM ${tables.keys} AS k WHERE k.status = 'finished' AND ${LISTED}
    ORDER BY k.expires_at LIMIT $8::integer`,
   ),
 } as const

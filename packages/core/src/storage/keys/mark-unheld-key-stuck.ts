@@ -6,9 +6,9 @@ import { defineStatement, NOW, type Store } from '../statement.js'
 
 const markUnheldKeyStuckStatement = defineStatement(
   'mark_unheld_stuck',
-  ({ keys }) => `
-  WITH target AS (${unheld(keys)})
-  UPDATE ${keys} AS k
+  (tables) => `
+  WITH target AS (${unheld(tables)})
+  UPDATE ${tables.keys} AS k
      SET fence = k.fence + 1, holder = $8::uuid, status = 'stuck', stuck_reason = $9, lease_until = NULL,
          last_error = coalesce(k.last_error, $10), updated_at = ${NOW}, ${WRITTEN}
     FROM target WHERE k.scope = $1 AND k.key = $2 AND k.key = target.key

@@ -1,20 +1,20 @@
 import { HAS_EXPIRED } from './expired.js'
 import { EACH_GIVEN_KEY, eachKeyOf, IS_THAT_KEY, type KeyName, namesOf } from './named-keys.js'
-import { defineStatement, msInterval, NOW, statusIs, type Store } from '../statement.js'
+import { CLOCK, defineStatement, epochSeconds, momentIn, statusIs, type Store } from '../statement.js'
 
 const putOffKeysStatement = defineStatement(
   'put_off_keys',
-  ({ keys }) => `
+  (tables) => `
   WITH held AS (
-    SELECT k.scope, k.key FROM ${keys} AS k, ${EACH_GIVEN_KEY}
-     WHERE ${IS_THAT_KEY} AND ${statusIs('finished')} AND ${HAS_EXPIRED}
+    SELECT k.scope, k.key FROM ${tables.keys} AS k, ${EACH_GIVEN_KEY}
+     WHERE ${IS_THAT_KEY}${tables.ofOneShard('k')} AND ${statusIs('finished')} AND ${HAS_EXPIRED}
        FOR NO KEY UPDATE OF k SKIP LOCKED
   )
-  UPDATE ${keys} AS k
-     SET revision = k.revision + 1, expires_at = ${NOW}
-         + least(greatest(${NOW} - k.updated_at, ${msInterval('$3')}), ${msInterval('$4')})
-    FROM ${eachKeyOf('held')}
-   WHERE ${IS_THAT_KEY} AND ${statusIs('finished')}`,
+  UPDATE ${tables.keys} AS k
+     SET revision = k.revision + 1,
+         expires_at = ${momentIn(`least(greatest(clock.seconds - ${epochSeconds('k.updated_at')}, $3::double precision / 1000), $4::double precision / 1000)`)}
+    FROM ${eachKeyOf('held')}, ${CLOCK}
+   WHERE ${IS_THAT_KEY}${tables.ofOneShard('k')} AND ${statusIs('finished')}`,
 )
 
 /**

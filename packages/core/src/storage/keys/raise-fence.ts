@@ -1,14 +1,14 @@
 import { HELD, heldBy, type Hold, WRITTEN } from './hold.js'
-import { KEY_COLUMNS_WRITTEN, type KeyRow, readKeyRow, SERVER } from './key-row.js'
+import { KEY_COLUMNS_WRITTEN, type KeyRow, readKeyRow } from './key-row.js'
 import { defineStatement, msInterval, NOW, type Store } from '../statement.js'
 
 const raiseFenceStatement = defineStatement(
   'raise_fence',
-  ({ keys }) => `
+  ({ keys, server }) => `
   UPDATE ${keys} AS k
      SET fence = k.fence + 1, holder = $5::uuid,
          lease_until = CASE WHEN k.status = 'running' THEN granted.until END, updated_at = ${NOW}, ${WRITTEN}
-    FROM (SELECT ${NOW} + ${msInterval('$6')} AS until, ${SERVER} AS server) AS granted
+    FROM (SELECT ${NOW} + ${msInterval('$6')} AS until, ${server} AS server) AS granted
    WHERE ${HELD}
   RETURNING ${KEY_COLUMNS_WRITTEN}, granted.server`,
 )

@@ -3,7 +3,9 @@ import { defineStatement, type Store } from '../statement.js'
 
 const reapKeysStatement = defineStatement(
   'reap_keys',
-  ({ keys }) => `WITH expired AS (${expired(keys)}), gone AS (${deleteExpired(keys)}) ${REAPED}`,
+  (tables) => `
+  WITH expired AS (${expired('k.id, k.scope, k.key, k.expires_at', tables)} FOR UPDATE OF k SKIP LOCKED),
+       gone AS (${deleteExpired(tables)}) ${REAPED}`,
 )
 
 /**

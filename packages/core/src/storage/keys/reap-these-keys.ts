@@ -4,12 +4,12 @@ import { defineStatement, statusIs, type Store } from '../statement.js'
 
 const reapTheseKeysStatement = defineStatement(
   'reap_these_keys',
-  ({ keys }) => `
+  (tables) => `
   WITH expired AS (
-    SELECT k.id, k.scope, k.key, k.expires_at FROM ${keys} AS k, ${EACH_GIVEN_KEY}
-     WHERE ${IS_THAT_KEY} AND ${statusIs('finished')} AND ${HAS_EXPIRED}
+    SELECT k.id, k.scope, k.key, k.expires_at FROM ${tables.keys} AS k, ${EACH_GIVEN_KEY}
+     WHERE ${IS_THAT_KEY}${tables.ofOneShard('k')} AND ${statusIs('finished')} AND ${HAS_EXPIRED}
        FOR UPDATE OF k SKIP LOCKED
-  ), gone AS (${deleteExpired(keys)}) ${REAPED}`,
+  ), gone AS (${deleteExpired(tables)}) ${REAPED}`,
 )
 
 /**

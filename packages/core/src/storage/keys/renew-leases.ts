@@ -1,27 +1,28 @@
 import { type Hold, WRITTEN } from './hold.js'
-import { defineStatement, epochMs, msInterval, NOW, statusIs, type Store, unnested } from '../statement.js'
+import { CLOCK, defineStatement, epochMs, momentIn, NOW, statusIs, type Store, unnested } from '../statement.js'
 
 const renewLeasesStatement = defineStatement(
   'renew_leases',
-  ({ keys }) => `
+  ({ keys, ofOneShard }) => `
   WITH held AS (
     SELECT * FROM ${unnested('$1::text[]', '$2::text[]', '$3::bigint[]', '$4::uuid[]', '$5::double precision[]', '$6::text[]')}
       AS h (scope, key, fence, holder, lease_ms, recovery_point)
   ), free AS (
     SELECT k.scope, k.key, h.lease_ms FROM ${keys} AS k JOIN held AS h
         ON k.scope = h.scope AND k.key = h.key AND k.fence = h.fence AND k.holder = h.holder
-           AND k.recovery_point = h.recovery_point AND ${statusIs('running')}
+           AND k.recovery_point = h.recovery_point AND ${statusIs('running')}${ofOneShard('k')}
        FOR NO KEY UPDATE OF k SKIP LOCKED
   ), renewed AS (
-    UPDATE ${keys} AS k SET lease_until = ${NOW} + ${msInterval('free.lease_ms')}, ${WRITTEN}
-      FROM free WHERE k.scope = free.scope AND k.key = free.key
+    UPDATE ${keys} AS k SET lease_until = ${momentIn('free.lease_ms / 1000')}, ${WRITTEN}
+      FROM free, ${CLOCK} WHERE k.scope = free.scope AND k.key = free.key${ofOneShard('k')}
     RETURNING k.holder
   )
   SELECT h.holder, renewed.holder IS NOT NULL AS renewed,
          k.key IS NULL OR k.fence <> h.fence OR k.holder <> h.holder OR k.recovery_point <> h.recovery_point
            OR k.status <> 'running' AS lost,
          ${epochMs(NOW)} AS now_ms
-    FROM held AS h LEFT JOIN ${keys} AS k ON k.scope = h.scope AND k.key = h.key LEFT JOIN renewed ON renewed.holder = h.holder`,
+    FROM held AS h LEFT JOIN ${keys} AS k ON k.scope = h.scope AND k.key = h.key${ofOneShard('k')}
+    LEFT JOIN renewed ON renewed.holder = h.holder`,
 )
 
 export interface Renewal {
@@ -32,7 +33,7 @@ export interface Renewal {
   readonly nowMs: number
 }
 
-/** Renews many leases in one statement. Locked rows are left for the next time instead of being waited for. */
+/** Renews many leases in one statement; over servers, all have to be in one shard. Locked rows are left for the next time instead of being waited for. */
 export async function renewLeases(
   store: Store,
   holds: readonly (Hold & { readonly leaseMs: number })[],

@@ -1,7 +1,7 @@
 import type { Note } from '../interventions/note.js'
 import { asRead, readValues } from './as-read.js'
 import { WRITTEN } from './hold.js'
-import { KEY_COLUMNS_WRITTEN, type KeyRow, SERVER } from './key-row.js'
+import { KEY_COLUMNS_WRITTEN, type KeyRow } from './key-row.js'
 import { NOW } from '../statement.js'
 import type { Tables } from '../tables.js'
 
@@ -19,20 +19,20 @@ export interface Steering {
  */
 export const steered =
   (action: string, condition: string, change: string) =>
-  ({ keys, interventions }: Tables): string =>
+  ({ keys, interventions, server }: Tables): string =>
     `
   WITH target AS (
-    SELECT k.scope, k.key, ${SERVER} AS server FROM ${keys} AS k
+    SELECT k.scope, k.key, ${server} AS server FROM ${keys} AS k
      WHERE k.scope = $1 AND k.key = $2 AND ${asRead('k.', 3)} AND ${condition}
        FOR NO KEY UPDATE OF k
   ), steered AS (
     UPDATE ${keys} AS k
        SET fence = k.fence + 1, holder = $7::uuid, lease_until = NULL, updated_at = ${NOW}, ${WRITTEN}${change}
-      FROM target WHERE k.scope = target.scope AND k.key = target.key
+      FROM target WHERE k.scope = $1 AND k.key = $2 AND k.key = target.key
     RETURNING ${KEY_COLUMNS_WRITTEN}, target.server
   ), noted AS (
     INSERT INTO ${interventions} (id, key_id, scope, key, action, actor, reason, detail, created_at)
-    SELECT $7::uuid, id, scope, key, '${action}', $8, $9, $10::json, ${NOW} FROM steered
+    SELECT $7::uuid, id, $1, key, '${action}', $8, $9, $10::json, ${NOW} FROM steered
   )
   SELECT * FROM steered`
 

@@ -20,9 +20,9 @@ export interface TakeOver {
 
 const takeOverKeyStatement = defineStatement(
   'take_over_key',
-  ({ keys }) => `
-  WITH target AS (${unheld(keys)})
-  UPDATE ${keys} AS k
+  (tables) => `
+  WITH target AS (${unheld(tables)})
+  UPDATE ${tables.keys} AS k
      SET fence = k.fence + 1, holder = $8::uuid, lease_until = ${NOW} + ${msInterval('$9')},
          attempts = k.attempts + 1, version = $10::integer, definition_hash = $11, recovery_point = $12,
          state = coalesce($13::json, k.state), intent = $14::json, effect_epoch = $15::integer,

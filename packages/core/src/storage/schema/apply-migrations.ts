@@ -7,7 +7,8 @@ import { MIGRATION_LOCK_MS, MIGRATION_PAUSE_MS } from '../../limits.js'
 import { initial } from './migrations/001-initial.js'
 import { qualified } from '../qualified.js'
 import { findLockHolders, type LockHolder } from './find-lock-holders.js'
-import { DEFAULT_LAYOUT, type Layout, layoutSql, readLayoutRow, sameLayout, sayLayout } from './layout.js'
+import { DEFAULT_LAYOUT, type Layout, sameLayout, sayLayout } from './layout.js'
+import { readLayout } from './read-layout.js'
 import type { Store } from '../statement.js'
 import type { Tables } from '../tables.js'
 
@@ -57,13 +58,13 @@ const BEGIN: Begin = {
 }
 
 async function tryOnce(
-  { session, tables }: Store,
+  store: Store,
   migrations: readonly Migration[],
   layout: Layout | null,
 ): Promise<number | 'locked'> {
-  const transaction = session.begin(BEGIN)
+  const transaction = store.session.begin(BEGIN)
   try {
-    const applied = await applyMissing(transaction, tables, migrations, layout)
+    const applied = await applyMissing(transaction, store, migrations, layout)
     if (applied === 'locked') await transaction.rollBack()
     else await transaction.commit([])
     return applied
@@ -75,10 +76,11 @@ async function tryOnce(
 
 async function applyMissing(
   transaction: SessionTransaction,
-  tables: Tables,
+  store: Store,
   migrations: readonly Migration[],
   wanted: Layout | null,
 ): Promise<number | 'locked'> {
+  const { tables } = store
   // A lock of the transaction, not of the session: it works behind a pooler, and cannot be left behind.
   const lock = qualified(`SELECT pg_advisory_xact_lock(hashtextextended('pawl.migrate.${tables.schema}', 0))`)
   const run = (name: string, text: string) => transaction.run({ statement: { name, text } })
@@ -96,7 +98,7 @@ async function applyMissing(
   )
   const version = Number(rows[0]?.['version'])
   const layout =
-    version === 0 ? (wanted ?? DEFAULT_LAYOUT) : await existingLayout(transaction, tables, wanted)
+    version === 0 ? (wanted ?? DEFAULT_LAYOUT) : await existingLayout(transaction, store, wanted)
   if (version >= migrations.length) return 0
   if (version > 0 && !(await lockTables(transaction, tables))) return 'locked'
   for (const [index, write] of migrations.entries()) {
@@ -110,12 +112,12 @@ async function applyMissing(
 /** Returns the layout that the tables have. Throws if another one is asked for: `migrate` moves no rows. */
 async function existingLayout(
   transaction: SessionTransaction,
-  tables: Tables,
+  store: Store,
   wanted: Layout | null,
 ): Promise<Layout> {
-  const text = qualified(layoutSql(tables))
-  const { rows } = await transaction.run({ statement: { name: 'migrate_layout', text } })
-  const has = readLayoutRow(rows[0])
+  const { tables } = store
+  const read = await readLayout(store, (statement) => transaction.run(statement.bind(tables, [])))
+  const has = read ?? DEFAULT_LAYOUT
   if (wanted === null || sameLayout(wanted, has)) return has
   throw new PawlError(
     'PAWL_OTHER_LAYOUT',

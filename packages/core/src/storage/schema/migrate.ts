@@ -71,6 +71,8 @@ export async function migrateAndWarn(
     lockTimeoutMs: MIGRATION_DEADLINE_MS,
     pipelining: false,
     preparedStatements: false,
+    spread: tables.spread,
+    learn: () => Promise.resolve(),
     probe: null,
   })
   const session = await sessions.acquire('migrate').catch((error: unknown) => {

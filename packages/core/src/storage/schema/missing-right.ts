@@ -1,4 +1,4 @@
-import { sqlStateOf } from '../../driver/postgres-error.js'
+import { isOfStatementItself, sqlStateOf } from '../../driver/postgres-error.js'
 import type { SessionPool } from '../../driver/session-pool.js'
 import { PawlError } from '../../errors.js'
 import { findMissingRights, type NeededRight } from './find-missing-rights.js'
@@ -28,8 +28,7 @@ const NEEDED: Readonly<Record<Worker, Readonly<Record<string, readonly string[]>
  * error has a `where`.
  */
 export function isMissingRight(error: unknown): boolean {
-  const { where } = (error ?? {}) as { readonly where?: string }
-  return sqlStateOf(error) === INSUFFICIENT_PRIVILEGE && where === undefined
+  return sqlStateOf(error) === INSUFFICIENT_PRIVILEGE && isOfStatementItself(error)
 }
 
 /**

@@ -107,22 +107,39 @@ CREATE TABLE ${interventions} (
 );
 CREATE INDEX interventions_by_key ON ${interventions} (scope, key_id);
 CREATE INDEX interventions_by_time ON ${interventions} (created_at);
-${view(schema, keys)}${comments(schema)}`
+${distributed(layout, schema)}${view(schema, keys)}${comments(schema)}`
 
 const FILL = ' WITH (fillfactor = 70)'
 
 /** A unique index of a table that is divided has to contain the column that it is divided by. */
-const isDivided = ({ kind }: Layout): boolean => kind === 'partitioned'
+const isDivided = ({ kind }: Layout): boolean => kind !== 'plain'
 
 /** What follows the columns of a table: how it is divided, and its partitions. */
 function divided(layout: Layout, table: string, schema: string, storage = ''): string {
-  if (layout.kind === 'plain') return storage
+  if (layout.kind !== 'partitioned') return storage
   const partitions = Array.from(
     { length: layout.partitions },
     (_, nth) => `CREATE TABLE "${schema}"."${table}_${nth}" PARTITION OF "${schema}"."${table}"
   FOR VALUES WITH (MODULUS ${layout.partitions}, REMAINDER ${nth})${storage}`,
   )
   return [' PARTITION BY HASH (scope)', ...partitions].join(';\n')
+}
+
+/**
+ * Distributed together, so that all rows of a scope are on one server. A group of their own: other tables join it only if they
+ * are told to. The history is on every server, because a client may connect to any of them.
+ */
+function distributed(layout: Layout, schema: string): string {
+  if (layout.kind !== 'citus') return ''
+  const [first, ...others] = ['idempotency_keys', 'effects', 'staged_jobs', 'interventions']
+  const distribute = (table: string | undefined, how: string): string =>
+    `SELECT create_distributed_table('"${schema}"."${table}"', 'scope', ${how});`
+  return [
+    '',
+    distribute(first, `colocate_with => 'none', shard_count => ${layout.shards}`),
+    ...others.map((table) => distribute(table, `colocate_with => '"${schema}"."${first}"'`)),
+    `SELECT create_reference_table('"${schema}"."migrations"');`,
+  ].join('\n')
 }
 
 /** For people who have only psql: no bodies, no inputs, and words instead of nulls. */

@@ -1,0 +1,15 @@
+import type { Session } from '../../driver/session.js'
+import { readLayout } from './read-layout.js'
+import type { Tables } from '../tables.js'
+
+/** Finds out whether the tables are distributed over several servers. Tests do not stop at its statements. */
+export function learnSpread(tables: Tables): (session: Session) => Promise<void> {
+  return async (session) => {
+    const layout = await readLayout({ session, tables }, (statement) => {
+      const { statement: read, values } = statement.bind(tables, [])
+      return session.run({ ...read, name: '' }, values, 'read')
+    })
+    // Without tables there is nothing to know yet.
+    if (layout !== null) tables.spread.learn(layout.kind === 'citus')
+  }
+}

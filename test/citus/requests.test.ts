@@ -1,0 +1,248 @@
+import { createBackground, createOperator, type JobToDeliver, migrate, respond } from '@pawl/core'
+import { createProbedEngine } from '@pawl/core/internal'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { engineThatDiesAt, positionNamer } from '../support/crash.js'
+import { DELIVERED } from '../support/relay-trial.js'
+import { createEngine, type Database, pipeline } from '../support/rides.js'
+import { CitusDatabase, CitusRide, describeOnCitus, ONE_OF_EACH } from './citus-database.js'
+
+describeOnCitus('on Citus', () => {
+  const database = new CitusDatabase()
+  beforeAll(() => database.create())
+  afterAll(() => database.drop())
+
+  const expireLeases = () =>
+    database.rows(
+      `UPDATE pawl.idempotency_keys SET lease_until = statement_timestamp() - interval '1 ms' WHERE lease_until IS NOT NULL`,
+    )
+
+  test('the layout is learnt from the schema, told by status and doctor, and kept by migrate', async () => {
+    expect((await database.operator.status()).layout).toEqual({ kind: 'citus', shards: 8 })
+    const findings = await database.operator.doctor()
+    expect(findings.find(({ check }) => check === 'schema')?.detail).toContain('Its layout is citus (8).')
+    expect(findings.filter(({ level }) => level === 'failing')).toEqual([])
+    expect(await migrate(database.admin, { schema: database.schema })).toEqual({ applied: 0 })
+    await expect(migrate(database.admin, { schema: database.schema, layout: 'plain' })).rejects.toMatchObject({
+      code: 'PAWL_OTHER_LAYOUT',
+    })
+  })
+
+  test('a request is answered once, by one server, with one-phase commits, and replays', async () => {
+    const ride = new CitusRide(database)
+    const remote: string[] = []
+    const pool = database.pool({ max: 1 })
+    pool.on('connect', (client) => {
+      client.on('notice', ({ message }) => void (message?.startsWith('issuing') && remote.push(message)))
+      void client.query('SET citus.log_remote_commands = on')
+    })
+    const engine = ride.engine(pool)
+    const first = await ride.execute(engine)
+    if (first.type !== 'completed') throw new Error(`unexpected ${first.type}`)
+    // What it costs: the look, the reservation, and three transactions, each with its BEGIN and COMMIT.
+    expect(new Set(remote.map((said) => /on server \S+/.exec(said)?.[0])).size).toBe(1)
+    expect(remote.filter((said) => said.includes('PREPARE TRANSACTION'))).toEqual([])
+    expect(remote.filter((said) => said.includes('issuing COMMIT'))).toHaveLength(4)
+    expect(remote.length).toBeLessThanOrEqual(19)
+    remote.length = 0
+    const again = await ride.execute(engine)
+    if (again.type !== 'replayed') throw new Error(`unexpected ${again.type}`)
+    expect(again.response).toEqual(first.response)
+    expect(remote).toHaveLength(1)
+    expect(await ride.traces()).toEqual(ONE_OF_EACH)
+    await engine.close()
+  })
+
+  test('the time-outs of a phase reach the server that has its rows', async () => {
+    const seen: Record<string, string>[] = []
+    const settings = { lockTimeoutMs: 321, statementTimeoutMs: 4_321, idleTimeoutMs: 5_321 }
+    const looking = pipeline<null>({ name: 'looking', version: 1, ...settings })
+      .local('looked', async ({ tx, scope }) => {
+        await tx.insertInto('rides').values({ rider: scope, amount: 1 }).execute()
+        const { rows } = await sql<Record<string, string>>`
+          SELECT current_setting('lock_timeout') AS lock, current_setting('statement_timeout') AS statement,
+                 current_setting('idle_in_transaction_session_timeout') AS idle, inet_server_port()::text AS port
+            FROM rides WHERE rider = ${scope}`.execute(tx)
+        seen.push(...rows)
+      })
+      .finish(() => respond(200))
+    const engine = createEngine({ pool: database.pool(), pipelines: [looking], schema: database.schema })
+    const { scope, key } = new CitusRide(database)
+    expect(await engine.execute(looking, { scope, key, input: null })).toMatchObject({ type: 'completed' })
+    expect(seen).toEqual([
+      { lock: '321ms', statement: '4321ms', idle: '5321ms', port: expect.any(String) as string },
+    ])
+    const workers = await database.workers()
+    expect(workers.map(({ nodeport }) => String(nodeport))).toContain(seen[0]?.['port'])
+    await engine.close()
+  })
+
+  test('a request that dies at any position is finished by a retry, with one charge', async () => {
+    const clean = new CitusRide(database)
+    const name = positionNamer()
+    const passed: string[] = []
+    const watched = createProbedEngine<Database>(optionsOf(clean), (position) => void passed.push(name(position)))
+    await clean.execute(watched)
+    await watched.close()
+    expect(passed.length).toBeGreaterThan(20)
+    for (const at of passed) {
+      const ride = new CitusRide(database)
+      const { engine, died } = engineThatDiesAt<Database>(optionsOf(ride), at)
+      await Promise.race([died, ride.execute(engine)])
+      await expireLeases()
+      const next = ride.engine()
+      const outcome = await settled(() => ride.execute(next))
+      expect([at, outcome.type]).toEqual([at, expect.stringMatching(/^(?:completed|replayed)$/)])
+      expect([at, await ride.traces()]).toEqual([at, ONE_OF_EACH])
+      await next.close()
+    }
+  })
+
+  const optionsOf = (ride: CitusRide) => ({
+    pool: database.pool({ max: 2 }),
+    pipelines: [ride.pipeline],
+    schema: database.schema,
+  })
+
+  /** A transaction whose client has just died may hold its lock for a moment. */
+  const settled = async (execute: () => ReturnType<CitusRide['execute']>) => {
+    for (;;) {
+      const outcome = await execute()
+      if (outcome.type !== 'in_flight') return outcome
+      await expireLeases()
+    }
+  }
+
+  test('the completer finishes what its client left, of all shards', async () => {
+    // Whoever finishes a ride charges it at the provider of its own pipeline.
+    const { provider, pipeline: shared } = new CitusRide(database)
+    const rides = Array.from({ length: 12 }, () => new CitusRide(database, undefined, () => shared))
+    for (const ride of rides) {
+      const { engine, died } = engineThatDiesAt<Database>(optionsOf(ride), 'charge_created/call#1:after')
+      await Promise.race([died, ride.execute(engine)])
+    }
+    await expireLeases()
+    const engine = (rides[0] as CitusRide).engine()
+    const { completer } = createBackground({ engine, relay: [], reaper: false })
+    let completed = 0
+    while (completed < rides.length) completed += (await completer?.runOnce())?.completed ?? 0
+    for (const ride of rides) expect(await ride.traces()).toMatchObject({ ...ONE_OF_EACH, charges: 0 })
+    expect(await provider.ledger()).toHaveLength(rides.length)
+    await engine.close()
+  })
+
+  test("a key's jobs are delivered in their order, whichever server took the request", async () => {
+    const workers = await database.workers()
+    const ports = [new URL(database.url).port, ...workers.map(({ nodeport }) => String(nodeport))]
+    const delivered: { keyId: string; nth: number }[] = []
+    const rides = Array.from({ length: 9 }, () => new CitusRide(database))
+    for (const [index, ride] of rides.entries()) {
+      const url = new URL(database.url)
+      url.port = ports[index % ports.length] ?? ''
+      const engine = ride.engine(database.pool({ connectionString: url.href, max: 2 }))
+      expect((await ride.execute(engine)).type).toBe('completed')
+      await engine.close()
+    }
+    const first = rides[0] as CitusRide
+    const engine = first.engine()
+    const sink = {
+      deliver: (jobs: readonly JobToDeliver[]) => {
+        delivered.push(
+          ...jobs.map(({ keyId, payload }) => ({ keyId, nth: (payload as { nth: number }).nth })),
+        )
+        return Promise.resolve(jobs.map(() => DELIVERED))
+      },
+    }
+    const background = createBackground({ engine, relay: { sink }, reaper: false, completer: false })
+    const [relay] = background.relays
+    while ((await relay?.runOnce())?.claimed !== 0);
+    for (const keyId of new Set(delivered.map((job) => job.keyId)))
+      expect(delivered.filter((job) => job.keyId === keyId).map(({ nth }) => nth)).toEqual([1, 2])
+    expect(delivered.length).toBeGreaterThanOrEqual(rides.length * 2)
+    expect(await database.rows('SELECT id FROM pawl.staged_jobs')).toEqual([])
+    await engine.close()
+  })
+
+  test('the reaper deletes what has expired, of all shards, and nothing else', async () => {
+    const rides = Array.from({ length: 6 }, () => new CitusRide(database))
+    for (const ride of rides) {
+      const engine = ride.engine()
+      await ride.execute(engine)
+      await engine.close()
+    }
+    const kept = rides[0] as CitusRide
+    await database.rows(
+      `UPDATE pawl.idempotency_keys SET expires_at = statement_timestamp() - interval '1 s' WHERE scope <> $1`,
+      [kept.scope],
+    )
+    await database.rows(`UPDATE pawl.effects SET created_at = '2020-01-01' WHERE scope <> $1`, [kept.scope])
+    const engine = kept.engine()
+    const { reaper } = createBackground({ engine, relay: [], reaper: { batchSize: 4 }, completer: false })
+    const counts = await reaper?.runOnce()
+    expect(counts?.deleted).toBeGreaterThanOrEqual(5)
+    expect(counts?.effectsDeleted).toBeGreaterThanOrEqual(5)
+    const left = await database.rows<{ scope: string }>(
+      `SELECT scope FROM pawl.idempotency_keys WHERE status = 'finished' UNION ALL SELECT scope FROM pawl.effects`,
+    )
+    expect(left).toEqual([{ scope: kept.scope }, { scope: kept.scope }])
+    await engine.close()
+  })
+
+  test('a person can do everything: unstick, revoke, answer, requeue, reap, and see all of it', async () => {
+    const operator = createOperator({ pool: database.admin, schema: database.schema })
+    const because = { actor: 'test', reason: 'to see that it works' }
+    const stuck = new CitusRide(database)
+    const engine = stuck.engine()
+    await stuck.execute(engine)
+    const name = { scope: stuck.scope, key: stuck.key }
+    const setTo = (sqlText: string) =>
+      database.rows(`UPDATE pawl.idempotency_keys SET ${sqlText} WHERE scope = $1 AND key = $2`, [stuck.scope, stuck.key])
+    await setTo(`status = 'stuck', stuck_reason = 'attempts_exhausted', recovery_point = 'charge_created', expires_at = NULL`)
+    expect((await operator.list({ status: 'stuck' })).map(({ scope }) => scope)).toContain(stuck.scope)
+    await operator.unstick(name, because)
+    await setTo(`lease_until = statement_timestamp() + interval '1 hour'`)
+    await operator.revoke(name, because)
+    await setTo(`status = 'stuck', stuck_reason = 'attempts_exhausted'`)
+    await operator.answer(name, because, { status: 200, body: { answered: true } })
+    const detail = await operator.show(name)
+    expect(detail?.interventions.map(({ action }) => action)).toEqual(['unstick', 'revoke', 'answer'])
+    expect(await stuck.execute(engine)).toMatchObject({ type: 'replayed' })
+    await database.rows(`UPDATE pawl.staged_jobs SET dead_at = statement_timestamp(), attempts = 25`)
+    const dead = await operator.deadJobs()
+    expect(await operator.requeue({ all: true }, because)).toBe(dead.length)
+    expect(await operator.requeue({ all: true }, because)).toBe(0)
+    const noted = await database.rows(`SELECT id FROM pawl.interventions WHERE action = 'requeue'`)
+    expect(noted).toHaveLength(dead.length)
+    expect((await operator.status()).jobs.dead).toMatchObject({ count: 0 })
+    await engine.close()
+  })
+
+  test('what is missing or forbidden is said by name, as on one server', async () => {
+    const engine = createEngine({ pool: database.admin, pipelines: [], schema: `${database.schema}_none` })
+    await expect(engine.inspect('a', 'b')).rejects.toMatchObject({ code: 'PAWL_NOT_MIGRATED' })
+    await engine.close()
+  })
+
+  test('rows are compared by nothing but scope and key: one key in two scopes is two requests', async () => {
+    const one = new CitusRide(database)
+    const other = new CitusRide(database)
+    const engine = createEngine({ pool: database.pool(), pipelines: [one.pipeline], schema: database.schema })
+    const ask = (scope: string) => engine.execute(one.pipeline, { scope, key: 'same', input: { amount: 5 } })
+    expect((await ask(one.scope)).type).toBe('completed')
+    expect((await ask(other.scope)).type).toBe('completed')
+    expect((await ask(other.scope)).type).toBe('replayed')
+    await engine.close()
+  })
+
+  test('many at once with one key: one runs', async () => {
+    const ride = new CitusRide(database)
+    const engine = ride.engine()
+    const outcomes = await Promise.all(Array.from({ length: 20 }, () => ride.execute(engine)))
+    const types = outcomes.map(({ type }) => type)
+    expect(types.filter((type) => type === 'completed')).toHaveLength(1)
+    expect(new Set(types.filter((type) => type !== 'completed'))).toEqual(new Set(['in_flight']))
+    expect(await ride.traces()).toEqual(ONE_OF_EACH)
+    await engine.close()
+  })
+})
+
