@@ -39,6 +39,12 @@ export class TestDatabase {
     return new TestDatabase(url, await createSchemas(url, {}), false, false)
   }
 
+  /** Its tables are new, and divided whatever the setting of the tests. */
+  static async createPartitioned(partitions: number): Promise<TestDatabase> {
+    const url = inject('databaseUrl')
+    return new TestDatabase(url, await createSchemas(url, { layout: 'partitioned', partitions }), false, true)
+  }
+
   /** Its tables are new, for tests of statistics or query plans, or on another server. */
   static async createNew(url: string = inject('databaseUrl')): Promise<TestDatabase> {
     return new TestDatabase(url, await createSchemas(url), false)

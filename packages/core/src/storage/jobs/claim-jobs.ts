@@ -1,4 +1,4 @@
-import { eachJobOf, IS_NAMED } from './job-name.js'
+import { eachJobOf, IS_THAT_JOB } from './job-name.js'
 import { defineStatement, epochMs, msInterval, NOW, type Store } from '../statement.js'
 
 /** A job that was claimed for delivery. */
@@ -51,7 +51,7 @@ const claimJobsStatement = defineStatement(
      SET claim = $1::uuid, claim_until = ${NOW} + ${msInterval('$2')},
          attempts = j.attempts + CASE WHEN j.claim = $1::uuid THEN 0 ELSE 1 END
     FROM ${eachJobOf('claimed')}
-   WHERE ${IS_NAMED}
+   WHERE ${IS_THAT_JOB}
   RETURNING j.id, j.scope, j.name, j.payload, j.key_id, j.attempts, j.seq, ${epochMs('j.created_at')} AS created_ms`,
 )
 

@@ -1,5 +1,5 @@
 import { defineStatement, msInterval, NOW, type Store } from '../statement.js'
-import { IS_NAMED, type JobName, namedJobs, namesOf } from './job-name.js'
+import { eachGivenJob, IS_THAT_JOB, type JobName, namesOf } from './job-name.js'
 
 /** A delivery that failed. */
 export interface FailedJob extends JobName {
@@ -8,7 +8,7 @@ export interface FailedJob extends JobName {
   readonly dead: boolean
 }
 
-const FAILED = namedJobs({
+const FAILED = eachGivenJob({
   after_ms: '$4::double precision[]',
   last_error: '$5::text[]',
   dead: '$6::boolean[]',
@@ -19,10 +19,10 @@ const returnJobsStatement = defineStatement(
   'return_jobs',
   ({ stagedJobs }) => `
   UPDATE ${stagedJobs} AS j
-     SET claim_until = NULL, run_after = ${NOW} + ${msInterval('named.after_ms')},
-         last_error = named.last_error, dead_at = CASE WHEN named.dead THEN clock.now END
+     SET claim_until = NULL, run_after = ${NOW} + ${msInterval('each.after_ms')},
+         last_error = each.last_error, dead_at = CASE WHEN each.dead THEN clock.now END
     FROM ${FAILED}, (SELECT ${NOW} AS now) AS clock
-   WHERE ${IS_NAMED} AND j.claim = $7::uuid
+   WHERE ${IS_THAT_JOB} AND j.claim = $7::uuid
   RETURNING j.id`,
 )
 
