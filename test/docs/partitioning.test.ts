@@ -16,7 +16,9 @@ const blocks = new Map(
 
 const database = await TestDatabase.createNew()
 await createRideTables(database)
-await database.rows('ALTER TABLE rides DROP CONSTRAINT IF EXISTS rides_key_id_fkey')
+await database.rows(
+  'ALTER TABLE rides DROP CONSTRAINT IF EXISTS rides_key_id_fkey, DROP CONSTRAINT IF EXISTS rides_key_id_rider_fkey',
+)
 const schema = `${database.schema}_moved`
 const ours = (sql: string) =>
   sql
