@@ -85,7 +85,8 @@ const STATEMENTS: Readonly<Record<string, readonly [Values, Bound]>> = {
   ],
   forget_atomic_keys: [
     [list(['p-3', 'p-3']), list([1, 2]), times(2, 'hash'), times(2, 1), MANY, times(2, 60_000)],
-    { passes: 2, rows: RUNNING / 4, lookUps: RUNNING / 4 },
+    // Before PostgreSQL 18, EXPLAIN rounds the rows of each pass.
+    { passes: 2, rows: firstOf(RUNNING / 4), lookUps: RUNNING / 4 },
   ],
   // The lease keeper, which locks, writes, and looks at each of its keys.
   renew_leases: [[...runningKeys, times(MANY, 60_000), times(MANY, 'started')], { lookUps: 3 * MANY }],
