@@ -48,6 +48,7 @@ const env = {
   ...(IS_DEEP ? {} : { RIDES_FAULTS: 'crash,lostCommitAck,providerTimeout' }),
   RIDES_DEPTH: String(amountOf('exampleDepth')),
   RIDES_RACES: String(amountOf('exampleRaces')),
+  ...(process.env['PAWL_LAYOUT'] && { LAYOUT: process.env['PAWL_LAYOUT'] }),
 }
 
 const shared = {

@@ -6,6 +6,7 @@ import { createRideTables, type RideOf } from './ride-of.js'
 import { isDeduplicated } from './rides.js'
 import type { EngineUnderTest } from './load-variant.js'
 import type { Search } from './variant.js'
+import { LAYOUT } from '../support/layout.js'
 
 /** What the kit found in an engine or a pipeline, and after how many cases. */
 export interface Searched {
@@ -53,6 +54,7 @@ async function searchOnce(
     pipeline: () => rideOf(core, chargeAt(provider.url), findAt(provider.url)),
     pool,
     provider,
+    ...LAYOUT,
     prepare: (place) => createRideTables(place.pool, place.schema, place.pawlSchema),
     request: { scope: 'rider-1', input: { amount: 1_200 } },
     // The kit has to find what a wrong ride does, so the engine must not refuse it.

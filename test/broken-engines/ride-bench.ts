@@ -6,6 +6,7 @@ import { TestDatabase } from '../support/test-database.js'
 import type { Core } from './load-variant.js'
 import { chargeAt, findAt } from './charge-at.js'
 import { createRideTables, type RideDatabase, type RideInput, type RideOf } from './ride-of.js'
+import { LAYOUT } from '../support/layout.js'
 
 /** One ride on an engine of the given core, on its own tables. It ends with the test. */
 export class RideBench {
@@ -27,7 +28,7 @@ export class RideBench {
     onTestFinished(() => database.drop())
     // These are the tables of this core, because it may be broken there.
     await database.rows(`DROP SCHEMA ${database.schema} CASCADE`)
-    await core.migrate(database.admin, { schema: database.schema })
+    await core.migrate(database.admin, { schema: database.schema, ...LAYOUT })
     await createRideTables(database.admin, database.businessSchema, database.schema)
     return new RideBench(core, database, rideOf)
   }

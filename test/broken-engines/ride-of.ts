@@ -2,6 +2,7 @@ import type { Pipeline, PipelineSettings } from '@pawl/core'
 import type { Generated } from 'kysely'
 import type pg from 'pg'
 import type { Core } from './load-variant.js'
+import { keyReference } from '../support/layout.js'
 
 export interface RideDatabase {
   rides: {
@@ -34,7 +35,7 @@ export type RideOf = (core: Core, charge: Charge, find: FindCharge) => Pipeline<
 export async function createRideTables(pool: pg.Pool, schema: string, pawlSchema: string): Promise<void> {
   await pool.query(`CREATE TABLE ${schema}.rides (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(), rider text NOT NULL, amount integer NOT NULL, charge_id text,
-    return_charge_id text, key_id uuid REFERENCES ${pawlSchema}.idempotency_keys (id) ON DELETE SET NULL)`)
+    return_charge_id text, ${keyReference(pawlSchema)})`)
 }
 
 /** How every ride begins. */

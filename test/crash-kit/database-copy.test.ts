@@ -5,6 +5,7 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { KitDatabase } from '../../packages/crash-kit/src/database/kit-database.js'
 import { TestDatabase } from '../support/test-database.js'
 import { connect, copyingKit, insertKey, values } from './kit-with.js'
+import { keyReference } from '../support/layout.js'
 
 /** The application's database: `pool` shows its tables, `database.admin` works on them. */
 let database: TestDatabase
@@ -163,32 +164,32 @@ test("foreign keys point to the copies, and to the kit's keys", async () => {
     CREATE TABLE riders (id integer PRIMARY KEY);
     CREATE TABLE rides (
       id integer PRIMARY KEY, next integer REFERENCES rides,
-      rider integer CONSTRAINT of_rider REFERENCES riders ON DELETE CASCADE,
-      key_id uuid CONSTRAINT of_key REFERENCES pawl.idempotency_keys (id) ON DELETE SET NULL
+      guest integer CONSTRAINT of_guest REFERENCES riders ON DELETE CASCADE,
+      rider text NOT NULL DEFAULT 's', ${keyReference('pawl')}
     );
     INSERT INTO riders VALUES (1);
     INSERT INTO pawl.idempotency_keys
       (scope, key, pipeline, version, definition_hash, fingerprint, fingerprint_version, input, holder)
     VALUES ('s', 'theirs', 'p', 1, repeat('0', 16), decode(repeat('00', 32), 'hex'), 1, '{}', gen_random_uuid());
-    INSERT INTO rides SELECT 1, 1, 1, id FROM pawl.idempotency_keys`)
+    INSERT INTO rides SELECT 1, 1, 1, scope, id FROM pawl.idempotency_keys`)
   const before = await applicationIs()
   const kit = await copyingKit(pool)
   const client = await connect(kit, 'client')
   const [target] = await values(
     kit,
     `SELECT confrelid::regclass::text FROM pg_constraint
-     WHERE conname = 'of_key' AND conrelid = '${kit.schema}.rides'::regclass`,
+     WHERE conname LIKE 'rides_key_id%' AND conrelid = '${kit.schema}.rides'::regclass`,
   )
   expect(target).toBe(`${kit.pawlSchema}.idempotency_keys`)
 
   const ours = await insertKey(client, kit, 'ours')
-  await client.query(`INSERT INTO rides VALUES (2, 1, 1, '${ours}')`)
+  await client.query(`INSERT INTO rides VALUES (2, 1, 1, 's', '${ours}')`)
   await client.query(`DELETE FROM ${kit.pawlSchema}.idempotency_keys`)
   expect(await values(kit, `SELECT key_id FROM ${kit.schema}.rides WHERE id = 2`)).toEqual([null])
-  await expect(client.query(`INSERT INTO rides VALUES (3, 1, 1, '${randomUUID()}')`)).rejects.toThrow(
-    'of_key',
+  await expect(client.query(`INSERT INTO rides VALUES (3, 1, 1, 's', '${randomUUID()}')`)).rejects.toThrow(
+    'rides_key_id',
   )
-  await expect(client.query('INSERT INTO rides VALUES (3, 1, 9)')).rejects.toThrow('of_rider')
+  await expect(client.query('INSERT INTO rides VALUES (3, 1, 9)')).rejects.toThrow('of_guest')
   await expect(client.query('INSERT INTO rides VALUES (3, 9, 1)')).rejects.toThrow('rides_next_fkey')
   await client.query('DELETE FROM riders')
   expect(await values(kit, `SELECT count(*)::int FROM ${kit.schema}.rides`)).toEqual([0])
@@ -275,4 +276,23 @@ test('exactly as many rows as are allowed are copied', async () => {
   await database.rows('CREATE TABLE full_table AS SELECT generate_series(1, 10000) AS id')
   const kit = await copyingKit(pool)
   expect(await values(kit, `SELECT count(*)::int FROM ${kit.schema}.full_table`)).toEqual([10_000])
+})
+
+test("a reference to the application's keys needs the layout that they have: the error says so", async () => {
+  const other = await TestDatabase.createPartitioned(2)
+  onTestFinished(() => other.drop())
+  await other.rows(`CREATE TABLE rides (rider text NOT NULL, ${keyReference('pawl', true)})`)
+  const options = { pool: other.pool(), prepare: null }
+  await expect(KitDatabase.open(options)).rejects.toMatchObject({
+    code: 'PAWL_KIT_CANNOT_COPY',
+    message: expect.stringContaining("pass crashKit the `layout` of your application's tables") as string,
+  })
+  const kit = await KitDatabase.open({ ...options, layout: { layout: 'partitioned', partitions: 2 } })
+  onTestFinished(() => kit.close())
+  expect(
+    await values(
+      kit,
+      `SELECT count(*)::int FROM pg_inherits WHERE inhparent = '${kit.pawlSchema}.effects'::regclass`,
+    ),
+  ).toEqual([2])
 })

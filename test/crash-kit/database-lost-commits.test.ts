@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { KitDatabase } from '../../packages/crash-kit/src/database/kit-database.js'
 import { connect, insertKey, kitWith, values } from './kit-with.js'
+import { keyReference } from '../support/layout.js'
 
 /** All rows of a table, in a fixed order. */
 const rowsOf = (kit: KitDatabase, table: string): Promise<unknown[]> =>
@@ -48,11 +49,11 @@ test('losing commits takes back inserts, updates and deletes, the last one first
 
 test('losing commits takes back what foreign keys did', async () => {
   const kit = await kitWith(`${TABLES};
-    CREATE TABLE notes (id integer PRIMARY KEY, key_id uuid REFERENCES pawl.idempotency_keys ON DELETE SET NULL);
+    CREATE TABLE notes (id integer PRIMARY KEY, rider text NOT NULL DEFAULT 's', ${keyReference('pawl')});
     CREATE TABLE pages (note integer REFERENCES notes ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED)`)
   const client = await connect(kit, 'client')
   const keyId = await insertKey(client, kit, 'k')
-  await client.query(`INSERT INTO notes VALUES (1, '${keyId}')`)
+  await client.query(`INSERT INTO notes (id, key_id) VALUES (1, '${keyId}')`)
   await client.query('INSERT INTO pages VALUES (1), (1)')
   const tables = ['riders', 'rides', 'notes', 'pages']
   const before = await Promise.all(tables.map((table) => rowsOf(kit, table)))

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { inject, onTestFinished } from 'vitest'
 import { KitDatabase, type Prepare } from '../../packages/crash-kit/src/database/kit-database.js'
+import { LAYOUT } from '../support/layout.js'
 
 /** Returns a pool of the tests' server. Only its options are read; it never connects. */
 export function poolOf(config: pg.PoolConfig = {}): pg.Pool {
@@ -12,12 +13,12 @@ export async function kitWith(tables = '', pool: pg.Pool | null = poolOf()): Pro
   const prepare: Prepare = async ({ pool: own, pawlSchema }) => {
     await own.query(tables.replaceAll('pawl.', `${pawlSchema}.`))
   }
-  return closedAtTheEnd(await KitDatabase.open({ pool, prepare }))
+  return closedAtTheEnd(await KitDatabase.open({ pool, prepare, layout: LAYOUT }))
 }
 
 /** Opens a kit for one test, with copies of the tables that the pool shows. */
 export async function copyingKit(pool: pg.Pool): Promise<KitDatabase> {
-  return closedAtTheEnd(await KitDatabase.open({ pool, prepare: null }))
+  return closedAtTheEnd(await KitDatabase.open({ pool, prepare: null, layout: LAYOUT }))
 }
 
 function closedAtTheEnd(kit: KitDatabase): KitDatabase {

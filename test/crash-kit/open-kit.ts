@@ -6,6 +6,7 @@ import { Children } from '../../packages/crash-kit/src/process/children.js'
 import type { Database, RideInput } from '../support/rides.js'
 import type { OddKind } from './fixtures/odd-rides.mjs'
 import { prepareRides, rideAt, whereabouts } from './ride-kit.js'
+import { LAYOUT } from '../support/layout.js'
 
 export const RIDE_CHILD = new URL('./fixtures/ride-child.mjs', import.meta.url)
 
@@ -40,6 +41,7 @@ export async function openKit(
     pool: whereabouts(),
     provider,
     prepare: prepareRides,
+    ...LAYOUT,
     request: { scope: 'rider-1', input: { amount: 1_200 } },
     ...more,
   }

@@ -5,6 +5,7 @@ import { crashKit } from '@pawl/crash-kit'
 import { pawl, respond } from '@pawl/core'
 import { afterAll, expect, test } from 'vitest'
 import { whereabouts } from './ride-kit.js'
+import { LAYOUT } from '../support/layout.js'
 
 const folder = await mkdtemp(join(tmpdir(), 'pawl-ping-'))
 afterAll(() => rm(folder, { recursive: true }))
@@ -16,6 +17,7 @@ const kit = crashKit({
     .pipeline({ name: 'ping', version: 1 })
     .finish(() => respond(200, { pong: true })),
   pool: whereabouts(),
+  ...LAYOUT,
   prepare: async () => {},
   request: { scope: 'caller-1', input: {} },
   child: { module: new URL('./fixtures/ping-child.mjs', import.meta.url) },

@@ -9,6 +9,7 @@ import type { Pipeline } from '@pawl/core'
 import pg from 'pg'
 import { inject } from 'vitest'
 import { createRideOf, type Database, type RideInput } from '../support/rides.js'
+import { keyReference, LAYOUT } from '../support/layout.js'
 
 /** The three-phase ride of the design, against a fake provider. */
 export function rideAt(provider: FakeProvider): Pipeline<Database, RideInput> {
@@ -31,7 +32,7 @@ export async function prepareRides({
   await pool.query(`
     CREATE TABLE rides (
       id uuid PRIMARY KEY DEFAULT gen_random_uuid(), rider text NOT NULL, amount integer NOT NULL, charge_id text,
-      key_id uuid REFERENCES ${pawlSchema}.idempotency_keys (id) ON DELETE SET NULL);
+      ${keyReference(pawlSchema)});
     CREATE TABLE audit (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), what text NOT NULL)`)
 }
 
@@ -50,6 +51,7 @@ export function rideKit(
     pool: whereabouts(),
     provider,
     prepare: prepareRides,
+    ...LAYOUT,
     request: { scope: 'rider-1', input: { amount: 1_200 } },
     ...more,
   })

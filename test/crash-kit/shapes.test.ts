@@ -4,6 +4,7 @@ import type { Generated } from 'kysely'
 import { expect, test } from 'vitest'
 import { whereabouts } from './ride-kit.js'
 import { onlyDeep } from '../support/amounts.js'
+import { LAYOUT } from '../support/layout.js'
 
 interface Database {
   accounts: { id: string; balance: number }
@@ -26,6 +27,7 @@ async function findIn(shaped: () => Shaped): Promise<Finding | null> {
   const kit = crashKit({
     pipeline: shaped,
     pool: whereabouts(),
+    ...LAYOUT,
     prepare: async ({ pool }) => void (await pool.query(TABLES)),
     request: { scope: 'a-1', input: { amount: 1_000, email: 'a@example.com' } },
   })

@@ -1,46 +1,25 @@
 import { randomUUID } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
-import { createBackground, createOperator, deliverEach, migrate, type Outcome } from '@pawl/core'
+import { createBackground, createOperator, deliverEach, type Outcome } from '@pawl/core'
 import { afterAll, expect, inject, test, vi } from 'vitest'
 import { Provider } from '../support/provider.js'
 import { RideTrial } from '../support/ride-trial.js'
 import { createEngine, createRideOf, createRideTables } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
+import { Move } from './partition-page.js'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-const page = await readFile(new URL('../../docs/partitioning.md', import.meta.url), 'utf8')
-const blocks = new Map(
-  [...page.matchAll(/^ *```sql\n *-- (.*?)\n(.*?)^ *```$/gms)].map(([, name = '', sql = '']) => [name, sql]),
-)
-
 const database = await TestDatabase.createNew()
 await createRideTables(database)
-await database.rows('ALTER TABLE rides DROP CONSTRAINT IF EXISTS rides_key_id_fkey')
-const schema = `${database.schema}_moved`
-const ours = (sql: string) =>
-  sql
-    .replaceAll('pawl_new', `${schema}_new`)
-    .replaceAll('pawl_old', `${schema}_old`)
-    .replaceAll(/\bpawl\b/g, schema)
+await database.rows(
+  'ALTER TABLE rides DROP CONSTRAINT IF EXISTS rides_key_id_fkey, DROP CONSTRAINT IF EXISTS rides_key_id_rider_fkey',
+)
+const move = await Move.begin(database)
+const { schema } = move
 afterAll(async () => {
-  await database.admin.query(`DROP SCHEMA IF EXISTS ${schema}, ${schema}_new, ${schema}_old CASCADE`)
+  await move.drop()
   await database.drop()
 })
-
-async function run(name: string): Promise<Record<string, unknown>[]> {
-  const client = await database.admin.connect()
-  try {
-    const sql = ours(blocks.get(name) ?? expect.fail(`no SQL '${name}'`))
-    // A procedure that commits has to be called alone.
-    const statements = sql.includes('CALL ') ? sql.trim().split('\n') : [sql]
-    let rows: Record<string, unknown>[] = []
-    for (const statement of statements) ({ rows } = await client.query(statement))
-    return rows
-  } finally {
-    client.release()
-  }
-}
 
 const provider = new Provider(inject('providerUrl'))
 const ride = createRideOf(provider)
@@ -97,7 +76,6 @@ const partitionsOf = (table: string) =>
   database.admin.query(`SELECT FROM pg_inherits WHERE inhparent = '${schema}.${table}'::regclass`)
 
 test('the tables are moved while requests, a completer and a relay are at work, and nothing is lost', async () => {
-  await migrate(database.admin, { schema })
   const client = new Client()
   const delivered = new Set<unknown>()
   const sink = deliverEach(async ({ payload }) => void delivered.add((payload as { rideId: string }).rideId))
@@ -114,14 +92,15 @@ test('the tables are moved while requests, a completer and a relay are at work, 
   // Its process has died: the completer goes on with it when its lease is over, after the swap.
   const crashed = new RideTrial(database, createRideOf, { schema })
   expect(await crashed.dieAt('ride_created/commit#1:after')).toBe('died')
-  await migrate(database.admin, { schema: `${schema}_new`, layout: 'partitioned', partitions: 4 })
-  await run('mirror every write')
+  await move.makeTables()
+  await move.run('copy the rights')
+  await move.run('mirror every write')
   await client.hasAnswered(20)
-  await run('copy what is older')
-  await run('copy the tables')
+  await move.run('copy what is older')
+  await move.run('copy the tables')
   await client.hasAnswered(20)
-  await vi.waitFor(async () => expect(await run('compare')).toEqual([{ differing: '0' }]))
-  await vi.waitFor(() => run('swap'), { timeout: 20_000 })
+  expect(await move.run('compare')).toEqual([])
+  await vi.waitFor(() => move.run('swap'), { timeout: 20_000 })
   await client.hasAnswered(40)
   await client.stop()
 
@@ -156,5 +135,5 @@ test('the tables are moved while requests, a completer and a relay are at work, 
 test('a row refers to its key as the page shows', async () => {
   await database.admin.query(`SET search_path = ${database.businessSchema}`)
   await database.admin.query('DROP TABLE rides')
-  await run('refer to a key')
+  await move.run('refer to a key')
 })

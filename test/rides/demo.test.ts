@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { afterAll, afterEach, describe, expect, inject, test } from 'vitest'
 import { amountOf, onlyDeep } from '../support/amounts.js'
-import { onServer, RIDES_DIST, until } from '../support/rides-processes.js'
+import { LAYOUT, onServer, RIDES_DIST, until } from '../support/rides-processes.js'
 
 /** Under a minute is what the demo promises; a busy machine gets four times that. */
 const STORY_TIMEOUT_MS = 240_000
@@ -38,7 +38,7 @@ function startDemo(args: readonly string[], env: Readonly<Record<string, string>
   const script = join(RIDES_DIST, 'demo/main.js')
   // No lifeline here, which would keep it from ending: it ends by itself within a minute, with everything that it started.
   const child = spawn(process.execPath, [script, ...args], {
-    env: { PATH: process.env['PATH'] ?? '', TMPDIR: folder, ...env },
+    env: { PATH: process.env['PATH'] ?? '', TMPDIR: folder, LAYOUT, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   })

@@ -52,6 +52,7 @@ onlyDeep(() => {
         LEASE_MS: 'soon',
         POOL_MAX: '0',
         BACKGROUND: 'yes',
+        LAYOUT: 'hashed',
       }
       const wrong = new RidesProcess(script, { ...values, STRIPE_API_BASE: 'nowhere' })
       expect(await wrong.ended).toBe('1')
@@ -59,6 +60,7 @@ onlyDeep(() => {
       expect(wrong.errors.toSorted()).toEqual([
         expect.stringMatching(/^BACKGROUND is 'yes'; /),
         expect.stringMatching(/^DATABASE_URL is not set; /),
+        "LAYOUT is 'hashed'; it takes plain or partitioned.",
         expect.stringMatching(/^LEASE_MS is 'soon'; /),
         // The worker charges nobody.
         ...(script === 'server.js'

@@ -7,7 +7,9 @@ import { TestDatabase } from '../support/test-database.js'
 
 const database = await TestDatabase.createNew()
 await createRideTables(database)
-await database.rows('ALTER TABLE rides DROP CONSTRAINT IF EXISTS rides_key_id_fkey')
+await database.rows(
+  'ALTER TABLE rides DROP CONSTRAINT IF EXISTS rides_key_id_fkey, DROP CONSTRAINT IF EXISTS rides_key_id_rider_fkey',
+)
 const pool = database.pool({ max: 2 })
 let schema: string
 const schemas: string[] = []

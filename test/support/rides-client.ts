@@ -91,7 +91,7 @@ const OUT_OF_ORDER = `
     LEFT JOIN audit_records AS a
            ON a.resource_id = r.id AND a.action = 'ride.created' AND a.user_id = r.user_id
    WHERE k.pipeline = 'create-ride'
-   GROUP BY k.id
+   GROUP BY k.id, k.scope
   HAVING count(DISTINCT r.id) <> 1 OR count(a.id) <> 1
       OR (k.response_status IS NOT DISTINCT FROM 201) <> (count(r.charge_id) = 1)`
 

@@ -9,9 +9,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { inject } from 'vitest'
+import { IS_PARTITIONED } from './layout.js'
 
 /** Where the example's built files are. The tests start these, and import none of them. */
 export const RIDES_DIST = fileURLToPath(new URL('../../examples/rides/dist/', import.meta.url))
+
+/** As the setting of the tests says. */
+export const LAYOUT = IS_PARTITIONED ? 'partitioned' : 'plain'
 
 /** Short enough for a take-over to take a second, and long enough for a busy machine to renew it. */
 const LEASE_MS = 1_000
@@ -51,7 +55,7 @@ export class RidesProcess {
   constructor(script: string, env: Environment, preload: readonly string[] = []) {
     const imports = ['demo/life-line.js', ...preload].flatMap((path) => ['--import', join(RIDES_DIST, path)])
     const child = spawn(process.execPath, [...imports, join(RIDES_DIST, script)], {
-      env: { PATH: process.env['PATH'] ?? '', NODE_ENV: 'production', ...env },
+      env: { PATH: process.env['PATH'] ?? '', NODE_ENV: 'production', LAYOUT, ...env },
       stdio: ['pipe', 'pipe', 'pipe'],
     })
     createInterface({ input: child.stdout }).on('line', (line) => this.out.push(line))

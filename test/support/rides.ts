@@ -3,6 +3,7 @@ import { pawl, type Pipeline, respond, retryLater } from '@pawl/core'
 import type { Generated } from 'kysely'
 import { type Provider, ProviderError } from './provider.js'
 import type { TestDatabase } from './test-database.js'
+import { keyReference } from './layout.js'
 
 export interface Database {
   rides: {
@@ -25,7 +26,7 @@ export async function createRideTables(database: TestDatabase): Promise<void> {
   await database.rows(`
     CREATE TABLE ${database.businessSchema}.rides (
       id uuid PRIMARY KEY DEFAULT gen_random_uuid(), rider text NOT NULL, amount integer NOT NULL, charge_id text,
-      key_id uuid ${database.isPartitioned ? '' : 'REFERENCES pawl.idempotency_keys (id) ON DELETE SET NULL'});
+      ${keyReference('pawl', database.isPartitioned)});
     CREATE TABLE ${database.businessSchema}.audit (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), what text NOT NULL)`)
 }
 

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { inject } from 'vitest'
-import { IS_DIVIDED } from './layout.js'
+import { IS_PARTITIONED } from './layout.js'
 import { createSchemas, dropSchemas, giveBack, type Schemas, takeSchemas } from './migrated-schemas.js'
 
 /** A schema for one test's business rows, another for the framework's, and pools that see both. */
@@ -18,7 +18,7 @@ export class TestDatabase {
   readonly #isUsedAgain: boolean
   readonly #pools: pg.Pool[] = []
 
-  private constructor(url: string, schemas: Schemas, isUsedAgain: boolean, isPartitioned = IS_DIVIDED) {
+  private constructor(url: string, schemas: Schemas, isUsedAgain: boolean, isPartitioned = IS_PARTITIONED) {
     this.url = url
     this.isPartitioned = isPartitioned
     this.businessSchema = schemas.business
@@ -37,6 +37,12 @@ export class TestDatabase {
   static async createPlain(): Promise<TestDatabase> {
     const url = inject('databaseUrl')
     return new TestDatabase(url, await createSchemas(url, {}), false, false)
+  }
+
+  /** Its tables are new, and divided whatever the setting of the tests. */
+  static async createPartitioned(partitions: number): Promise<TestDatabase> {
+    const url = inject('databaseUrl')
+    return new TestDatabase(url, await createSchemas(url, { layout: 'partitioned', partitions }), false, true)
   }
 
   /** Its tables are new, for tests of statistics or query plans, or on another server. */

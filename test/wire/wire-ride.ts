@@ -5,6 +5,7 @@ import type { History, PipelineShape, Violation } from '../../packages/crash-kit
 import { businessRows } from '../../packages/crash-kit/src/oracle/business-rows.js'
 import { lastStates } from '../../packages/crash-kit/src/oracle/key-writes.js'
 import { createRideOf, type Database, type RideInput } from '../support/rides.js'
+import { keyReference } from '../support/layout.js'
 
 export const RIDE_TABLES = ['rides'] as const
 
@@ -20,7 +21,7 @@ export async function prepareRides({ pool, pawlSchema }: PrepareContext): Promis
   await pool.query(`
     CREATE TABLE rides (
       id uuid PRIMARY KEY DEFAULT gen_random_uuid(), rider text NOT NULL, amount integer NOT NULL, charge_id text,
-      key_id uuid REFERENCES ${pawlSchema}.idempotency_keys (id) ON DELETE SET NULL)`)
+      ${keyReference(pawlSchema)})`)
 }
 
 type Charge = Parameters<typeof createRideOf>[0]['charge']

@@ -9,6 +9,7 @@ import type { Delivery, Violation } from '../../packages/crash-kit/src/history.j
 import type { ProviderControls } from '../../packages/crash-kit/src/provider/provider-controls.js'
 import { controlsOf } from '../../packages/crash-kit/src/provider/fake-provider.js'
 import { ProtocolProxy } from './protocol-proxy.js'
+import { LAYOUT } from '../support/layout.js'
 
 /** It is short, so that what a fault leaves behind is soon over. The server's time-outs are half of it. */
 export const LEASE_MS = 600
@@ -79,7 +80,7 @@ export class WireTrial {
     const provider = fakeProvider()
     await provider.start()
     const pool = new pg.Pool({ connectionString: inject('databaseUrl') })
-    const database = await KitDatabase.open({ pool, prepare })
+    const database = await KitDatabase.open({ pool, prepare, layout: LAYOUT })
     await pool.end()
     return new WireTrial(core, database, provider)
   }

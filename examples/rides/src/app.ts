@@ -55,8 +55,8 @@ export async function buildApp({ engine, createRide, logger }: AppOptions): Prom
             'target_lat',
             'target_lon',
           ])
-          .where('id', '=', request.params.id)
           .where('user_id', '=', request.user?.id ?? '')
+          .where('id', '=', request.params.id)
           .executeTakeFirst()
         if (ride === undefined) return reply.code(404).send({ error: 'no such ride' })
         return { ...ride, status: ride.charge_id === null ? 'pending' : 'charged' }

@@ -1,3 +1,5 @@
+import { type Layout, LAYOUTS } from './migrate.js'
+
 /** The settings that the processes of this service read from their environment. */
 export interface Config {
   readonly host: string
@@ -12,6 +14,8 @@ export interface Config {
   readonly poolMax: number
   /** Whether the API's process also finishes unattended requests and deletes expired keys. */
   readonly background: 'on' | 'off'
+  /** How the tables are stored, Pawl's and those of `migrate.ts`. */
+  readonly layout: Layout
 }
 
 /** Below the 30 s that the engine gives a call, because the SDK's own error says more than a call that was cut off. */
@@ -40,11 +44,12 @@ export function readConfig(env: NodeJS.ProcessEnv, { charges = true } = {}): Con
     problems.push(`${name} is '${text}'; it takes an address such as http://127.0.0.1:12111.`)
     return null
   }
-  const onOrOff = (name: string): 'on' | 'off' => {
-    const text = env[name] || 'on'
-    if (text === 'on' || text === 'off') return text
-    problems.push(`${name} is '${text}'; it takes on or off.`)
-    return 'on'
+  /** The first one is the default. */
+  const oneOf = <Choice extends string>(name: string, choices: readonly [Choice, ...Choice[]]): Choice => {
+    const text = env[name] || choices[0]
+    const choice = choices.find((each) => each === text)
+    if (choice === undefined) problems.push(`${name} is '${text}'; it takes ${choices.join(' or ')}.`)
+    return choice ?? choices[0]
   }
   const config = {
     host: env['HOST'] || '127.0.0.1',
@@ -55,7 +60,8 @@ export function readConfig(env: NodeJS.ProcessEnv, { charges = true } = {}): Con
     stripeTimeoutMs: wholeNumber('STRIPE_TIMEOUT_MS', STRIPE_TIMEOUT_MS, 1, 29_000) ?? STRIPE_TIMEOUT_MS,
     leaseMs: wholeNumber('LEASE_MS', null, 100, 3_600_000),
     poolMax: wholeNumber('POOL_MAX', 10, 1, 1_000) ?? 10,
-    background: onOrOff('BACKGROUND'),
+    background: oneOf('BACKGROUND', ['on', 'off']),
+    layout: oneOf('LAYOUT', LAYOUTS),
   }
   if (config.databaseUrl === '')
     problems.push('DATABASE_URL is not set; it takes postgresql://user@host/database.')

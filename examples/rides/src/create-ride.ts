@@ -50,11 +50,16 @@ export const createRideWith = (payments: Payments) =>
           { amount: AMOUNT, currency: CURRENCY, paymentMethod: state.paymentMethod },
           idempotencyKey,
         ),
-      settle: async ({ tx, state, result }) => {
+      settle: async ({ tx, state, scope: userId, result }) => {
         // Such as a card whose owner has to confirm: nothing was charged.
         if (result.status.startsWith('requires_'))
           return respond(402, { code: 'not_charged', reason: result.status })
-        await tx.updateTable('rides').set({ charge_id: result.id }).where('id', '=', state.rideId).execute()
+        await tx
+          .updateTable('rides')
+          .set({ charge_id: result.id })
+          .where('user_id', '=', userId)
+          .where('id', '=', state.rideId)
+          .execute()
         return { chargeId: result.id }
       },
       reference: (result) => result.id,
@@ -71,8 +76,8 @@ export const createRideWith = (payments: Payments) =>
       },
     })
 
-    .finish(async ({ state, stage }) => {
-      await stage('send_receipt', { ride_id: state.rideId })
+    .finish(async ({ state, scope: userId, stage }) => {
+      await stage('send_receipt', { user_id: userId, ride_id: state.rideId })
       return respond(
         201,
         {

@@ -2,35 +2,55 @@ import { migrate as migratePawl } from '@pawl/core'
 import { runMigrations } from 'graphile-worker'
 import type { Pool } from 'pg'
 
+/** How the tables are stored, Pawl's and these. The first one is the default. */
+export const LAYOUTS = ['plain', 'partitioned'] as const
+export type Layout = (typeof LAYOUTS)[number]
+
 /** The same for every process that starts at once: they take turns. */
 const LOCK = 7_214_900
 
-const tablesWith = (pawlSchema: string) => `
+/**
+ * How a ride refers to the key of its request, which is all that differs. Where Pawl's tables are divided by scope, a key's
+ * id is unique only within its scope, and the scope is the rider.
+ */
+const KEY_REFERENCE: Readonly<Record<Layout, (keys: string) => string>> = {
+  plain: (keys) => `FOREIGN KEY (key_id) REFERENCES ${keys} (id) ON DELETE SET NULL`,
+  partitioned: (keys) =>
+    `FOREIGN KEY (key_id, user_id) REFERENCES ${keys} (id, scope) ON DELETE SET NULL (key_id)`,
+}
+
+/** Every row is named by its rider first, as Pawl names its own by the scope: all that a request touches is in one place. */
+const tablesWith = (pawlSchema: string, layout: Layout) => `
 CREATE TABLE IF NOT EXISTS users (
-  id             uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  id             text COLLATE "C" PRIMARY KEY DEFAULT gen_random_uuid(),
   token          text NOT NULL UNIQUE,
   payment_method text NOT NULL
 );
 CREATE TABLE IF NOT EXISTS rides (
-  id         uuid PRIMARY KEY DEFAULT gen_random_uuid(),
-  user_id    uuid NOT NULL REFERENCES users (id),
-  key_id     uuid UNIQUE REFERENCES ${pawlSchema}.idempotency_keys (id) ON DELETE SET NULL,
+  id         uuid NOT NULL DEFAULT gen_random_uuid(),
+  user_id    text COLLATE "C" NOT NULL REFERENCES users (id),
+  key_id     uuid,
   origin_lat double precision NOT NULL,
   origin_lon double precision NOT NULL,
   target_lat double precision NOT NULL,
   target_lon double precision NOT NULL,
   amount     integer NOT NULL,
   currency   text NOT NULL,
-  charge_id  text UNIQUE,
-  created_at timestamptz NOT NULL DEFAULT now()
+  charge_id  text,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (user_id, id),
+  UNIQUE (user_id, key_id),
+  UNIQUE (user_id, charge_id),
+  ${KEY_REFERENCE[layout](`${pawlSchema}.idempotency_keys`)}
 );
-CREATE INDEX IF NOT EXISTS rides_user_id ON rides (user_id);
+CREATE INDEX IF NOT EXISTS rides_key_id ON rides (key_id);
 CREATE TABLE IF NOT EXISTS audit_records (
-  id          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  id          uuid NOT NULL DEFAULT gen_random_uuid(),
   action      text NOT NULL,
-  user_id     uuid NOT NULL REFERENCES users (id),
+  user_id     text COLLATE "C" NOT NULL REFERENCES users (id),
   resource_id uuid NOT NULL,
-  created_at  timestamptz NOT NULL DEFAULT now()
+  created_at  timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (user_id, id)
 );
 INSERT INTO users (token, payment_method)
 VALUES ('rider-1', 'pm_card_visa'), ('rider-2', 'pm_card_visa'), ('rider-declined', 'pm_card_chargeDeclined')
@@ -38,13 +58,13 @@ ON CONFLICT (token) DO NOTHING;
 `
 
 /** Creates all tables: the framework's, the queue's and the application's. Repeatable, and safe from many processes. */
-export async function migrate(pool: Pool): Promise<void> {
-  await migratePawl(pool)
+export async function migrate(pool: Pool, layout: Layout): Promise<void> {
+  await migratePawl(pool, { layout })
   await runMigrations({ pgPool: pool })
-  await createTables(pool)
+  await createTables(pool, layout)
 }
 
 /** The application's own tables, with the riders. Rides refer to the keys of `pawlSchema`. */
-export async function createTables(pool: Pool, pawlSchema = 'pawl'): Promise<void> {
-  await pool.query(`BEGIN; SELECT pg_advisory_xact_lock(${LOCK}); ${tablesWith(pawlSchema)}; COMMIT`)
+export async function createTables(pool: Pool, layout: Layout, pawlSchema = 'pawl'): Promise<void> {
+  await pool.query(`BEGIN; SELECT pg_advisory_xact_lock(${LOCK}); ${tablesWith(pawlSchema, layout)}; COMMIT`)
 }

@@ -7,11 +7,12 @@ import { pipeline } from './database.js'
  * line carries it.
  */
 export const sendReceiptWith = (send: (line: string) => Promise<void>) =>
-  pipeline<{ ride_id: string }>({ name: 'send-receipt', version: 1 })
+  pipeline<{ user_id: string; ride_id: string }>({ name: 'send-receipt', version: 1 })
     .local('ride_read', async ({ tx, input }) => {
       const ride = await tx
         .selectFrom('rides')
         .select(['id', 'user_id', 'amount', 'currency', 'charge_id'])
+        .where('user_id', '=', input.user_id)
         .where('id', '=', input.ride_id)
         .executeTakeFirstOrThrow()
       return { ride }

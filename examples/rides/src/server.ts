@@ -14,7 +14,7 @@ import { drainOnSignal, exitOnError } from './process.js'
 async function main(): Promise<void> {
   const config = readConfig(process.env)
   const pool = openPool(config)
-  await migrate(pool)
+  await migrate(pool, config.layout)
 
   const { stripeApiKey, stripeApiBase, stripeTimeoutMs } = config
   const createRide = createRideWith(stripePayments(stripeApiKey, stripeApiBase, stripeTimeoutMs))

@@ -12,7 +12,7 @@ import { sendReceiptWith } from './send-receipt.js'
 async function main(): Promise<void> {
   const config = readConfig(process.env, { charges: false })
   const pool = openPool(config)
-  await migrate(pool)
+  await migrate(pool, config.layout)
 
   const { RECEIPTS_FILE: file = '' } = process.env
   const sendReceipt = sendReceiptWith(async (line) => {

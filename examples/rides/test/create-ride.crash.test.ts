@@ -3,7 +3,7 @@ import { type CrashKit, crashKit, type FaultName } from '@pawl/crash-kit'
 import pg from 'pg'
 import { describe } from 'vitest'
 import { createRideWith } from '../src/create-ride.js'
-import { createTables } from '../src/migrate.js'
+import { createTables, LAYOUTS } from '../src/migrate.js'
 import { stripePayments } from '../src/payments.js'
 import { fakeStripe } from './fake-stripe.js'
 
@@ -12,6 +12,9 @@ const FAULTS = 'crash,throw,lostCommitAck,providerTimeout,providerDisconnect'
 
 /** More of everything: `RIDES_DEPTH=2 RIDES_RACES=500 npm test -- create-ride.crash`. */
 const { DATABASE_URL, RIDES_FAULTS = FAULTS, RIDES_DEPTH = '1', RIDES_RACES = '10' } = process.env
+
+/** `LAYOUT=partitioned` runs all of it on divided tables. */
+const layout = LAYOUTS.find((each) => each === process.env['LAYOUT']) ?? 'plain'
 
 /** As the SDK is told in production: below the 30 s that the engine gives a call. */
 const STRIPE_TIMEOUT_MS = 20_000
@@ -33,10 +36,11 @@ function kitFor(card: string): CrashKit {
     // Without it, the kit starts a PostgreSQL of its own.
     ...(DATABASE_URL ? { pool: new pg.Pool({ connectionString: DATABASE_URL }) } : {}),
     prepare: async ({ pool, pawlSchema }) => {
-      await createTables(pool, pawlSchema)
+      await createTables(pool, layout, pawlSchema)
       const columns = '(id, payment_method, token)'
       await pool.query(`INSERT INTO users ${columns} VALUES ($1, $2, 'any')`, [rider, card])
     },
+    layout,
     engine: { namespace: 'rides' },
     child: { module: new URL('./create-ride.child.mjs', import.meta.url) },
     request: {

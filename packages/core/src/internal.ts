@@ -30,6 +30,7 @@ export { isLargerThan } from './pipeline/is-larger-than.js'
 export type { AnyPhase, Phase } from './pipeline/phase.js'
 export type { PipelineDefinition } from './pipeline/pipeline.js'
 export { checkPipelineSettings } from './pipeline/settings.js'
+export { checkLayout } from './storage/schema/layout.js'
 export { migrateAndWarn } from './storage/schema/migrate.js'
 export { qualified } from './storage/qualified.js'
 

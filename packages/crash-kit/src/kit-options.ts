@@ -1,5 +1,12 @@
 import type { EngineOptions, JsonValue, Pipeline } from '@pawl/core'
-import { checkFunction, checkKnownOptions, invalidOption, type OptionOwner } from '@pawl/core/internal'
+import {
+  checkFunction,
+  checkKnownOptions,
+  checkLayout,
+  checkOneOf,
+  invalidOption,
+  type OptionOwner,
+} from '@pawl/core/internal'
 import type { Pool } from 'pg'
 import type { Prepare } from './database/kit-database.js'
 import { type ChildOptions, checkChildOptions } from './process/child-options.js'
@@ -45,7 +52,14 @@ export interface CrashKitOptions<DB, Input> {
    * `jobs.payload.*`.
    */
   readonly ignore?: readonly string[]
+  /** How Pawl's tables are stored, as you tell `migrate`. Default `plain`. */
+  readonly layout?: (typeof LAYOUTS)[number]
+  /** Into how many partitions, where `layout` is `partitioned`. Default 16; a few are enough for a test, and quicker to make. */
+  readonly partitions?: number
 }
+
+/** Those with which everything is on one server, whose rows the audit's triggers can see. */
+const LAYOUTS = ['plain', 'partitioned'] as const
 
 const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'crashKit' }
 const OPTION_NAMES = [
@@ -57,11 +71,13 @@ const OPTION_NAMES = [
   'child',
   'engine',
   'ignore',
+  'layout',
+  'partitions',
 ] as const satisfies readonly (keyof CrashKitOptions<unknown, unknown>)[]
 
 export function checkKitOptions(options: CrashKitOptions<never, never>): void {
   checkKnownOptions(OWNER, options, OPTION_NAMES)
-  const { pipeline, pool, request, prepare, child, ignore } = options as Partial<
+  const { pipeline, pool, request, prepare, child, ignore, layout } = options as Partial<
     CrashKitOptions<never, never>
   >
   const isPipeline = typeof pipeline === 'function' || typeof pipeline?.describe === 'function'
@@ -72,6 +88,8 @@ export function checkKitOptions(options: CrashKitOptions<never, never>): void {
   if (typeof request?.scope !== 'string' || !('input' in request))
     throw invalidOption(OWNER, 'request', request, '{ scope, input }')
   checkKnownOptions({ ...OWNER, where: 'crashKit: request' }, request, ['scope', 'input', 'fingerprint'])
+  checkOneOf(OWNER, 'layout', layout, LAYOUTS)
+  checkLayout(OWNER, options)
   if (prepare !== undefined) checkFunction(OWNER, 'prepare', prepare)
   if (child !== undefined) checkChildOptions(child)
   if (ignore !== undefined && !(Array.isArray(ignore) && ignore.every((path) => typeof path === 'string')))

@@ -2,7 +2,7 @@ import type { EngineOptions, Pipeline } from '@pawl/core'
 import { readDefinition } from '@pawl/core/internal'
 import { Pools } from './actors/pools.js'
 import type { Environment } from './actors/environment.js'
-import { KitDatabase } from './database/kit-database.js'
+import { KitDatabase, type KitLayout } from './database/kit-database.js'
 import type { PipelineShape } from './history.js'
 import type { CrashKitOptions } from './kit-options.js'
 import { checkChildOptions } from './process/child-options.js'
@@ -38,7 +38,7 @@ export async function openEnvironment(options: CrashKitOptions<never, never>): P
   const { pool = null, provider, request, prepare = null } = options
   if (provider !== undefined) await joinProvider(provider)
   const controls = provider === undefined ? null : controlsOf(provider)
-  const database = await KitDatabase.open({ pool, prepare })
+  const database = await KitDatabase.open({ pool, prepare, layout: layoutOf(options) })
   await database.spreadSequences()
   const pools = new Pools(database)
   const children =
@@ -68,6 +68,10 @@ export async function openEnvironment(options: CrashKitOptions<never, never>): P
       if (provider !== undefined) await leaveProvider(provider)
     },
   }
+}
+
+function layoutOf({ layout, partitions }: CrashKitOptions<never, never>): KitLayout {
+  return { ...(layout !== undefined && { layout }), ...(partitions !== undefined && { partitions }) }
 }
 
 /** The default is a day, and no fault makes a request that old. */

@@ -167,7 +167,8 @@ export class World {
   }
 
   #environment(): Record<string, string> {
-    return { DATABASE_URL: this.databaseUrl, STRIPE_API_BASE: this.standIn.url }
+    const { LAYOUT = '' } = process.env
+    return { DATABASE_URL: this.databaseUrl, STRIPE_API_BASE: this.standIn.url, LAYOUT }
   }
 }
 

@@ -92,13 +92,24 @@ export const unnested = (...arrays: readonly string[]): string =>
   `ROWS FROM (${arrays.map((array) => `unnest(${array})`).join(', ')})`
 
 /**
- * Rows that were found before, by these columns, to be looked up one by one. They go through arrays, because the planner
- * takes an array that it does not know for one of ten elements. If it knew of a thousand rows, it would rather read the whole
- * table; and where the table is divided, far too soon: for each row it adds up all partitions, of which only one is read.
+ * Rows that were found before, by these columns, to be looked up one by one, however many they are. The planner takes an
+ * array that it does not know for one of ten elements, and a limit that it does not know for a tenth of the rows. If it
+ * knew of a thousand rows, it would rather read the whole table; and where the table is divided, far too soon: for each row
+ * it adds up the costs of all partitions, of which only one is read.
  */
 export const eachOf = (found: string, columns: readonly string[]): string =>
-  unnested(...columns.map((column) => `ARRAY(SELECT ${column} FROM ${found})`))
+  oneByOne(
+    columns,
+    columns.map((column) => `ARRAY(SELECT ${column} FROM ${found})`),
+    `count(*) FROM ${found}`,
+  )
 
-/** The same for rows that are given as arrays. */
-export const eachGiven = (...arrays: readonly string[]): string =>
-  unnested(...arrays.map((array) => `ARRAY(SELECT unnest(${array}))`))
+/** The same for rows that are given: the arrays of their columns, by the names of the columns. */
+export function eachGiven(arrays: Readonly<Record<string, string>>): string {
+  const given = Object.values(arrays)
+  const unknown = given.map((array) => `ARRAY(SELECT unnest(${array}))`)
+  return oneByOne(Object.keys(arrays), unknown, `cardinality(${given[0]})`)
+}
+
+const oneByOne = (columns: readonly string[], arrays: readonly string[], all: string): string =>
+  `(SELECT * FROM ${unnested(...arrays)} AS each (${columns.join(', ')}) LIMIT (SELECT ${all})) AS each`

@@ -60,7 +60,7 @@ class Copier {
       if (error instanceof KitError) throw error
       throw new KitError(
         'PAWL_KIT_CANNOT_COPY',
-        `Table ${this.#byOid.get(oid)?.source} cannot be copied: ${(error as Error).message}. Create the tables that the pipeline needs in \`prepare\` instead.`,
+        `Table ${this.#byOid.get(oid)?.source} cannot be copied: ${(error as Error).message}. ${hintFor(error)}Create the tables that the pipeline needs in \`prepare\` instead.`,
         { cause: error },
       )
     }
@@ -202,4 +202,12 @@ function rowsOf({ source, partitioned }: SourceTable): string {
 /** Returns how a definition refers to a sequence. */
 function reference(sequence: string): string {
   return `${pg.escapeLiteral(sequence)}::regclass`
+}
+
+const INVALID_FOREIGN_KEY = '42830'
+
+/** A key's id is unique in the whole table, or within its scope. */
+function hintFor(error: unknown): string {
+  if ((error as { code?: unknown }).code !== INVALID_FOREIGN_KEY) return ''
+  return "If it refers to Pawl's keys, pass crashKit the `layout` of your application's tables. "
 }

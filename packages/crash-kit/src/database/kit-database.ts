@@ -1,4 +1,4 @@
-import { migrate } from '@pawl/core'
+import { migrate, type MigrateOptions } from '@pawl/core'
 import { type DevPostgres, startPostgres } from '@pawl/dev-postgres'
 import pg from 'pg'
 import { type Commit, KIT, type Row } from '../history.js'
@@ -28,6 +28,9 @@ import { readServer, type Server } from './server.js'
 
 export type { Prepare, PrepareContext } from './prepare-tables.js'
 
+/** What `migrate` is told about how to store the framework's tables. */
+export type KitLayout = Pick<MigrateOptions, 'layout' | 'partitions'>
+
 export interface KitDatabaseOptions {
   /**
    * The application's pool. The kit only reads its options: it opens connections of its own, as the same user, and leaves this
@@ -45,6 +48,8 @@ export interface KitDatabaseOptions {
    * application's own tables. If the pipeline needs those, create them in `prepare`.
    */
   readonly prepare: Prepare | null
+  /** How the framework's tables are stored. Default: plain. */
+  readonly layout?: KitLayout
 }
 
 /** The kit's own connections do not have the application's time-outs. */
@@ -112,7 +117,7 @@ export class KitDatabase {
   }
 
   static async #openOn(
-    { pool, prepare }: KitDatabaseOptions,
+    { pool, prepare, layout = {} }: KitDatabaseOptions,
     embedded: DevPostgres | null,
   ): Promise<KitDatabase> {
     const schemas = newKitSchemas()
@@ -122,7 +127,7 @@ export class KitDatabase {
     const lock = await OwnerLock.take(own, schemas.id)
     const database = new KitDatabase(schemas, connection, server, lock, embedded)
     try {
-      await database.#createTables(prepare)
+      await database.#createTables(prepare, layout)
     } catch (error) {
       // The caller has to know what went wrong first.
       await database.close().catch(() => {})
@@ -131,11 +136,11 @@ export class KitDatabase {
     return database
   }
 
-  async #createTables(prepare: Prepare | null): Promise<void> {
+  async #createTables(prepare: Prepare | null, layout: KitLayout): Promise<void> {
     const { admin } = this
     await dropLeftovers(admin)
     await createSchemas(admin, this.#schemas, this.#server)
-    await migrate(admin, { schema: this.#schemas.pawl })
+    await migrate(admin, { schema: this.#schemas.pawl, ...layout })
     if (prepare === null) await copyTables(admin, this.#schemas, this.#server.searchPath)
     else await prepareTables(this.poolConfig('prepare'), this.#schemas, prepare)
     await createAudit(admin, this.#schemas)

@@ -1,18 +1,20 @@
 import type { OldEffect } from './find-old-effects.js'
-import { defineStatement, epochMs, eachGiven, type Store } from '../statement.js'
+import { defineStatement, eachGiven, epochMs, type Store } from '../statement.js'
 
-const IS_NAMED = 'e.scope = named.scope AND e.key = named.key AND e.id = named.id'
+const GIVEN = eachGiven({ scope: '$1::text[]', key: '$2::text[]', id: '$3::uuid[]' })
+
+const IS_THAT_EFFECT = 'e.scope = each.scope AND e.key = each.key AND e.id = each.id'
 
 const deleteEffectsStatement = defineStatement(
   'delete_effects',
   ({ effects, ofOneShard }) => `
   WITH free AS (
     SELECT e.scope, e.key, e.id
-      FROM ${effects} AS e, ${eachGiven('$1::text[]', '$2::text[]', '$3::uuid[]')} AS named (scope, key, id)
-     WHERE ${IS_NAMED}${ofOneShard('e')}
+      FROM ${effects} AS e, ${GIVEN}
+     WHERE ${IS_THAT_EFFECT}${ofOneShard('e')}
        FOR UPDATE OF e SKIP LOCKED
   )
-  DELETE FROM ${effects} AS e USING free AS named WHERE ${IS_NAMED}${ofOneShard('e')}
+  DELETE FROM ${effects} AS e USING free AS each WHERE ${IS_THAT_EFFECT}${ofOneShard('e')}
   RETURNING ${epochMs('e.created_at')} AS created_ms`,
 )
 

@@ -10,7 +10,7 @@ const reapEffectsStatement = defineStatement(
      ORDER BY created_at LIMIT $1::integer
        FOR UPDATE SKIP LOCKED
   )
-  DELETE FROM ${effects} AS e USING ${eachOf('old', ['scope', 'key', 'id'])} AS each (scope, key, id)
+  DELETE FROM ${effects} AS e USING ${eachOf('old', ['scope', 'key', 'id'])}
    WHERE e.scope = each.scope AND e.key = each.key AND e.id = each.id
   RETURNING ${epochMs('e.created_at')} AS created_ms`,
 )

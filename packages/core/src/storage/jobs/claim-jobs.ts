@@ -1,5 +1,5 @@
 import { CLAIMED_COLUMNS, type ClaimedJob, claimedBy, isDue, isSuspect, readClaimedJobs } from './claiming.js'
-import { eachJobOf, IS_NAMED } from './job-name.js'
+import { eachJobOf, IS_THAT_JOB } from './job-name.js'
 import { defineStatement, type Store } from '../statement.js'
 
 const claimJobsStatement = defineStatement(
@@ -19,7 +19,7 @@ const claimJobsStatement = defineStatement(
   )
   UPDATE ${tables.stagedJobs} AS j SET ${claimedBy('$1', '$2')}
     FROM ${eachJobOf('claimed')}
-   WHERE ${IS_NAMED}
+   WHERE ${IS_THAT_JOB}
   RETURNING ${CLAIMED_COLUMNS}`,
 )
 

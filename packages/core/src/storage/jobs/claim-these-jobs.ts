@@ -1,19 +1,19 @@
 import type { Claim } from './claim-jobs.js'
 import { CLAIMED_COLUMNS, type ClaimedJob, claimedBy, isDue, readClaimedJobs } from './claiming.js'
-import { IS_NAMED, type JobName, namedJobs, namesOf } from './job-name.js'
+import { eachGivenJob, IS_THAT_JOB, type JobName, namesOf } from './job-name.js'
 import { defineStatement, type Store } from '../statement.js'
 
 const claimTheseJobsStatement = defineStatement(
   'claim_these_jobs',
   (tables) => `
   WITH due AS (
-    SELECT j.scope, j.key_id, j.seq FROM ${tables.stagedJobs} AS j, ${namedJobs()}
-     WHERE ${IS_NAMED}${tables.ofOneShard('j')} AND ${isDue(tables, '$4', '$6', true)}
+    SELECT j.scope, j.key_id, j.seq FROM ${tables.stagedJobs} AS j, ${eachGivenJob()}
+     WHERE ${IS_THAT_JOB}${tables.ofOneShard('j')} AND ${isDue(tables, '$4', '$6', true)}
        FOR UPDATE OF j SKIP LOCKED
   )
   UPDATE ${tables.stagedJobs} AS j SET ${claimedBy('$4', '$5')}
-    FROM due AS named
-   WHERE ${IS_NAMED}${tables.ofOneShard('j')}
+    FROM due AS each
+   WHERE ${IS_THAT_JOB}${tables.ofOneShard('j')}
   RETURNING ${CLAIMED_COLUMNS}`,
 )
 

@@ -1,11 +1,11 @@
 import { defineStatement, type Store } from '../statement.js'
-import { IS_NAMED, type JobName, namedJobs, namesOf } from './job-name.js'
+import { eachGivenJob, IS_THAT_JOB, type JobName, namesOf } from './job-name.js'
 
 const deleteJobsStatement = defineStatement(
   'delete_jobs',
   ({ stagedJobs, ofOneShard }) => `
-  DELETE FROM ${stagedJobs} AS j USING ${namedJobs()}
-   WHERE ${IS_NAMED}${ofOneShard('j')} AND j.claim = $4::uuid
+  DELETE FROM ${stagedJobs} AS j USING ${eachGivenJob()}
+   WHERE ${IS_THAT_JOB}${ofOneShard('j')} AND j.claim = $4::uuid
   RETURNING j.id`,
 )
 

@@ -7,18 +7,15 @@ export interface JobName {
   readonly seq: number
 }
 
-const NAME = ['scope', 'key_id', 'seq']
-
 /** Jobs that were found before. */
-export const eachJobOf = (found: string): string => `${eachOf(found, NAME)} AS named (${NAME.join(', ')})`
+export const eachJobOf = (found: string): string => eachOf(found, ['scope', 'key_id', 'seq'])
 
 /** Jobs that are named by three lists, which are the parameters $1 to $3. `more`: what else is known of each. */
-export const namedJobs = (more: Readonly<Record<string, string>> = {}): string =>
-  `${eachGiven('$1::text[]', '$2::uuid[]', '$3::bigint[]', ...Object.values(more))}
-           AS named (${[...NAME, ...Object.keys(more)].join(', ')})`
+export const eachGivenJob = (more: Readonly<Record<string, string>> = {}): string =>
+  eachGiven({ scope: '$1::text[]', key_id: '$2::uuid[]', seq: '$3::bigint[]', ...more })
 
 /** The row `j` is the one that is named. */
-export const IS_NAMED = 'j.scope = named.scope AND j.key_id = named.key_id AND j.seq = named.seq'
+export const IS_THAT_JOB = 'j.scope = each.scope AND j.key_id = each.key_id AND j.seq = each.seq'
 
 export function namesOf(jobs: readonly JobName[]): unknown[] {
   return [jobs.map(({ scope }) => scope), jobs.map(({ keyId }) => keyId), jobs.map(({ seq }) => seq)]

@@ -1,4 +1,4 @@
-import { IS_NAMED, type JobName, namedJobs, namesOf } from './job-name.js'
+import { eachGivenJob, IS_THAT_JOB, type JobName, namesOf } from './job-name.js'
 import { NEW_AGAIN, noteDetail, noteId, type Requeueing } from './requeueing.js'
 import { defineStatement, NOW, type Store } from '../statement.js'
 
@@ -17,8 +17,8 @@ const noteRequeueStatement = defineStatement(
 const requeueNamedJobsStatement = defineStatement(
   'requeue_named_jobs',
   ({ stagedJobs, ofOneShard }) => `
-  UPDATE ${stagedJobs} AS j SET ${NEW_AGAIN} FROM ${namedJobs()}
-   WHERE ${IS_NAMED}${ofOneShard('j')} AND j.dead_at IS NOT NULL
+  UPDATE ${stagedJobs} AS j SET ${NEW_AGAIN} FROM ${eachGivenJob()}
+   WHERE ${IS_THAT_JOB}${ofOneShard('j')} AND j.dead_at IS NOT NULL
   RETURNING j.id`,
 )
 

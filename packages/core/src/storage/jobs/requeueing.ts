@@ -1,4 +1,4 @@
-import { eachJobOf, IS_NAMED } from './job-name.js'
+import { eachJobOf, IS_THAT_JOB } from './job-name.js'
 import { epochMs, NOW } from '../statement.js'
 import type { Tables } from '../tables.js'
 
@@ -15,7 +15,7 @@ export const requeueing =
     UPDATE ${tables.stagedJobs} AS j
        SET ${NEW_AGAIN}
       FROM ${eachJobOf('chosen')}
-     WHERE ${IS_NAMED} AND ${IS_DEAD}
+     WHERE ${IS_THAT_JOB} AND ${IS_DEAD}
     RETURNING j.id
   ), noted AS (
     INSERT INTO ${tables.interventions} (id, key_id, scope, key, action, actor, reason, detail, created_at)

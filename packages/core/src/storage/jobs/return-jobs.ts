@@ -1,5 +1,5 @@
 import { CLOCK, defineStatement, momentIn, type Store } from '../statement.js'
-import { IS_NAMED, type JobName, namedJobs, namesOf } from './job-name.js'
+import { eachGivenJob, IS_THAT_JOB, type JobName, namesOf } from './job-name.js'
 
 /** A delivery that failed. */
 export interface FailedJob extends JobName {
@@ -8,7 +8,7 @@ export interface FailedJob extends JobName {
   readonly dead: boolean
 }
 
-const FAILED = namedJobs({
+const FAILED = eachGivenJob({
   after_ms: '$4::double precision[]',
   last_error: '$5::text[]',
   dead: '$6::boolean[]',
@@ -19,10 +19,10 @@ const returnJobsStatement = defineStatement(
   'return_jobs',
   ({ stagedJobs, ofOneShard }) => `
   UPDATE ${stagedJobs} AS j
-     SET claim_until = NULL, run_after = ${momentIn('named.after_ms / 1000')},
-         last_error = named.last_error, dead_at = CASE WHEN named.dead THEN ${momentIn('0')} END
+     SET claim_until = NULL, run_after = ${momentIn('each.after_ms / 1000')},
+         last_error = each.last_error, dead_at = CASE WHEN each.dead THEN ${momentIn('0')} END
     FROM ${FAILED}, ${CLOCK}
-   WHERE ${IS_NAMED}${ofOneShard('j')} AND j.claim = $7::uuid
+   WHERE ${IS_THAT_JOB}${ofOneShard('j')} AND j.claim = $7::uuid
   RETURNING j.id`,
 )
 

@@ -7,8 +7,8 @@ export interface KeyName {
 }
 
 /** Keys that were found before, or that are named by two lists, which are the parameters $1 and $2. */
-export const eachKeyOf = (found: string): string => `${eachOf(found, ['scope', 'key'])} AS each (scope, key)`
-export const EACH_GIVEN_KEY = `${eachGiven('$1::text[]', '$2::text[]')} AS each (scope, key)`
+export const eachKeyOf = (found: string): string => eachOf(found, ['scope', 'key'])
+export const EACH_GIVEN_KEY = eachGiven({ scope: '$1::text[]', key: '$2::text[]' })
 
 /** The row `k` is the one that is named. */
 export const IS_THAT_KEY = 'k.scope = each.scope AND k.key = each.key'

@@ -1,12 +1,20 @@
 import { type Hold, WRITTEN } from './hold.js'
-import { CLOCK, defineStatement, epochMs, momentIn, NOW, statusIs, type Store, unnested } from '../statement.js'
+import { CLOCK, defineStatement, eachGiven, epochMs, momentIn, NOW, statusIs, type Store } from '../statement.js'
+
+const HELD = eachGiven({
+  scope: '$1::text[]',
+  key: '$2::text[]',
+  fence: '$3::bigint[]',
+  holder: '$4::uuid[]',
+  lease_ms: '$5::double precision[]',
+  recovery_point: '$6::text[]',
+})
 
 const renewLeasesStatement = defineStatement(
   'renew_leases',
   ({ keys, ofOneShard }) => `
   WITH held AS (
-    SELECT * FROM ${unnested('$1::text[]', '$2::text[]', '$3::bigint[]', '$4::uuid[]', '$5::double precision[]', '$6::text[]')}
-      AS h (scope, key, fence, holder, lease_ms, recovery_point)
+    SELECT each.* FROM ${HELD}
   ), free AS (
     SELECT k.scope, k.key, h.lease_ms FROM ${keys} AS k JOIN held AS h
         ON k.scope = h.scope AND k.key = h.key AND k.fence = h.fence AND k.holder = h.holder
