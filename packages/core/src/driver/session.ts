@@ -1,7 +1,7 @@
 import type { PoolClient, QueryResult } from 'pg'
 import { PawlError } from '../errors.js'
 import { BorrowedClient } from './borrowed-client.js'
-import { type Begin, type Outgoing, outgoing, outgoingQuery, type Statement } from './outgoing.js'
+import { type Begin, type Bound, type Outgoing, outgoing, outgoingQuery, type Statement } from './outgoing.js'
 import type { PreparedQueries } from './prepared-name.js'
 import type { Probe } from './probe.js'
 import { type Sender, SendQueue } from './send-queue.js'
@@ -98,6 +98,29 @@ export class Session {
     try {
       const [result] = await transaction.commit([bound])
       return result as TextResult
+    } catch (error) {
+      await transaction.rollBack()
+      throw error
+    }
+  }
+
+  /**
+   * Runs framework statements that only read, in one transaction. Each sees everything that the ones before it have seen,
+   * and what was committed since: under another isolation level, the last would see no more than the first.
+   */
+  async runInOrder(statements: readonly [Bound, ...Bound[]]): Promise<readonly TextResult[]> {
+    const { preparedStatements: prepares } = this.#options
+    const [first, ...others] = statements
+    const bound = [...standAlone(first, this.#lockTimeoutMs, 'write'), ...others]
+    const message = bound.map((one) => outgoing(one, prepares))
+    if (this.#queue.canJoin(message)) {
+      const results = await this.#send(this.#framework, message)
+      return results.slice(-statements.length) as readonly TextResult[]
+    }
+    const { name: ofStatement } = (others.at(-1) ?? first).statement
+    const transaction = this.begin(beginAlone(this.#lockTimeoutMs, 'write'), { ofStatement })
+    try {
+      return await transaction.commit(statements)
     } catch (error) {
       await transaction.rollBack()
       throw error

@@ -5,11 +5,12 @@ import { KyselyFactory } from '../driver/kysely-driver.js'
 import { PreparedQueries } from '../driver/prepared-name.js'
 import type { Probe } from '../driver/probe.js'
 import { SessionPool } from '../driver/session-pool.js'
-import { CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
+import { CONNECTION_DEADLINE_SLACK_MS, REPLICA_PATIENCE_MS } from '../limits.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import { Registry } from '../pipeline/registry.js'
 import { resolveSettings } from '../pipeline/settings.js'
 import { ResolvedSettings } from '../pipeline/resolved-settings.js'
+import { Replica } from '../request/replica.js'
 import { ReplayLikelihood } from '../request/replay-likelihood.js'
 import type { RequestContext } from '../request/request-context.js'
 import { LeaseKeeper } from '../run/lease-keeper.js'
@@ -58,6 +59,18 @@ export function createContext(
   const ofSessions = { statementDeadlineMs, lockTimeoutMs, pipelining, preparedStatements, probe }
   const sessions = new SessionPool(pool, { ...ofSessions, preparedQueries, acquireTimeoutMs })
   const strict = new StrictMode(checked.strict)
+  const afterwards = new Set<Promise<void>>()
+  const { replayMaxLagMs: maxLagMs } = checked
+  const replica =
+    options.replayFrom === undefined
+      ? null
+      : new Replica({
+          sessions: new SessionPool(options.replayFrom, { ...ofSessions, ...OF_REPLICA_SESSIONS }),
+          primary: sessions,
+          tables,
+          maxLagMs,
+          afterwards,
+        })
   return {
     sessions,
     tables,
@@ -68,6 +81,7 @@ export function createContext(
     names: new NameHasher(checked.hashSecret),
     probe,
     replayLikelihood: new ReplayLikelihood(),
+    replica,
     kysely: new KyselyFactory(sessions, plugins, strict.refuseNestedCheckout),
     keeper: new LeaseKeeper(pool, tables, ofSessions),
     strict,
@@ -78,8 +92,15 @@ export function createContext(
     staged: new WakeSignal(),
     stopping,
     calls: new Set(),
-    afterwards: new Set(),
+    afterwards,
   }
+}
+
+/** A request gives up earlier, or at the same time. These end what it has left behind. */
+const OF_REPLICA_SESSIONS = {
+  statementDeadlineMs: REPLICA_PATIENCE_MS,
+  lockTimeoutMs: REPLICA_PATIENCE_MS,
+  acquireTimeoutMs: REPLICA_PATIENCE_MS,
 }
 
 const contexts = new WeakMap<object, EngineContext>()

@@ -9,7 +9,7 @@ const selecting =
 
 const findKeyStatement = defineStatement('find_key', selecting(KEY_COLUMNS))
 
-const findKeyToReplayStatement = defineStatement('find_key', selecting(KEY_COLUMNS_TO_REPLAY))
+export const findKeyToReplayStatement = defineStatement('find_key', selecting(KEY_COLUMNS_TO_REPLAY))
 
 /** Reads a key's row, without a lock. Returns null when there is none. */
 export function findKey(store: Store, scope: string, key: string): Promise<KeyRow | null> {

@@ -1,0 +1,36 @@
+import { defineStatement } from '../statement.js'
+
+/** How far a replica has come. */
+export interface ReplayPosition {
+  /** False for a primary: the one that the application writes to, or a replica that was promoted. */
+  readonly inRecovery: boolean
+  /** Which cluster it is a copy of. */
+  readonly system: string
+  /** The timeline it follows, or an earlier one until its next restartpoint after a failover; never a later one. */
+  readonly timeline: number
+  /** How many bytes of the log it has replayed; null when it replays none. */
+  readonly position: bigint | null
+}
+
+/**
+ * Every role may call these functions. What the server is receiving would name its timeline at once, but only to roles that
+ * may read all statistics.
+ */
+export const readReplayPositionStatement = defineStatement(
+  'read_replay_position',
+  () => `
+  SELECT pg_is_in_recovery() AS in_recovery,
+         pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0'::pg_lsn) AS position,
+         (SELECT s.system_identifier FROM pg_control_system() AS s) AS system,
+         (SELECT greatest(c.timeline_id, r.min_recovery_end_timeline)
+            FROM pg_control_checkpoint() AS c CROSS JOIN pg_control_recovery() AS r) AS timeline`,
+)
+
+export function readReplayPosition(row: Readonly<Record<string, string | null>>): ReplayPosition {
+  return {
+    inRecovery: row['in_recovery'] === 't',
+    system: row['system'] ?? '',
+    timeline: Number(row['timeline']),
+    position: row['position'] == null ? null : BigInt(row['position']),
+  }
+}
