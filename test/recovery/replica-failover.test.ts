@@ -36,7 +36,7 @@ test('a replica that follows a lost timeline answers nothing, however far it is'
 
   const replayFrom = database.pool({ connectionString: stranded.url })
   const pool = database.pool({ connectionString: promoted.url })
-  const { engine } = await trial.engine({ pool, replayFrom, replayMaxLagMs: 60_000 })
+  const { engine } = trial.engine({ pool, replayFrom, replayMaxLagMs: 60_000 })
   const outcome = await trial.execute(engine)
   expect(outcome).toMatchObject({ type: 'completed' })
   expect(outcome).not.toMatchObject({ response: lost.response })
@@ -57,14 +57,14 @@ test('a replica answers after its primary has gone while its position is recent 
   const { servers } = trial
   const { response } = await trial.finished()
   await servers.caughtUp()
-  const { engine, steps } = await trial.engine({ replayMaxLagMs: 60_000 })
+  const { engine, steps } = trial.engine({ replayMaxLagMs: 60_000 })
   await trial.execute(engine)
   await servers.primary.server.kill()
   steps.splice(0)
   expect(await trial.execute(engine)).toMatchObject({ type: 'replayed', response })
   expect(steps).toEqual(['replica/read_replay_position', 'replica/find_key'])
   // Nobody can tell this one how far the primary had come.
-  const { engine: another } = await trial.engine({ replayMaxLagMs: 60_000 })
+  const { engine: another } = trial.engine({ replayMaxLagMs: 60_000 })
   expect(await trial.execute(another)).toMatchObject({ type: 'unavailable' })
 
   await servers.replica.rows('SELECT pg_promote()')

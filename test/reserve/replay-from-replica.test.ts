@@ -34,7 +34,7 @@ describe('a finished key', () => {
     const { response } = await trial.finished()
     await servers.caughtUp()
     const replays = hear('pawl:replayed')
-    const { engine, steps } = await trial.engine(LONG)
+    const { engine, steps } = trial.engine(LONG)
     const first = await trial.execute(engine)
     expect(steps.splice(0)).toEqual([POSITION, ...AT_REPLICA])
     const second = await trial.execute(engine)
@@ -52,7 +52,7 @@ describe('a finished key', () => {
     await trial.finished()
     await servers.caughtUp()
     const replays = hear('pawl:replayed')
-    const { engine } = await trial.engine()
+    const { engine } = trial.engine()
     await engine[method](drawn, { scope: trial.scope, key: trial.key, input: 7 })
     expect(replays).toMatchObject([{ from: 'replica' }])
   })
@@ -67,7 +67,7 @@ describe('a finished key', () => {
     await servers.caughtUp()
     const replays = hear('pawl:replayed')
     const replayFrom = trial.replicaPool(options === undefined ? {} : { options })
-    const { engine } = await trial.engine({ replayFrom, ...more })
+    const { engine } = trial.engine({ replayFrom, ...more })
     expect(await trial.execute(engine)).toMatchObject({ type: 'replayed' })
     expect(await trial.execute(engine)).toMatchObject({ type: 'replayed' })
     expect(replays).toMatchObject([{ from: 'replica' }, { from: 'replica' }])
@@ -85,7 +85,7 @@ describe('a finished key', () => {
     const url = new URL(servers.replica.url)
     Object.assign(url, { username: role, password: 'x' })
     const replays = hear('pawl:replayed')
-    const { engine } = await trial.engine({ replayFrom: trial.replicaPool({ connectionString: url.href }) })
+    const { engine } = trial.engine({ replayFrom: trial.replicaPool({ connectionString: url.href }) })
     await trial.execute(engine)
     expect(replays).toMatchObject([{ from: 'replica' }])
     await trial.database.rows(`DROP OWNED BY ${role}; DROP ROLE ${role}`)
@@ -96,7 +96,7 @@ describe('the primary decides', () => {
   test('about a new key, which costs one message at the replica and none more at the primary', async () => {
     const without = trial.plainEngine()
     await trial.execute(without.engine, randomUUID())
-    const { engine, steps } = await trial.engine(LONG)
+    const { engine, steps } = trial.engine(LONG)
     await trial.execute(engine, randomUUID())
     steps.splice(0)
     expect(await trial.execute(engine)).toMatchObject({ type: 'completed' })
@@ -108,7 +108,7 @@ describe('the primary decides', () => {
     await other.enqueue(drawn, { scope: trial.scope, key: trial.key, input: 7 })
     await servers.caughtUp()
     await servers.replica.pauseReplay()
-    const { engine } = await trial.engine(LONG)
+    const { engine } = trial.engine(LONG)
     // Learns the position before the rest is written.
     await trial.execute(engine, randomUUID())
     const finished = await trial.finished()
@@ -128,7 +128,7 @@ describe('the primary decides', () => {
     )
     await servers.caughtUp()
     const another = pipeline<number>({ name: 'another', version: 1 }).finish(() => respond(200))
-    const { engine, steps } = await trial.engine({ pipelines: [drawn, another] })
+    const { engine, steps } = trial.engine({ pipelines: [drawn, another] })
     const { scope, key } = trial
     expect(await engine.execute(drawn, { scope, key, input: 8 })).toEqual({
       type: 'mismatch',
@@ -152,7 +152,7 @@ describe('a key that was deleted', () => {
     await servers.caughtUp()
     await servers.replica.pauseReplay()
     await trial.database.rows(DELETED)
-    const { engine, steps } = await trial.engine(LONG)
+    const { engine, steps } = trial.engine(LONG)
     const outcome = await trial.execute(engine)
     expect(outcome).toMatchObject({ type: 'completed' })
     expect(outcome).not.toMatchObject({ response })
@@ -164,7 +164,7 @@ describe('a key that was deleted', () => {
     await servers.caughtUp()
     await servers.replica.pauseReplay()
     const replayMaxLagMs = 500
-    const { engine } = await trial.engine({ replayMaxLagMs })
+    const { engine } = trial.engine({ replayMaxLagMs })
     const replays = hear('pawl:replayed')
     expect(await trial.execute(engine)).toMatchObject({ type: 'replayed', response })
     expect(replays).toMatchObject([{ from: 'replica' }])
@@ -189,7 +189,7 @@ describe('a key that was deleted', () => {
     const { response } = await trial.finished()
     expect(response).not.toEqual(old.response)
     await servers.caughtUp()
-    expect(await trial.execute((await trial.engine()).engine)).toMatchObject({ type: 'replayed', response })
+    expect(await trial.execute(trial.engine().engine)).toMatchObject({ type: 'replayed', response })
   })
 })
 
@@ -204,7 +204,7 @@ describe('a key that has expired', () => {
     await expire()
     await servers.caughtUp()
     await servers.replica.pauseReplay()
-    const { engine, steps } = await trial.engine(LONG)
+    const { engine, steps } = trial.engine(LONG)
     // Learns the position before the deletion: the replica has reached it.
     await trial.execute(engine, randomUUID())
     steps.splice(0)
@@ -221,7 +221,7 @@ describe('a key that has expired', () => {
     const behind = new ServerClock()
     behind.jump(-25 * 3_600_000)
     const replays = hear('pawl:replayed')
-    const { engine } = await trial.engine({
+    const { engine } = trial.engine({
       pool: trial.database.pool({ Client: ahead.Client }),
       replayFrom: trial.replicaPool({ Client: behind.Client }),
     })
@@ -234,7 +234,7 @@ describe('a key that has expired', () => {
     await expire()
     await servers.caughtUp()
     await servers.replica.pauseReplay()
-    const { engine } = await trial.engine(LONG)
+    const { engine } = trial.engine(LONG)
     await trial.execute(engine, randomUUID())
     await trial.database.rows(`UPDATE pawl.idempotency_keys SET expires_at = expires_at + interval '1 hour'`)
     const replays = hear('pawl:replayed')

@@ -43,12 +43,9 @@ export class ReplicaTrial {
     return this.database.pool({ connectionString: this.servers.replica.url, ...config })
   }
 
-  /** An engine that replays from the replica. The end of the test closes it. */
-  async engine(more: Partial<EngineOptions<Database>> = {}): Promise<WatchedEngine> {
-    const replayFrom = more.replayFrom ?? this.replicaPool()
-    // On a busy machine, connecting can take longer than a request waits for a replica.
-    await replayFrom.query('SELECT 1').catch(() => {})
-    return this.#watched({ ...more, replayFrom })
+  /** An engine that replays from the replica. It is patient: the machine may be busy. The end of the test closes it. */
+  engine(more: Partial<EngineOptions<Database>> = {}): WatchedEngine {
+    return this.#watched({ replayFrom: this.replicaPool(), replayTimeoutMs: 30_000, ...more })
   }
 
   /** One that knows of no replica. */

@@ -69,12 +69,17 @@ describe('the error of createEngine names the option, what it got and what it ta
     [
       'a lag of a replica that is not there',
       { pool, pipelines: [ride], replayMaxLagMs: 1_000 },
-      'replayFrom is undefined; it takes a pg.Pool where replayMaxLagMs is given',
+      'replayFrom is undefined; it takes a pg.Pool where replayMaxLagMs or replayTimeoutMs is given',
     ],
     [
       'a lag that no replica can keep',
       { pool, pipelines: [ride], replayFrom: new pg.Pool(), replayMaxLagMs: 99 },
       'replayMaxLagMs is 99; it takes a whole number of 100 or more',
+    ],
+    [
+      'no time for a replica',
+      { pool, pipelines: [ride], replayFrom: new pg.Pool(), replayTimeoutMs: 0 },
+      'replayTimeoutMs is 0; it takes a whole number of 1 or more',
     ],
     ['plugins that are no list', { pool, pipelines: [ride], plugins: {} }, 'plugins is an object'],
     ['a stager that cannot stage', { pool, pipelines: [ride], stager: {} }, 'stager.stage is undefined'],

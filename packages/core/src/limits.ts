@@ -71,7 +71,7 @@ export const DEFAULT_ACQUIRE_TIMEOUT_MS = 10 * SECOND_MS
  * How long a request waits for a replica, including for a connection to it: many times what the answer takes, and little
  * beside what the primary takes for a new request. After that the primary is asked.
  */
-export const REPLICA_PATIENCE_MS = 250
+export const DEFAULT_REPLAY_TIMEOUT_MS = 250
 
 /** After this many requests in a row that a replica was of no use to, it is left alone. One or two may be chance. */
 export const REPLICA_MISSES = 3

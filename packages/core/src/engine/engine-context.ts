@@ -5,7 +5,7 @@ import { KyselyFactory } from '../driver/kysely-driver.js'
 import { PreparedQueries } from '../driver/prepared-name.js'
 import type { Probe } from '../driver/probe.js'
 import { SessionPool } from '../driver/session-pool.js'
-import { CONNECTION_DEADLINE_SLACK_MS, REPLICA_PATIENCE_MS } from '../limits.js'
+import { CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import { Registry } from '../pipeline/registry.js'
 import { resolveSettings } from '../pipeline/settings.js'
@@ -60,15 +60,16 @@ export function createContext(
   const sessions = new SessionPool(pool, { ...ofSessions, preparedQueries, acquireTimeoutMs })
   const strict = new StrictMode(checked.strict)
   const afterwards = new Set<Promise<void>>()
-  const { replayMaxLagMs: maxLagMs } = checked
   const replica =
     options.replayFrom === undefined
       ? null
       : new Replica({
-          sessions: new SessionPool(options.replayFrom, { ...ofSessions, ...OF_REPLICA_SESSIONS }),
+          pool: options.replayFrom,
+          ofSessions,
           primary: sessions,
           tables,
-          maxLagMs,
+          maxLagMs: checked.replayMaxLagMs,
+          timeoutMs: checked.replayTimeoutMs,
           afterwards,
         })
   return {
@@ -94,13 +95,6 @@ export function createContext(
     calls: new Set(),
     afterwards,
   }
-}
-
-/** A request gives up earlier, or at the same time. These end what it has left behind. */
-const OF_REPLICA_SESSIONS = {
-  statementDeadlineMs: REPLICA_PATIENCE_MS,
-  lockTimeoutMs: REPLICA_PATIENCE_MS,
-  acquireTimeoutMs: REPLICA_PATIENCE_MS,
 }
 
 const contexts = new WeakMap<object, EngineContext>()

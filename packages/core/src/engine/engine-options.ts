@@ -18,6 +18,7 @@ import {
   DEFAULT_MAX_RESULT_BYTES,
   DEFAULT_MAX_STATE_BYTES,
   DEFAULT_REPLAY_MAX_LAG_MS,
+  DEFAULT_REPLAY_TIMEOUT_MS,
   MIN_REPLAY_MAX_LAG_MS,
   MIN_HASH_SECRET_LENGTH,
 } from '../limits.js'
@@ -71,6 +72,8 @@ export interface EngineOptions<DB> {
    * behind, it is not asked. Default 2 s.
    */
   readonly replayMaxLagMs?: number
+  /** How long a request waits for the replica, including for a connection, before it asks the primary. Default 250 ms. */
+  readonly replayTimeoutMs?: number
   /** How long to wait for a connection from the pool. Default 10 s. */
   readonly acquireTimeoutMs?: number
   /**
@@ -100,6 +103,7 @@ export interface CheckedEngineOptions {
   readonly caps: Caps
   readonly strict: StrictOptions | null
   readonly replayMaxLagMs: number
+  readonly replayTimeoutMs: number
   readonly acquireTimeoutMs: number
   readonly pipelining: boolean
   readonly preparedStatements: boolean
@@ -120,6 +124,7 @@ const OPTION_NAMES = [
   'caps',
   'replayFrom',
   'replayMaxLagMs',
+  'replayTimeoutMs',
   'acquireTimeoutMs',
   'pipelining',
   'preparedStatements',
@@ -149,6 +154,7 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
     caps: checkCaps(options.caps ?? {}),
     strict: checkStrict(options.strict),
     replayMaxLagMs: options.replayMaxLagMs ?? DEFAULT_REPLAY_MAX_LAG_MS,
+    replayTimeoutMs: options.replayTimeoutMs ?? DEFAULT_REPLAY_TIMEOUT_MS,
     acquireTimeoutMs: acquireTimeoutMs ?? DEFAULT_ACQUIRE_TIMEOUT_MS,
     pipelining: checkSwitch('pipelining', pipelining),
     preparedStatements: checkSwitch('preparedStatements', preparedStatements),
@@ -160,11 +166,14 @@ function isPool(value: unknown): boolean {
   return typeof (value as Partial<Pool> | null | undefined)?.connect === 'function'
 }
 
-function checkReplayFrom({ pool, replayFrom, replayMaxLagMs }: EngineOptions<never>): void {
+function checkReplayFrom(options: EngineOptions<never>): void {
+  const { pool, replayFrom, replayMaxLagMs, replayTimeoutMs } = options
   checkTimerMs(OWNER, 'replayMaxLagMs', replayMaxLagMs, MIN_REPLAY_MAX_LAG_MS)
+  checkTimerMs(OWNER, 'replayTimeoutMs', replayTimeoutMs)
   if (replayFrom === undefined) {
-    if (replayMaxLagMs === undefined) return
-    throw invalidOption(OWNER, 'replayFrom', replayFrom, 'a pg.Pool where replayMaxLagMs is given')
+    if (replayMaxLagMs === undefined && replayTimeoutMs === undefined) return
+    const needs = 'a pg.Pool where replayMaxLagMs or replayTimeoutMs is given'
+    throw invalidOption(OWNER, 'replayFrom', replayFrom, needs)
   }
   if (!isPool(replayFrom)) throw invalidOption(OWNER, 'replayFrom', replayFrom, 'a pg.Pool')
   if (replayFrom === pool)

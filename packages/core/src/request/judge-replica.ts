@@ -1,4 +1,4 @@
-import type { ReplayPosition } from '../storage/keys/read-replay-position.js'
+import type { ReplayPosition } from '../storage/keys/find-key-on-replica.js'
 import type { WrittenPosition } from '../storage/keys/read-written-position.js'
 
 /** Why a replica may not answer, in words for a person. */

@@ -1,5 +1,6 @@
-import type { SessionPool } from '../driver/session-pool.js'
-import { REPLICA_PATIENCE_MS } from '../limits.js'
+import type { Pool } from 'pg'
+import type { SessionOptions } from '../driver/session.js'
+import { SessionPool } from '../driver/session-pool.js'
 import { findKeyOnReplica } from '../storage/keys/find-key-on-replica.js'
 import type { KeyRow } from '../storage/keys/key-row.js'
 import { readWrittenPosition } from '../storage/keys/read-written-position.js'
@@ -10,10 +11,13 @@ import { ReplicaRest } from './replica-rest.js'
 
 export interface ReplicaOptions {
   /** Of the replica. */
-  readonly sessions: SessionPool
+  readonly pool: Pool
+  readonly ofSessions: SessionOptions
   readonly primary: SessionPool
   readonly tables: Tables
   readonly maxLagMs: number
+  /** How long a request waits. */
+  readonly timeoutMs: number
   /** What `close` waits for. */
   readonly afterwards: Set<Promise<void>>
 }
@@ -31,12 +35,17 @@ type Look =
  */
 export class Replica {
   readonly #options: ReplicaOptions
+  readonly #sessions: SessionPool
   readonly #positions: PrimaryPositions
   readonly #rest = new ReplicaRest()
 
   constructor(options: ReplicaOptions) {
+    const { pool, ofSessions, timeoutMs, maxLagMs } = options
     this.#options = options
-    this.#positions = new PrimaryPositions(() => this.#askPrimary(), options.maxLagMs)
+    // A request gives up at the same time or earlier. These end what it has left behind.
+    const limits = { statementDeadlineMs: timeoutMs, lockTimeoutMs: timeoutMs, acquireTimeoutMs: timeoutMs }
+    this.#sessions = new SessionPool(pool, { ...ofSessions, ...limits })
+    this.#positions = new PrimaryPositions(() => this.#askPrimary(), maxLagMs)
   }
 
   /** Returns a finished key's row, if it may be replayed from here. Never throws. */
@@ -52,9 +61,10 @@ export class Replica {
   }
 
   async #lookInTime(scope: string, key: string): Promise<Look> {
+    const { timeoutMs } = this.#options
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<Look>((resolve) => {
-      timer = setTimeout(() => resolve({ type: 'unfit', why: LATE, error: null }), REPLICA_PATIENCE_MS)
+      timer = setTimeout(() => resolve({ type: 'unfit', why: tooLate(timeoutMs), error: null }), timeoutMs)
     })
     const look = this.#look(scope, key).catch((error: unknown): Look => ({ type: 'unfit', why: FAILED, error }))
     try {
@@ -65,9 +75,9 @@ export class Replica {
   }
 
   async #look(scope: string, key: string): Promise<Look> {
-    const { sessions, tables } = this.#options
+    const { tables } = this.#options
     const known = await this.#positions.oldestAllowed()
-    const { at, row } = await sessions.with('replica', (session) =>
+    const { at, row } = await this.#sessions.with('replica', (session) =>
       findKeyOnReplica({ session, tables }, scope, key),
     )
     const why = judgeReplica(at, known.written)
@@ -99,8 +109,8 @@ function mayReplay({ response, expiresMs }: KeyRow, known: KnownPosition): boole
   return response !== null && expiresMs !== null && expiresMs > known.primaryNowMs
 }
 
-const LATE =
-  `The replica of replayFrom, or the primary when asked for its position, did not answer within ${REPLICA_PATIENCE_MS} ms. ` +
+const tooLate = (timeoutMs: number): Unfit =>
+  `The replica of replayFrom, or the primary when asked for its position, did not answer within ${timeoutMs} ms. ` +
   'Replays come from the primary meanwhile.'
 
 const FAILED =
