@@ -32,7 +32,10 @@ test('a route answers a retry from the replica with the same status, headers and
   const second = await rideApp({
     beside,
     engineOf: (options) =>
-      createProbedEngine<Database>({ ...options, replayFrom, replayTimeoutMs: 30_000 }, ({ phase, step }) => void steps.push(`${phase}/${step}`)),
+      createProbedEngine<Database>(
+        { ...options, replayFrom, replayTimeoutMs: 30_000 },
+        ({ phase, step }) => void steps.push(`${phase}/${step}`),
+      ),
   })
   const fromReplica = await ask(second)
   expect(new Set(steps)).toEqual(

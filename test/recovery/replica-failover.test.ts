@@ -43,7 +43,7 @@ test('a replica that follows a lost timeline answers nothing, however far it is'
 
   const warnings = hear('pawl:warning')
   const replays = hear('pawl:replayed')
-  while (warnings.length === 0) await trial.execute(engine)
+  for (let round = 0; round < 2; round++) await trial.execute(engine)
   expect(warnings).toMatchObject([{ message: expect.stringContaining('another timeline') }])
   expect(new Set(replays.map(({ from }) => from))).toEqual(new Set(['primary']))
   // The position alone would not have told.
@@ -69,7 +69,9 @@ test('a replica answers after its primary has gone while its position is recent 
 
   await servers.replica.rows('SELECT pg_promote()')
   const warnings = hear('pawl:warning')
-  const isOfReplica = ({ message }: { readonly message: string }) => message.includes('not a replica')
-  while (!warnings.some(isOfReplica))
+  for (let round = 0; round < 3; round++)
     expect(await trial.execute(engine)).toMatchObject({ type: 'unavailable' })
+  expect(warnings.map(({ message }) => message)).toEqual(
+    expect.arrayContaining([expect.stringContaining('not a replica')]),
+  )
 })

@@ -193,12 +193,10 @@ describe('a key that was deleted', () => {
   })
 })
 
-describe('a key that has expired', () => {
-  const expire = () =>
-    trial.database.rows(
-      `UPDATE pawl.idempotency_keys SET expires_at = statement_timestamp() - interval '1 ms'`,
-    )
+const expire = () =>
+  trial.database.rows(`UPDATE pawl.idempotency_keys SET expires_at = statement_timestamp() - interval '1 ms'`)
 
+describe('a key that has expired', () => {
   test('is not replayed from a replica that has not heard of its deletion', async () => {
     await trial.finished()
     await expire()

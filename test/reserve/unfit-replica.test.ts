@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import type { EngineOptions } from '@pawl/core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type EngineOptions, migrate } from '@pawl/core'
+import { createProbedEngine } from '@pawl/core/internal'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { drawn, ReplicaTrial, type WatchedEngine } from '../support/replica-trial.js'
 import { ReplicatedServer } from '../support/replicated-server.js'
-import type { Database } from '../support/rides.js'
+import { createEngine, type Database } from '../support/rides.js'
 import { gate, hear } from '../support/signals.js'
-import { createProbedEngine } from '@pawl/core/internal'
 
 let servers: ReplicatedServer
 let trial: ReplicaTrial
@@ -77,6 +77,31 @@ describe('a replica that may not answer is announced once and left alone, and th
     expect(asked(watched)).toBe(MISSES)
   })
 
+  test('one of another database of the same cluster, which has the same key', async () => {
+    const { schema } = trial.database
+    const name = `other_${schema}`
+    await servers.primary.rows(`CREATE DATABASE ${name}`)
+    const there = (url: string) => {
+      const other = new URL(url)
+      other.pathname = `/${name}`
+      return { connectionString: other.href }
+    }
+    const pool = trial.database.pool({ ...there(servers.primary.url), options: '' })
+    await pool.query('CREATE TABLE audit (what text)')
+    await migrate(pool, { schema })
+    const other = createEngine({ pool, pipelines: [drawn], schema })
+    const { scope, key } = trial
+    expect(await other.execute(drawn, { scope, key, input: 7 })).toMatchObject({ type: 'completed' })
+    await other.close()
+    await servers.caughtUp()
+    const warnings = hear('pawl:warning')
+    const replayFrom = trial.replicaPool(there(servers.replica.url))
+    await replayUntilItRests(trial.engine({ replayFrom }))
+    expect(warnings).toMatchObject([{ message: expect.stringContaining('another database') }])
+    await Promise.all([pool.end(), replayFrom.end()])
+    await servers.primary.rows(`DROP DATABASE ${name} WITH (FORCE)`)
+  })
+
   test('one whose tables may not be read', async () => {
     const role = `nobody_${trial.database.businessSchema}`
     await trial.database.rows(`CREATE ROLE ${role} LOGIN PASSWORD 'x'`)
@@ -135,8 +160,9 @@ describe('a replica that does not answer', () => {
     await trial.finished()
     await servers.caughtUp()
     const held = gate()
+    onTestFinished(held.open)
     let isFit = false
-    let looks = 0
+    const looks: string[] = []
     const replayTimeoutMs = 250
     const options: EngineOptions<Database> = {
       pool: trial.database.pool(),
@@ -147,16 +173,16 @@ describe('a replica that does not answer', () => {
     }
     const engine = createProbedEngine<Database>(options, ({ phase, step, when }) => {
       if (`${phase}/${step}:${when}` !== `${REPLICA_STEP}:before`) return undefined
-      looks++
+      looks.push(step)
       return isFit ? undefined : held.opened
     })
     const warnings = hear('pawl:warning')
     for (let round = 0; round < MISSES; round++) await trial.execute(engine)
-    expect(looks).toBe(MISSES)
+    expect(looks).toHaveLength(MISSES)
     const replays = hear('pawl:replayed')
     // Until the rest is over, none of them looks.
-    while (looks === MISSES) await Promise.all(Array.from({ length: 5 }, () => trial.execute(engine)))
-    expect(looks).toBe(MISSES + 1)
+    while (looks.length === MISSES) await Promise.all(Array.from({ length: 5 }, () => trial.execute(engine)))
+    expect(looks).toHaveLength(MISSES + 1)
     expect(warnings.filter(({ message }) => message.includes('did not answer'))).toHaveLength(1)
     expect(new Set(replays.map(({ from }) => from))).toEqual(new Set(['primary']))
     isFit = true

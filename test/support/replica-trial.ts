@@ -10,7 +10,10 @@ import { TestDatabase } from './test-database.js'
 /** Its answer is never the same twice: a replay can be told from a second run. */
 export const drawn = pipeline<number>({ name: 'drawn', version: 1 })
   .local('noted', async ({ tx, input }) => {
-    await tx.insertInto('audit').values({ what: String(input) }).execute()
+    await tx
+      .insertInto('audit')
+      .values({ what: String(input) })
+      .execute()
   })
   .finish(() => respond(201, { number: randomUUID() }, { headers: { location: '/drawn' } }))
 

@@ -18,7 +18,11 @@ export class ReplicatedServer {
   }
 
   static async start(replicaCount: number): Promise<ReplicatedServer> {
-    const servers = await Promise.all(Array.from({ length: 1 + replicaCount }, () => startPostgres()))
+    // Nothing is to write to the log but the tests.
+    const settings = { autovacuum: 'off' }
+    const servers = await Promise.all(
+      Array.from({ length: 1 + replicaCount }, () => startPostgres({ settings })),
+    )
     const [primary, ...copies] = servers as [DevPostgres, ...DevPostgres[]]
     const allowed = 'host replication all 127.0.0.1/32 scram-sha-256\n'
     await appendFile(join(primary.directory, 'data', 'pg_hba.conf'), allowed)
@@ -39,7 +43,9 @@ export class ReplicatedServer {
 
   /** Resolves when the replicas have replayed everything that the primary has written. */
   async caughtUp(replicas: readonly Server[] = this.replicas): Promise<void> {
-    const [written] = await this.primary.rows<{ lsn: string }>('SELECT pg_current_wal_insert_lsn() AS lsn')
+    // A commit that waits for the disk has everything before it sent, too.
+    await this.primary.rows(`SELECT pg_logical_emit_message(true, 'pawl', '')`)
+    const [written] = await this.primary.rows<{ lsn: string }>('SELECT pg_current_wal_flush_lsn() AS lsn')
     await Promise.all(replicas.map((replica) => replica.replayed(written?.lsn ?? '')))
   }
 

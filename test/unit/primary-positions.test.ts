@@ -1,17 +1,29 @@
-import { expect, test } from 'vitest'
-import { KnownPosition, PrimaryPositions, thisMoment } from '../../packages/core/src/request/primary-positions.js'
+import { describe, expect, test } from 'vitest'
+import {
+  KnownPosition,
+  PrimaryPositions,
+  thisMoment,
+} from '../../packages/core/src/request/primary-positions.js'
+import { endOfRecords } from '../../packages/core/src/storage/keys/read-written-position.js'
 
 const MAX_AGE_MS = 60_000
 
 /** A position that was asked for that long ago, on both clocks or on one. */
-function known(position: bigint, agoMs = 0, of: { timeline?: number; wallAgoMs?: number } = {}): KnownPosition {
+function known(
+  position: bigint,
+  agoMs = 0,
+  of: { timeline?: number; wallAgoMs?: number } = {},
+): KnownPosition {
   const { monotonic, wallMs } = thisMoment()
   const { timeline = 1, wallAgoMs = agoMs } = of
-  const written = { system: '7', timeline, position, nowMs: 5_000 }
+  const written = { database: '7/5', timeline, position, nowMs: 5_000 }
   return new KnownPosition(written, { monotonic: monotonic - agoMs, wallMs: wallMs - wallAgoMs })
 }
 
-function positionsOf(...answers: (KnownPosition | Error)[]): { positions: PrimaryPositions; asked: () => number } {
+function positionsOf(...answers: (KnownPosition | Error)[]): {
+  positions: PrimaryPositions
+  asked: () => number
+} {
   let asked = 0
   const ask = async (): Promise<KnownPosition> => {
     const answer = answers[asked++]
@@ -69,4 +81,16 @@ test('if the primary does not answer, what is known binds on, and then nobody le
 
 test("the primary's clock is never believed to be earlier than it is", () => {
   expect(known(10n, 1_000).primaryNowMs).toBeGreaterThanOrEqual(6_001)
+})
+
+describe('where the last record ends', () => {
+  test.each([
+    [8_192n + 24n, 8_192n],
+    [16n * 1_048_576n + 40n, 16n * 1_048_576n],
+    [8_192n, 8_192n],
+    [8_192n + 48n, 8_192n + 48n],
+    [16_384n - 8n, 16_384n - 8n],
+  ])('if the next one begins at %d', (next, end) => {
+    expect(endOfRecords(next, 8_192n)).toBe(end)
+  })
 })

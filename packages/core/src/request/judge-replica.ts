@@ -6,11 +6,11 @@ export type Unfit = string
 
 /**
  * Returns null if a replica knows of everything that the primary had committed when it was asked for its position. Pure. Two
- * servers may have the same position and different pasts, so a position counts only within one cluster and one timeline.
+ * servers may have the same position and different pasts, so a position counts only within one database and one timeline.
  */
 export function judgeReplica(at: ReplayPosition, written: WrittenPosition): Unfit | null {
   if (!at.inRecovery) return NOT_A_REPLICA
-  if (at.system !== written.system) return OTHER_CLUSTER
+  if (at.database !== written.database) return OTHER_DATABASE
   if (at.timeline !== written.timeline) return OTHER_TIMELINE
   return at.position !== null && at.position >= written.position ? null : BEHIND
 }
@@ -19,8 +19,8 @@ const NOT_A_REPLICA =
   'replayFrom leads to a server that is not a replica: to the primary itself, or to a replica that was promoted. Nothing is ' +
   'replayed from there.'
 
-const OTHER_CLUSTER =
-  'replayFrom leads to a replica of another primary than that of pool. Nothing is replayed from there.'
+const OTHER_DATABASE =
+  'replayFrom leads to another database than pool, or to a copy of another one. Nothing is replayed from there.'
 
 const OTHER_TIMELINE =
   'The replica of replayFrom is on another timeline than the primary, as after a failover. Nothing is replayed from it until ' +

@@ -78,7 +78,10 @@ export class PrimaryPositions {
     this.#asking ??= this.#ask()
       .then((position) => {
         // After a failover, what the old primary said does not bind replicas of the new one.
-        this.#known = [...this.#known.filter((earlier) => isBefore(earlier.written, position.written)), position]
+        this.#known = [
+          ...this.#known.filter((earlier) => isBefore(earlier.written, position.written)),
+          position,
+        ]
       })
       .finally(() => {
         this.#asking = null
@@ -90,7 +93,7 @@ export class PrimaryPositions {
 /** Whether one log can have had both positions, in this order. */
 function isBefore(earlier: WrittenPosition, later: WrittenPosition): boolean {
   return (
-    earlier.system === later.system &&
+    earlier.database === later.database &&
     earlier.timeline === later.timeline &&
     earlier.position <= later.position
   )

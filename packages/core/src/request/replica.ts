@@ -66,7 +66,11 @@ export class Replica {
     const late = new Promise<Look>((resolve) => {
       timer = setTimeout(() => resolve({ type: 'unfit', why: tooLate(timeoutMs), error: null }), timeoutMs)
     })
-    const look = this.#look(scope, key).catch((error: unknown): Look => ({ type: 'unfit', why: FAILED, error }))
+    const look = this.#look(scope, key).catch((error: unknown): Look => ({
+      type: 'unfit',
+      why: FAILED,
+      error,
+    }))
     try {
       return await Promise.race([look, late])
     } finally {

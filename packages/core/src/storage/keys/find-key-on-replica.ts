@@ -1,3 +1,4 @@
+import { DATABASE } from './database.js'
 import { findKeyToReplayStatement } from './find-key.js'
 import { type KeyRow, readKeyRow } from './key-row.js'
 import { defineStatement, type Store } from '../statement.js'
@@ -6,8 +7,8 @@ import { defineStatement, type Store } from '../statement.js'
 export interface ReplayPosition {
   /** False for a primary: the one that the application writes to, or a replica that was promoted. */
   readonly inRecovery: boolean
-  /** Which cluster it is a copy of. */
-  readonly system: string
+  /** Which database of which cluster it is a copy of. */
+  readonly database: string
   /** The timeline it follows, or an earlier one until its next restartpoint after a failover; never a later one. */
   readonly timeline: number
   /** How many bytes of the log it has replayed; null when it replays none. */
@@ -30,7 +31,7 @@ const readReplayPositionStatement = defineStatement(
   () => `
   SELECT pg_is_in_recovery() AS in_recovery,
          pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0'::pg_lsn) AS position,
-         (SELECT s.system_identifier FROM pg_control_system() AS s) AS system,
+         ${DATABASE} AS database,
          (SELECT greatest(c.timeline_id, r.min_recovery_end_timeline)
             FROM pg_control_checkpoint() AS c CROSS JOIN pg_control_recovery() AS r) AS timeline`,
 )
@@ -56,7 +57,7 @@ export async function findKeyOnReplica(
 function readPosition(row: Readonly<Record<string, string | null>>): ReplayPosition {
   return {
     inRecovery: row['in_recovery'] === 't',
-    system: row['system'] ?? '',
+    database: row['database'] ?? '',
     timeline: Number(row['timeline']),
     position: row['position'] == null ? null : BigInt(row['position']),
   }

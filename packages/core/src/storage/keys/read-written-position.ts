@@ -1,8 +1,10 @@
+import { DATABASE } from './database.js'
 import { defineStatement, epochMs, NOW, type Store } from '../statement.js'
 
 /** How far the primary has come: everything that it had committed is written in its log before this position. */
 export interface WrittenPosition {
-  readonly system: string
+  /** Which database of which cluster it is. */
+  readonly database: string
   readonly timeline: number
   readonly position: bigint
   /** The primary's clock, rounded down. */
@@ -18,18 +20,31 @@ const readWrittenPositionStatement = defineStatement(
   () => `
   SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0'::pg_lsn) AS position,
          substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) AS timeline,
-         (SELECT s.system_identifier FROM pg_control_system() AS s) AS system,
+         current_setting('wal_block_size') AS page_bytes, ${DATABASE} AS database,
          ${epochMs(NOW)} AS now_ms`,
 )
 
 /** Asks the primary how far it has come. Fails on a replica, which writes nothing. */
 export async function readWrittenPosition(store: Store): Promise<WrittenPosition> {
   const { rows } = await readWrittenPositionStatement(store, [], 'read')
-  const { position, timeline, system, now_ms: nowMs } = rows[0] ?? {}
+  const row = rows[0] ?? {}
   return {
-    system: system ?? '',
-    timeline: Number.parseInt(timeline ?? '', 16),
-    position: BigInt(position ?? ''),
-    nowMs: Number(nowMs),
+    database: row['database'] ?? '',
+    timeline: Number.parseInt(row['timeline'] ?? '', 16),
+    position: endOfRecords(BigInt(row['position'] ?? ''), BigInt(row['page_bytes'] ?? '')),
+    nowMs: Number(row['now_ms']),
   }
+}
+
+/** The header of a page of the log is shorter than this, or as long; no record is that short. */
+const MOST_HEADER_BYTES = 40n
+
+/**
+ * Returns where the last record ends, given where the next one begins. At the end of a page the two differ by the header of
+ * the next page, and a replica says the former: it would seem behind until something else is written. A record that ends
+ * this early on its page has begun on an earlier one, so that whoever is at the page, or past it, has replayed it.
+ */
+export function endOfRecords(nextRecord: bigint, pageBytes: bigint): bigint {
+  const onPage = nextRecord % pageBytes
+  return onPage <= MOST_HEADER_BYTES ? nextRecord - onPage : nextRecord
 }
