@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type EngineOptions, migrate } from '@pawl/core'
 import { createProbedEngine } from '@pawl/core/internal'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { drawn, ReplicaTrial, type WatchedEngine } from '../support/replica-trial.js'
 import { ReplicatedServer } from '../support/replicated-server.js'
 import { createEngine, type Database } from '../support/rides.js'
@@ -160,33 +160,40 @@ describe('a replica that does not answer', () => {
     await trial.finished()
     await servers.caughtUp()
     const held = gate()
-    onTestFinished(held.open)
     let isFit = false
     const looks: string[] = []
-    const replayTimeoutMs = 250
+    const pool = trial.database.pool()
+    const replayFrom = trial.replicaPool()
+    // Connecting takes longer than looking, on a busy machine even longer than a request waits.
+    await Promise.all([pool.query('SELECT 1'), replayFrom.query('SELECT 1')])
+    const { schema } = trial.database
     const options: EngineOptions<Database> = {
-      pool: trial.database.pool(),
-      replayFrom: trial.replicaPool(),
+      pool,
+      replayFrom,
       pipelines: [drawn],
-      schema: trial.database.schema,
-      replayTimeoutMs,
+      schema,
+      replayTimeoutMs: 500,
     }
     const engine = createProbedEngine<Database>(options, ({ phase, step, when }) => {
       if (`${phase}/${step}:${when}` !== `${REPLICA_STEP}:before`) return undefined
       looks.push(step)
       return isFit ? undefined : held.opened
     })
-    const warnings = hear('pawl:warning')
-    for (let round = 0; round < MISSES; round++) await trial.execute(engine)
-    expect(looks).toHaveLength(MISSES)
     const replays = hear('pawl:replayed')
-    // Until the rest is over, none of them looks.
-    while (looks.length === MISSES) await Promise.all(Array.from({ length: 5 }, () => trial.execute(engine)))
-    expect(looks).toHaveLength(MISSES + 1)
-    expect(warnings.filter(({ message }) => message.includes('did not answer'))).toHaveLength(1)
-    expect(new Set(replays.map(({ from }) => from))).toEqual(new Set(['primary']))
+    try {
+      const warnings = hear('pawl:warning')
+      for (let round = 0; round < MISSES; round++) await trial.execute(engine)
+      expect(looks).toHaveLength(MISSES)
+      // Until the rest is over, none of them looks.
+      while (looks.length === MISSES)
+        await Promise.all(Array.from({ length: 5 }, () => trial.execute(engine)))
+      expect(looks).toHaveLength(MISSES + 1)
+      expect(warnings.filter(({ message }) => message.includes('did not answer'))).toHaveLength(1)
+      expect(new Set(replays.map(({ from }) => from))).toEqual(new Set(['primary']))
+    } finally {
+      held.open()
+    }
     isFit = true
-    held.open()
     while (replays.at(-1)?.from !== 'replica') await trial.execute(engine)
     await engine.close()
   })
