@@ -116,7 +116,7 @@ const situations: { [Name in PawlChannel]: () => Promise<object> } = {
     const ride = createRideOf(provider)
     await runOnce(ride)
     await runOnce(ride)
-    return { ...ofKey(), keyId: expect.any(String) }
+    return { ...ofKey(), keyId: expect.any(String), from: 'primary' }
   },
   'pawl:in_flight': async () => {
     const ride = createRideOf(provider)

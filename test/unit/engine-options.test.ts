@@ -56,6 +56,31 @@ describe('the error of createEngine names the option, what it got and what it ta
       { pool, pipelines: [ride], hashSecret: null },
       'hashSecret is of type object',
     ],
+    [
+      'a replica that is no pool',
+      { pool, pipelines: [ride], replayFrom: 'postgresql://me:secret@host/db' },
+      'replayFrom is a string; it takes a pg.Pool',
+    ],
+    [
+      'the primary in place of its replica',
+      { pool, pipelines: [ride], replayFrom: pool },
+      'replayFrom is the same pool as pool; it takes a pool of connections to a replica',
+    ],
+    [
+      'a lag of a replica that is not there',
+      { pool, pipelines: [ride], replayMaxLagMs: 1_000 },
+      'replayFrom is undefined; it takes a pg.Pool where replayMaxLagMs or replayTimeoutMs is given',
+    ],
+    [
+      'a lag that no replica can keep',
+      { pool, pipelines: [ride], replayFrom: new pg.Pool(), replayMaxLagMs: 99 },
+      'replayMaxLagMs is 99; it takes a whole number of 100 or more',
+    ],
+    [
+      'no time for a replica',
+      { pool, pipelines: [ride], replayFrom: new pg.Pool(), replayTimeoutMs: 0 },
+      'replayTimeoutMs is 0; it takes a whole number of 1 or more',
+    ],
     ['plugins that are no list', { pool, pipelines: [ride], plugins: {} }, 'plugins is an object'],
     ['a stager that cannot stage', { pool, pipelines: [ride], stager: {} }, 'stager.stage is undefined'],
     ['a stager that is null', { pool, pipelines: [ride], stager: null }, 'stager.stage is undefined'],

@@ -67,6 +67,33 @@ export const CANCEL_REQUEST_MS = 1 * SECOND_MS
 /** How long a request waits for a connection of the pool before the store counts as unavailable. */
 export const DEFAULT_ACQUIRE_TIMEOUT_MS = 10 * SECOND_MS
 
+/**
+ * How long a request waits for a replica, including for a connection to it: many times what the answer takes, and little
+ * beside what the primary takes for a new request. After that the primary is asked.
+ */
+export const DEFAULT_REPLAY_TIMEOUT_MS = 250
+
+/** After this many requests in a row that a replica was of no use to, it is left alone. One or two may be chance. */
+export const REPLICA_MISSES = 3
+
+/** For this long: so a replica that does not answer costs one request in two seconds its patience, and all others nothing. */
+export const REPLICA_REST_MS = 2 * SECOND_MS
+
+/**
+ * How long a replica may go on replaying what was deleted on the primary. Replicas are usually behind by milliseconds; one
+ * that is behind by a second is still of use.
+ */
+export const DEFAULT_REPLAY_MAX_LAG_MS = 2 * SECOND_MS
+
+/** Under this, what is known of the primary is too old before a replica has got there. */
+export const MIN_REPLAY_MAX_LAG_MS = 100
+
+/**
+ * How often the primary is asked for its position while that is needed: so many times within the lag that is allowed. A
+ * replica has to have reached a position that is older than half of it, and so has the other half to get there.
+ */
+export const POSITIONS_PER_LAG = 2
+
 /** A conflict rarely outlasts a few retries with jitter; more than five would hold the lease for nothing. */
 export const DEFAULT_TRANSACTION_RETRIES = 5
 

@@ -128,6 +128,29 @@ export class Session {
     }
   }
 
+  /**
+   * Runs framework statements that only read, in one transaction. Each sees everything that the ones before it have seen,
+   * and what was committed since: under another isolation level, the last would see no more than the first.
+   */
+  async runInOrder(statements: readonly [Bound, ...Bound[]]): Promise<readonly TextResult[]> {
+    const { preparedStatements: prepares } = this.#options
+    const [first, ...others] = statements
+    const bound = [...standAlone(first, this.#lockTimeoutMs, 'write'), ...others]
+    const message = bound.map((one) => outgoing(one, prepares))
+    if (this.#queue.canJoin(message)) {
+      const results = await this.#send(this.#framework, message)
+      return results.slice(-statements.length) as readonly TextResult[]
+    }
+    const { name: ofStatement } = (others.at(-1) ?? first).statement
+    const transaction = this.begin(beginAlone(this.#lockTimeoutMs, 'write'), { ofStatement })
+    try {
+      return await transaction.commit(statements)
+    } catch (error) {
+      await transaction.rollBack()
+      throw error
+    }
+  }
+
   /** Runs one of the application's queries outside a phase. */
   async query(text: string, values: readonly unknown[]): Promise<QueryResult<Record<string, unknown>>> {
     const sender: Sender = {

@@ -10,6 +10,7 @@ import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import { Registry } from '../pipeline/registry.js'
 import { resolveSettings } from '../pipeline/settings.js'
 import { ResolvedSettings } from '../pipeline/resolved-settings.js'
+import { Replica } from '../request/replica.js'
 import { ReplayLikelihood } from '../request/replay-likelihood.js'
 import type { RequestContext } from '../request/request-context.js'
 import { LeaseKeeper } from '../run/lease-keeper.js'
@@ -61,6 +62,19 @@ export function createContext(
   const learn = learnSpread(tables)
   const sessions = new SessionPool(pool, { ...ofSessions, preparedQueries, acquireTimeoutMs, learn })
   const strict = new StrictMode(checked.strict)
+  const afterwards = new Set<Promise<void>>()
+  const replica =
+    options.replayFrom === undefined
+      ? null
+      : new Replica({
+          pool: options.replayFrom,
+          ofSessions,
+          primary: sessions,
+          tables,
+          maxLagMs: checked.replayMaxLagMs,
+          timeoutMs: checked.replayTimeoutMs,
+          afterwards,
+        })
   return {
     sessions,
     tables,
@@ -71,6 +85,7 @@ export function createContext(
     names: new NameHasher(checked.hashSecret),
     probe,
     replayLikelihood: new ReplayLikelihood(),
+    replica,
     kysely: new KyselyFactory(sessions, plugins, strict.refuseNestedCheckout),
     keeper: new LeaseKeeper(pool, tables, ofSessions),
     strict,
@@ -81,7 +96,7 @@ export function createContext(
     staged: new WakeSignal(),
     stopping,
     calls: new Set(),
-    afterwards: new Set(),
+    afterwards,
   }
 }
 

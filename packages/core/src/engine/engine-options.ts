@@ -17,6 +17,9 @@ import {
   DEFAULT_MAX_RESPONSE_HEADER_BYTES,
   DEFAULT_MAX_RESULT_BYTES,
   DEFAULT_MAX_STATE_BYTES,
+  DEFAULT_REPLAY_MAX_LAG_MS,
+  DEFAULT_REPLAY_TIMEOUT_MS,
+  MIN_REPLAY_MAX_LAG_MS,
   MIN_HASH_SECRET_LENGTH,
 } from '../limits.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
@@ -59,6 +62,18 @@ export interface EngineOptions<DB> {
   readonly strict?: boolean | StrictOptions
   /** Size caps in bytes. Defaults: input 256 KiB, state 64 KiB, response 2 MiB, its headers 8 KiB, result of a call 1 MiB. */
   readonly caps?: Partial<Caps>
+  /**
+   * Connections to a streaming replica of the same database. Finished keys are looked for there first, and everything else is
+   * left to `pool`. Pawl never ends it. Default: nothing is read from a replica.
+   */
+  readonly replayFrom?: Pool
+  /**
+   * A key that was deleted on the primary may still be replayed from the replica for this long. If the replica is further
+   * behind, it is not asked. Default 2 s.
+   */
+  readonly replayMaxLagMs?: number
+  /** How long a request waits for the replica, including for a connection, before it asks the primary. Default 250 ms. */
+  readonly replayTimeoutMs?: number
   /** How long to wait for a connection from the pool. Default 10 s. */
   readonly acquireTimeoutMs?: number
   /**
@@ -87,6 +102,8 @@ export interface CheckedEngineOptions {
   readonly defaults: PipelineSettings
   readonly caps: Caps
   readonly strict: StrictOptions | null
+  readonly replayMaxLagMs: number
+  readonly replayTimeoutMs: number
   readonly acquireTimeoutMs: number
   readonly pipelining: boolean
   readonly preparedStatements: boolean
@@ -105,6 +122,9 @@ const OPTION_NAMES = [
   'stager',
   'strict',
   'caps',
+  'replayFrom',
+  'replayMaxLagMs',
+  'replayTimeoutMs',
   'acquireTimeoutMs',
   'pipelining',
   'preparedStatements',
@@ -116,8 +136,7 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
   checkKnownOptions(OWNER, options, OPTION_NAMES)
   const { pool, pipelines, plugins, stager, namespace = 'pawl', acquireTimeoutMs } = options
   const { pipelining = true, preparedStatements = false, preparedQueries = false } = options
-  if (typeof (pool as Partial<Pool> | undefined)?.connect !== 'function')
-    throw invalidOption(OWNER, 'pool', pool, 'a pg.Pool')
+  if (!isPool(pool)) throw invalidOption(OWNER, 'pool', pool, 'a pg.Pool')
   if (!Array.isArray(pipelines)) throw invalidOption(OWNER, 'pipelines', pipelines, 'a list of pipelines')
   if (typeof namespace !== 'string' || namespace === '')
     throw invalidOption(OWNER, 'namespace', namespace, 'a non-empty string')
@@ -126,6 +145,7 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
   if (stager !== undefined)
     checkFunction(OWNER, 'stager.stage', (stager as Partial<Stager<never>> | null)?.stage)
   checkTimerMs(OWNER, 'acquireTimeoutMs', acquireTimeoutMs)
+  checkReplayFrom(options)
   return {
     tables: tablesIn(options.schema ?? DEFAULT_SCHEMA, OWNER.where),
     namespace,
@@ -133,11 +153,34 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
     defaults: checkDefaults(options.defaults ?? {}),
     caps: checkCaps(options.caps ?? {}),
     strict: checkStrict(options.strict),
+    replayMaxLagMs: options.replayMaxLagMs ?? DEFAULT_REPLAY_MAX_LAG_MS,
+    replayTimeoutMs: options.replayTimeoutMs ?? DEFAULT_REPLAY_TIMEOUT_MS,
     acquireTimeoutMs: acquireTimeoutMs ?? DEFAULT_ACQUIRE_TIMEOUT_MS,
     pipelining: checkSwitch('pipelining', pipelining),
     preparedStatements: checkSwitch('preparedStatements', preparedStatements),
     preparedQueries: checkSwitch('preparedQueries', preparedQueries),
   }
+}
+
+function isPool(value: unknown): boolean {
+  return typeof (value as Partial<Pool> | null | undefined)?.connect === 'function'
+}
+
+function checkReplayFrom(options: EngineOptions<never>): void {
+  const { pool, replayFrom, replayMaxLagMs, replayTimeoutMs } = options
+  checkTimerMs(OWNER, 'replayMaxLagMs', replayMaxLagMs, MIN_REPLAY_MAX_LAG_MS)
+  checkTimerMs(OWNER, 'replayTimeoutMs', replayTimeoutMs)
+  if (replayFrom === undefined) {
+    if (replayMaxLagMs === undefined && replayTimeoutMs === undefined) return
+    const needs = 'a pg.Pool where replayMaxLagMs or replayTimeoutMs is given'
+    throw invalidOption(OWNER, 'replayFrom', replayFrom, needs)
+  }
+  if (!isPool(replayFrom)) throw invalidOption(OWNER, 'replayFrom', replayFrom, 'a pg.Pool')
+  if (replayFrom === pool)
+    throw new PawlError(
+      OWNER.code,
+      `${OWNER.where}: replayFrom is the same pool as pool; it takes a pool of connections to a replica.`,
+    )
 }
 
 function checkHashSecret(secret: unknown): string | null {

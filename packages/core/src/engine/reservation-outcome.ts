@@ -24,7 +24,7 @@ function decidedOutcome(reservation: Decided, asked: () => KeyMessage): Outcome 
   const message = () => ({ ...asked(), pipeline: row.pipeline, version: row.version, keyId: row.id })
   switch (decision.type) {
     case 'replay':
-      announce('pawl:replayed', message)
+      announce('pawl:replayed', () => ({ ...message(), from: reservation.from }))
       return replayedOutcome(row, decision.response)
     case 'in_flight':
       return inFlight(decision.leaseLeftMs, message)

@@ -38,7 +38,7 @@ import { askedMessage, reservationOutcome } from './reservation-outcome.js'
 
 export class RunningEngine<DB> implements Engine<DB> {
   readonly db: Kysely<DB>
-  readonly #pool: Pool
+  readonly #pools: readonly Pool[]
   readonly #context: EngineContext
   readonly #stopping = new AbortController()
   readonly #running = new Set<Promise<unknown>>()
@@ -53,11 +53,11 @@ export class RunningEngine<DB> implements Engine<DB> {
   constructor(options: EngineOptions<DB>, probe: Probe | null, prepareAfterUses?: number) {
     const internal = options as unknown as EngineOptions<never>
     this.#context = createContext(internal, { probe, prepareAfterUses }, this.#stopping.signal)
-    this.#pool = options.pool
+    this.#pools = options.replayFrom === undefined ? [options.pool] : [options.pool, options.replayFrom]
     rememberContext(this, this.#context)
     this.db = this.#context.kysely.onPool<DB>()
     // A pool without a listener ends the process when an idle connection breaks.
-    this.#pool.on('error', this.#onPoolError)
+    for (const pool of this.#pools) pool.on('error', this.#onPoolError)
   }
 
   async execute<Input>(
@@ -206,7 +206,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     await settledWithin(Math.max(0, graceEndsAt - performance.now()), this.#context.afterwards)
     this.#context.keeper.halt()
     this.#context.strict.close()
-    this.#pool.off('error', this.#onPoolError)
+    for (const pool of this.#pools) pool.off('error', this.#onPoolError)
   }
 
   async #track<T>(work: () => Promise<T>): Promise<T | Extract<Outcome, { type: 'unavailable' }>> {

@@ -14,6 +14,7 @@ import type { Store } from '../storage/statement.js'
 import { askForKey, type NoAnswer } from './ask-for-key.js'
 import { type Asking, type Decision, decideReservation } from './decide-reservation.js'
 import { type CheckedRequest, newKeyOf } from './execute-request.js'
+import type { Replica } from './replica.js'
 import type { RequestContext } from './request-context.js'
 
 /** A key that is ours to run. */
@@ -38,6 +39,8 @@ export interface Decided {
   readonly decision: Exclude<Decision, { type: 'take_over' | 'ours' | 'mark_stuck' }>
   /** We have just marked it stuck. */
   readonly markedStuck: boolean
+  /** Who was asked for the row. */
+  readonly from: 'primary' | 'replica'
 }
 
 /** The key is there, and runs or will be run without us. `fresh`: we inserted it. */
@@ -57,6 +60,8 @@ export async function reserveToRun(
   request: CheckedRequest,
   among: Registry,
 ): Promise<Granted | NotGranted> {
+  const replayed = engine.replica === null ? null : await replayFrom(engine.replica, engine, request, among)
+  if (replayed !== null) return replayed
   const { definition } = request
   const leaseMs = engine.settings.leaseMsAt(definition, 'started')
   const durable = beginsWithCall(definition)
@@ -79,7 +84,9 @@ export async function reserveToEnqueue(
   engine: RequestContext,
   request: CheckedRequest,
 ): Promise<Enqueued | NotGranted> {
-  const { registry, settings } = engine
+  const { replica, registry, settings } = engine
+  const replayed = replica === null ? null : await replayFrom(replica, engine, request, registry)
+  if (replayed !== null) return replayed
   const reservation = await askForKey(engine, async (store, holder) => {
     // Nobody holds it, and whoever enqueues it is promised that it will run.
     const met = await insertOrFind(engine, store, request, { holder, leaseMs: null, durable: true })
@@ -87,7 +94,7 @@ export async function reserveToEnqueue(
     if (met.type !== 'found') return met
     const { row } = met
     const decision = decideReservation(row, askingFor(request, holder), registry, settings)
-    if (!isUnfinished(decision)) return { type: 'decided', row, decision, markedStuck: false } as const
+    if (!isUnfinished(decision)) return decided(row, decision)
     // The answer to our own insert may have been lost.
     const fresh = row.holder === holder
     if (!fresh && mayNotBeWrittenOut(row)) await writeOut(store)
@@ -96,6 +103,22 @@ export async function reserveToEnqueue(
   if (reservation.type === 'invalid') throw reservation.error
   return reservation
 }
+
+/** Returns null for everything but a replay: whatever else there is to say about a key, the primary says it. */
+async function replayFrom(
+  replica: Replica,
+  { settings }: RequestContext,
+  request: CheckedRequest,
+  among: Registry,
+): Promise<Decided | null> {
+  const row = await replica.findFinished(request.scope, request.key)
+  if (row === null) return null
+  const decision = decideReservation(row, askingFor(request, NOBODY), among, settings)
+  return decision.type === 'replay' ? decided(row, decision, 'replica') : null
+}
+
+/** The holder of a key that is only looked at. */
+const NOBODY = ''
 
 type ReservedAgain = Granted | NotGranted | { readonly type: 'gone' }
 
@@ -182,11 +205,15 @@ async function takeOver(
       const stuck = await markUnheldKeyStuck(store, row, by)
       return stuck === null
         ? { type: 'moved' }
-        : { type: 'decided', row: stuck, decision: { type: 'stuck', reason }, markedStuck: true }
+        : { ...decided(stuck, { type: 'stuck', reason }), markedStuck: true }
     }
     default:
-      return { type: 'decided', row, decision, markedStuck: false }
+      return decided(row, decision)
   }
+}
+
+function decided(row: KeyRow, decision: Decided['decision'], from: Decided['from'] = 'primary'): Decided {
+  return { type: 'decided', row, decision, markedStuck: false, from }
 }
 
 function grant(

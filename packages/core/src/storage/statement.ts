@@ -97,19 +97,28 @@ export const unnested = (...arrays: readonly string[]): string =>
  * knew of a thousand rows, it would rather read the whole table; and where the table is divided, far too soon: for each row
  * it adds up the costs of all partitions, of which only one is read.
  */
-export const eachOf = (found: string, columns: readonly string[]): string =>
+export const eachOf = (tables: Tables, found: string, columns: readonly string[]): string =>
   oneByOne(
+    tables,
     columns,
     columns.map((column) => `ARRAY(SELECT ${column} FROM ${found})`),
     `count(*) FROM ${found}`,
   )
 
 /** The same for rows that are given: the arrays of their columns, by the names of the columns. */
-export function eachGiven(arrays: Readonly<Record<string, string>>): string {
+export function eachGiven(tables: Tables, arrays: Readonly<Record<string, string>>): string {
   const given = Object.values(arrays)
   const unknown = given.map((array) => `ARRAY(SELECT unnest(${array}))`)
-  return oneByOne(Object.keys(arrays), unknown, `cardinality(${given[0]})`)
+  return oneByOne(tables, Object.keys(arrays), unknown, `cardinality(${given[0]})`)
 }
 
-const oneByOne = (columns: readonly string[], arrays: readonly string[], all: string): string =>
-  `(SELECT * FROM ${unnested(...arrays)} AS each (${columns.join(', ')}) LIMIT (SELECT ${all})) AS each`
+/** Citus does not execute a limit that it has to look up. The rows are then few: those of one shard. */
+function oneByOne(
+  { spread }: Tables,
+  columns: readonly string[],
+  arrays: readonly string[],
+  all: string,
+): string {
+  const limit = spread.overServers ? '' : ` LIMIT (SELECT ${all})`
+  return `(SELECT * FROM ${unnested(...arrays)} AS each (${columns.join(', ')})${limit}) AS each`
+}

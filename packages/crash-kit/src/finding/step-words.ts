@@ -14,6 +14,7 @@ export interface StepWords {
 /** Names that sessions have in place of a phase's name. */
 type Connection =
   | 'reserve'
+  | 'replica'
   | 'renewal'
   | 'raise'
   | 'give_back'
@@ -27,6 +28,7 @@ type Connection =
 /** The places of those connections, for steps that usually run on another one. */
 export const CONNECTION_WORDS: ReadonlyMap<string, string> = new Map<Connection, string>([
   ['reserve', 'in the reservation'],
+  ['replica', 'on the replica'],
   ['renewal', 'in the lease keeper'],
   ['raise', 'while the fence was raised'],
   ['give_back', 'at the end of the run'],
@@ -63,12 +65,14 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
   ...at('reserve', {
     insert_key: 'the key was reserved',
     write_out: 'the reservation was on the disk',
+    read_written_position: 'the primary was asked for its position',
     find_key: 'the key was looked up',
     find_key_by_id: 'the key was looked up by its id',
     find_own_key: 'the key was looked up for its owner',
     take_over_key: 'the key was taken over',
     mark_unheld_stuck: 'the key, which nobody held, was marked as stuck',
   }),
+  ...at('replica', { read_replay_position: 'the replica was asked for its position' }),
   ...at('renewal', { renew_leases: 'the lease was renewed' }),
   ...at('raise', { raise_fence: 'the fence was raised' }),
   ...at('give_back', {

@@ -1,20 +1,20 @@
 import type { OldEffect } from './find-old-effects.js'
 import { defineStatement, eachGiven, epochMs, type Store } from '../statement.js'
 
-const GIVEN = eachGiven({ scope: '$1::text[]', key: '$2::text[]', id: '$3::uuid[]' })
+const GIVEN = { scope: '$1::text[]', key: '$2::text[]', id: '$3::uuid[]' }
 
 const IS_THAT_EFFECT = 'e.scope = each.scope AND e.key = each.key AND e.id = each.id'
 
 const deleteEffectsStatement = defineStatement(
   'delete_effects',
-  ({ effects, ofOneShard }) => `
+  (tables) => `
   WITH free AS (
     SELECT e.scope, e.key, e.id
-      FROM ${effects} AS e, ${GIVEN}
-     WHERE ${IS_THAT_EFFECT}${ofOneShard('e')}
+      FROM ${tables.effects} AS e, ${eachGiven(tables, GIVEN)}
+     WHERE ${IS_THAT_EFFECT}${tables.ofOneShard('e')}
        FOR UPDATE OF e SKIP LOCKED
   )
-  DELETE FROM ${effects} AS e USING free AS each WHERE ${IS_THAT_EFFECT}${ofOneShard('e')}
+  DELETE FROM ${tables.effects} AS e USING free AS each WHERE ${IS_THAT_EFFECT}${tables.ofOneShard('e')}
   RETURNING ${epochMs('e.created_at')} AS created_ms`,
 )
 

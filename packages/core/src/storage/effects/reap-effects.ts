@@ -3,14 +3,14 @@ import { defineStatement, eachOf, epochMs, msInterval, NOW, type Store } from '.
 
 const reapEffectsStatement = defineStatement(
   'reap_effects',
-  ({ effects }) => `
+  (tables) => `
   WITH old AS (
-    SELECT scope, key, id, created_at FROM ${effects}
+    SELECT scope, key, id, created_at FROM ${tables.effects}
      WHERE created_at <= (${NOW} - ${msInterval('$3')}) AND ${from('created_at', '$2')}
      ORDER BY created_at LIMIT $1::integer
        FOR UPDATE SKIP LOCKED
   )
-  DELETE FROM ${effects} AS e USING ${eachOf('old', ['scope', 'key', 'id'])}
+  DELETE FROM ${tables.effects} AS e USING ${eachOf(tables, 'old', ['scope', 'key', 'id'])}
    WHERE e.scope = each.scope AND e.key = each.key AND e.id = each.id
   RETURNING ${epochMs('e.created_at')} AS created_ms`,
 )

@@ -18,7 +18,7 @@ const claimJobsStatement = defineStatement(
     SELECT scope, key_id, seq FROM ranked WHERE CASE WHEN is_alone THEN nth = 1 ELSE NOT is_suspect END
   )
   UPDATE ${tables.stagedJobs} AS j SET ${claimedBy('$1', '$2')}
-    FROM ${eachJobOf('claimed')}
+    FROM ${eachJobOf(tables, 'claimed')}
    WHERE ${IS_THAT_JOB}
   RETURNING ${CLAIMED_COLUMNS}`,
 )

@@ -7,7 +7,7 @@ const claimTheseJobsStatement = defineStatement(
   'claim_these_jobs',
   (tables) => `
   WITH due AS (
-    SELECT j.scope, j.key_id, j.seq FROM ${tables.stagedJobs} AS j, ${eachGivenJob()}
+    SELECT j.scope, j.key_id, j.seq FROM ${tables.stagedJobs} AS j, ${eachGivenJob(tables)}
      WHERE ${IS_THAT_JOB}${tables.ofOneShard('j')} AND ${isDue(tables, '$4', '$6', true)}
        FOR UPDATE OF j SKIP LOCKED
   )

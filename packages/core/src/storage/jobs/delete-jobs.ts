@@ -3,9 +3,9 @@ import { eachGivenJob, IS_THAT_JOB, type JobName, namesOf } from './job-name.js'
 
 const deleteJobsStatement = defineStatement(
   'delete_jobs',
-  ({ stagedJobs, ofOneShard }) => `
-  DELETE FROM ${stagedJobs} AS j USING ${eachGivenJob()}
-   WHERE ${IS_THAT_JOB}${ofOneShard('j')} AND j.claim = $4::uuid
+  (tables) => `
+  DELETE FROM ${tables.stagedJobs} AS j USING ${eachGivenJob(tables)}
+   WHERE ${IS_THAT_JOB}${tables.ofOneShard('j')} AND j.claim = $4::uuid
   RETURNING j.id`,
 )
 

@@ -16,9 +16,9 @@ const noteRequeueStatement = defineStatement(
 
 const requeueNamedJobsStatement = defineStatement(
   'requeue_named_jobs',
-  ({ stagedJobs, ofOneShard }) => `
-  UPDATE ${stagedJobs} AS j SET ${NEW_AGAIN} FROM ${eachGivenJob()}
-   WHERE ${IS_THAT_JOB}${ofOneShard('j')} AND j.dead_at IS NOT NULL
+  (tables) => `
+  UPDATE ${tables.stagedJobs} AS j SET ${NEW_AGAIN} FROM ${eachGivenJob(tables)}
+   WHERE ${IS_THAT_JOB}${tables.ofOneShard('j')} AND j.dead_at IS NOT NULL
   RETURNING j.id`,
 )
 

@@ -14,7 +14,7 @@ export const requeueing =
   WITH chosen AS (${chosen(tables)}), requeued AS (
     UPDATE ${tables.stagedJobs} AS j
        SET ${NEW_AGAIN}
-      FROM ${eachJobOf('chosen')}
+      FROM ${eachJobOf(tables, 'chosen')}
      WHERE ${IS_THAT_JOB} AND ${IS_DEAD}
     RETURNING j.id
   ), noted AS (

@@ -8,21 +8,21 @@ export interface FailedJob extends JobName {
   readonly dead: boolean
 }
 
-const FAILED = eachGivenJob({
+const FAILED = {
   after_ms: '$4::double precision[]',
   last_error: '$5::text[]',
   dead: '$6::boolean[]',
-})
+}
 
 /** The claim stays, but without its end, so that a repeat whose first answer got lost finds its jobs. */
 const returnJobsStatement = defineStatement(
   'return_jobs',
-  ({ stagedJobs, ofOneShard }) => `
-  UPDATE ${stagedJobs} AS j
+  (tables) => `
+  UPDATE ${tables.stagedJobs} AS j
      SET claim_until = NULL, run_after = ${momentIn('each.after_ms / 1000')},
          last_error = each.last_error, dead_at = CASE WHEN each.dead THEN ${momentIn('0')} END
-    FROM ${FAILED}, ${CLOCK}
-   WHERE ${IS_THAT_JOB}${ofOneShard('j')} AND j.claim = $7::uuid
+    FROM ${eachGivenJob(tables, FAILED)}, ${CLOCK}
+   WHERE ${IS_THAT_JOB}${tables.ofOneShard('j')} AND j.claim = $7::uuid
   RETURNING j.id`,
 )
 

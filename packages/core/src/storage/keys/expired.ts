@@ -31,7 +31,7 @@ export const HAS_EXPIRED = `(k.expires_at + interval '0') <= ${NOW}`
 
 /** Repeats what must be true of a row that is deleted. */
 export const deleteExpired = (tables: Tables): string => `
-    DELETE FROM ${tables.keys} AS k USING ${eachKeyOf('expired')}
+    DELETE FROM ${tables.keys} AS k USING ${eachKeyOf(tables, 'expired')}
      WHERE ${IS_THAT_KEY}${tables.ofOneShard('k')} AND ${statusIs('finished')}
     RETURNING k.scope, k.key`
 

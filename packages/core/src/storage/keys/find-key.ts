@@ -9,7 +9,7 @@ const selecting =
 
 const findKeyStatement = defineStatement('find_key', selecting(keyColumnsIn))
 
-const findKeyToReplayStatement = defineStatement('find_key', selecting(keyColumnsToReplayIn))
+export const findKeyToReplayStatement = defineStatement('find_key', selecting(keyColumnsToReplayIn))
 
 /** Reads a key's row, without a lock. Returns null when there is none. */
 export function findKey(store: Store, scope: string, key: string): Promise<KeyRow | null> {

@@ -16,19 +16,19 @@ export const isLeft = (v: Record<'hash' | 'afterMs' | 'leaseBoundMs', string>): 
 
 const forgetAtomicKeysStatement = defineStatement(
   'forget_atomic_keys',
-  ({ keys }) => `
+  (tables) => `
   WITH old AS (
     SELECT found.scope, found.key
       FROM ${unnested('$1::text[]', '$2::integer[]', '$3::text[]', '$4::double precision[]', '$6::double precision[]')}
            AS v (pipeline, version, definition_hash, forget_after_ms, lease_bound_ms)
      CROSS JOIN LATERAL (
-       SELECT k.scope, k.key FROM ${keys} AS k
+       SELECT k.scope, k.key FROM ${tables.keys} AS k
         WHERE k.status = 'running' AND k.pipeline = v.pipeline AND k.version = v.version AND k.kind = 'atomic'
           AND ${isLeft({ hash: 'v.definition_hash', afterMs: 'v.forget_after_ms', leaseBoundMs: 'v.lease_bound_ms' })}
         ORDER BY k.created_at LIMIT $5::integer FOR UPDATE SKIP LOCKED
      ) AS found
   )
-  DELETE FROM ${keys} AS k USING ${eachKeyOf('old')} WHERE ${IS_THAT_KEY}
+  DELETE FROM ${tables.keys} AS k USING ${eachKeyOf(tables, 'old')} WHERE ${IS_THAT_KEY}
   RETURNING k.id`,
 )
 

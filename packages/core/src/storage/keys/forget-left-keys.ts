@@ -1,17 +1,17 @@
 import { type AtomicVersion, isLeft } from './forget-atomic-keys.js'
-import { EACH_GIVEN_KEY, IS_THAT_KEY, type KeyName, namesOf } from './named-keys.js'
+import { eachGivenKey, IS_THAT_KEY, type KeyName, namesOf } from './named-keys.js'
 import { defineStatement, statusIs, type Store } from '../statement.js'
 
 const forgetLeftKeysStatement = defineStatement(
   'forget_left_keys',
-  ({ keys, ofOneShard }) => `
+  (tables) => `
   WITH left_behind AS (
-    SELECT k.scope, k.key FROM ${keys} AS k, ${EACH_GIVEN_KEY}
-     WHERE ${IS_THAT_KEY}${ofOneShard('k')} AND ${statusIs('running')} AND k.kind = 'atomic'
+    SELECT k.scope, k.key FROM ${tables.keys} AS k, ${eachGivenKey(tables)}
+     WHERE ${IS_THAT_KEY}${tables.ofOneShard('k')} AND ${statusIs('running')} AND k.kind = 'atomic'
        AND ${isLeft({ hash: '$3', afterMs: '$4', leaseBoundMs: '$5' })}
        FOR UPDATE OF k SKIP LOCKED
   )
-  DELETE FROM ${keys} AS k USING left_behind AS each WHERE ${IS_THAT_KEY}${ofOneShard('k')}
+  DELETE FROM ${tables.keys} AS k USING left_behind AS each WHERE ${IS_THAT_KEY}${tables.ofOneShard('k')}
   RETURNING k.id`,
 )
 

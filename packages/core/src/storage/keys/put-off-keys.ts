@@ -1,19 +1,19 @@
 import { HAS_EXPIRED } from './expired.js'
-import { EACH_GIVEN_KEY, eachKeyOf, IS_THAT_KEY, type KeyName, namesOf } from './named-keys.js'
+import { eachGivenKey, eachKeyOf, IS_THAT_KEY, type KeyName, namesOf } from './named-keys.js'
 import { CLOCK, defineStatement, epochSeconds, momentIn, statusIs, type Store } from '../statement.js'
 
 const putOffKeysStatement = defineStatement(
   'put_off_keys',
   (tables) => `
   WITH held AS (
-    SELECT k.scope, k.key FROM ${tables.keys} AS k, ${EACH_GIVEN_KEY}
+    SELECT k.scope, k.key FROM ${tables.keys} AS k, ${eachGivenKey(tables)}
      WHERE ${IS_THAT_KEY}${tables.ofOneShard('k')} AND ${statusIs('finished')} AND ${HAS_EXPIRED}
        FOR NO KEY UPDATE OF k SKIP LOCKED
   )
   UPDATE ${tables.keys} AS k
      SET revision = k.revision + 1,
          expires_at = ${momentIn(`least(greatest(clock.seconds - ${epochSeconds('k.updated_at')}, $3::double precision / 1000), $4::double precision / 1000)`)}
-    FROM ${eachKeyOf('held')}, ${CLOCK}
+    FROM ${eachKeyOf(tables, 'held')}, ${CLOCK}
    WHERE ${IS_THAT_KEY}${tables.ofOneShard('k')} AND ${statusIs('finished')}`,
 )
 

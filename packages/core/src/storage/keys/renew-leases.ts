@@ -1,35 +1,35 @@
 import { type Hold, WRITTEN } from './hold.js'
 import { CLOCK, defineStatement, eachGiven, epochMs, momentIn, NOW, statusIs, type Store } from '../statement.js'
 
-const HELD = eachGiven({
+const HELD = {
   scope: '$1::text[]',
   key: '$2::text[]',
   fence: '$3::bigint[]',
   holder: '$4::uuid[]',
   lease_ms: '$5::double precision[]',
   recovery_point: '$6::text[]',
-})
+}
 
 const renewLeasesStatement = defineStatement(
   'renew_leases',
-  ({ keys, ofOneShard }) => `
+  (tables) => `
   WITH held AS (
-    SELECT each.* FROM ${HELD}
+    SELECT each.* FROM ${eachGiven(tables, HELD)}
   ), free AS (
-    SELECT k.scope, k.key, h.lease_ms FROM ${keys} AS k JOIN held AS h
+    SELECT k.scope, k.key, h.lease_ms FROM ${tables.keys} AS k JOIN held AS h
         ON k.scope = h.scope AND k.key = h.key AND k.fence = h.fence AND k.holder = h.holder
-           AND k.recovery_point = h.recovery_point AND ${statusIs('running')}${ofOneShard('k')}
+           AND k.recovery_point = h.recovery_point AND ${statusIs('running')}${tables.ofOneShard('k')}
        FOR NO KEY UPDATE OF k SKIP LOCKED
   ), renewed AS (
-    UPDATE ${keys} AS k SET lease_until = ${momentIn('free.lease_ms / 1000')}, ${WRITTEN}
-      FROM free, ${CLOCK} WHERE k.scope = free.scope AND k.key = free.key${ofOneShard('k')}
+    UPDATE ${tables.keys} AS k SET lease_until = ${momentIn('free.lease_ms / 1000')}, ${WRITTEN}
+      FROM free, ${CLOCK} WHERE k.scope = free.scope AND k.key = free.key${tables.ofOneShard('k')}
     RETURNING k.holder
   )
   SELECT h.holder, renewed.holder IS NOT NULL AS renewed,
          k.key IS NULL OR k.fence <> h.fence OR k.holder <> h.holder OR k.recovery_point <> h.recovery_point
            OR k.status <> 'running' AS lost,
          ${epochMs(NOW)} AS now_ms
-    FROM held AS h LEFT JOIN ${keys} AS k ON k.scope = h.scope AND k.key = h.key${ofOneShard('k')}
+    FROM held AS h LEFT JOIN ${tables.keys} AS k ON k.scope = h.scope AND k.key = h.key${tables.ofOneShard('k')}
     LEFT JOIN renewed ON renewed.holder = h.holder`,
 )
 

@@ -1,0 +1,129 @@
+import type { Pool } from 'pg'
+import type { SessionOptions } from '../driver/session.js'
+import { SessionPool } from '../driver/session-pool.js'
+import { findKeyOnReplica } from '../storage/keys/find-key-on-replica.js'
+import type { KeyRow } from '../storage/keys/key-row.js'
+import { readWrittenPosition } from '../storage/keys/read-written-position.js'
+import type { Tables } from '../storage/tables.js'
+import { judgeReplica, type Unfit } from './judge-replica.js'
+import { KnownPosition, PrimaryPositions, thisMoment } from './primary-positions.js'
+import { ReplicaRest } from './replica-rest.js'
+
+export interface ReplicaOptions {
+  /** Of the replica. */
+  readonly pool: Pool
+  readonly ofSessions: SessionOptions
+  readonly primary: SessionPool
+  readonly tables: Tables
+  readonly maxLagMs: number
+  /** How long a request waits. */
+  readonly timeoutMs: number
+  /** What `close` waits for. */
+  readonly afterwards: Set<Promise<void>>
+}
+
+/** What came of a look at the replica. */
+type Look =
+  /** It is fit to answer. `row`: a finished key that has not expired; null if it knows of none. */
+  | { readonly type: 'found'; readonly row: KeyRow | null }
+  | { readonly type: 'unfit'; readonly why: Unfit; readonly error: unknown }
+
+/**
+ * A copy of the database that finished keys are looked for on. It answers only if it knows of everything that the primary had
+ * committed `maxLagMs` ago, so a key that was deleted before that is not found here. Whatever is wrong with it, the primary
+ * decides: a replica can make a request slower, by a bounded time, and nothing else.
+ */
+export class Replica {
+  readonly #options: ReplicaOptions
+  readonly #sessions: SessionPool
+  readonly #positions: PrimaryPositions
+  readonly #rest = new ReplicaRest()
+
+  constructor(options: ReplicaOptions) {
+    const { pool, ofSessions, timeoutMs, maxLagMs } = options
+    this.#options = options
+    // A request gives up at the same time or earlier. These end what it has left behind.
+    const limits = { statementDeadlineMs: timeoutMs, lockTimeoutMs: timeoutMs, acquireTimeoutMs: timeoutMs }
+    // Whoever asks the primary for its position learns how the tables are spread.
+    const learn = () => Promise.resolve()
+    this.#sessions = new SessionPool(pool, { ...ofSessions, ...limits, learn })
+    this.#positions = new PrimaryPositions(() => this.#askPrimary(), maxLagMs)
+  }
+
+  /** Returns a finished key's row, if it may be replayed from here. Never throws. */
+  async findFinished(scope: string, key: string): Promise<KeyRow | null> {
+    if (!this.#rest.mayAsk()) return null
+    const look = await this.#lookInTime(scope, key)
+    if (look.type === 'found') {
+      this.#rest.found()
+      return look.row
+    }
+    this.#rest.missed(look.why, look.error)
+    return null
+  }
+
+  async #lookInTime(scope: string, key: string): Promise<Look> {
+    const { timeoutMs } = this.#options
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<Look>((resolve) => {
+      timer = setTimeout(() => resolve({ type: 'unfit', why: tooLate(timeoutMs), error: null }), timeoutMs)
+    })
+    const look = this.#look(scope, key).catch((error: unknown): Look => ({
+      type: 'unfit',
+      why: FAILED,
+      error,
+    }))
+    try {
+      return await Promise.race([look, late])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #look(scope: string, key: string): Promise<Look> {
+    const { tables } = this.#options
+    const known = await this.#positions.oldestAllowed()
+    if (tables.spread.overServers) return { type: 'unfit', why: OVER_SERVERS, error: null }
+    const { at, row } = await this.#sessions.with('replica', (session) =>
+      findKeyOnReplica({ session, tables }, scope, key),
+    )
+    const why = judgeReplica(at, known.written)
+    if (why !== null) return { type: 'unfit', why, error: null }
+    return { type: 'found', row: row !== null && mayReplay(row, known) ? row : null }
+  }
+
+  #askPrimary(): Promise<KnownPosition> {
+    const { primary, tables, afterwards } = this.#options
+    const asked = primary.with('reserve', async (session) => {
+      const moment = thisMoment()
+      return new KnownPosition(await readWrittenPosition({ session, tables }), moment)
+    })
+    const ended: Promise<void> = asked.then(
+      () => {},
+      () => {},
+    )
+    afterwards.add(ended)
+    void ended.then(() => afterwards.delete(ended))
+    return asked
+  }
+}
+
+/**
+ * By the clock that the expiry was set by. The primary deletes a key only after its expiry, so that an expired key is never
+ * found on a replica that has not heard of the deletion yet.
+ */
+function mayReplay({ response, expiresMs }: KeyRow, known: KnownPosition): boolean {
+  return response !== null && expiresMs !== null && expiresMs > known.primaryNowMs
+}
+
+const tooLate = (timeoutMs: number): Unfit =>
+  `The replica of replayFrom, or the primary when asked for its position, did not answer within ${timeoutMs} ms. ` +
+  'Replays come from the primary meanwhile.'
+
+/** What a coordinator has written says nothing of what the replicas of its workers have heard of. */
+const OVER_SERVERS =
+  'The tables are distributed over several servers, where the position of one says nothing of the others. Replays come from the primary.'
+
+const FAILED =
+  'The replica of replayFrom, or the primary when asked for its position, could not be asked. Replays come from the primary ' +
+  'meanwhile.'
