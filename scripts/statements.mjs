@@ -71,7 +71,7 @@ async function recordStatements() {
   const { tablesIn } = await import(`${BUILT}/tables.js`)
   const tables = tablesIn('pawl', 'statements')
   const distributed = tablesIn('pawl', 'statements')
-  distributed.spread.learn(true)
+  distributed.spread.learn('over_servers')
   return recorded.map(({ name, file, write, overServers }) => ({
     name,
     file,

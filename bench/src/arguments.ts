@@ -16,7 +16,7 @@ export interface Arguments {
 
 export const USAGE = `npm run bench -- [options]
 
-  --quick               under two minutes: shorter and fewer rounds, growth up to 100 thousand keys
+  --quick               under three minutes: shorter and fewer rounds, growth up to 100 thousand keys
   --only <list>         scenarios, separated by commas: ${scenarioNames.join(', ')}
   --contenders <list>   contenders, separated by commas: ${contenderNames.join(', ')}
   --json                the report as JSON, and nothing else, on the standard output

@@ -8,6 +8,12 @@ export const RIDE = {
   amount: 2_000,
 }
 
+/** How many digits of a key name its rider: 16 to the power of this, a few thousand, riders. */
+export const RIDER_DIGITS = 3
+
+/** Where requests come from many riders: the one who sends this key. */
+export const riderOf = (key: string): string => `rider-${key.slice(0, RIDER_DIGITS)}`
+
 /** What a client sends; its scope comes from elsewhere. A type, not an interface: it is kept as JSON. */
 export type RideInput = { readonly origin: string; readonly target: string; readonly amount: number }
 

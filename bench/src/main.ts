@@ -88,7 +88,7 @@ async function runAll(stage: Stage, args: Arguments): Promise<Section[]> {
     sections.push(...(await scenarios[name].run(stage)))
     await stage.arena.provider.ask('forget', null)
   }
-  const measured = sections.filter(({ lines }) => lines.length > 0)
+  const measured = sections.filter(({ lines, figures }) => lines.length > 0 || figures !== undefined)
   if (measured.length === 0) throw new Error('None of these contenders takes part in any of these scenarios.')
   return measured
 }

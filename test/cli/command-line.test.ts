@@ -27,6 +27,7 @@ const COMMANDS = [
   'drain',
   'reconcile',
   'diagram',
+  'size',
   'help',
 ]
 
@@ -130,6 +131,22 @@ const WRONG_USES: [argv: string[], says: string][] = [
   [['reconcile', 'm.mjs', '--from', '2026-02-31', '--to', '2026-03-01'], 'is not a moment'],
   [['reconcile', 'm.mjs', '--from', '2026-01-01T00:00:00', '--to', '2026-03-01'], 'is not a moment'],
   [['reconcile', 'm.mjs', '--from', '2026-03-02', '--to', '2026-03-01'], '--to has to be after --from'],
+  [['size'], '--rate is missing. Usage: pawl size --rate N [options]'],
+  [['size', '--rate', '0'], "--rate: '0' is not a whole number from 1"],
+  [['size', '--rate', '1.5'], "'1.5' is not a whole number"],
+  [
+    ['size', '--rate', '5', '--body', '2 kB'],
+    "--body: '2 kB' is not a number of bytes; it has to be like 500B, 2kB",
+  ],
+  [['size', '--rate', '5', '--body', '2KB'], "'2KB' is not a number of bytes"],
+  [['size', '--rate', '5', '--retention', '0s'], '--retention: it has to be longer than nothing'],
+  [['size', '--rate', '5', '--retention', '1 day'], "--retention: '1 day' is not a duration"],
+  [
+    ['size', '--rate', '5', '--effect-retention', '1h'],
+    'effects cannot be kept for a shorter time than keys',
+  ],
+  [['size', '--rate', '5', '--commits', 'none'], "'none' is not one of each, fewest"],
+  [['size', '--rate', '5', '--memory', '0GB'], '--memory: it has to be more than nothing'],
   [['status', '--database-url', 'mysql://u:secret@h/d'], 'cannot be read'],
   [
     ['status', '--schema', 'No-Schema', '--database-url', 'postgresql://u:secret@h/d'],

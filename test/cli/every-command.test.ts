@@ -69,6 +69,11 @@ const COMMANDS: Readonly<Record<string, Expected>> = {
     needsDatabase: true,
   },
   diagram: { argv: ['pipelines.mjs'], empty: { exit: 0, says: 'stateDiagram-v2' }, needsDatabase: false },
+  size: {
+    argv: ['--rate', '500', '--retention', '24h', '--body', '2kB'],
+    empty: { exit: 0, says: 'Size for 500 new requests/s' },
+    needsDatabase: false,
+  },
   help: { argv: [], empty: { exit: 0, says: 'Usage: pawl' }, needsDatabase: false },
 }
 

@@ -1,9 +1,11 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import {
   createBackground,
   type Engine,
   migrate,
   type Outcome,
   type PipelineSettings,
+  type ReaperOptions,
   pawl as pawlOn,
   respond,
   retryLater,
@@ -58,6 +60,9 @@ const plainRide = (charges: Charges) =>
 export interface Way {
   readonly ride?: typeof plainRide
   readonly settings?: PipelineSettings
+  readonly layout?: 'plain' | 'partitioned'
+  /** The scope of a request with this key. Default: the same for all. */
+  readonly scopeOf?: (key: string) => string
 }
 
 /** An engine on a pool of its own, with the pipeline that it runs. */
@@ -86,11 +91,15 @@ export function openEngine(schema: string, options: ContenderOptions, way: Way =
 }
 
 /** Makes the business tables and Pawl's, in one schema. */
-export async function prepareSchema(databaseUrl: string, schema: string): Promise<void> {
+export async function prepareSchema(
+  databaseUrl: string,
+  schema: string,
+  layout: Way['layout'] = 'plain',
+): Promise<void> {
   await runSql(databaseUrl, businessTables(schema, { withJobs: false }))
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 })
   try {
-    await migrate(pool, { schema })
+    await migrate(pool, { schema, layout })
   } finally {
     await pool.end()
   }
@@ -98,16 +107,17 @@ export async function prepareSchema(databaseUrl: string, schema: string): Promis
 
 /** The pipeline through `engine.execute`, in a schema of its own. */
 export function pawlIn(schema: string, name: string, title: string, way: Way = {}): Contender {
+  const { layout, scopeOf = () => RIDE.scope } = way
   return {
     name,
     title,
-    prepare: (databaseUrl) => prepareSchema(databaseUrl, schema),
+    prepare: (databaseUrl) => prepareSchema(databaseUrl, schema, layout),
     async open(options): Promise<Opened> {
       const opened = openEngine(schema, options, way)
       const { engine, createRide } = opened
       return {
         async request(key) {
-          return answerOf(await engine.execute(createRide, { scope: RIDE.scope, key, input: rideInput }))
+          return answerOf(await engine.execute(createRide, { scope: scopeOf(key), key, input: rideInput }))
         },
         controls: controlsOf(engine),
         close: () => opened.close(),
@@ -126,6 +136,15 @@ function controlsOf(engine: Engine<Database>): NonNullable<Opened['controls']> {
     async stopReaper() {
       await reaper?.stop()
     },
+    /** Deletes expired keys for so long, at this pace. */
+    async reapFor(pace): Promise<null> {
+      const { forMs, ...options } = pace as ReapPace
+      const { reaper: own } = createBackground({ engine, completer: false, reaper: options })
+      own?.start()
+      await delay(forMs)
+      await own?.stop()
+      return null
+    },
     /** Resumes all keys that are due, with the default concurrency where it is null. Returns how many, and how long it took. */
     async complete(concurrency): Promise<Completion> {
       const options = typeof concurrency === 'number' ? { concurrency } : {}
@@ -141,6 +160,9 @@ function controlsOf(engine: Engine<Database>): NonNullable<Opened['controls']> {
     },
   }
 }
+
+/** How fast a reaper is to delete, and for how long. Without a pace, it is the default one. */
+export type ReapPace = Pick<ReaperOptions, 'batchSize' | 'pauseMs'> & { readonly forMs: number }
 
 /** What the completer did. */
 export interface Completion {

@@ -1,3 +1,4 @@
+import { riderOf } from '../business.js'
 import type { Contender } from '../contender.js'
 import { hasAbsurdSchema } from './absurd-schema-file.js'
 
@@ -20,8 +21,11 @@ const loaders = {
 
 export type ContenderName = keyof typeof loaders
 
-/** Pawl with separate tables, for scenarios that compare Pawl with itself: `pawl@growth_0`. */
-export type PawlVariant = `pawl@${string}`
+/**
+ * Pawl with separate tables, plain or partitioned, for scenarios that compare Pawl with itself: `pawl@growth_0`. Its requests
+ * have many scopes, as those of a service do.
+ */
+export type PawlVariant = `pawl@${string}` | `pawl-partitioned@${string}`
 
 /** Why a contender cannot take part on this machine, or null. */
 export function reasonToLeaveOut(name: ContenderName): string | null {
@@ -32,13 +36,15 @@ export function reasonToLeaveOut(name: ContenderName): string | null {
 export const contenderNames = Object.keys(loaders) as ContenderName[]
 
 /** The schema of a variant of Pawl. */
-export const schemaOfVariant = (variant: PawlVariant): string => `bench_pawl_${variant.slice('pawl@'.length)}`
+export const schemaOfVariant = (variant: PawlVariant): string =>
+  `bench_${variant.replaceAll('-', '_').replace('@', '_')}`
 
 export async function loadContender(name: string): Promise<Contender> {
   if (isContender(name)) return loaders[name]()
   if (!isVariant(name)) throw new TypeError(`there is no contender '${name}'`)
   const [{ pawlIn }, { FEWEST }] = await Promise.all([import('./pawl.js'), import('./pawl-fewest.js')])
-  return pawlIn(schemaOfVariant(name), name, 'Pawl', FEWEST)
+  const layout = name.startsWith('pawl@') ? 'plain' : 'partitioned'
+  return pawlIn(schemaOfVariant(name), name, 'Pawl', { ...FEWEST, layout, scopeOf: riderOf })
 }
 
 function isContender(name: string): name is ContenderName {
@@ -46,5 +52,5 @@ function isContender(name: string): name is ContenderName {
 }
 
 function isVariant(name: string): name is PawlVariant {
-  return name.startsWith('pawl@')
+  return /^pawl(?:-partitioned)?@/.test(name)
 }

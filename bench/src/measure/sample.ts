@@ -3,6 +3,7 @@ import type { Arena } from '../run/arena.js'
 import type { Entrant } from '../run/entrant.js'
 import type { LoadPlan } from '../run/load.js'
 import { readCounters } from './counters.js'
+import { cpuSince, readServerCpu } from './server-cpu.js'
 import { percentile } from './statistics.js'
 
 /** One contender in one round. */
@@ -15,6 +16,8 @@ export interface Sample {
   readonly firstError: string | null
   readonly total: number
   readonly cpuMs: number
+  /** Null where the server is on another machine. */
+  readonly serverCpuMs: number | null
   readonly walBytes: number
   readonly commits: number
 }
@@ -25,8 +28,10 @@ export async function takeSample(arena: Arena, entrant: Entrant, plan: LoadPlan)
   await arena.leaveTo(entrant)
   const before = await readCounters(observer)
   const cpuBefore = await entrant.cpu()
+  const serverBefore = await readServerCpu(observer)
   const { latenciesMs, seconds, total, errors, firstError } = await entrant.load(plan)
   const cpuAfter = await entrant.cpu()
+  const serverCpuMs = cpuSince(serverBefore, await readServerCpu(observer))
   const after = await readCounters(observer)
   if (errors > total * TOLERATED_ERROR_SHARE || total === 0) {
     throw new Error(
@@ -42,6 +47,7 @@ export async function takeSample(arena: Arena, entrant: Entrant, plan: LoadPlan)
     firstError,
     total,
     cpuMs: (cpuAfter - cpuBefore) / total,
+    serverCpuMs: serverCpuMs === null ? null : serverCpuMs / total,
     walBytes: (after.walBytes - before.walBytes) / total,
     commits: (after.transactions - before.transactions) / total,
   }

@@ -1,5 +1,5 @@
 import { short, withSpread } from './numbers.js'
-import type { Compared, Line, Section } from './section.js'
+import type { Compared, Figures, Line, Section } from './section.js'
 import { type Column, textTable } from './text-table.js'
 
 const RATIO_HEADING: Readonly<Record<Compared, string>> = {
@@ -38,6 +38,7 @@ const fields = ({ compared, unit }: Section): Field[] => [
   right('p50 ms', ({ p50Ms }) => p50Ms),
   right('p99 ms', ({ p99Ms }) => p99Ms),
   right('CPU ms', ({ cpuMs }) => cpuMs),
+  right('PG ms', ({ serverCpuMs }) => serverCpuMs),
   right('WAL B', ({ walBytes }) => walBytes),
   right('commits', ({ commits }) => commits),
   right('stmts', ({ statements }) => statements),
@@ -52,9 +53,19 @@ const fields = ({ compared, unit }: Section): Field[] => [
 
 /** A section as a person reads it in a terminal. */
 export function sectionTable(section: Section): string {
-  const { title, baseline, lines, notes } = section
+  const { title, baseline, lines, figures, notes } = section
+  if (figures !== undefined) {
+    return [title, '', figuresTable(figures), ...notes.map((note) => `  ${note}`)].join('\n')
+  }
   const shown = fields(section).filter(({ isKnown }) => lines.some(isKnown))
   const rows = lines.map((line) => shown.map(({ cell }) => cell(line)))
   const against = baseline === null ? '' : ` (ratios against ${baseline})`
   return [`${title}${against}`, '', textTable(shown, rows), ...notes.map((note) => `  ${note}`)].join('\n')
+}
+
+function figuresTable({ columns, rows }: Figures): string {
+  return textTable(
+    [{ heading: '', align: 'left' }, ...columns.map((heading) => ({ heading, align: 'right' as const }))],
+    rows.map(({ label, values }) => [label, ...values.map(short)]),
+  )
 }

@@ -17,12 +17,20 @@ export interface Line {
   readonly errors: number
   readonly firstError: string | null
   readonly cpuMs: number | null
+  /** CPU of PostgreSQL, per request. */
+  readonly serverCpuMs: number | null
   readonly walBytes: number | null
   readonly commits: number | null
   readonly statements: number | null
   readonly roundTrips: number | null
   /** What the medians are medians of, in the order of the rounds: lines of one section can be compared round by round. */
   readonly perRound: Readonly<Record<Compared | 'cpuMs', readonly number[]>>
+}
+
+/** A table of numbers. Null where there is nothing to say. */
+export interface Figures {
+  readonly columns: readonly string[]
+  readonly rows: readonly { readonly label: string; readonly values: readonly (number | null)[] }[]
 }
 
 /** A scenario, or one size of it. */
@@ -35,6 +43,8 @@ export interface Section {
   readonly compared: Compared
   readonly baseline: string | null
   readonly lines: readonly Line[]
+  /** What has columns of its own, instead of lines. */
+  readonly figures?: Figures
   readonly notes: readonly string[]
 }
 
@@ -49,6 +59,7 @@ export function rateLine(contender: string, perSecond: readonly number[]): Line 
     errors: 0,
     firstError: null,
     cpuMs: null,
+    serverCpuMs: null,
     walBytes: null,
     commits: null,
     statements: null,
@@ -89,6 +100,7 @@ export function linesOf(
       errors: samples.reduce((sum, { errors }) => sum + errors, 0),
       firstError: samples.find(({ firstError }) => firstError !== null)?.firstError ?? null,
       cpuMs: median(perRound.cpuMs),
+      serverCpuMs: medianOfKnown(samples.map(({ serverCpuMs }) => serverCpuMs)),
       walBytes: median(samples.map(({ walBytes }) => walBytes)),
       commits: median(samples.map(({ commits }) => commits)),
       statements: counted?.statements ?? null,
@@ -96,4 +108,28 @@ export function linesOf(
       perRound,
     }
   })
+}
+
+function medianOfKnown(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null)
+  return known.length === 0 ? null : median(known)
+}
+
+/** A section with columns of its own. */
+export function figuresSection(
+  name: string,
+  title: string,
+  figures: Figures,
+  notes: readonly string[],
+): Section {
+  return {
+    name,
+    title,
+    unit: 'requests/s',
+    compared: 'requestsPerSecond',
+    baseline: null,
+    lines: [],
+    figures,
+    notes,
+  }
 }

@@ -113,6 +113,40 @@ const RULES: readonly Rule[] = [
     ratio: ofRounds('growth', '2 million keys', 'empty table', 'requestsPerSecond'),
   },
   {
+    name: 'partitioned (16), fresh, C=32, requests/s against plain',
+    bound: 0.95,
+    kind: 'at least',
+    ratio: ofRounds('growth', 'empty table, partitioned', 'empty table', 'requestsPerSecond'),
+  },
+  {
+    name: '10 million keys, partitioned, fresh, C=32, requests/s against an empty table',
+    bound: 0.95,
+    kind: 'at least',
+    ratio: ofRounds(
+      'growth',
+      '10 million keys, partitioned',
+      'empty table, partitioned',
+      'requestsPerSecond',
+    ),
+  },
+  {
+    name: '10 million keys, replay, C=32, requests/s against an empty table',
+    bound: 0.95,
+    kind: 'at least',
+    ratio: ofRounds('growth replay', '10 million keys', 'empty table', 'requestsPerSecond'),
+  },
+  {
+    name: '10 million keys, partitioned, replay, C=32, requests/s against an empty table',
+    bound: 0.95,
+    kind: 'at least',
+    ratio: ofRounds(
+      'growth replay',
+      '10 million keys, partitioned',
+      'empty table, partitioned',
+      'requestsPerSecond',
+    ),
+  },
+  {
     name: 'log per ride, fewest commits, C=32',
     bound: 2.2,
     unit: ' kB',

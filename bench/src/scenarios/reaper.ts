@@ -5,7 +5,7 @@ import { warmUp } from '../measure/warm-up.js'
 import { short } from '../report/numbers.js'
 import { linesOf } from '../report/section.js'
 import type { Client } from 'pg'
-import { fillFinishedKeys } from './finished-keys.js'
+import { ALL_EXPIRED, fillFinishedKeys } from './finished-keys.js'
 import { freshLoad } from './keyed-load.js'
 import type { Mode, Scenario } from './scenario.js'
 import { writeOut } from './write-out.js'
@@ -37,7 +37,7 @@ export const reaper: Scenario = {
       databaseUrl,
       variant: VARIANT,
       count: expired,
-      expiresIn: 'the past',
+      finishedHoursAgo: ALL_EXPIRED,
     })
     await writeOut(observer)
     const plan = freshLoad(CLIENTS, leadInMs, windowMs)

@@ -13,6 +13,7 @@ import { revokeCommand } from './revoke.js'
 import { requeueCommand } from './requeue.js'
 import { unstickCommand } from './unstick.js'
 import { showCommand } from './show.js'
+import { sizeCommand } from './size.js'
 import { statusCommand } from './status.js'
 
 /** In the order of the help: set up, look, steer, plan. */
@@ -31,5 +32,6 @@ export const allCommands: readonly Command[] = [
   drainCommand,
   reconcileCommand,
   diagramCommand,
+  sizeCommand,
   helpCommand,
 ]

@@ -96,7 +96,7 @@ export class Session {
       if (spread.overServers && does !== 'read') return await this.#runInBlock([bound], does)
       const alone = spread.overServers
         ? readOverServers(bound, this.#deadlineMs)
-        : standAlone(bound, this.#lockTimeoutMs, does)
+        : standAlone(bound, this.#lockTimeoutMs, does, prepares && spread.inPartitions)
       const message = alone.map((one) => outgoing(one, prepares))
       if (!this.#queue.canJoin(message)) return await this.#runInBlock([bound], does)
       const results = await this.#send(this.#framework, message)

@@ -22,11 +22,31 @@ const READ_COMMITTED = alwaysTheSame({
 })
 
 const LOCK_TIMEOUT_SQL = "SELECT pg_catalog.set_config('lock_timeout', $1, true)"
-const UNFLUSHED_SQL = `${LOCK_TIMEOUT_SQL}, pg_catalog.set_config('synchronous_commit', 'off', true)`
+const UNFLUSHED = ", pg_catalog.set_config('synchronous_commit', 'off', true)"
+
+/**
+ * Of a statement that is kept prepared, PostgreSQL also keeps the plan, unless it believes that planning anew pays. On
+ * partitions it always does, because it adds up the costs of all of them, of which one is read: planning then costs more
+ * than twice as much as executing.
+ */
+const KEEP_PLANS_SQL = "pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', true)"
 
 /** PostgreSQL locks a statement's tables before executing it, so an earlier statement has to set a bound on that. */
-const WAITING = settings('lock_timeout', LOCK_TIMEOUT_SQL)
-const NOT_WAITING = settings('lock_timeout_unflushed', UNFLUSHED_SQL)
+const PLANNED_ANEW = {
+  waiting: settings('lock_timeout', LOCK_TIMEOUT_SQL),
+  notWaiting: settings('lock_timeout_unflushed', LOCK_TIMEOUT_SQL + UNFLUSHED),
+}
+const PLANNED_ONCE = {
+  waiting: settings('lock_timeout_planned', `${LOCK_TIMEOUT_SQL}, ${KEEP_PLANS_SQL}`),
+  notWaiting: settings('lock_timeout_unflushed_planned', `${LOCK_TIMEOUT_SQL}${UNFLUSHED}, ${KEEP_PLANS_SQL}`),
+}
+
+/** The same inside a transaction, for the statements that follow. The application's own queries must come before it. */
+export const KEEP_PLANS = alwaysTheSame({
+  name: '',
+  text: `SELECT ${KEEP_PLANS_SQL}`,
+  preparedAs: preparedAs('keep_plans', `SELECT ${KEEP_PLANS_SQL}`),
+})
 
 function settings(name: string, text: string): (lockTimeoutMs: number) => Bound {
   const known = new Map<number, Bound>()
@@ -43,14 +63,20 @@ function settings(name: string, text: string): (lockTimeoutMs: number) => Bound 
  * A statement that is a transaction of its own. Statements that share a message share a transaction, without BEGIN and
  * COMMIT: the server ends it with the message, even if the statement fails.
  */
-export function standAlone(statement: Bound, lockTimeoutMs: number, does: Alone): readonly Bound[] {
+export function standAlone(
+  statement: Bound,
+  lockTimeoutMs: number,
+  does: Alone,
+  keepsPlans = false,
+): readonly Bound[] {
+  const { waiting, notWaiting } = keepsPlans ? PLANNED_ONCE : PLANNED_ANEW
   switch (does) {
     case 'write':
-      return [READ_COMMITTED, WAITING(lockTimeoutMs), statement]
+      return [READ_COMMITTED, waiting(lockTimeoutMs), statement]
     case 'write_soon':
-      return [READ_COMMITTED, NOT_WAITING(lockTimeoutMs), statement]
+      return [READ_COMMITTED, notWaiting(lockTimeoutMs), statement]
     case 'read':
-      return [WAITING(lockTimeoutMs), statement]
+      return [waiting(lockTimeoutMs), statement]
   }
 }
 

@@ -90,6 +90,7 @@ export function createContext(
     keeper: new LeaseKeeper(pool, tables, ofSessions),
     strict,
     quietCalls: new QuietCalls(),
+    preparedStatements,
     stager,
     atomicPipelines: new Map(),
     enqueued: new WakeSignal(),

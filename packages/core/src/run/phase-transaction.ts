@@ -3,6 +3,7 @@ import { abortedTransaction, endedByUser } from '../driver/kysely-driver.js'
 import type { Bound } from '../driver/outgoing.js'
 import type { Session } from '../driver/session.js'
 import type { SessionTransaction } from '../driver/session-transaction.js'
+import { KEEP_PLANS } from '../driver/stand-alone.js'
 import { PawlError } from '../errors.js'
 import { CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
 import type { Respond, RetryLater } from '../pipeline/directive.js'
@@ -157,7 +158,8 @@ async function inTransaction(
     const role = remembers ? [TAKE_ROLE_AGAIN] : []
     const flushed = leg.advance.declares === null ? [] : [WAIT_FOR_DISK]
     advancing = true
-    const statements = [...role, ...flushed, ...staged, ...effects, ...last]
+    const plans = run.engine.preparedStatements && run.engine.tables.spread.inPartitions ? [KEEP_PLANS] : []
+    const statements = [...role, ...flushed, ...plans, ...staged, ...effects, ...last]
     return await commit(run, leg, transaction, returned, statements)
   } catch (error) {
     // What a phase hands over with `write` fails when something else is sent, maybe by a later phase.

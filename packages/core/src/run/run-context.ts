@@ -27,6 +27,8 @@ export interface RunContext {
   readonly keeper: LeaseKeeper
   readonly strict: StrictMode
   readonly quietCalls: QuietCalls
+  /** Whether the server keeps the framework's statements prepared. */
+  readonly preparedStatements: boolean
   readonly stager: Stager<never> | null
   /** Wakes when jobs have been committed to `staged_jobs`. */
   readonly staged: WakeSignal

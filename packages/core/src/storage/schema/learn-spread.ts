@@ -1,6 +1,14 @@
 import type { Session } from '../../driver/session.js'
+import type { Lies } from '../../driver/spread.js'
+import type { Layout } from './layout.js'
 import { readLayout } from './read-layout.js'
 import type { Tables } from '../tables.js'
+
+const LIES = {
+  plain: 'together',
+  partitioned: 'in_partitions',
+  citus: 'over_servers',
+} as const satisfies Record<Layout['kind'], Lies>
 
 /** Finds out whether the tables are distributed over several servers. Tests do not stop at its statements. */
 export function learnSpread(tables: Tables): (session: Session) => Promise<void> {
@@ -10,6 +18,6 @@ export function learnSpread(tables: Tables): (session: Session) => Promise<void>
       return session.run({ ...read, name: '' }, values, 'read')
     })
     // Without tables there is nothing to know yet.
-    if (layout !== null) tables.spread.learn(layout.kind === 'citus')
+    if (layout !== null) tables.spread.learn(LIES[layout.kind])
   }
 }
