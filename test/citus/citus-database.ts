@@ -9,7 +9,9 @@ import { createEngine, type Database, pipeline, type RideInput } from '../suppor
 /** A coordinator that has workers. Without one, these tests do not run. */
 const CITUS_URL = process.env['CITUS_URL']
 
-export const describeOnCitus = describe.runIf(CITUS_URL !== undefined)
+export function describeOnCitus(what: string, tests: () => void): void {
+  describe.runIf(CITUS_URL !== undefined)(what, tests)
+}
 
 /** A worker, as the coordinator knows it. */
 export interface Worker {

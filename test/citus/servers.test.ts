@@ -121,7 +121,7 @@ describeOnCitus('a server of the cluster', () => {
       await engine.enqueue(shared, { scope: ride.scope, key: ride.key, input: { amount: 1_200 } })
     proxy.stall()
     const { completer } = createBackground({ engine, relay: [], reaper: false })
-    const rounds = []
+    const rounds: number[] = []
     while (!rounds.includes(1)) rounds.push((await completer?.runOnce().catch(() => null))?.completed ?? 0)
     expect(rounds.length).toBeLessThanOrEqual(3)
     expect(await there.traces()).toMatchObject({ keys: 1, rides: 1 })

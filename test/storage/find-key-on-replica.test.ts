@@ -4,6 +4,7 @@ import { findKeyOnReplica } from '../../packages/core/src/storage/keys/find-key-
 import { tablesIn } from '../../packages/core/src/storage/tables.js'
 import { ReplicaTrial } from '../support/replica-trial.js'
 import { ReplicatedServer } from '../support/replicated-server.js'
+import { Spread } from '../../packages/core/src/driver/spread.js'
 import { gate } from '../support/signals.js'
 
 let servers: ReplicatedServer
@@ -24,6 +25,8 @@ test('the position is from before the row: what the replica replays in between i
     acquireTimeoutMs: 60_000,
     // One message for each statement, so that the test can stop between them.
     pipelining: false,
+    spread: new Spread(),
+    learn: () => Promise.resolve(),
     preparedStatements: false,
     probe: ({ step, when }) => {
       if (when === 'before') steps.push(step)

@@ -15,7 +15,8 @@ export function learnSpread(tables: Tables): (session: Session) => Promise<void>
   return async (session) => {
     const layout = await readLayout({ session, tables }, (statement) => {
       const { statement: read, values } = statement.bind(tables, [])
-      return session.run({ ...read, name: '' }, values, 'read')
+      // Once is no reason to keep it prepared.
+      return session.run({ name: '', text: read.text }, values, 'read')
     })
     // Without tables there is nothing to know yet.
     if (layout !== null) tables.spread.learn(LIES[layout.kind])
