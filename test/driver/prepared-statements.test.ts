@@ -73,6 +73,7 @@ test('under SERIALIZABLE, advances are planned each time, so that they use their
     'pawl_begin',
     'pawl_commit',
     'pawl_insert_key',
+    'pawl_lock_timeout',
     'pawl_lock_timeout_unflushed',
     'pawl_read_committed',
     'pawl_set_timeouts',

@@ -60,7 +60,7 @@ onlyDeep(() => {
       expect(wrong.errors.toSorted()).toEqual([
         expect.stringMatching(/^BACKGROUND is 'yes'; /),
         expect.stringMatching(/^DATABASE_URL is not set; /),
-        "LAYOUT is 'hashed'; it takes plain or partitioned.",
+        "LAYOUT is 'hashed'; it takes plain or partitioned or citus.",
         expect.stringMatching(/^LEASE_MS is 'soon'; /),
         // The worker charges nobody.
         ...(script === 'server.js'

@@ -4,6 +4,7 @@ import { buildApp } from './app.js'
 import { readConfig } from './config.js'
 import { createRideWith } from './create-ride.js'
 import { createEngine } from './database.js'
+import { graphileQueue } from './graphile-queue.js'
 import { logBackground } from './log-background.js'
 import { migrate } from './migrate.js'
 import { openPool } from './open-pool.js'
@@ -22,16 +23,18 @@ async function main(): Promise<void> {
     pool,
     pipelines: [createRide],
     namespace: 'rides',
-    stager: graphileStager(),
+    // Where rides are on several servers, the queue is on one of them, and not atomic with the others: a relay fills it.
+    ...(config.layout === 'citus' ? {} : { stager: graphileStager() }),
     ...(config.leaseMs === null ? {} : { defaults: { leaseMs: config.leaseMs } }),
   })
 
   const app = await buildApp({ engine, createRide, logger: true })
   logBackground(app.log)
-  // No relay: `graphileStager` puts jobs straight into their queue.
+  // No relay otherwise: `graphileStager` puts jobs straight into their queue.
   const background = createBackground({
     engine,
     ...(config.background === 'on' ? {} : { completer: false, reaper: false }),
+    ...(config.layout === 'citus' ? { relay: { sink: graphileQueue(pool) } } : {}),
   })
   drainOnSignal(async () => {
     // Concurrently: from here on neither begins anything, and neither waits for the other to end what it has begun.

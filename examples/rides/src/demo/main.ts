@@ -84,7 +84,7 @@ async function tell(
 /** Every ride that was charged has its receipt, and only one. */
 async function receiptsSent(world: World): Promise<void> {
   const { rows } = await world.db.query<{ id: string }>(
-    `SELECT r.id FROM rides AS r JOIN pawl.idempotency_keys AS k ON k.id = r.key_id
+    `SELECT r.id FROM rides AS r JOIN pawl.idempotency_keys AS k ON k.scope = r.user_id AND k.id = r.key_id
       WHERE k.status = 'finished' AND r.charge_id IS NOT NULL`,
   )
   const wanted = rows

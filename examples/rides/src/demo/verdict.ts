@@ -65,7 +65,7 @@ export async function judge(
 async function tracesOf(world: World, key: string): Promise<Traces> {
   const { rows } = await world.db.query<Traces['rows'][number]>(
     `SELECT r.id, r.charge_id, r.amount
-       FROM rides AS r JOIN pawl.idempotency_keys AS k ON k.id = r.key_id WHERE k.key = $1`,
+       FROM rides AS r JOIN pawl.idempotency_keys AS k ON k.scope = r.user_id AND k.id = r.key_id WHERE k.key = $1`,
     [key],
   )
   const { rows: effects } = await world.db.query<{ provider_key: string }>(
