@@ -10,7 +10,7 @@ const readme = await readFile(new URL('../../packages/cli/README.md', import.met
 
 let database: TestDatabase
 beforeAll(async () => {
-  database = await TestDatabase.create()
+  database = await TestDatabase.createPlain()
   await fill(database)
   mendImport(database)
 })

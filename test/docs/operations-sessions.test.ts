@@ -60,7 +60,7 @@ describe('the session of each page', () => {
   let story: Story
   let folder: string
   beforeEach(async () => {
-    database = await TestDatabase.create()
+    database = await TestDatabase.createPlain()
     story = new Story(database)
     await story.fill()
     folder = await mkdtemp(join(tmpdir(), 'pawl-operations-'))

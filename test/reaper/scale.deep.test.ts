@@ -12,7 +12,7 @@ const KEYS = amountOf('reapKeys')
 const BATCH_SIZE = 500
 const TIMEOUT_MS = 15 * 60_000
 
-const database = await TestDatabase.createNew()
+const database = await TestDatabase.createPlain()
 afterAll(() => database.drop())
 
 interface Sent {
@@ -90,11 +90,11 @@ describe('among 20,000 keys', () => {
     steps = reaping.sent
     await reaping.reaper.runOnce()
     const wanted: Record<string, [string, ...string[]]> = {
-      reap_keys: ['idempotency_keys_finished', 'idempotency_keys_pkey'],
+      reap_keys: ['idempotency_keys_finished', 'idempotency_keys_scope_key_key'],
       find_expired_keys: ['idempotency_keys_finished'],
-      reap_these_keys: ['idempotency_keys_pkey'],
-      put_off_keys: ['idempotency_keys_pkey'],
-      reap_effects: ['effects_by_time'],
+      reap_these_keys: ['idempotency_keys_scope_key_key'],
+      put_off_keys: ['idempotency_keys_scope_key_key'],
+      reap_effects: ['effects_by_time', 'effects_pkey'],
     }
     expect([...new Set(steps)].toSorted()).toEqual(Object.keys(wanted).toSorted())
     for (const [index, step] of steps.entries()) {

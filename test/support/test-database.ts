@@ -33,7 +33,7 @@ export class TestDatabase {
     return new TestDatabase(inject('databaseUrl'), await takeSchemas(), true)
   }
 
-  /** Its tables are new, and plain whatever the setting of the tests: for rows that refer to a key by its id alone. */
+  /** Its tables are new, and plain whatever the setting of the tests: for what pages show, or rows that refer to a key by its id alone. */
   static async createPlain(): Promise<TestDatabase> {
     const url = inject('databaseUrl')
     return new TestDatabase(url, await createSchemas(url, {}), false, false)
