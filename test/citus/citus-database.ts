@@ -68,6 +68,12 @@ export class CitusDatabase {
     )
   }
 
+  /** Has the coordinator reach a worker at another port. */
+  async pointTo({ nodeid, nodename }: Worker, port: number): Promise<void> {
+    await this.rows('SELECT citus_update_node($1, $2, $3, true, 1000)', [nodeid, nodename, port])
+    await this.rows('SELECT start_metadata_sync_to_all_nodes()')
+  }
+
   /** A scope whose rows are on that worker. */
   async scopeOn({ nodeport }: Worker): Promise<string> {
     for (;;) {

@@ -13,12 +13,6 @@ describeOnCitus('a server of the cluster', () => {
   beforeAll(() => database.create())
   afterAll(() => database.drop())
 
-  /** Has the coordinator reach a worker at another port. */
-  const pointTo = async (port: number) => {
-    await database.rows('SELECT citus_update_node($1, $2, $3, true, 1000)', [worker.nodeid, worker.nodename, port])
-    await database.rows('SELECT start_metadata_sync_to_all_nodes()')
-  }
-
   beforeEach(async () => {
     const workers = await database.workers()
     worker = workers[0] as Worker
@@ -27,10 +21,10 @@ describeOnCitus('a server of the cluster', () => {
     url.hostname = worker.nodename
     url.port = String(worker.nodeport)
     proxy = await PostgresProxy.start(url.href)
-    await pointTo(Number(new URL(proxy.url).port))
+    await database.pointTo(worker, Number(new URL(proxy.url).port))
   })
   afterEach(async () => {
-    await pointTo(worker.nodeport)
+    await database.pointTo(worker, worker.nodeport)
     await proxy.close().catch(() => {})
   })
 

@@ -11,6 +11,9 @@ import { openPool } from './open-pool.js'
 import { stripePayments } from './payments.js'
 import { drainOnSignal, exitOnError } from './process.js'
 
+/** An INSERT into a queue takes milliseconds. What a process that dies has claimed waits for twice as long. */
+const QUEUE_TIMEOUT_MS = 5_000
+
 /** The API's process. Any number of them may share one database. */
 async function main(): Promise<void> {
   const config = readConfig(process.env)
@@ -34,7 +37,7 @@ async function main(): Promise<void> {
   const background = createBackground({
     engine,
     ...(config.background === 'on' ? {} : { completer: false, reaper: false }),
-    ...(config.layout === 'citus' ? { relay: { sink: graphileQueue(pool) } } : {}),
+    ...(config.layout === 'citus' ? { relay: { sink: graphileQueue(pool), deliverTimeoutMs: QUEUE_TIMEOUT_MS } } : {}),
   })
   drainOnSignal(async () => {
     // Concurrently: from here on neither begins anything, and neither waits for the other to end what it has begun.
