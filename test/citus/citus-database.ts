@@ -1,5 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { createOperator, type Engine, migrate, type Operator, type Pipeline, respond, retryLater } from '@pawl/core'
+import {
+  createOperator,
+  type Engine,
+  migrate,
+  type Operator,
+  type Pipeline,
+  respond,
+  retryLater,
+} from '@pawl/core'
 import pg from 'pg'
 import { describe, inject } from 'vitest'
 import { Provider } from '../support/provider.js'
@@ -139,7 +147,12 @@ export class CitusRide {
 
   /** What there is of the request: one of each, if it has been answered once. */
   async traces() {
-    const [found] = await this.#database.rows<{ keys: number; rides: number; charged: number; effects: number }>(
+    const [found] = await this.#database.rows<{
+      keys: number
+      rides: number
+      charged: number
+      effects: number
+    }>(
       `SELECT (SELECT count(*)::int FROM pawl.idempotency_keys WHERE scope = $1 AND key = $2 AND status = 'finished') AS keys,
               (SELECT count(*)::int FROM rides WHERE rider = $1) AS rides,
               (SELECT count(*)::int FROM rides WHERE rider = $1 AND charge_id IS NOT NULL) AS charged,

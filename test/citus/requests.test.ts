@@ -23,9 +23,11 @@ describeOnCitus('on Citus', () => {
     expect(findings.find(({ check }) => check === 'schema')?.detail).toContain('Its layout is citus (8).')
     expect(findings.filter(({ level }) => level === 'error')).toEqual([])
     expect(await migrate(database.admin, { schema: database.schema })).toEqual({ applied: 0 })
-    await expect(migrate(database.admin, { schema: database.schema, layout: 'plain' })).rejects.toMatchObject({
-      code: 'PAWL_OTHER_LAYOUT',
-    })
+    await expect(migrate(database.admin, { schema: database.schema, layout: 'plain' })).rejects.toMatchObject(
+      {
+        code: 'PAWL_OTHER_LAYOUT',
+      },
+    )
   })
 
   test('a request is answered once, by one server, with one-phase commits, and replays', async () => {
@@ -81,13 +83,16 @@ describeOnCitus('on Citus', () => {
     const clean = new CitusRide(database)
     const name = positionNamer()
     const passed: string[] = []
-    const watched = createProbedEngine<Database>(optionsOf(clean), (position) => void passed.push(name(position)))
+    const watched = createProbedEngine<Database>(
+      optionsOf(clean),
+      (position) => void passed.push(name(position)),
+    )
     await clean.execute(watched)
     await watched.close()
     expect(passed.length).toBeGreaterThan(20)
     for (const at of passed) {
       const ride = new CitusRide(database)
-      const { engine, died } = engineThatDiesAt<Database>(optionsOf(ride), at)
+      const { engine, died } = engineThatDiesAt(optionsOf(ride), at)
       await Promise.race([died, ride.execute(engine)])
       await expireLeases()
       const next = ride.engine()
@@ -118,7 +123,7 @@ describeOnCitus('on Citus', () => {
     const { provider, pipeline: shared } = new CitusRide(database)
     const rides = Array.from({ length: 12 }, () => new CitusRide(database, undefined, () => shared))
     for (const ride of rides) {
-      const { engine, died } = engineThatDiesAt<Database>(optionsOf(ride), 'charge_created/call#1:after')
+      const { engine, died } = engineThatDiesAt(optionsOf(ride), 'charge_created/call#1:after')
       await Promise.race([died, ride.execute(engine)])
     }
     await expireLeases()
@@ -196,8 +201,13 @@ describeOnCitus('on Citus', () => {
     await stuck.execute(engine)
     const name = { scope: stuck.scope, key: stuck.key }
     const setTo = (sqlText: string) =>
-      database.rows(`UPDATE pawl.idempotency_keys SET ${sqlText} WHERE scope = $1 AND key = $2`, [stuck.scope, stuck.key])
-    await setTo(`status = 'stuck', stuck_reason = 'attempts_exhausted', recovery_point = 'charge_created', expires_at = NULL`)
+      database.rows(`UPDATE pawl.idempotency_keys SET ${sqlText} WHERE scope = $1 AND key = $2`, [
+        stuck.scope,
+        stuck.key,
+      ])
+    await setTo(
+      `status = 'stuck', stuck_reason = 'attempts_exhausted', recovery_point = 'charge_created', expires_at = NULL`,
+    )
     expect((await operator.list({ status: 'stuck' })).map(({ scope }) => scope)).toContain(stuck.scope)
     await operator.unstick(name, because)
     await setTo(`lease_until = statement_timestamp() + interval '1 hour'`)
@@ -245,4 +255,3 @@ describeOnCitus('on Citus', () => {
     await engine.close()
   })
 })
-

@@ -50,7 +50,8 @@ describeOnCitus('a server of the cluster', () => {
   })
 
   /** As the coordinator knows it now. */
-  const workerNow = async () => (await database.workers()).find(({ nodeid }) => nodeid === worker.nodeid) as Worker
+  const workerNow = async () =>
+    (await database.workers()).find(({ nodeid }) => nodeid === worker.nodeid) as Worker
 
   test('whose answer to a reservation was lost grants the key all the same', async () => {
     const ride = new CitusRide(database, await database.scopeOn(await workerNow()))
@@ -82,7 +83,12 @@ describeOnCitus('a server of the cluster', () => {
     const delivered: string[] = []
     const background = createBackground({
       engine,
-      relay: { sink: { deliver: (jobs) => Promise.resolve(jobs.map(({ id }) => (delivered.push(id), { type: 'delivered' as const }))) } },
+      relay: {
+        sink: {
+          deliver: (jobs) =>
+            Promise.resolve(jobs.map(({ id }) => (delivered.push(id), { type: 'delivered' as const }))),
+        },
+      },
     })
     const { completer, reaper } = background
     const [relay] = background.relays

@@ -9,6 +9,8 @@ const FAULTS: Readonly<Record<string, Verdict>> = {
   'cut after it': { cut: 'both', when: 'after' },
 }
 
+const portOf = (url: string): number => Number(new URL(url).port)
+
 /** Enough to outlast a message whose sender is gone, and short enough to wait for. */
 const LEASE_MS = 2_000
 
@@ -17,8 +19,6 @@ describeOnCitus('a connection that is', () => {
   let worker: Worker
   beforeAll(() => database.create())
   afterAll(() => database.drop())
-
-  const portOf = (url: string) => Number(new URL(url).port)
 
   /** Executes a ride while one message, the nth that the proxy sees, meets its fault. Returns how many it saw. */
   async function strike(proxy: ProtocolProxy, ride: CitusRide, url: string, nth: number, verdict: Verdict) {

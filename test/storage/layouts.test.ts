@@ -88,8 +88,9 @@ describe('migrate', () => {
   })
 
   test.each([
-    [{ layout: 'hashed' }, "layout is 'hashed'; it takes one of 'plain', 'partitioned'"],
+    [{ layout: 'hashed' }, "layout is 'hashed'; it takes one of 'plain', 'partitioned', 'citus'"],
     [{ partitions: 4 }, "partitions is 4; it takes nothing unless layout is 'partitioned'"],
+    [{ shards: 4 }, "shards is 4; it takes nothing unless layout is 'citus'"],
     [{ layout: 'partitioned', partitions: 1 }, 'partitions is 1; it takes a whole number of 2 or more'],
     [{ layout: 'partitioned', partitions: 1_000 }, 'partitions is 1000; it takes at most 256'],
   ])('refuses %j', async (options, message) => {

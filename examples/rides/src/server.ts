@@ -37,7 +37,9 @@ async function main(): Promise<void> {
   const background = createBackground({
     engine,
     ...(config.background === 'on' ? {} : { completer: false, reaper: false }),
-    ...(config.layout === 'citus' ? { relay: { sink: graphileQueue(pool), deliverTimeoutMs: QUEUE_TIMEOUT_MS } } : {}),
+    ...(config.layout === 'citus'
+      ? { relay: { sink: graphileQueue(pool), deliverTimeoutMs: QUEUE_TIMEOUT_MS } }
+      : {}),
   })
   drainOnSignal(async () => {
     // Concurrently: from here on neither begins anything, and neither waits for the other to end what it has begun.

@@ -12,20 +12,22 @@ export const migrateCommand = defineCommand({
   options: {
     layout: value(
       'LAYOUT',
-      parseOneOf(['plain', 'partitioned']),
-      'plain or partitioned; default: as the tables are, plain if they are new',
+      parseOneOf(['plain', 'partitioned', 'citus']),
+      'plain, partitioned or citus; default: as the tables are, plain if they are new',
     ),
     partitions: value('COUNT', parseWholeNumber(2, 256), 'into how many partitions; default: 16'),
+    shards: value('COUNT', parseWholeNumber(1, 1024), 'for citus: into how many shards; default: 32'),
     print: flag('print the SQL instead; needs no database'),
   },
   details: ['It can be repeated, and run by many processes at once: they take turns.'],
   exits: {},
   async run({ options }, { schema, withDatabase }) {
-    const { layout, partitions } = options
+    const { layout, partitions, shards } = options
     const where = {
       schema,
       ...(layout !== undefined && { layout }),
       ...(partitions !== undefined && { partitions }),
+      ...(shards !== undefined && { shards }),
     }
     if (options.print) {
       const sql = migrationSql(where)

@@ -39,7 +39,9 @@ export async function reapBatch(parts: BatchParts, fromMs: number | null): Promi
   let deleted: number
   if (store.tables.spread.overServers) {
     found = await findExpiredKeys(store, batchSize, fromMs)
-    const counts = await forEachShard(store, found, async (keys) => [await reapOrHalve(parts, keys, undeletable)])
+    const counts = await forEachShard(store, found, async (keys) => [
+      await reapOrHalve(parts, keys, undeletable),
+    ])
     deleted = counts.reduce((a, b) => a + b, 0)
   } else {
     try {

@@ -180,11 +180,15 @@ export class Relay implements Service<RelayCounts> {
       else delivered.push(job)
     }
     const deleted =
-      delivered.length === 0 ? [] : await this.#store((store) =>
+      delivered.length === 0
+        ? []
+        : await this.#store((store) =>
             forEachShard(store, delivered, (group) => deleteJobs(store, claimId, group)),
           )
     const returned =
-      failed.length === 0 ? [] : await this.#store((store) =>
+      failed.length === 0
+        ? []
+        : await this.#store((store) =>
             forEachShard(store, failed, (group) => returnJobs(store, claimId, group)),
           )
     const dead = failed.filter((job) => job.dead && returned.includes(job.id))

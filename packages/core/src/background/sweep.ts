@@ -1,10 +1,5 @@
 import { DUE_KEYS_PER_LOOK } from '../limits.js'
-import {
-  AT_START,
-  type DueKey,
-  type Place,
-  type RunnableVersion,
-} from '../storage/keys/due-keys.js'
+import { AT_START, type DueKey, type Place, type RunnableVersion } from '../storage/keys/due-keys.js'
 import type { Store } from '../storage/statement.js'
 import { findDueKeys } from './find-due-keys.js'
 

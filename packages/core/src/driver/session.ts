@@ -212,7 +212,9 @@ const FEATURE_NOT_SUPPORTED = '0A000'
 const unknownCommit = (cause: unknown): PawlError =>
   isConnectionLost(cause)
     ? (cause as PawlError)
-    : new PawlError('PAWL_CONNECTION_LOST', 'PostgreSQL could not say whether a statement was committed.', { cause })
+    : new PawlError('PAWL_CONNECTION_LOST', 'PostgreSQL could not say whether a statement was committed.', {
+        cause,
+      })
 
 const usedAfterRelease = (): PawlError =>
   new PawlError(

@@ -38,7 +38,10 @@ const PLANNED_ANEW = {
 }
 const PLANNED_ONCE = {
   waiting: settings('lock_timeout_planned', `${LOCK_TIMEOUT_SQL}, ${KEEP_PLANS_SQL}`),
-  notWaiting: settings('lock_timeout_unflushed_planned', `${LOCK_TIMEOUT_SQL}${UNFLUSHED}, ${KEEP_PLANS_SQL}`),
+  notWaiting: settings(
+    'lock_timeout_unflushed_planned',
+    `${LOCK_TIMEOUT_SQL}${UNFLUSHED}, ${KEEP_PLANS_SQL}`,
+  ),
 }
 
 /** The same inside a transaction, for the statements that follow. The application's own queries must come before it. */

@@ -44,9 +44,7 @@ export class Replica {
     this.#options = options
     // A request gives up at the same time or earlier. These end what it has left behind.
     const limits = { statementDeadlineMs: timeoutMs, lockTimeoutMs: timeoutMs, acquireTimeoutMs: timeoutMs }
-    // Whoever asks the primary for its position learns how the tables are spread.
-    const learn = () => Promise.resolve()
-    this.#sessions = new SessionPool(pool, { ...ofSessions, ...limits, learn })
+    this.#sessions = new SessionPool(pool, { ...ofSessions, ...limits, learn: nothingToLearn })
     this.#positions = new PrimaryPositions(() => this.#askPrimary(), maxLagMs)
   }
 
@@ -115,6 +113,9 @@ export class Replica {
 function mayReplay({ response, expiresMs }: KeyRow, known: KnownPosition): boolean {
   return response !== null && expiresMs !== null && expiresMs > known.primaryNowMs
 }
+
+/** Whoever asks the primary for its position learns how the tables are spread. */
+const nothingToLearn = (): Promise<void> => Promise.resolve()
 
 const tooLate = (timeoutMs: number): Unfit =>
   `The replica of replayFrom, or the primary when asked for its position, did not answer within ${timeoutMs} ms. ` +

@@ -6,7 +6,10 @@ import type { ResolvedPhaseSettings } from '../pipeline/settings.js'
 import { IN_PHASE } from '../storage/keys/held-or-fail.js'
 import { qualified } from '../storage/qualified.js'
 
-const begins = { one: new WeakMap<ResolvedPhaseSettings, Begin>(), many: new WeakMap<ResolvedPhaseSettings, Begin>() }
+const begins = {
+  one: new WeakMap<ResolvedPhaseSettings, Begin>(),
+  many: new WeakMap<ResolvedPhaseSettings, Begin>(),
+}
 
 /** Phases that switch to another role in their transactions: learnt when one of them could not write its recovery point. */
 const takesRole = new WeakSet<ResolvedPhaseSettings>()
@@ -51,7 +54,8 @@ export const WAIT_FOR_DISK = alwaysTheSame({
   preparedAs: preparedAs('wait_for_disk', 'SET LOCAL synchronous_commit TO DEFAULT'),
 })
 
-const beginSql = ({ isolation }: ResolvedPhaseSettings): string => `BEGIN ISOLATION LEVEL ${isolation.toUpperCase()}`
+const beginSql = ({ isolation }: ResolvedPhaseSettings): string =>
+  `BEGIN ISOLATION LEVEL ${isolation.toUpperCase()}`
 
 const setLocals = ({ statementTimeoutMs, lockTimeoutMs, idleTimeoutMs }: ResolvedPhaseSettings): string[] => [
   `SET LOCAL statement_timeout = ${statementTimeoutMs}`,
@@ -79,6 +83,9 @@ function writeBegin(settings: ResolvedPhaseSettings): Begin {
   }
 }
 
+const part = (name: string, text: string): Bound =>
+  alwaysTheSame({ name, text, preparedAs: preparedAs('set', text) })
+
 /** All of them as SET LOCAL, which is what reaches the servers behind the one that we talk to. */
 function writeBeginOverServers(settings: ResolvedPhaseSettings): Begin {
   const begin = beginSql(settings)
@@ -87,8 +94,6 @@ function writeBeginOverServers(settings: ResolvedPhaseSettings): Begin {
     ...setLocals(settings),
     ...(remembersRole(settings) ? [REMEMBER_ROLE_SQL] : []),
   ]
-  const part = (name: string, text: string): Bound =>
-    alwaysTheSame({ name, text, preparedAs: preparedAs('set', text) })
   return {
     alone: { name: 'begin', text: [begin, ...settingsSql].join('; ') },
     together: [part('begin', begin), ...settingsSql.map((text) => part('', text))],

@@ -70,7 +70,8 @@ export const epochMs = (expression: string): string =>
   `floor(extract(epoch FROM timezone('UTC'::text, ${expression})) * 1000)`
 
 /** The same in seconds, and not rounded. */
-export const epochSeconds = (expression: string): string => `extract(epoch FROM timezone('UTC'::text, ${expression}))`
+export const epochSeconds = (expression: string): string =>
+  `extract(epoch FROM timezone('UTC'::text, ${expression}))`
 
 /**
  * The database's clock as a number of seconds, for moments that are computed from a row. Adding an interval to a `timestamptz` may
@@ -79,7 +80,8 @@ export const epochSeconds = (expression: string): string => `extract(epoch FROM 
 export const CLOCK = `(SELECT ${epochSeconds(NOW)} AS seconds) AS clock`
 
 /** The moment that is so many seconds after `CLOCK`. */
-export const momentIn = (seconds: string): string => `to_timestamp((clock.seconds + (${seconds}))::double precision)`
+export const momentIn = (seconds: string): string =>
+  `to_timestamp((clock.seconds + (${seconds}))::double precision)`
 
 /** An interval of a number of milliseconds. */
 export const msInterval = (parameter: string): string =>

@@ -19,7 +19,12 @@ export interface ClaimedJob {
  * and has never been due. Jobs that this claim already has are claimed again, so that a repeat whose first answer got lost finds its
  * jobs. `claim` and `names` are parameters.
  */
-export const isDue = ({ stagedJobs, ofOneShard }: Tables, claim: string, names: string, isNamed = false): string => `
+export const isDue = (
+  { stagedJobs, ofOneShard }: Tables,
+  claim: string,
+  names: string,
+  isNamed = false,
+): string => `
            j.dead_at IS NULL AND j.run_after <= ${NOW}
        AND (j.claim_until IS NULL OR j.claim_until <= ${NOW} OR j.claim = ${claim}::uuid)
        AND (${names}::text[] IS NULL OR j.name = ANY (${names}::text[]))
@@ -37,7 +42,10 @@ export const isSuspect = (claim: string, aloneAfter: string): string =>
   `j.attempts >= ${aloneAfter}::integer AND j.claim_until IS NOT NULL AND j.claim <> ${claim}::uuid`
 
 /** The claim itself raises `attempts`, so that a job that kills whoever delivers it is given up as well. */
-export const claimedBy = (claim: string, forMs: string): string => `claim = ${claim}::uuid, claim_until = ${NOW} + ${msInterval(forMs)},
+export const claimedBy = (
+  claim: string,
+  forMs: string,
+): string => `claim = ${claim}::uuid, claim_until = ${NOW} + ${msInterval(forMs)},
          attempts = j.attempts + CASE WHEN j.claim = ${claim}::uuid THEN 0 ELSE 1 END`
 
 export const CLAIMED_COLUMNS = `j.id, j.scope, j.name, j.payload, j.key_id, j.attempts, j.seq,

@@ -2,9 +2,8 @@ import { expired, type ExpiredKey, readExpiredKey } from './expired.js'
 import { readAllShards } from '../schema/read-all-shards.js'
 import { defineStatement, epochMs, type Store } from '../statement.js'
 
-const findExpiredKeysStatement = defineStatement(
-  'find_expired_keys',
-  (tables) => expired(`k.id, k.scope, k.key, ${epochMs('k.expires_at')} AS expires_ms`, tables),
+const findExpiredKeysStatement = defineStatement('find_expired_keys', (tables) =>
+  expired(`k.id, k.scope, k.key, ${epochMs('k.expires_at')} AS expires_ms`, tables),
 )
 
 /** Finds the keys that the same batch would delete, and maybe some that are locked. It locks nothing. */

@@ -1,5 +1,14 @@
 import { type Hold, WRITTEN } from './hold.js'
-import { CLOCK, defineStatement, eachGiven, epochMs, momentIn, NOW, statusIs, type Store } from '../statement.js'
+import {
+  CLOCK,
+  defineStatement,
+  eachGiven,
+  epochMs,
+  momentIn,
+  NOW,
+  statusIs,
+  type Store,
+} from '../statement.js'
 
 const HELD = {
   scope: '$1::text[]',

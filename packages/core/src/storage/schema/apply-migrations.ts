@@ -97,8 +97,7 @@ async function applyMissing(
     qualified(`SELECT coalesce(max(version), 0) AS version FROM ${historyOf(tables)}`),
   )
   const version = Number(rows[0]?.['version'])
-  const layout =
-    version === 0 ? (wanted ?? DEFAULT_LAYOUT) : await existingLayout(transaction, store, wanted)
+  const layout = version === 0 ? (wanted ?? DEFAULT_LAYOUT) : await existingLayout(transaction, store, wanted)
   if (version >= migrations.length) return 0
   if (version > 0 && !(await lockTables(transaction, tables))) return 'locked'
   for (const [index, write] of migrations.entries()) {

@@ -19,7 +19,11 @@ export async function askServer(
 ): Promise<Readonly<Record<string, unknown>>[]> {
   const { rows } = await askServerStatement(
     store,
-    [shards.map(({ host }) => host), shards.map(({ port }) => port), shards.map(({ shard }) => command(shard))],
+    [
+      shards.map(({ host }) => host),
+      shards.map(({ port }) => port),
+      shards.map(({ shard }) => command(shard)),
+    ],
     'read',
   )
   return rows.flatMap(({ success, result }) => {

@@ -25,17 +25,17 @@ export interface LayoutOptions {
 
 export const LAYOUT_OPTIONS = ['layout', 'partitions', 'shards'] as const
 
-export const LAYOUT_KINDS = ['plain', 'partitioned', 'citus'] as const satisfies readonly Layout['kind'][]
+const LAYOUT_KINDS = ['plain', 'partitioned', 'citus'] as const satisfies readonly Layout['kind'][]
 
 /** With a hundred million keys, each has six million, and a statement that is kept prepared still has few to lock. */
 const DEFAULT_PARTITIONS = 16
 /** A statement that is kept prepared locks all of them each time that it is executed. */
-export const MAX_PARTITIONS = 256
+const MAX_PARTITIONS = 256
 
 /** What Citus itself takes: enough to spread over sixteen servers, and few enough to ask all of them. */
 const DEFAULT_SHARDS = 32
 /** The background services ask every shard, and Citus keeps metadata of each on every server. */
-export const MAX_SHARDS = 1024
+const MAX_SHARDS = 1024
 
 const PLAIN: Layout = { kind: 'plain' }
 

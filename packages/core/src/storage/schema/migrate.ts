@@ -101,7 +101,7 @@ export async function migrateAndWarn(
  * @example
  * writeFileSync('001-pawl.sql', migrationSql())
  */
-export function migrationSql(options: Pick<MigrateOptions, 'schema' | 'layout' | 'partitions'> = {}): string {
+export function migrationSql(options: Pick<MigrateOptions, 'schema' | keyof LayoutOptions> = {}): string {
   const owner: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'migrationSql' }
   checkKnownOptions(owner, options, ['schema', ...LAYOUT_OPTIONS])
   const layout = checkLayout(owner, options) ?? DEFAULT_LAYOUT

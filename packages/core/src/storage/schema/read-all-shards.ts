@@ -4,7 +4,7 @@ import type { RunStatement, Store } from '../statement.js'
 import type { Tables } from '../tables.js'
 import { askServer, ShardFailed } from './ask-server.js'
 import { findPlacements, type Placement } from './find-placements.js'
-import { withValues } from './with-values.js'
+import { type Value, withValues } from './with-values.js'
 
 type Row = Readonly<Record<string, string | null>>
 
@@ -19,7 +19,7 @@ const away = new WeakMap<Tables, Map<string, number>>()
 export async function readAllShards(
   statement: RunStatement,
   store: Store,
-  values: readonly unknown[],
+  values: readonly Value[],
   table: string,
 ): Promise<readonly Row[]> {
   const { tables } = store
@@ -86,12 +86,12 @@ const commandFor = (text: string, table: string, shard: string): string =>
 
 /** As a statement would return it. */
 function asText(row: Readonly<Record<string, unknown>>): Row {
-  return Object.fromEntries(
-    Object.entries(row).map(([column, value]) => [
-      column,
-      value === null ? null : typeof value === 'boolean' ? (value ? 't' : 'f') : String(value),
-    ]),
-  )
+  return Object.fromEntries(Object.entries(row).map(([column, value]) => [column, textOf(value)]))
+}
+
+function textOf(value: unknown): string | null {
+  if (typeof value === 'boolean') return value ? 't' : 'f'
+  return value === null || typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 function someAreAway(tables: Tables): boolean {

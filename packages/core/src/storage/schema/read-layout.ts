@@ -12,7 +12,8 @@ const readLayoutStatement = defineStatement(
 /** Only where the extension is installed: elsewhere, PostgreSQL does not know the catalog. */
 const readShardsStatement = defineStatement(
   'read_shards',
-  ({ keys }) => `SELECT count(*) AS shards FROM pg_dist_shard AS s WHERE s.logicalrelid = to_regclass('${keys}')`,
+  ({ keys }) =>
+    `SELECT count(*) AS shards FROM pg_dist_shard AS s WHERE s.logicalrelid = to_regclass('${keys}')`,
 )
 
 type Row = Readonly<Record<string, string | null>>
