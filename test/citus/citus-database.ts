@@ -97,7 +97,7 @@ export class CitusDatabase {
 }
 
 /** The ride of the design, whose statements name the rider: with Citus, they go to the one server that has its rows. */
-export function riderRideOf(provider: Pick<Provider, 'charge'>): Pipeline<Database, RideInput> {
+function riderRideOf(provider: Pick<Provider, 'charge'>): Pipeline<Database, RideInput> {
   return pipeline<RideInput>({ name: 'rider-ride', version: 1 })
     .local('ride_created', async ({ tx, input, scope, keyId }) => {
       const values = { rider: scope, amount: input.amount, key_id: keyId }
