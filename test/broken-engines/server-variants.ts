@@ -64,8 +64,8 @@ export const SERVER_VARIANTS = [
     replacements: [
       {
         file: 'driver/stand-alone.ts',
-        from: 'return [READ_COMMITTED, NOT_WAITING(lockTimeoutMs), statement]',
-        to: 'return [READ_COMMITTED, NOT_WAITING(0), statement]',
+        from: 'return [READ_COMMITTED, notWaiting(lockTimeoutMs), statement]',
+        to: 'return [READ_COMMITTED, notWaiting(0), statement]',
       },
     ],
     ride: 'keyed',

@@ -32,7 +32,13 @@ const ON_ANOTHER_SERVER = /^while executing command on \S+:\d+$/
 /** Whether an error comes from a statement itself: one from a trigger, or from a function that it calls, says where. */
 export function isOfStatementItself(error: unknown): boolean {
   const { where } = (error ?? {}) as { readonly where?: string }
-  return where === undefined || ON_ANOTHER_SERVER.test(where)
+  return where === undefined || isOfAnotherServer(error)
+}
+
+/** Whether another server reported the error to the one that we talk to. */
+export function isOfAnotherServer(error: unknown): boolean {
+  const { where } = (error ?? {}) as { readonly where?: string }
+  return where !== undefined && ON_ANOTHER_SERVER.test(where)
 }
 
 const SOCKET_CODES = new Set([

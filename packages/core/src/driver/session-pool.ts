@@ -1,6 +1,7 @@
 import type { Pool, PoolClient } from 'pg'
 import { PawlError } from '../errors.js'
 import type { TransactionStatus } from './borrowed-client.js'
+import { sqlStateOf } from './postgres-error.js'
 import { Session, type SessionOptions } from './session.js'
 import type { Spread } from './spread.js'
 
@@ -64,8 +65,7 @@ export class SessionPool {
     })
   }
 
-  /** What cannot be learnt now is no error: the statement that follows meets the same trouble, and its caller is told. */
-  #open(client: PoolClient, { place, resolve }: Waiting): void {
+  #open(client: PoolClient, { place, resolve, reject }: Waiting): void {
     const session = new Session(client, place, this.#options)
     const { spread, learn } = this.#options
     if (spread.isKnown) {
@@ -73,8 +73,16 @@ export class SessionPool {
       return
     }
     const known = (): void => resolve(session)
+    const unknown = (error: unknown): void => {
+      // On a connection that broke, the statement that follows meets the same. On one that works, it might be one for other tables.
+      if (sqlStateOf(error) === null) known()
+      else {
+        session.release()
+        reject(new PawlError('PAWL_NO_CONNECTION', NOT_LEARNT, { cause: error }))
+      }
+    }
     // In a turn of its own: a client that has just connected does not know yet that it is idle.
-    void Promise.resolve(session).then(learn).then(known, known)
+    void Promise.resolve(session).then(learn).then(known, unknown)
   }
 
   /** Somebody has left a transaction open on the client: whatever is done in it is undone when that transaction ends. */
@@ -100,6 +108,8 @@ export class SessionPool {
     }
   }
 }
+
+const NOT_LEARNT = 'PostgreSQL could not say how the tables of Pawl are stored.'
 
 const noneFree = (waitedMs: number): string =>
   `No connection of the pool became free within ${waitedMs} ms. Raise the pool's max or acquireTimeoutMs.`

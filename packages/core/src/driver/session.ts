@@ -103,7 +103,7 @@ export class Session {
       return results.at(-1) as TextResult
     } catch (error) {
       // Somebody may have distributed the tables since we looked, or brought them back together.
-      if (sqlStateOf(error) === FEATURE_NOT_SUPPORTED) spread.forget()
+      if (sqlStateOf(error) === FEATURE_NOT_SUPPORTED) spread.doubt()
       throw error
     }
   }

@@ -7,12 +7,13 @@ export type Lies = 'together' | 'in_partitions' | 'over_servers'
  */
 export class Spread {
   #lies: Lies | null = null
+  #isDoubtful = false
 
   get isKnown(): boolean {
-    return this.#lies !== null
+    return this.#lies !== null && !this.#isDoubtful
   }
 
-  /** Until it is known, we go by what is true of almost everybody. What differs fails then, and does no harm. */
+  /** Until it is known, we go by what is true of almost everybody; while it is doubtful, by what was last known. */
   get overServers(): boolean {
     return this.#lies === 'over_servers'
   }
@@ -23,10 +24,11 @@ export class Spread {
 
   learn(lies: Lies): void {
     this.#lies = lies
+    this.#isDoubtful = false
   }
 
-  /** Somebody has changed it, and it has to be learnt again. */
-  forget(): void {
-    this.#lies = null
+  /** Somebody may have changed it, and it has to be learnt again. */
+  doubt(): void {
+    this.#isDoubtful = true
   }
 }

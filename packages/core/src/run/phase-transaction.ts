@@ -2,6 +2,7 @@ import { announce } from '../announce/announce.js'
 import { abortedTransaction, endedByUser } from '../driver/kysely-driver.js'
 import type { Bound } from '../driver/outgoing.js'
 import type { Session } from '../driver/session.js'
+import { isOfAnotherServer } from '../driver/postgres-error.js'
 import type { SessionTransaction } from '../driver/session-transaction.js'
 import { KEEP_PLANS } from '../driver/stand-alone.js'
 import { PawlError } from '../errors.js'
@@ -123,7 +124,9 @@ async function inTransaction(
 ): Promise<TryEnd> {
   // Asked once: meanwhile another request may learn that the role has to be remembered.
   const remembers = remembersRole(settings)
-  const transaction = session.begin(beginStatement(settings, run.engine.tables.spread), {
+  const { spread } = run.engine.tables
+  const begunOverServers = spread.overServers
+  const transaction = session.begin(beginStatement(settings, spread), {
     deadlineMs: settings.statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS,
     idleMs: settings.idleTimeoutMs,
   })
@@ -158,7 +161,7 @@ async function inTransaction(
     const role = remembers ? [TAKE_ROLE_AGAIN] : []
     const flushed = leg.advance.declares === null ? [] : [WAIT_FOR_DISK]
     advancing = true
-    const plans = run.engine.preparedStatements && run.engine.tables.spread.inPartitions ? [KEEP_PLANS] : []
+    const plans = run.engine.preparedStatements && spread.inPartitions ? [KEEP_PLANS] : []
     const statements = [...role, ...flushed, ...plans, ...staged, ...effects, ...last]
     return await commit(run, leg, transaction, returned, statements)
   } catch (error) {
@@ -166,6 +169,12 @@ async function inTransaction(
     const phase = transaction.failedWriteOf ?? work.phase.name
     if (transaction.failedWriteOf !== null) advancing = false
     await transaction.rollBack()
+    // Somebody has distributed the tables since we looked: what marks the phase's transaction did not reach the other server.
+    const hasMoved = isInAnotherTransaction(error) && isOfAnotherServer(error) && !begunOverServers
+    if (advancing && hasMoved && !transaction.endedEarly) {
+      spread.doubt()
+      return { type: 'conflict', phase, error }
+    }
     // The phase may have left rows behind, and must not run again by itself.
     if (transaction.endedEarly || (advancing && isInAnotherTransaction(error)))
       return stuckBy(run, phase, 'transaction_ended', endedByUser(phase))

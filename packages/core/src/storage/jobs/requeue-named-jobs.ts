@@ -1,4 +1,5 @@
-import { eachGivenJob, IS_THAT_JOB, type JobName, namesOf } from './job-name.js'
+import type { DeadJobName } from './find-dead-job-names.js'
+import { eachGivenJob, IS_THAT_JOB, namesOf } from './job-name.js'
 import { NEW_AGAIN, noteDetail, noteId, type Requeueing } from './requeueing.js'
 import { defineStatement, NOW, type Store } from '../statement.js'
 
@@ -10,7 +11,7 @@ const noteRequeueStatement = defineStatement(
   SELECT ${noteId('j')}, j.key_id, j.scope, k.key, 'requeue', $4, $5, ${noteDetail('j', '$6')}, ${NOW}
     FROM ${stagedJobs} AS j
     LEFT JOIN ${keys} AS k ON k.scope = j.scope AND k.id = j.key_id${ofOneShard('k')}
-   WHERE j.key_id = ANY ($2::uuid[]) AND j.seq = ANY ($3::bigint[])${ofOneShard('j')} AND j.dead_at IS NOT NULL
+   WHERE j.key_id = ANY ($2::uuid[]) AND j.seq = ANY ($3::bigint[]) AND j.id = ANY ($7::uuid[])${ofOneShard('j')} AND j.dead_at IS NOT NULL
   ON CONFLICT (scope, id) DO NOTHING`,
 )
 
@@ -28,12 +29,12 @@ const requeueNamedJobsStatement = defineStatement(
  */
 export async function requeueNamedJobs(
   { session, tables }: Store,
-  jobs: readonly JobName[],
+  jobs: readonly DeadJobName[],
   { actor, reason, givenJson }: Requeueing,
 ): Promise<string[]> {
   const names = namesOf(jobs)
   const { rows } = await session.runTogether([
-    noteRequeueStatement.bind(tables, [...names, actor, reason, givenJson]),
+    noteRequeueStatement.bind(tables, [...names, actor, reason, givenJson, jobs.map(({ id }) => id)]),
     requeueNamedJobsStatement.bind(tables, names),
   ])
   return rows.map((row) => row['id'] ?? '')

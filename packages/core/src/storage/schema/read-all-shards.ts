@@ -37,7 +37,8 @@ export async function readAllShards(
   const answers = await askEveryServer(store, table, (shard) =>
     commandFor(withValues(text, values), table, shard),
   )
-  if (answers.rows === null) throw refused ?? answers.error
+  if (answers.rows === null)
+    throw refused ?? answers.error ?? new Error('No server of the cluster has the table.')
   return answers.rows
 }
 
@@ -56,8 +57,13 @@ async function askEveryServer(
   const rows: Row[] = []
   let last: unknown = null
   let answered = false
-  for (const [server, shards] of serversOf(placements)) {
-    if ((known.get(server) ?? 0) > performance.now()) continue
+  const servers = [...serversOf(placements)]
+  const isAway = (server: string): boolean => (known.get(server) ?? 0) > performance.now()
+  // Where none seems to be there, it may not be their fault.
+  const asked = servers.every(([server]) => isAway(server))
+    ? servers
+    : servers.filter(([server]) => !isAway(server))
+  for (const [server, shards] of asked) {
     try {
       rows.push(...(await askServer(store, shards, command)).map(asText))
       known.delete(server)

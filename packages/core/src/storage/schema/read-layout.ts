@@ -13,7 +13,9 @@ const readLayoutStatement = defineStatement(
 const readShardsStatement = defineStatement(
   'read_shards',
   ({ keys }) =>
-    `SELECT count(*) AS shards FROM pg_dist_shard AS s WHERE s.logicalrelid = to_regclass('${keys}')`,
+    `
+  SELECT count(*) AS shards FROM pg_dist_shard AS s JOIN pg_dist_partition AS p ON p.logicalrelid = s.logicalrelid
+   WHERE s.logicalrelid = to_regclass('${keys}') AND p.partmethod = 'h'`,
 )
 
 type Row = Readonly<Record<string, string | null>>
