@@ -218,11 +218,30 @@ describeOnCitus('on Citus', () => {
     expect(detail?.interventions.map(({ action }) => action)).toEqual(['unstick', 'revoke', 'answer'])
     expect(await stuck.execute(engine)).toMatchObject({ type: 'replayed' })
     await database.rows(`UPDATE pawl.staged_jobs SET dead_at = statement_timestamp(), attempts = 25`)
+    const all = await operator.deadJobs()
+    // One job of each of two keys: what is noted is what was requeued, and nothing else.
+    const other = new CitusRide(database, stuck.scope)
+    const otherEngine = other.engine()
+    await other.execute(otherEngine)
+    await otherEngine.close()
+    await database.rows(`UPDATE pawl.staged_jobs SET dead_at = statement_timestamp(), attempts = 25`)
+    const chosen = await database.rows<{ id: string }>(
+      `SELECT j.id FROM pawl.staged_jobs AS j JOIN pawl.idempotency_keys AS k ON k.scope = j.scope AND k.id = j.key_id
+        WHERE k.scope = $1 AND j.name = CASE WHEN k.key = $2 THEN 'send_receipt' ELSE 'send_invoice' END`,
+      [stuck.scope, stuck.key],
+    )
+    const jobIds = chosen.map(({ id }) => id)
+    expect(jobIds).toHaveLength(2)
+    expect(await operator.requeue({ jobIds }, because)).toBe(2)
+    const notes = await database.rows<{ id: string }>(
+      `SELECT detail->'before'->>'jobId' AS id FROM pawl.interventions WHERE action = 'requeue'`,
+    )
+    expect(notes.map(({ id }) => id).toSorted()).toEqual(jobIds.toSorted())
     const dead = await operator.deadJobs()
     expect(await operator.requeue({ all: true }, because)).toBe(dead.length)
     expect(await operator.requeue({ all: true }, because)).toBe(0)
     const noted = await database.rows(`SELECT id FROM pawl.interventions WHERE action = 'requeue'`)
-    expect(noted).toHaveLength(dead.length)
+    expect(noted).toHaveLength(all.length + 2)
     expect((await operator.status()).jobs.dead).toMatchObject({ count: 0 })
     await engine.close()
   })

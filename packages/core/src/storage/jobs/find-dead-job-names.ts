@@ -28,12 +28,10 @@ export interface DeadJobFilter {
 export async function findDeadJobNames(store: Store, filter: DeadJobFilter): Promise<DeadJobName[]> {
   const values = [filter.deadByMs, filter.name, filter.ids, filter.limit]
   const rows = await readAllShards(findDeadJobNamesStatement, store, values, store.tables.stagedJobs)
-  return rows
-    .slice(0, filter.limit)
-    .map((row) => ({
-      id: row['id'] ?? '',
-      scope: row['scope'] ?? '',
-      keyId: row['key_id'] ?? '',
-      seq: Number(row['seq']),
-    }))
+  return rows.slice(0, filter.limit).map((row) => ({
+    id: row['id'] ?? '',
+    scope: row['scope'] ?? '',
+    keyId: row['key_id'] ?? '',
+    seq: Number(row['seq']),
+  }))
 }
