@@ -351,3 +351,6 @@ export const SERVER_AWAY_MS = 15_000
 
 /** The share of a deadline after which the server gives up by itself: its connection then need not be given up. */
 export const SERVER_SIDE_SHARE = 0.75
+
+/** The least time for the leases of one shard, when many are renewed in turn: fifty times what it takes. */
+export const MIN_GROUP_RENEWAL_MS = 250

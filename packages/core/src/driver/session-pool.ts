@@ -74,8 +74,10 @@ export class SessionPool {
     }
     const known = (): void => resolve(session)
     const unknown = (error: unknown): void => {
-      // On a connection that broke, the statement that follows meets the same. On one that works, it might be one for other tables.
-      if (sqlStateOf(error) === null) known()
+      // After a broken connection or a missing right (class 42), the statement that follows meets the same, and says more. After
+      // anything else it might go through, written for tables that lie otherwise.
+      const sqlState = sqlStateOf(error)
+      if (sqlState === null || sqlState.startsWith('42')) known()
       else {
         session.release()
         reject(new PawlError('PAWL_NO_CONNECTION', NOT_LEARNT, { cause: error }))

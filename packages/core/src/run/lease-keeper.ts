@@ -3,7 +3,12 @@ import { announce } from '../announce/announce.js'
 import { openSession } from '../driver/open-session.js'
 import { sqlStateOf } from '../driver/postgres-error.js'
 import type { Session, SessionOptions } from '../driver/session.js'
-import { MIN_RENEWAL_DEADLINE_MS, RENEWAL_WAIT_MS, RENEWALS_PER_LEASE } from '../limits.js'
+import {
+  MIN_GROUP_RENEWAL_MS,
+  MIN_RENEWAL_DEADLINE_MS,
+  RENEWAL_WAIT_MS,
+  RENEWALS_PER_LEASE,
+} from '../limits.js'
 import type { Hold } from '../storage/keys/hold.js'
 import { renewLeases } from '../storage/keys/renew-leases.js'
 import { groupByShard } from '../storage/schema/group-by-shard.js'
@@ -186,6 +191,8 @@ export class LeaseKeeper {
     let failure: { readonly error: unknown } | null = null
     const isSick = (group: readonly Hold[]): boolean => group.some(({ scope }) => this.#sick.has(scope))
     const endsAt = performance.now() + untilNextMs
+    // All of them have their turn in the round, however many stand still.
+    if (groups.length > 1) session.setDeadline(Math.max(deadlineMs / groups.length, MIN_GROUP_RENEWAL_MS))
     for (const group of groups.toSorted((a, b) => Number(isSick(a)) - Number(isSick(b)))) {
       // The next round is due, and begins with those that this one did not come to.
       if (performance.now() > endsAt) {

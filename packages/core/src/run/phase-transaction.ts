@@ -170,8 +170,9 @@ async function inTransaction(
     if (transaction.failedWriteOf !== null) advancing = false
     await transaction.rollBack()
     // Somebody has distributed the tables since we looked: what marks the phase's transaction did not reach the other server.
-    const hasMoved = isInAnotherTransaction(error) && isOfAnotherServer(error) && !begunOverServers
-    if (advancing && hasMoved && !transaction.endedEarly) {
+    const hasMoved =
+      advancing && !begunOverServers && isInAnotherTransaction(error) && isOfAnotherServer(error)
+    if (hasMoved && !transaction.endedEarly) {
       spread.doubt()
       return { type: 'conflict', phase, error }
     }
