@@ -56,6 +56,16 @@ const COMMANDS: Readonly<Record<string, Expected>> = {
     empty: { exit: 1, says: 'There is no key' },
     needsDatabase: true,
   },
+  extend: {
+    argv: ['rider', 'k', ...REASON, '--for', '30d'],
+    empty: { exit: 1, says: 'There is no key' },
+    needsDatabase: true,
+  },
+  forget: {
+    argv: ['rider', 'k', ...REASON],
+    empty: { exit: 1, says: 'There is no key' },
+    needsDatabase: true,
+  },
   requeue: { argv: ['--all', ...REASON], empty: { exit: 0, says: 'Requeued 0 jobs' }, needsDatabase: true },
   reap: { argv: [], empty: { exit: 0, says: 'Deleted keys' }, needsDatabase: true },
   drain: {

@@ -45,6 +45,9 @@ const held = { scope: 'plans', key: 'held' }
 await seedKey(database, { ...held, leaseIn: '10 min' })
 const alsoHeldId = await seedKey(database, { leaseIn: '10 min' })
 
+const done = { scope: 'plans', key: 'done' }
+await seedKey(database, { ...done, status: 'finished' })
+
 const because = { actor: 'anna', reason: 'plans' }
 const window = { from: new Date('2026-01-03'), to: new Date('2026-01-04') }
 const [deadJob] = await createOperator({ pool: database.admin, schema: database.schema }).deadJobs({
@@ -76,6 +79,8 @@ const METHODS: readonly (readonly [string, (op: Operator) => Promise<unknown>, r
   ['revoke', (op) => op.revoke(held, because), [BY_NAME]],
   ['revoke by id', (op) => op.revoke({ keyId: alsoHeldId }, because), [BY_ID, BY_NAME]],
   ['answer', (op) => op.answer(given, because, { status: 410 }), [BY_NAME]],
+  ['extend', (op) => op.extend(done, because, new Date(Date.now() + 300 * 86_400_000)), [BY_NAME]],
+  ['forget', (op) => op.forget(done, because), [BY_NAME, 'effects_pkey']],
   ['deadJobs', (op) => op.deadJobs(), ['staged_jobs_dead']],
   ['deadJobs of a name', (op) => op.deadJobs({ name: 'mail' }), ['staged_jobs_dead']],
   [

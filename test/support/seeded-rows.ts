@@ -75,6 +75,9 @@ export async function seedJob(
 
 /** How a seeded effect differs from an ordinary one. */
 export interface SeededEffect {
+  readonly keyId?: string
+  readonly scope?: string
+  readonly key?: string
   readonly reference?: string | null
   readonly providerKey?: string
   readonly effectName?: string
@@ -84,10 +87,11 @@ export interface SeededEffect {
 /** Writes a settled effect at a moment. */
 export async function seedEffect(database: TestDatabase, seed: SeededEffect): Promise<void> {
   const { reference = randomUUID(), providerKey = randomUUID(), effectName = 'charge' } = seed
+  const { keyId = randomUUID(), scope = 'seeded', key = randomUUID() } = seed
   await database.rows(
     `INSERT INTO pawl.effects (key_id, scope, key, pipeline, version, fence, phase, effect, provider_key, reference,
                                created_at)
-     VALUES (gen_random_uuid(), 'seeded', gen_random_uuid()::text, 'seeded', 1, 1, $1, $1, $2, $3, $4)`,
-    [effectName, providerKey, reference, seed.at],
+     VALUES ($5, $6, $7, 'seeded', 1, 1, $1, $1, $2, $3, $4)`,
+    [effectName, providerKey, reference, seed.at, keyId, scope, key],
   )
 }

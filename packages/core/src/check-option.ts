@@ -1,5 +1,6 @@
 import { MAX_TIMER_MS } from './limits.js'
 import { PawlError, type PawlErrorCode } from './errors.js'
+import { unstorableIn } from './storable-text.js'
 
 /** Collects where an option is set, so that every complaint names it the same way. */
 export interface OptionOwner {
@@ -67,6 +68,26 @@ export function checkOneOf(
 ): void {
   if (value === undefined || (typeof value === 'string' && choices.includes(value))) return
   throw invalidOption(owner, option, value, `one of ${choices.map((choice) => `'${choice}'`).join(', ')}`)
+}
+
+/** Accepts what PostgreSQL's `text` can hold and a person has written. */
+export function checkText(owner: OptionOwner, option: string, value: unknown, maxLength: number): void {
+  const takes = `a text of 1 to ${maxLength} characters`
+  if (typeof value !== 'string' || value.trim() === '') throw invalidOption(owner, option, value, takes)
+  if (value.length > maxLength) throw invalidOption(owner, option, `${value.length} characters`, takes)
+  if (unstorableIn(value) !== null)
+    throw invalidOption(owner, option, value, `${takes}, without NUL and lone surrogates`)
+}
+
+export function checkDate(owner: OptionOwner, option: string, value: unknown): void {
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return
+  throw invalidOption(owner, option, value, 'a valid Date')
+}
+
+/** A string that is taken for false would change what was meant only to be shown. */
+export function checkFlag(owner: OptionOwner, option: string, value: unknown): void {
+  if (value !== undefined && typeof value !== 'boolean')
+    throw invalidOption(owner, option, value, 'true or false')
 }
 
 function show(value: unknown): string {

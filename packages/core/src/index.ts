@@ -20,26 +20,23 @@ export { errorCodes, InvalidInputError, PawlError } from './errors.js'
 export type { InputIssue, PawlErrorCode } from './errors.js'
 export type { Caps } from './run/caps.js'
 export { createOperator } from './operate/create-operator.js'
+export type { Because } from './because.js'
+export type { Intervention, KeyId, KeyName, KeyReference, SteerOptions } from './engine/intervention.js'
 export type {
-  Because,
   BoundedCount,
   CallVerdict,
   DeadJobs,
   EffectView,
   Finding,
-  Intervention,
+  ForgetOptions,
   InterventionView,
   JobView,
   KeyFilter,
-  KeyId,
-  KeyName,
-  KeyReference,
   KeyReport,
   Operator,
   OperatorOptions,
   OperatorResponse,
   StatusReport,
-  SteerOptions,
   UnfinishedGroup,
 } from './operate/operator.js'
 export type {

@@ -4,6 +4,8 @@ import { deadCommand } from './dead.js'
 import { diagramCommand } from './diagram.js'
 import { doctorCommand } from './doctor.js'
 import { drainCommand } from './drain.js'
+import { extendCommand } from './extend.js'
+import { forgetCommand } from './forget.js'
 import { helpCommand } from './help.js'
 import { listCommand } from './list.js'
 import { migrateCommand } from './migrate.js'
@@ -27,6 +29,8 @@ export const allCommands: readonly Command[] = [
   unstickCommand,
   revokeCommand,
   answerCommand,
+  extendCommand,
+  forgetCommand,
   requeueCommand,
   reapCommand,
   drainCommand,

@@ -135,7 +135,9 @@ function renderEffects(effects: readonly EffectView[], paint: Paint): readonly s
       momentText(effect.at),
       effect.phase,
       effect.effectName,
-      effect.reference ?? '—',
+      effect.undoneAt === null
+        ? (effect.reference ?? '—')
+        : `${effect.reference ?? '—'} (undone ${momentText(effect.undoneAt)})`,
       effect.providerKey,
     ]),
     paint,

@@ -1,7 +1,9 @@
 import type { Kysely } from 'kysely'
+import type { Because } from '../because.js'
 import type { EnqueueOutcome, Outcome, ResumeOutcome } from '../pipeline/outcome.js'
 import type { Pipeline } from '../pipeline/pipeline.js'
 import type { ExecuteRequest } from '../request/execute-request.js'
+import type { Intervention } from './intervention.js'
 import type { KeyView } from './key-view.js'
 
 /** A key by its id, together with what only its owner knows about it. */
@@ -38,6 +40,14 @@ export interface Engine<DB> {
   resume(keyId: string): Promise<ResumeOutcome>
   /** Returns a key with its trail; null if there is none. */
   inspect(scope: string, key: string): Promise<KeyView | null>
+  /**
+   * Keeps a finished key, and with it the answer that retries get, until a later moment: never an earlier one, and at most
+   * 400 days from now. `because` is recorded; the role of the pool needs rights on `interventions` for that.
+   *
+   * @example
+   * await engine.extend(scope, key, endOfDispute, { actor: 'disputes', reason: 'Case 4711 is open.' })
+   */
+  extend(scope: string, key: string, until: Date, because?: Because): Promise<Intervention>
   /**
    * Takes no new work, lets running requests end, and gives back the keys of those that do not within `timeoutMs`.
    * The pool stays open.

@@ -1,7 +1,8 @@
 import type { Kysely } from 'kysely'
 import type { Pool } from 'pg'
 import { announce, type KeyMessage } from '../announce/announce.js'
-import { checkKnownOptions, checkTimerMs, type OptionOwner } from '../check-option.js'
+import { type Because, checkBecause } from '../because.js'
+import { checkDate, checkKnownOptions, checkTimerMs, type OptionOwner } from '../check-option.js'
 import type { Probe } from '../driver/probe.js'
 import { PawlError } from '../errors.js'
 import { isUuid } from '../is-uuid.js'
@@ -24,17 +25,21 @@ import { Run } from '../run/run.js'
 import { failRun, runPipeline } from '../run/run-pipeline.js'
 import { failure } from '../run/step-result.js'
 import { explaining } from '../storage/schema/explaining.js'
+import type { Worker } from '../storage/schema/missing-right.js'
 import type { KeyKind, KeyRow } from '../storage/keys/key-row.js'
 import { findKey } from '../storage/keys/find-key.js'
 import type { DueKey } from '../storage/keys/due-keys.js'
 import { findOwnKey } from '../storage/keys/find-own-key.js'
 import type { Store } from '../storage/statement.js'
 import { settledWithin } from '../settled-within.js'
+import { decideExtend } from './decide-extend.js'
 import type { Engine, OwnKey } from './engine.js'
 import { type AtomicPipeline, createContext, type EngineContext, rememberContext } from './engine-context.js'
 import type { EngineOptions } from './engine-options.js'
+import type { Intervention } from './intervention.js'
 import { type KeyView, viewKey } from './key-view.js'
 import { askedMessage, reservationOutcome } from './reservation-outcome.js'
+import { steerKey } from './steer-key.js'
 
 export class RunningEngine<DB> implements Engine<DB> {
   readonly db: Kysely<DB>
@@ -171,6 +176,31 @@ export class RunningEngine<DB> implements Engine<DB> {
     const { keyId: id, scope, origin } = of
     checkKeyId('inspectOwn', id)
     return this.#look((store) => findOwnKey(store, { id, scope, fingerprintStart: originOf(origin) }))
+  }
+
+  async extend(
+    scope: string,
+    key: string,
+    until: Date,
+    because: Because = { actor: 'application', reason: 'engine.extend' },
+  ): Promise<Intervention> {
+    checkRequest('extend', scope, key)
+    checkBecause('extend', because)
+    checkDate({ code: 'PAWL_INVALID_OPTION', where: 'extend' }, 'until', until)
+    return steerKey(
+      this.#onOwnSessions('extend', 'steering_application'),
+      { of: { scope, key }, because },
+      (row) => decideExtend(row, until),
+    )
+  }
+
+  /** For work that is no request: whatever a role lacks for it, the error names. */
+  #onOwnSessions(place: string, worker: Worker) {
+    const { sessions, tables } = this.#context
+    return {
+      with: <T>(work: (store: Store) => Promise<T>): Promise<T> =>
+        explaining(this.#context, () => sessions.with(place, (session) => work({ session, tables })), worker),
+    }
   }
 
   async #look(find: (store: Store) => Promise<KeyRow | null>): Promise<KeyView | null> {

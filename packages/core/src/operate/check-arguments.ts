@@ -1,8 +1,10 @@
 import { isUuid } from '../is-uuid.js'
-import { unstorableIn } from '../storable-text.js'
 import {
+  checkDate,
+  checkFlag,
   checkKnownOptions,
   checkOneOf,
+  checkText,
   checkWholeNumber,
   invalidOption,
   type OptionOwner,
@@ -13,7 +15,6 @@ import {
   DEFAULT_MAX_RESPONSE_BYTES,
   DEFAULT_MAX_RESPONSE_HEADER_BYTES,
   DEFAULT_RETENTION_MS,
-  MAX_ACTOR_LENGTH,
   MAX_INT32,
   MAX_DURATION_MS,
   MAX_LIST_LIMIT,
@@ -23,15 +24,8 @@ import {
 import { headerBytes, isTransientStatus, respond, type StoredResponse } from '../pipeline/directive.js'
 import { encodeJson } from '../pipeline/json-value.js'
 import type { StuckReason } from '../pipeline/outcome.js'
-import type {
-  Because,
-  CallVerdict,
-  DeadJobs,
-  KeyFilter,
-  KeyReference,
-  OperatorResponse,
-  SteerOptions,
-} from './operator.js'
+import type { KeyReference, SteerOptions } from '../engine/intervention.js'
+import type { CallVerdict, DeadJobs, ForgetOptions, KeyFilter, OperatorResponse } from './operator.js'
 
 const owner = (where: string): OptionOwner => ({ code: 'PAWL_INVALID_OPTION', where })
 
@@ -48,24 +42,8 @@ export function checkKeyReference(where: string, of: KeyReference): void {
   if (!isUuid(of.keyId)) throw invalidOption(owner(where), 'keyId', of.keyId, 'the id of a key')
 }
 
-export function checkBecause(where: string, because: Because): void {
-  checkKnownOptions(owner(where), because, ['actor', 'reason'])
-  checkText(where, 'actor', because.actor, MAX_ACTOR_LENGTH)
-  checkText(where, 'reason', because.reason, MAX_REASON_LENGTH)
-}
-
-/** Accepts what PostgreSQL's `text` can hold and a person has written. */
-function checkText(where: string, option: string, value: unknown, maxLength: number): void {
-  const takes = `a text of 1 to ${maxLength} characters`
-  if (typeof value !== 'string' || value.trim() === '')
-    throw invalidOption(owner(where), option, value, takes)
-  if (value.length > maxLength) throw invalidOption(owner(where), option, `${value.length} characters`, takes)
-  if (unstorableIn(value) !== null)
-    throw invalidOption(owner(where), option, value, `${takes}, without NUL and lone surrogates`)
-}
-
 export function checkPipelineName(where: string, pipeline: string): void {
-  checkText(where, 'pipeline', pipeline, MAX_NAME_LENGTH)
+  checkText(owner(where), 'pipeline', pipeline, MAX_NAME_LENGTH)
 }
 
 export function checkVersion(where: string, pipeline: string, version: number): void {
@@ -100,7 +78,7 @@ export function checkFilter(filter: KeyFilter): void {
   checkOneOf(owner(where), 'status', filter.status, STATUSES)
   checkOneOf(owner(where), 'stuckReason', filter.stuckReason, Object.keys(STUCK_REASONS))
   for (const name of ['pipeline', 'recoveryPoint', 'scope'] as const) {
-    if (filter[name] !== undefined) checkText(where, name, filter[name], MAX_REASON_LENGTH)
+    if (filter[name] !== undefined) checkText(owner(where), name, filter[name], MAX_REASON_LENGTH)
   }
   checkWholeNumber(owner(where), 'version', filter.version, 1, MAX_INT32)
   checkWholeNumber(owner(where), 'olderThanMs', filter.olderThanMs, 0)
@@ -110,7 +88,7 @@ export function checkFilter(filter: KeyFilter): void {
 export function checkDeadJobsOptions(options: { readonly name?: string; readonly limit?: number }): void {
   const where = 'deadJobs'
   checkKnownOptions(owner(where), options, ['name', 'limit'])
-  if (options.name !== undefined) checkText(where, 'name', options.name, MAX_REASON_LENGTH)
+  if (options.name !== undefined) checkText(owner(where), 'name', options.name, MAX_REASON_LENGTH)
   checkWholeNumber(owner(where), 'limit', options.limit, 1, MAX_LIST_LIMIT)
 }
 
@@ -127,7 +105,7 @@ export function checkDeadJobs(jobs: DeadJobs): void {
   if ('all' in jobs) {
     if ((jobs.all as unknown) !== true) throw invalidOption(owner(where), 'all', jobs.all, 'true')
   } else if ('name' in jobs) {
-    checkText(where, 'name', jobs.name, MAX_REASON_LENGTH)
+    checkText(owner(where), 'name', jobs.name, MAX_REASON_LENGTH)
   } else {
     if (!Array.isArray(jobs.jobIds)) throw invalidOption(owner(where), 'jobIds', jobs.jobIds, 'a list of ids')
     for (const id of jobs.jobIds as readonly unknown[]) {
@@ -138,17 +116,20 @@ export function checkDeadJobs(jobs: DeadJobs): void {
 
 export function checkSteerOptions(where: string, options: SteerOptions): void {
   checkKnownOptions(owner(where), options, ['dryRun'])
-  const { dryRun } = options
-  // A string taken for false would change what was meant only to be shown.
-  if (dryRun !== undefined && typeof dryRun !== 'boolean')
-    throw invalidOption(owner(where), 'dryRun', dryRun, 'true or false')
+  checkFlag(owner(where), 'dryRun', options.dryRun)
+}
+
+export function checkForgetOptions(where: string, options: ForgetOptions): void {
+  checkKnownOptions(owner(where), options, ['dryRun', 'effectsUndone'])
+  checkFlag(owner(where), 'dryRun', options.dryRun)
+  checkFlag(owner(where), 'effectsUndone', options.effectsUndone)
 }
 
 export function checkVerdict(where: string, verdict: CallVerdict): void {
   const of = owner(`${where}: verdict`)
   checkKnownOptions(of, verdict, ['type', 'result', 'phase'])
   checkOneOf(of, 'type', (verdict as Partial<CallVerdict>).type ?? null, ['not_executed', 'executed'])
-  if (verdict.phase !== undefined) checkText(of.where, 'phase', verdict.phase, MAX_NAME_LENGTH)
+  if (verdict.phase !== undefined) checkText(of, 'phase', verdict.phase, MAX_NAME_LENGTH)
   if (verdict.type === 'not_executed') {
     if ('result' in verdict)
       throw invalidOption(of, 'result', verdict.result, `no value with type 'not_executed'`)
@@ -192,13 +173,8 @@ function checkSize(of: OptionOwner, option: string, bytes: number, cap = DEFAULT
 }
 
 export function checkWindow(where: string, { from, to }: { readonly from: Date; readonly to: Date }): void {
-  checkDate(where, 'from', from)
-  checkDate(where, 'to', to)
+  checkDate(owner(where), 'from', from)
+  checkDate(owner(where), 'to', to)
   if (from > to)
     throw invalidOption(owner(where), 'to', to.toISOString(), `a moment not before ${from.toISOString()}`)
-}
-
-export function checkDate(where: string, option: string, value: unknown): void {
-  if (value instanceof Date && !Number.isNaN(value.getTime())) return
-  throw invalidOption(owner(where), option, value, 'a valid Date')
 }

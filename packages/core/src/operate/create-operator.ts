@@ -1,8 +1,9 @@
-import { checkKnownOptions, type OptionOwner } from '../check-option.js'
+import { checkDate, checkKnownOptions, type OptionOwner } from '../check-option.js'
 import { readReaperOptions, reap, type ReaperCounts } from '../background/reaper.js'
 import { DEFAULT_LIST_LIMIT, MAX_SHOWN_WITH_KEY } from '../limits.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import { type KeyView, viewKey } from '../engine/key-view.js'
+import { findStandingEffects } from '../storage/effects/find-standing-effects.js'
 import { findEffectsOfKey } from '../storage/effects/find-effects-of-key.js'
 import { findDeadJobs } from '../storage/jobs/find-dead-jobs.js'
 import { findJobsOfKey } from '../storage/jobs/find-jobs-of-key.js'
@@ -14,12 +15,12 @@ import { findInterventions } from '../storage/interventions/find-interventions.j
 import { noteReap } from '../storage/interventions/note-reap.js'
 import { unstickKey } from '../storage/keys/unstick-key.js'
 import { revokeLease } from '../storage/keys/revoke-lease.js'
+import { checkBecause } from '../because.js'
 import {
-  checkBecause,
-  checkDate,
   checkDeadJobs,
   checkDeadJobsOptions,
   checkFilter,
+  checkForgetOptions,
   checkKeyReference,
   checkPipelineName,
   checkResponse,
@@ -31,30 +32,31 @@ import {
 import { decideUnstick } from './decide-unstick.js'
 import { digestOf } from './digest.js'
 import { doctor } from './doctor.js'
-import { findNamed } from './find-named.js'
+import { decideExtend } from '../engine/decide-extend.js'
+import { decideForget } from './decide-forget.js'
+import type { Because } from '../because.js'
+import { findNamed } from '../engine/find-named.js'
+import type { Intervention, KeyReference, SteerOptions } from '../engine/intervention.js'
 import type {
-  Because,
   BoundedCount,
   CallVerdict,
   DeadJobs,
   EffectView,
   Finding,
-  Intervention,
+  ForgetOptions,
   JobView,
   KeyFilter,
-  KeyReference,
   KeyReport,
   Operator,
   OperatorOptions,
   OperatorResponse,
   StatusReport,
-  SteerOptions,
   UnfinishedGroup,
 } from './operator.js'
 import { readEffects } from './read-effects.js'
 import { listFiltered, reportStatus } from './report.js'
 import { requeueJobs } from './requeue-jobs.js'
-import { steerKey } from './steer-key.js'
+import { steerKey } from '../engine/steer-key.js'
 import { bounded, viewEffect, viewGroup, viewIntervention, viewJob } from './views.js'
 import { OperatorContext } from './operator-context.js'
 
@@ -164,6 +166,29 @@ class DatabaseOperator implements Operator {
     })
   }
 
+  async extend(
+    of: KeyReference,
+    because: Because,
+    until: Date,
+    options: SteerOptions = {},
+  ): Promise<Intervention> {
+    checkSteerOptions('extend', options)
+    checkKeyReference('extend', of)
+    checkBecause('extend', because)
+    checkDate({ code: 'PAWL_INVALID_OPTION', where: 'extend' }, 'until', until)
+    return steerKey(this.#context, { of, because, ...options }, (row) => decideExtend(row, until))
+  }
+
+  async forget(of: KeyReference, because: Because, options: ForgetOptions = {}): Promise<Intervention> {
+    checkForgetOptions('forget', options)
+    checkKeyReference('forget', of)
+    checkBecause('forget', because)
+    const { effectsUndone = false, dryRun = false } = options
+    return steerKey(this.#context, { of, because, dryRun }, async (row, store) =>
+      decideForget(row, await findStandingEffects(store, row, MAX_SHOWN_WITH_KEY), effectsUndone),
+    )
+  }
+
   async deadJobs(
     options: { readonly name?: string; readonly limit?: number } = {},
   ): Promise<readonly JobView[]> {
@@ -214,7 +239,7 @@ class DatabaseOperator implements Operator {
   }
 
   async countUnfinished(before: Date): Promise<BoundedCount> {
-    checkDate('countUnfinished', 'before', before)
+    checkDate({ code: 'PAWL_INVALID_OPTION', where: 'countUnfinished' }, 'before', before)
     return bounded(await this.#context.with((store) => countUnfinished(store, before.getTime())))
   }
 

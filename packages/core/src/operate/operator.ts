@@ -3,44 +3,18 @@ import type { ReaperCounts } from '../background/reaper.js'
 import type { JsonValue } from '../pipeline/json-value.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
+import type { Because } from '../because.js'
+import type { Intervention, KeyName, KeyReference, SteerOptions } from '../engine/intervention.js'
 import type { KeyView } from '../engine/key-view.js'
 import type { Layout } from '../storage/schema/layout.js'
 
-/** Names one key as its client does. */
-export interface KeyName {
-  readonly scope: string
-  readonly key: string
-}
-
-/** Names one key by its row's id, as do logs, channels, dead jobs and the location of a 202. */
-export interface KeyId {
-  readonly keyId: string
-}
-
-/** Says which key is meant, in one of the two ways. */
-export type KeyReference = KeyName | KeyId
-
-/** Who steps in, and why. Written to `interventions` by the same statement that makes the change. */
-export interface Because {
-  /** Such as `anna@ops-1`. */
-  readonly actor: string
-  /** For whoever reads it next year. */
-  readonly reason: string
-}
-
-/** The result of a step that an operator wanted to take. */
-export type Intervention =
-  | { readonly type: 'done'; readonly key: KeyView }
-  /** Only with `dryRun`: it can be done. Nothing changed. */
-  | { readonly type: 'would_be_done'; readonly key: KeyView }
-  | { readonly type: 'not_found' }
-  /** The key is not in a state in which that can be done, or has moved on meanwhile. Nothing changed. */
-  | { readonly type: 'refused'; readonly key: KeyView; readonly detail: string }
-
-/** How a step is taken. */
-export interface SteerOptions {
-  /** Reports what the step would do, and changes nothing. Default: off. */
-  readonly dryRun?: boolean
+/** How a key is forgotten. */
+export interface ForgetOptions extends SteerOptions {
+  /**
+   * You have undone at the provider what the key's phases had done there, such as by a refund. The effects stay on record, with the
+   * moment at which you said so. Default: you have not.
+   */
+  readonly effectsUndone?: boolean
 }
 
 /** What the operator found out about a call whose outcome was unknown. */
@@ -139,6 +113,8 @@ export interface EffectView {
   readonly reference: string | null
   readonly fence: number
   readonly at: Date
+  /** When an operator said that it was undone; null otherwise. */
+  readonly undoneAt: Date | null
 }
 
 /** A job that waits to be delivered, or was given up. */
@@ -229,6 +205,16 @@ export interface Operator {
     response: OperatorResponse,
     options?: SteerOptions,
   ): Promise<Intervention>
+  /**
+   * Keeps a finished key, and with it the answer that retries get, until a later moment: never an earlier one, and at most
+   * 400 days from now.
+   */
+  extend(of: KeyReference, because: Because, until: Date, options?: SteerOptions): Promise<Intervention>
+  /**
+   * Deletes a finished key, as if its time were over: the next request with this key runs again. It is refused where
+   * effects of the key stand, unless you say that they were undone.
+   */
+  forget(of: KeyReference, because: Because, options?: ForgetOptions): Promise<Intervention>
   /** Jobs that were given up, oldest first. */
   deadJobs(options?: { readonly name?: string; readonly limit?: number }): Promise<readonly JobView[]>
   /** Has dead jobs delivered again, as if they were new. Returns how many. */

@@ -7,7 +7,8 @@ import { requeueNamedJobs } from '../storage/jobs/requeue-named-jobs.js'
 import { requeueTheseJobs } from '../storage/jobs/requeue-these-jobs.js'
 import type { Requeueing } from '../storage/jobs/requeueing.js'
 import type { Store } from '../storage/statement.js'
-import type { Because, DeadJobs } from './operator.js'
+import type { Because } from '../because.js'
+import type { DeadJobs } from './operator.js'
 import type { OperatorContext } from './operator-context.js'
 
 /** Has dead jobs delivered again, batch by batch, so that no lock lasts longer than a batch. Returns how many. */

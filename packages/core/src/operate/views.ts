@@ -21,7 +21,8 @@ export function viewEffect(row: EffectRow): EffectView {
     fence,
   } = row
   const names = { scope, key, pipeline, version, phase, effectName, providerKey, reference }
-  return { effectId, keyId, ...names, fence, at: new Date(row.createdMs) }
+  const undoneAt = row.undoneMs === null ? null : new Date(row.undoneMs)
+  return { effectId, keyId, ...names, fence, at: new Date(row.createdMs), undoneAt }
 }
 
 export function viewJob(row: JobRow): JobView {

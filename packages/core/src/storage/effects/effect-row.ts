@@ -16,13 +16,15 @@ export interface EffectRow {
   readonly reference: string | null
   readonly fence: number
   readonly createdMs: number
+  /** When an operator said that it was undone; null otherwise. */
+  readonly undoneMs: number | null
   /** The same moment to the microsecond, as text: where reading continues. */
   readonly createdUs: string
 }
 
 export const EFFECT_COLUMNS = `e.id, e.key_id, e.scope, e.key, e.pipeline, e.version, e.phase, e.effect, e.provider_key,
          e.reference, e.fence, ${epochMs('e.created_at')} AS created_ms,
-         floor(extract(epoch FROM e.created_at) * 1000000) AS created_us`
+         floor(extract(epoch FROM e.created_at) * 1000000) AS created_us, ${epochMs('e.undone_at')} AS undone_ms`
 
 export function readEffectRow(row: TextRow): EffectRow {
   return {
@@ -38,6 +40,7 @@ export function readEffectRow(row: TextRow): EffectRow {
     reference: row['reference'] ?? null,
     fence: Number(row['fence']),
     createdMs: Number(row['created_ms']),
+    undoneMs: row['undone_ms'] == null ? null : Number(row['undone_ms']),
     createdUs: row['created_us'] ?? '0',
   }
 }

@@ -6,14 +6,15 @@ import type { Tables } from '../tables.js'
 
 const INSUFFICIENT_PRIVILEGE = '42501'
 
-/** Who works with the tables: requests and background services, or a person. They need different rights. */
-export type Worker = 'application' | 'operator'
+/** Who works with the tables: requests and background services, an application that also steers keys, or a person. */
+export type Worker = 'application' | 'steering_application' | 'operator'
 
 const ALL = ['SELECT', 'INSERT', 'UPDATE', 'DELETE']
 
 /** The rights that docs/operations-reference.md says to grant to each. */
 const NEEDED: Readonly<Record<Worker, Readonly<Record<string, readonly string[]>>>> = {
   application: { idempotency_keys: ALL, effects: ALL, staged_jobs: ALL },
+  steering_application: { idempotency_keys: ['SELECT', 'UPDATE'], interventions: ['SELECT', 'INSERT'] },
   operator: {
     idempotency_keys: ['SELECT', 'UPDATE', 'DELETE'],
     effects: ['SELECT', 'UPDATE', 'DELETE'],

@@ -69,6 +69,7 @@ CREATE TABLE ${effects} (
   effect       text COLLATE "C" NOT NULL,
   provider_key text COLLATE "C" NOT NULL,
   reference    text,
+  undone_at    timestamptz,
   PRIMARY KEY (scope, key, id)
 )${divided(layout, 'effects', schema)};
 CREATE INDEX effects_by_time ON ${effects} (created_at);
@@ -216,6 +217,7 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     effect: 'Effect name: the part of the provider key that survives a rename of the phase.',
     provider_key: 'The idempotency key that was sent to the provider.',
     reference: "The provider's own name for the effect.",
+    undone_at: 'When an operator said that the effect was undone; null otherwise.',
     created_at: 'When the effect was settled.',
   },
   staged_jobs: {

@@ -2,17 +2,25 @@ import { randomUUID } from 'node:crypto'
 import { isConnectionLost, PawlError } from '../errors.js'
 import { sqlStateOf } from '../driver/postgres-error.js'
 import { STEER_ROUNDS } from '../limits.js'
-import { viewKey } from '../engine/key-view.js'
+import { viewKey } from './key-view.js'
 import type { KeyRow } from '../storage/keys/key-row.js'
 import type { Store } from '../storage/statement.js'
 import { isNoted } from '../storage/interventions/is-noted.js'
 import type { Steering } from '../storage/keys/steered.js'
 import { findNamed } from './find-named.js'
-import type { Because, Intervention, KeyReference, SteerOptions } from './operator.js'
-import type { OperatorContext } from './operator-context.js'
+import type { Because } from '../because.js'
+import type { Intervention, KeyReference, SteerOptions } from './intervention.js'
 
 /** lock_not_available */
 const LOCKED = '55P03'
+
+/** foreign_key_violation, and restrict_violation, which PostgreSQL 18 distinguishes from it. */
+const REFERRED_TO = new Set(['23503', '23001'])
+
+/** Where a step is taken: on a session of an operator's pool, or of an engine's. */
+export interface SteeringContext {
+  with<T>(work: (store: Store) => Promise<T>): Promise<T>
+}
 
 /** What an intervention wants to do to a row: write to it, or nothing. */
 export type Step =
@@ -24,6 +32,8 @@ export type Step =
       readonly write: (store: Store, steering: Steering) => Promise<KeyRow | null>
     }
   | { readonly type: 'refuse'; readonly detail: string }
+  /** It is already as wanted. */
+  | { readonly type: 'nothing' }
 
 /** Which step is wanted, and for which key. */
 interface Wanted extends SteerOptions {
@@ -37,49 +47,66 @@ interface Wanted extends SteerOptions {
  * have moved on from there.
  */
 export async function steerKey(
-  context: OperatorContext,
+  context: SteeringContext,
   wanted: Wanted,
-  decide: (row: KeyRow) => Step,
+  decide: (row: KeyRow, store: Store) => Step | Promise<Step>,
 ): Promise<Intervention> {
   const { of } = wanted
   const holder = randomUUID()
-  let last: { readonly row: KeyRow | null; readonly why: unknown } = { row: null, why: null }
+  const seen: Seen = { row: null }
+  let why: unknown = null
   for (let round = 0; round < STEER_ROUNDS; round++) {
     try {
       const end = await context.with((store) =>
-        steerOnce(store, wanted, { holder, isRepeat: round > 0 }, decide),
+        steerOnce(store, wanted, { holder, isRepeat: round > 0, seen }, decide),
       )
       if (end.type !== 'moved') return end
-      last = { row: end.row, why: null }
+      why = null
     } catch (error) {
-      if (!mayPass(error)) throw error
-      last = { ...last, why: error }
-      // It has waited long enough already.
-      if (sqlStateOf(error) === LOCKED) break
+      if (!mayPass(error) && !isReferredTo(error)) throw error
+      why = error
+      // It has waited long enough already, or would meet the same again.
+      if (sqlStateOf(error) === LOCKED || isReferredTo(error)) break
     }
   }
-  const row = last.row ?? (await context.with((store) => findNamed(store, of)))
+  const row = seen.row ?? (await context.with((store) => findNamed(store, of)))
   // If the connection broke every time, we have no answer: the change may have been made.
-  if (last.why instanceof PawlError) throw last.why
+  if (why instanceof PawlError) throw why
   if (row === null) return { type: 'not_found' }
-  const detail =
-    sqlStateOf(last.why) === LOCKED
-      ? 'Its row is locked by a transaction that has not ended. Try again when it has.'
-      : 'It changed every time Pawl looked at it: somebody else is working on it. Try again.'
-  return { type: 'refused', key: viewKey(row), detail }
+  return { type: 'refused', key: viewKey(row), detail: whyNot(why) }
 }
+
+/** The row as it was last read: a step that deletes it leaves nothing else to show. */
+interface Seen {
+  row: KeyRow | null
+}
+
+function whyNot(error: unknown): string {
+  if (sqlStateOf(error) === LOCKED)
+    return 'Its row is locked by a transaction that has not ended. Try again when it has.'
+  if (!isReferredTo(error))
+    return 'It changed every time Pawl looked at it: somebody else is working on it. Try again.'
+  const { table, constraint } = error as { readonly table?: string; readonly constraint?: string }
+  return `A row of the application${table === undefined ? '' : ` in '${table}'`} refers to it (constraint '${constraint ?? 'unknown'}'). Delete that row first, or have the constraint say ON DELETE SET NULL.`
+}
+
+const isReferredTo = (error: unknown): boolean => REFERRED_TO.has(sqlStateOf(error) ?? '')
 
 async function steerOnce(
   store: Store,
   { of, because, dryRun = false }: Wanted,
-  { holder, isRepeat }: { readonly holder: string; readonly isRepeat: boolean },
-  decide: (row: KeyRow) => Step,
-): Promise<Intervention | { readonly type: 'moved'; readonly row: KeyRow }> {
+  { holder, isRepeat, seen }: { readonly holder: string; readonly isRepeat: boolean; readonly seen: Seen },
+  decide: (row: KeyRow, store: Store) => Step | Promise<Step>,
+): Promise<Intervention | { readonly type: 'moved' }> {
   const read = await findNamed(store, of)
+  const known = read ?? seen.row
+  if (known === null) return { type: 'not_found' }
+  if (isRepeat && (await isNoted(store, known.scope, holder))) return { type: 'done', key: viewKey(known) }
   if (read === null) return { type: 'not_found' }
-  if (isRepeat && (await isNoted(store, read.scope, holder))) return { type: 'done', key: viewKey(read) }
-  const step = decide(read)
+  seen.row = read
+  const step = await decide(read, store)
   if (step.type === 'refuse') return { type: 'refused', key: viewKey(read), detail: step.detail }
+  if (step.type === 'nothing') return { type: dryRun ? 'would_be_done' : 'done', key: viewKey(read) }
   if (dryRun) return { type: 'would_be_done', key: viewKey(read) }
   const { actor, reason } = because
   const detailJson = JSON.stringify({ before: before(read), given: step.given })
@@ -88,7 +115,7 @@ async function steerOnce(
     holder,
     note: { actor, reason, detailJson },
   })
-  return written === null ? { type: 'moved', row: read } : { type: 'done', key: viewKey(written) }
+  return written === null ? { type: 'moved' } : { type: 'done', key: viewKey(written) }
 }
 
 /** What the next reader wants to know about a row that is no longer as it was. */

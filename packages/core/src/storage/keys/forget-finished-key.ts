@@ -1,0 +1,44 @@
+import { asRead } from './as-read.js'
+import { KEY_COLUMNS_WRITTEN, type KeyRow, readKeyRow } from './key-row.js'
+import { type Steering, steeringValues } from './steered.js'
+import { defineStatement, NOW, statusIs, type Store } from '../statement.js'
+
+/**
+ * An effect that became known since the operator looked is in nobody's word: with it, nothing is deleted, and if it comes only while this
+ * waits for the row, it stands. The rows of the others stay, for reconciliation.
+ */
+const forgetFinishedKeyStatement = defineStatement(
+  'forget_finished_key',
+  ({ keys, effects, interventions, server }) => `
+  WITH target AS (
+    SELECT k.scope, k.key, ${server} AS server FROM ${keys} AS k
+     WHERE k.scope = $1 AND k.key = $2 AND ${asRead('k.', 3)} AND ${statusIs('finished')}
+       AND NOT EXISTS (
+         SELECT 1 FROM ${effects} AS e
+          WHERE e.scope = $1 AND e.key = $2 AND e.undone_at IS NULL AND NOT (e.id = ANY ($11::uuid[])))
+       FOR UPDATE OF k
+  ), gone AS (
+    DELETE FROM ${keys} AS k USING target WHERE k.scope = $1 AND k.key = $2 AND k.key = target.key
+    RETURNING ${KEY_COLUMNS_WRITTEN}, target.server
+  ), undone AS (
+    UPDATE ${effects} AS e SET undone_at = ${NOW} FROM gone
+     WHERE e.scope = $1 AND e.key = $2 AND e.key = gone.key AND e.undone_at IS NULL AND e.id = ANY ($11::uuid[])
+  ), noted AS (
+    INSERT INTO ${interventions} (id, key_id, scope, key, action, actor, reason, detail, created_at)
+    SELECT $7::uuid, id, $1, key, 'forget', $8, $9, $10::json, ${NOW} FROM gone
+  )
+  SELECT * FROM gone`,
+)
+
+/**
+ * Deletes a finished key, and notes which of its effects were undone. Returns the row as it was, or null when the key has
+ * moved on.
+ */
+export async function forgetFinishedKey(
+  store: Store,
+  steering: Steering,
+  undoneEffectIds: readonly string[],
+): Promise<KeyRow | null> {
+  const { rows } = await forgetFinishedKeyStatement(store, [...steeringValues(steering), undoneEffectIds])
+  return rows[0] === undefined ? null : readKeyRow(rows[0])
+}
