@@ -4,6 +4,7 @@ import Fastify from 'fastify'
 import { expect, test } from 'vitest'
 import { type Answer, answerTo, problemOf } from '../../packages/fastify-adapter/src/answer.js'
 import { awaitOutcome } from '../../packages/fastify-adapter/src/await-outcome.js'
+import { judgeSentAt } from '../../packages/fastify-adapter/src/judge-sent-at.js'
 import type { PluginSettings } from '../../packages/fastify-adapter/src/plugin-settings.js'
 import type { Problem } from '../../packages/fastify-adapter/src/problems.js'
 import { type ProfileName, profiles } from '../../packages/fastify-adapter/src/profile.js'
@@ -64,6 +65,18 @@ function keyed(...keys: string[]): Answer {
   return problem(read.type === 'absent' ? { code: 'idempotency_key_missing' } : read.problem)
 }
 
+/** What a client gets that sent this as the time of its first attempt. */
+function timed(...moments: string[]): Answer {
+  const settings = { header: 'sent-at', maxAgeMs: 1_000, maxSkewMs: 1_000, required: true }
+  const refused = judgeSentAt(
+    moments.flatMap((moment) => ['sent-at', moment]),
+    settings,
+    { hasKey: true, nowMs: Date.now() },
+  )
+  if (refused === null) throw new Error('it will do')
+  return problem(refused)
+}
+
 /** What a duplicate gets that waits, while the first request runs and then does this. */
 async function waited(waitMs: number, ...outcomes: Outcome[]): Promise<Answer> {
   const wait = { room: new WaitingRoom(), keyHash: 'hash', waitMs, clientIsGone: () => false }
@@ -90,6 +103,12 @@ const SITUATIONS: Readonly<Record<string, readonly Answer[]>> = {
     keyed('k'.repeat(256)),
     keyed('\u0007'),
     keyed('k', 'k'),
+  ],
+  'the time of its first attempt is missing, unreadable, too old or in the future': [
+    timed(),
+    timed('yesterday'),
+    timed('@1'),
+    timed('@99999999999'),
   ],
   "the pipeline's input schema refuses the content": [
     thrown(new InvalidInputError('ride', [{ message: 'is missing', path: 'amount' }])),

@@ -4,6 +4,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { join } from 'node:path'
 import { randomUUID } from 'node:crypto'
 import { type Engine, type Pipeline, respond } from '@pawl/core'
+import Fastify, { type FastifyInstance } from 'fastify'
 import { sql } from 'kysely'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest'
@@ -170,6 +171,28 @@ test('a job is written as docs/guide.md says: not before its phase has returned,
   expect(await database.rows('SELECT name FROM pawl.staged_jobs')).toEqual([{ name: 'send_receipt' }])
   await engine.close()
   await database.drop()
+})
+
+test('the signature that docs/fastify.md checks catches a client that sends an old key with a new time', async () => {
+  const { checkSignedTime, signTime } = (await import(
+    pathToFileURL(join(FOLDER, 'signed-time.ts')).href
+  )) as {
+    checkSignedTime: (app: FastifyInstance, secret: string) => void
+    signTime: (secret: string, key: unknown, sentAt: unknown) => Buffer
+  }
+  const app = Fastify()
+  checkSignedTime(app, 'secret')
+  app.post('/', () => 'done')
+  const signature = signTime('secret', 'k1', '@1794888681').toString('hex')
+  const status = async (sentAt: string, more: object = { 'x-signature': signature }) => {
+    const headers = { 'idempotency-key': 'k1', 'idempotency-sent-at': sentAt, ...more }
+    return (await app.inject({ method: 'POST', url: '/', headers })).statusCode
+  }
+  expect(await status('@1794888681')).toBe(200)
+  expect(await status('@1794975081')).toBe(401)
+  expect(await status('@1794888681', {})).toBe(401)
+  expect(await status('@1794888681', { 'x-signature': '00' })).toBe(401)
+  await app.close()
 })
 
 test('the application of docs/fastify.md runs, and its check of a retry passes', async () => {

@@ -62,6 +62,22 @@ function expectSound({ parameters = [], responses }: Operation): void {
 const keyOf = ({ parameters = [] }: Operation, name = 'idempotency-key') =>
   parameters.filter((parameter) => parameter.in === 'header' && parameter.name === name)
 
+test('the time of the first attempt is documented where it is asked for', async () => {
+  const sentAt = { maxAgeMs: 1_000, required: true }
+  const app = await open(
+    (server) => {
+      server.post('/rides', { idempotency: true }, handler)
+      server.put('/rides', { idempotency: true }, handler)
+      server.post('/notes', { idempotency: { sentAt: false } }, handler)
+    },
+    { sentAt },
+  )
+  const shown = (url: string, method?: string) => keyOf(operationOf(app, url, method), 'idempotency-sent-at')
+  expect(shown('/rides')).toMatchObject([{ schema: { type: 'string' }, required: true }])
+  expect(shown('/rides', 'put')).toMatchObject([{ required: false }])
+  expect(shown('/notes')).toEqual([])
+})
+
 describe.each(['before', 'after'] as const)('with @fastify/swagger registered %s the plugin', (when) => {
   test('a marked route documents its header and its problems', async () => {
     const app = await open(

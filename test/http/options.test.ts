@@ -36,6 +36,23 @@ const pluginMistakes: Mistake[] = [
   [{ onConflict: { waitMs: 1.5 } }, 'onConflict: waitMs is 1.5; it takes a whole number of 1 or more'],
   [{ onConflict: { waitMs: 600_001 } }, 'onConflict: waitMs is 600001; it takes at most 600000'],
   [{ onConflict: { ms: 1 } }, "onConflict: unknown option 'ms'. The options are waitMs"],
+  [{ sentAt: true }, 'sentAt is true; it takes false or { maxAgeMs }'],
+  [{ sentAt: {} }, 'sentAt: maxAgeMs is null; it takes a whole number of 1 or more'],
+  [{ sentAt: { maxAgeMs: 0 } }, 'sentAt: maxAgeMs is 0; it takes a whole number of 1 or more'],
+  [
+    { sentAt: { maxAgeMs: 1, maxSkewMs: -1 } },
+    'sentAt: maxSkewMs is -1; it takes a whole number of 0 or more',
+  ],
+  [{ sentAt: { maxAgeMs: 1, required: 'yes' } }, "sentAt: required is 'yes'; it takes true or false"],
+  [{ sentAt: { maxAgeMs: 1, header: 'a b' } }, "sentAt: header is 'a b'; it takes the name of a header"],
+  [
+    { sentAt: { maxAgeMs: 1, header: 'Idempotency-Key' } },
+    "sentAt: header is 'idempotency-key'; it takes another header than that of the key",
+  ],
+  [
+    { sentAt: { age: 1 } },
+    "sentAt: unknown option 'age'. The options are header, maxAgeMs, maxSkewMs, required",
+  ],
   [{ profile: 'paypal' }, "profile is 'paypal'; it takes one of 'ietf', 'stripe'"],
   [{ storedHeaders: 'x-a' }, "storedHeaders is 'x-a'; it takes a list of header names"],
   [{ storedHeaders: ['x a'] }, "storedHeaders is 'x a'; it takes the name of a header"],
@@ -57,7 +74,7 @@ const pluginMistakes: Mistake[] = [
   [{ closeTimeoutMs: 2 ** 31 }, 'closeTimeoutMs is 2147483648; it takes at most 86400000'],
   [
     { wait: true },
-    "unknown option 'wait'. The options are engine, scope, header, keyScope, onConflict, profile",
+    "unknown option 'wait'. The options are engine, scope, header, keyScope, onConflict, sentAt, profile",
   ],
 ]
 
@@ -90,10 +107,14 @@ const routeMistakes: Mistake[] = [
     { idempotency: { onConflict: { waitMs: -1 } } },
     'onConflict: waitMs is -1; it takes a whole number of 1 or',
   ],
+  [
+    { idempotency: { sentAt: { maxAgeMs: 1.5 } } },
+    'sentAt: maxAgeMs is 1.5; it takes a whole number of 1 or',
+  ],
   [{ idempotency: { fingerprint: 'body' } }, "fingerprint is 'body'; it takes a function"],
   [
     { idempotency: { scope: () => 'x' } },
-    "unknown option 'scope'. The options are required, keyScope, onConflict, fin",
+    "unknown option 'scope'. The options are required, keyScope, onConflict, sentAt, fin",
   ],
   [{ idempotency: { exempt: '' } }, "exempt is ''; it takes the reason, as text"],
   [{ idempotency: { exempt: true } }, 'exempt is true; it takes the reason, as text'],
@@ -120,6 +141,7 @@ test('an option that is undefined counts as not given, and what Fastify adds is 
     header: undefined,
     keyScope: undefined,
     onConflict: undefined,
+    sentAt: undefined,
     profile: undefined,
     storedHeaders: undefined,
     problemBaseUrl: undefined,
@@ -128,7 +150,7 @@ test('an option that is undefined counts as not given, and what Fastify adds is 
     closeTimeoutMs: undefined,
   }
   await app.register(fastifyPawl, { ...right, ...none, prefix: '/v1', logLevel: 'info' } as never)
-  const route = { required: undefined, keyScope: undefined, onConflict: undefined, fingerprint: undefined }
+  const route = { required: undefined, keyScope: undefined, onConflict: undefined, sentAt: undefined }
   app.post('/rides', { idempotency: route as object }, async () => 'done')
   expect(app.idempotencyAudit()).toMatchObject([{ url: '/rides', key: 'required' }])
 })

@@ -32,6 +32,12 @@ const fail = (): never => {
   throw new Error('no')
 }
 
+/** Sends a ride with this as the time of its first attempt. */
+async function sendAt(profile: ProfileName, moment: string): Promise<LightMyRequestResponse> {
+  const { app } = await rideApp({ plugin: { profile, sentAt: { maxAgeMs: 1_000 } } })
+  return send(app, { headers: { 'idempotency-sent-at': moment } })
+}
+
 const situations: Record<ProblemCode, Situation> = {
   idempotency_key_missing: {
     status: both(400),
@@ -52,6 +58,31 @@ const situations: Record<ProblemCode, Situation> = {
     retryAfter: false,
     provoke: async (profile) =>
       send((await rideApp({ plugin: { profile } })).app, { headers: { 'idempotency-key': 'a, b' } }),
+  },
+  sent_at_missing: {
+    status: both(400),
+    stripe: refusal,
+    retryAfter: false,
+    provoke: async (profile) =>
+      send((await rideApp({ plugin: { profile, sentAt: { maxAgeMs: 1_000, required: true } } })).app),
+  },
+  sent_at_invalid: {
+    status: both(400),
+    stripe: refusal,
+    retryAfter: false,
+    provoke: async (profile) => sendAt(profile, 'yesterday'),
+  },
+  sent_at_too_old: {
+    status: both(400),
+    stripe: refusal,
+    retryAfter: false,
+    provoke: async (profile) => sendAt(profile, '@1'),
+  },
+  sent_at_in_future: {
+    status: both(400),
+    stripe: refusal,
+    retryAfter: false,
+    provoke: async (profile) => sendAt(profile, '@99999999999'),
   },
   idempotency_key_reused: {
     status: { ietf: 422, stripe: 400 },

@@ -110,8 +110,15 @@ const PREFER = {
     'respond-async: answer 202 at once, with the location of the status. wait=10: first wait up to 10 s for the response.',
 }
 
+const SENT_AT = {
+  type: 'string',
+  description:
+    'When the request was first sent, the same with every retry: an HTTP date, or seconds since 1970 after an @.',
+}
+
 function withHeader(headers: ObjectSchema = {}, route: RouteOptions, settings: RouteSettings): object {
   const { header } = settings.plugin
+  const { sentAt } = settings
   const key = {
     type: 'string',
     minLength: 1,
@@ -124,9 +131,14 @@ function withHeader(headers: ObjectSchema = {}, route: RouteOptions, settings: R
     properties: {
       ...headers.properties,
       [header]: key,
+      ...(sentAt !== null && { [sentAt.header]: SENT_AT }),
       ...(settings.respondAsync === 'preferred' && { prefer: PREFER }),
     },
-    required: [...(headers.required ?? []), ...(needsKey(route, settings) ? [header] : [])],
+    required: [
+      ...(headers.required ?? []),
+      ...(needsKey(route, settings) ? [header] : []),
+      ...(sentAt?.required === true && needsKey(route, settings) ? [sentAt.header] : []),
+    ],
   }
 }
 

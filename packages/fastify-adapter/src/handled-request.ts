@@ -23,6 +23,7 @@ import type { Problem } from './problems.js'
 import type { PawlRequest } from './pawl-request.js'
 import { readKey } from './read-key.js'
 import { readPrefer } from './read-prefer.js'
+import { judgeSentAt } from './judge-sent-at.js'
 import { type AnsweredKey, sendAnswer } from './send-answer.js'
 import { awaitOutcome, type Wait } from './await-outcome.js'
 import { originOf, statusBelow } from './status-address.js'
@@ -94,9 +95,11 @@ export class HandledRequest implements PawlRequest {
       case 'absent': {
         const detail = `Send the header ${header} with a key of your own, and the same one with every retry.`
         if (this.#keyIsRequired) return this.#refuse({ code: 'idempotency_key_missing', detail })
-        this.#key = { key: `generated-${randomUUID()}`, generated: true }
       }
     }
+    const untimely = this.#judgeTime(read.type === 'given')
+    if (untimely !== null) return this.#refuse(untimely)
+    this.#key ??= { key: `generated-${randomUUID()}`, generated: true }
     this.#progress = 'handling'
     return null
   }
@@ -159,6 +162,13 @@ export class HandledRequest implements PawlRequest {
   /** Whether to refuse an answer that is not the pipeline's. One given too early is always wrong. */
   get refusesOtherAnswers(): boolean {
     return this.#route.plugin.strict || this.#progress === 'running'
+  }
+
+  /** Why the time at which the request was first sent will not do; null where it does, or nobody asks. */
+  #judgeTime(hasKey: boolean): Problem | null {
+    const { sentAt } = this.#route
+    if (sentAt === null) return null
+    return judgeSentAt(this.#request.raw.rawHeaders, sentAt, { hasKey, nowMs: Date.now() })
   }
 
   /** Asks the application who sent the request. Returns null when that failed and has been answered. */

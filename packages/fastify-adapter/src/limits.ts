@@ -26,5 +26,11 @@ export const DEFAULT_MAX_PREFERRED_WAIT_MS = 10_000
 /** A hundred years: core accepts no more, since PostgreSQL's timestamps end. */
 export const FOREVER_MS = 100 * 365 * 24 * 3_600_000
 
+/**
+ * How far a client's clock may be ahead of ours, unless the plugin says otherwise: what Kerberos allows. Clocks that are set
+ * by a server of time differ by less than a second, and those that nobody sets by minutes.
+ */
+export const DEFAULT_MAX_SKEW_MS = 5 * 60_000
+
 /** Longest name of a pipeline in core, which names the pipelines of atomic handlers as well. */
 export const MAX_PIPELINE_NAME_LENGTH = 63

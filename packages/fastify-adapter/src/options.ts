@@ -3,6 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import type { ChooseFingerprint } from './fingerprint-request.js'
 import type { ProfileName } from './profile.js'
 import type { RespondAsync, RespondAsyncOptions } from './respond-async.js'
+import type { SentAtOptions } from './sent-at.js'
 
 /** What happens to a request whose key is being processed. */
 export type OnConflict =
@@ -24,6 +25,11 @@ export interface SharedOptions {
   readonly keyScope?: KeyScope
   /** What happens to a request whose key is being processed. Default `reject`: 409. */
   readonly onConflict?: OnConflict
+  /**
+   * A header that says when the client first sent the request: a request that is too old, or from the future, is refused
+   * before its key is looked up. Default `false`: nothing is read.
+   */
+  readonly sentAt?: SentAtOptions | false
 }
 
 /** How a route is marked, when `true` does not say enough. */

@@ -7,6 +7,7 @@ import {
   type OptionOwner,
 } from '@pawl/core/internal'
 import { checkBoolean } from './check-boolean.js'
+import { readHeaderName } from './header-name.js'
 import type { FastifyPawlOptions } from './options.js'
 import { type Profile, profiles } from './profile.js'
 import { type AsyncSettings, readAsyncOptions } from './respond-async.js'
@@ -31,7 +32,6 @@ export interface PluginSettings extends SharedSettings {
 
 const DEFAULT_HEADER = 'idempotency-key'
 
-const TOKEN = /^[a-z0-9!#$%&'*+.^_`|~-]+$/
 const PLUGIN: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'register(fastifyPawl)' }
 
 /** Checks the plugin's options once and fills in defaults. */
@@ -49,6 +49,7 @@ export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
     'header',
     'keyScope',
     'onConflict',
+    'sentAt',
     'profile',
     'storedHeaders',
     'problemBaseUrl',
@@ -65,12 +66,12 @@ export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
   checkOneOf(PLUGIN, 'enforce', options.enforce, ['off', 'warn', 'error'])
   checkBoolean(PLUGIN, 'strict', strict)
   checkTimerMs(PLUGIN, 'closeTimeoutMs', closeTimeoutMs, 0)
-  const header = readHeaderName('header', options.header ?? DEFAULT_HEADER)
+  const header = readHeaderName(PLUGIN, 'header', options.header ?? DEFAULT_HEADER)
   return {
     engine,
     scope,
     header,
-    ...readSharedOptions(PLUGIN, options, { keyScope: 'account', waitMs: 0 }),
+    ...readSharedOptions(PLUGIN, options, { header, keyScope: 'account', waitMs: 0, sentAt: null }),
     profile: profiles[options.profile ?? 'ietf'],
     storedHeaders: readStoredHeaders(header, options.storedHeaders ?? []),
     problemBaseUrl: options.problemBaseUrl === undefined ? null : readUrl(options.problemBaseUrl),
@@ -83,18 +84,12 @@ export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
 
 function readStoredHeaders(header: string, names: readonly string[]): StoredHeaders {
   if (!Array.isArray(names)) throw invalidOption(PLUGIN, 'storedHeaders', names, 'a list of header names')
-  const added = names.map((name) => readHeaderName('storedHeaders', name))
+  const added = names.map((name) => readHeaderName(PLUGIN, 'storedHeaders', name))
   const stored = new StoredHeaders(header, added)
   const refused = added.find((name) => !stored.canHave(name))
   if (refused !== undefined)
     throw invalidOption(PLUGIN, 'storedHeaders', refused, 'only headers that may be replayed')
   return stored
-}
-
-function readHeaderName(option: string, name: unknown): string {
-  const lower = typeof name === 'string' ? name.toLowerCase() : ''
-  if (!TOKEN.test(lower)) throw invalidOption(PLUGIN, option, name, 'the name of a header')
-  return lower
 }
 
 function readUrl(url: unknown): string {

@@ -28,6 +28,31 @@ export const problems = {
     detail: 'Send the header once, with one key.',
     retry: false,
   },
+  sent_at_missing: {
+    status: 400,
+    title: 'The time of the first attempt is required',
+    detail:
+      'Send the header idempotency-sent-at with the time of the first attempt, and the same one with every retry.',
+    retry: false,
+  },
+  sent_at_invalid: {
+    status: 400,
+    title: 'The time of the first attempt cannot be read',
+    detail: 'It is one HTTP date, or one date of RFC 9651.',
+    retry: false,
+  },
+  sent_at_too_old: {
+    status: 400,
+    title: 'The request was first sent too long ago',
+    detail: 'Nothing was done now. Find out what became of the request before you send it as a new one.',
+    retry: false,
+  },
+  sent_at_in_future: {
+    status: 400,
+    title: 'The time of the first attempt is in the future',
+    detail: 'The clock of the client is ahead of the clock here.',
+    retry: false,
+  },
   idempotency_key_reused: {
     status: 422,
     title: 'The idempotency key belongs to another request',

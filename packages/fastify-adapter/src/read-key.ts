@@ -1,6 +1,7 @@
 import { parseItem, serializeItem } from 'structured-headers'
 import { MAX_KEY_LENGTH } from './limits.js'
 import type { Problem } from './problems.js'
+import { rawHeader, withoutBlanks } from './raw-header.js'
 
 /** What the client sent as its key. */
 export type ReadKey =
@@ -17,29 +18,10 @@ const SEPARATORS = /[",]/
  * String, and bare `abc` name the same key.
  */
 export function readKey(rawHeaders: readonly string[], name: string): ReadKey {
-  const values = rawHeaders.filter(
-    (_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name,
-  )
-  const [value] = values
-  if (value === undefined) return { type: 'absent' }
-  if (values.length > 1) return repeated(name)
-  const text = withoutBlanks(value)
+  const [text, ...others] = rawHeader(rawHeaders, name)
+  if (text === undefined) return { type: 'absent' }
+  if (others.length > 0) return repeated(name)
   return text.startsWith('"') ? readString(text, name) : readBare(text, name)
-}
-
-/**
- * Removes white space as HTTP defines it. `trim` would also remove a no-break space, and other bytes would then name the
- * same key.
- */
-function withoutBlanks(value: string): string {
-  let [start, end] = [0, value.length]
-  while (isBlank(value[start])) start++
-  while (end > start && isBlank(value[end - 1])) end--
-  return value.slice(start, end)
-}
-
-function isBlank(character: string | undefined): boolean {
-  return character === ' ' || character === '\t'
 }
 
 /** Writes a key as a header that `readKey` can read back: bare where possible. */

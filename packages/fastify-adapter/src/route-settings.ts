@@ -73,6 +73,7 @@ export function readRouteOption(
     'required',
     'keyScope',
     'onConflict',
+    'sentAt',
     'fingerprint',
     'atomic',
     'respondAsync',

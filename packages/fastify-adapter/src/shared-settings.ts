@@ -7,25 +7,29 @@ import {
 } from '@pawl/core/internal'
 import { MAX_WAIT_MS } from './limits.js'
 import type { KeyScope, OnConflict, SharedOptions } from './options.js'
+import { readSentAt, type SentAtSettings } from './sent-at.js'
 
 /** What a route inherits from the plugin, with defaults filled in. */
 export interface SharedSettings {
   readonly keyScope: KeyScope
   /** How long a duplicate waits for the first request. With 0, it is answered with 409 at once. */
   readonly waitMs: number
+  /** Null where nobody asks when a request was first sent. */
+  readonly sentAt: SentAtSettings | null
 }
 
 /** Checks those options, of the plugin or of a route. */
 export function readSharedOptions(
   owner: OptionOwner,
   options: SharedOptions,
-  defaults: SharedSettings,
+  defaults: SharedSettings & { readonly header: string },
 ): SharedSettings {
-  const { keyScope, onConflict } = options
+  const { keyScope, onConflict, sentAt } = options
   checkOneOf(owner, 'keyScope', keyScope, ['account', 'route'])
   return {
     keyScope: keyScope ?? defaults.keyScope,
     waitMs: onConflict === undefined ? defaults.waitMs : readWait(owner, onConflict),
+    sentAt: sentAt === undefined ? defaults.sentAt : readSentAt(owner, sentAt, defaults.header),
   }
 }
 
