@@ -20,14 +20,17 @@ interface Sent {
   readonly values: unknown[]
 }
 
-/** A pool that records what is sent through it. */
+/** What begins and ends a transaction, and the question how the tables are stored. */
+const NOT_OF_THE_REAPER = /^(BEGIN|END|ROLLBACK)|pg_dist_shard/
+
+/** A pool that records what the reaper sends through it. */
 function listeningPool(sent: Sent[]): pg.Pool {
   const pool = database.pool({ max: 1 })
   pool.on('connect', (client) => {
     const listened = client as unknown as { query: (config: Sent, ...more: unknown[]) => unknown }
     const query = listened.query.bind(client)
     listened.query = (statement, ...more) => {
-      if (!/^(BEGIN|END|ROLLBACK)/.test(statement.text)) sent.push(statement)
+      if (!NOT_OF_THE_REAPER.test(statement.text)) sent.push(statement)
       return query(statement, ...more)
     }
   })
