@@ -222,6 +222,15 @@ const situations: { [Name in PawlChannel]: () => Promise<object> } = {
     expect(await runOnce(ride, { ...optionsFor(ride), pool })).toMatchObject({ type: 'unavailable' })
     return { error: { code: 'PAWL_NO_CONNECTION' } }
   },
+  'pawl:breaker': async () => {
+    const ride = createRideOf(provider)
+    const pool = new pg.Pool({ host: '127.0.0.1', port: 1 })
+    const engine = createEngine({ ...optionsFor(ride), pool, breaker: { failures: 1 } })
+    await execute(engine, ride)
+    await engine.close()
+    const error = { code: 'PAWL_NO_CONNECTION' }
+    return { state: 'opened', failures: 1, refused: 0, openMs: expect.any(Number), error }
+  },
   'pawl:enqueued': async () => {
     const ride = createRideOf(provider)
     const engine = createEngine(optionsFor(ride))

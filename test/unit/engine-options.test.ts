@@ -84,6 +84,26 @@ describe('the error of createEngine names the option, what it got and what it ta
     ['plugins that are no list', { pool, pipelines: [ride], plugins: {} }, 'plugins is an object'],
     ['a stager that cannot stage', { pool, pipelines: [ride], stager: {} }, 'stager.stage is undefined'],
     ['a stager that is null', { pool, pipelines: [ride], stager: null }, 'stager.stage is undefined'],
+    [
+      'a breaker that is only on',
+      { pool, pipelines: [ride], breaker: true },
+      'breaker is true; it takes false or {',
+    ],
+    [
+      'a breaker that never closes',
+      { pool, pipelines: [ride], breaker: { failures: 0 } },
+      'breaker: failures is 0',
+    ],
+    [
+      'a breaker that never looks',
+      { pool, pipelines: [ride], breaker: { probeMs: 0 } },
+      'breaker: probeMs is 0',
+    ],
+    [
+      'a breaker with another option',
+      { pool, pipelines: [ride], breaker: { after: 5 } },
+      "unknown option 'after'",
+    ],
     ['no time to wait', { pool, pipelines: [ride], acquireTimeoutMs: 0 }, 'acquireTimeoutMs is 0'],
     [
       'a time no timer can wait',

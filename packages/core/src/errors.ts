@@ -36,6 +36,8 @@ export const errorCodes = {
   PAWL_PHASE_TIMEOUT: 'The server ended the transaction of a phase before the phase returned.',
   PAWL_CONNECTION_LOST: 'The connection to PostgreSQL broke.',
   PAWL_NO_CONNECTION: 'No connection became available in time.',
+  PAWL_STORE_AWAY:
+    'PostgreSQL could not be reached several times in a row, so it was not asked. The error says when it will be.',
   PAWL_KEY_WENT_BACK:
     'The recovery point of a key is earlier than a call that is on record: the database has lost commits.',
   PAWL_LEASE_LOST: 'Another holder took the key over.',
@@ -87,6 +89,28 @@ export function isPawlError(thrown: unknown): thrown is PawlError {
 /** Whether a connection broke before its statement was answered: it may or may not have been executed. */
 export function isConnectionLost(thrown: unknown): boolean {
   return isPawlError(thrown) && thrown.code === 'PAWL_CONNECTION_LOST'
+}
+
+/**
+ * PostgreSQL could not be reached several times in a row, so this request did not wait for it: the engine's breaker was
+ * open. Nothing was reserved or run. `cause` is why it could not be reached the last time.
+ *
+ * @example
+ * if (outcome.type === 'unavailable' && outcome.error instanceof StoreAwayError) retryAfter(outcome.error.retryAfterMs)
+ */
+export class StoreAwayError extends PawlError {
+  override readonly name = 'StoreAwayError'
+  /** When the next request is let through to look. */
+  readonly retryAfterMs: number
+
+  constructor(retryAfterMs: number, cause: unknown) {
+    super(
+      'PAWL_STORE_AWAY',
+      `PostgreSQL could not be reached several times in a row. The next request that looks whether it is back is let through in ${retryAfterMs} ms.`,
+      { cause },
+    )
+    this.retryAfterMs = retryAfterMs
+  }
 }
 
 /** One thing that a schema found wrong, and where. */

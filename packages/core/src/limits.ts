@@ -68,6 +68,18 @@ export const CANCEL_REQUEST_MS = 1 * SECOND_MS
 export const DEFAULT_ACQUIRE_TIMEOUT_MS = 10 * SECOND_MS
 
 /**
+ * After this many failures in a row, requests no longer wait for the database. One or two may be chance (a stale connection, a
+ * failover of a second); a handful with no answer in between is not.
+ */
+export const DEFAULT_BREAKER_FAILURES = 5
+
+/**
+ * How often one request is then let through to look: so the first request after the database's return waits for half a
+ * second at most, and a server that is starting is asked twice in a second.
+ */
+export const DEFAULT_BREAKER_PROBE_MS = SECOND_MS / 2
+
+/**
  * How long a request waits for a replica, including for a connection to it: many times what the answer takes, and little
  * beside what the primary takes for a new request. After that the primary is asked.
  */

@@ -3,6 +3,7 @@ import {
   InvalidInputError,
   type Outcome,
   PawlError,
+  StoreAwayError,
   type StoredResponse,
 } from '@pawl/core'
 import { DEFAULT_RETRY_AFTER_MS } from './limits.js'
@@ -67,7 +68,7 @@ export function answerTo(outcome: Answerable): Answer {
     case 'refused':
       return problem({ code: 'version_not_available', retryAfterMs: DEFAULT_RETRY_AFTER_MS })
     case 'unavailable':
-      return problem({ code: 'store_unavailable', retryAfterMs: DEFAULT_RETRY_AFTER_MS })
+      return problem({ code: 'store_unavailable', retryAfterMs: untilNextLook(outcome.error) })
   }
 }
 
@@ -76,6 +77,11 @@ function answerToRetryLater(outcome: Extract<Outcome, { type: 'retry_later' }>):
   if (response !== null) return { type: 'response', response, replayed: false, expiresAt: null, retryAfterMs }
   const code = reason === 'unknown_error' ? 'unexpected_error' : 'temporarily_unavailable'
   return problem({ code, retryAfterMs })
+}
+
+/** Where the engine does not ask the database at present, it says when it will. */
+function untilNextLook(error: unknown): number {
+  return error instanceof StoreAwayError ? error.retryAfterMs : DEFAULT_RETRY_AFTER_MS
 }
 
 /** What to say about an error that `execute` throws: the client's mistakes are reported, the developer's are not. */

@@ -88,6 +88,18 @@ export interface PawlMessages {
   'pawl:refused': KeyMessage & { readonly detail: string }
   /** The store could not answer. */
   'pawl:unavailable': { readonly error: unknown }
+  /**
+   * Requests no longer wait for a database that could not be reached (`opened`), one of them is let through to look
+   * (`half_open`), or the database has answered (`closed`). `refused`: how many requests were answered without asking it since it
+   * opened. `error`: why it could not be reached the last time.
+   */
+  'pawl:breaker': {
+    readonly state: 'opened' | 'half_open' | 'closed'
+    readonly failures: number
+    readonly refused: number
+    readonly openMs: number
+    readonly error: unknown
+  }
   /** A round of a background service ended. `counts` is what its `runOnce` returns. */
   'pawl:round': { readonly service: ServiceName; readonly counts: Readonly<Record<string, number>> }
   /** A round of a background service failed, and will be tried again. */
@@ -141,6 +153,7 @@ const names = {
   'pawl:stuck': true,
   'pawl:refused': true,
   'pawl:unavailable': true,
+  'pawl:breaker': true,
   'pawl:round': true,
   'pawl:round_failed': true,
   'pawl:job_failed': true,

@@ -80,7 +80,7 @@ export class BorrowedClient {
       // A server error ends a session only by ending the connection, and that is noticed anyway.
       if (isSocketError(error)) return this.#lose(error as Error)
       // The pool's own query_timeout: the statement goes on at the server, and whatever is sent now waits behind it.
-      if (error instanceof Error && error.message === 'Query read timeout') return this.giveUp(error.message)
+      if (error instanceof Error && error.message === 'Query read timeout') return this.giveUp(error)
       return error
     }
     // What the server has forgotten or can no longer use is prepared again on a new connection.
@@ -96,9 +96,9 @@ export class BorrowedClient {
   }
 
   /** Declares the server dead and cuts the connection: every statement on it fails. */
-  giveUp(why: string): PawlError {
+  giveUp(why: Error): PawlError {
     const mayCancel = !this.#traffic().isCommitting
-    const lost = this.#lose(new Error(why))
+    const lost = this.#lose(why)
     this.#end(mayCancel)
     return lost
   }

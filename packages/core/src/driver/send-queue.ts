@@ -3,6 +3,7 @@ import { STATEMENTS_PER_DEADLINE } from '../limits.js'
 import type { Executed, OnAnswered } from './pg-protocol.js'
 import type { Outgoing } from './outgoing.js'
 import type { Probe } from './probe.js'
+import type { ServerSigns } from './server-signs.js'
 import type { Wire } from './wire.js'
 
 /** Hands statements over, decides at the last moment whether they may go out, and is told how they were answered. */
@@ -48,6 +49,7 @@ export class SendQueue {
   readonly #wire: Wire
   readonly #probe: Probe | null
   readonly #onSilence: (deadlineMs: number) => void
+  readonly #signs: ServerSigns | null
   #waiting: Exchange[] = []
   #current: Exchange | null = null
   #closed: { readonly error: unknown } | null = null
@@ -63,12 +65,14 @@ export class SendQueue {
     place: string,
     probe: Probe | null,
     onSilence: (deadlineMs: number) => void,
+    signs: ServerSigns | null = null,
   ) {
     this.#client = client
     this.#wire = wire
     this.place = place
     this.#probe = probe
     this.#onSilence = onSilence
+    this.#signs = signs
   }
 
   get isIdle(): boolean {
@@ -160,6 +164,7 @@ export class SendQueue {
       if (answered || this.#current !== exchange) return
       answered = true
       clearTimeout(timer)
+      this.#signs?.heard(error)
       this.#isHandlingAnswer = true
       const reported = sender.answered(error, results, executed)
       this.#isHandlingAnswer = false

@@ -1,7 +1,9 @@
 import type { Pool, PoolClient } from 'pg'
-import { PawlError } from '../errors.js'
+import type { PawlError } from '../errors.js'
 import type { TransactionStatus } from './borrowed-client.js'
+import { NoConnectionError, type NoConnectionReason } from './no-connection.js'
 import { sqlStateOf } from './postgres-error.js'
+import { saysAway } from './server-is-away.js'
 import { Session, type SessionOptions } from './session.js'
 import type { Spread } from './spread.js'
 
@@ -16,6 +18,8 @@ interface Waiting {
   readonly place: string
   readonly resolve: (session: Session) => void
   readonly reject: (error: PawlError) => void
+  /** How many answers the server had given by then. */
+  readonly answers: number
   /** The wait has been given up, and whoever asked has been told. */
   late: boolean
   /** How many clients were unusable. */
@@ -35,10 +39,11 @@ export class SessionPool {
   acquire(place: string): Promise<Session> {
     const { acquireTimeoutMs } = this.#options
     return new Promise((resolve, reject) => {
-      const waiting: Waiting = { place, late: false, discarded: 0, resolve, reject }
+      const answers = this.#answers
+      const waiting: Waiting = { place, late: false, discarded: 0, answers, resolve, reject }
       const timer = setTimeout(() => {
         waiting.late = true
-        reject(new PawlError('PAWL_NO_CONNECTION', noneFree(acquireTimeoutMs)))
+        reject(this.#tooLate(waiting, acquireTimeoutMs))
       }, acquireTimeoutMs)
       this.#connect(waiting, timer)
     })
@@ -59,7 +64,9 @@ export class SessionPool {
       clearTimeout(timer)
       if (client === undefined)
         waiting.reject(
-          new PawlError('PAWL_NO_CONNECTION', 'Could not connect to PostgreSQL.', { cause: error }),
+          new NoConnectionError(this.#whyNot(waiting, error), 'Could not connect to PostgreSQL.', {
+            cause: error,
+          }),
         )
       else this.#open(client, waiting)
     })
@@ -80,7 +87,7 @@ export class SessionPool {
       if (sqlState === null || sqlState.startsWith('42')) known()
       else {
         session.release()
-        reject(new PawlError('PAWL_NO_CONNECTION', NOT_LEARNT, { cause: error }))
+        reject(new NoConnectionError('unusable', NOT_LEARNT, { cause: error }))
       }
     }
     // In a turn of its own: a client that has just connected does not know yet that it is idle.
@@ -97,7 +104,34 @@ export class SessionPool {
       return
     }
     clearTimeout(timer)
-    waiting.reject(new PawlError('PAWL_NO_CONNECTION', LEFT_OPEN))
+    waiting.reject(new NoConnectionError('unusable', LEFT_OPEN))
+  }
+
+  get #answers(): number {
+    return this.#options.signs?.answers ?? 0
+  }
+
+  #tooLate(waiting: Waiting, waitedMs: number): NoConnectionError {
+    const reason = this.#whileWaiting(waiting)
+    return new NoConnectionError(reason, reason === 'busy' ? noneFree(waitedMs) : noAnswer(waitedMs))
+  }
+
+  /** What the pool's own error means. */
+  #whyNot(waiting: Waiting, error: Error | undefined): NoConnectionReason {
+    const sqlState = sqlStateOf(error)
+    if (sqlState !== null) return saysAway(sqlState, false) ? 'away' : 'unusable'
+    if (this.#pool.ending) return 'unusable'
+    return error?.message === QUEUED_FOR_TOO_LONG ? this.#whileWaiting(waiting) : 'away'
+  }
+
+  /**
+   * Whether the server is to blame for a wait: it has answered nothing meanwhile, and the pool is still connecting to it.
+   * Otherwise, others hold the connections.
+   */
+  #whileWaiting({ answers }: Waiting): 'away' | 'busy' {
+    const { _clients: clients = [] } = this.#pool as InsidePool
+    const isConnecting = clients.some(({ _connecting }) => _connecting === true)
+    return answers === this.#answers && isConnecting ? 'away' : 'busy'
   }
 
   /** Runs work on a session of its own and releases it, whatever happens. */
@@ -110,6 +144,17 @@ export class SessionPool {
     }
   }
 }
+
+/** Parts of the pool and its clients that their types leave out. Where a pool has no such parts, it counts as busy. */
+type InsidePool = Pool & {
+  readonly _clients?: readonly { readonly _connecting?: boolean }[]
+}
+
+/** What the pool says when its own `connectionTimeoutMillis` ends the wait for a connection that others hold. */
+const QUEUED_FOR_TOO_LONG = 'timeout exceeded when trying to connect'
+
+const noAnswer = (waitedMs: number): string =>
+  `PostgreSQL did not answer while it was being connected to, for ${waitedMs} ms.`
 
 const NOT_LEARNT = 'PostgreSQL could not say how the tables of Pawl are stored.'
 

@@ -74,7 +74,10 @@ export class SessionTransaction implements Sender {
         ? outgoing(COMMIT, options.prepares)
         : { ...outgoing(SILENT_COMMIT, false), step: step === '' ? null : step, stopsOnly: 'after' }
     if (idleMs !== undefined)
-      this.#idleTimer = setTimeout(() => client.giveUp(`Nothing was sent for ${idleMs} ms`), idleMs)
+      this.#idleTimer = setTimeout(
+        () => client.giveUp(new Error(`Nothing was sent for ${idleMs} ms`)),
+        idleMs,
+      )
   }
 
   /** The first error since the transaction was last healthy. The application may have swallowed it. */

@@ -4,8 +4,10 @@ import { BorrowedClient } from './borrowed-client.js'
 import { type Begin, type Bound, type Outgoing, outgoing, outgoingQuery, type Statement } from './outgoing.js'
 import type { PreparedQueries } from './prepared-name.js'
 import type { Probe } from './probe.js'
+import type { ServerSigns } from './server-signs.js'
 import { sqlStateOf } from './postgres-error.js'
 import { type Sender, SendQueue } from './send-queue.js'
+import { Silence } from './silence.js'
 import { SessionTransaction, type TextResult, type TransactionOptions } from './session-transaction.js'
 import type { Spread } from './spread.js'
 import { type Alone, beginAlone, beginOverServers, readOverServers, standAlone } from './stand-alone.js'
@@ -24,6 +26,8 @@ export interface SessionOptions {
   readonly preparedQueries?: PreparedQueries | null
   readonly spread: Spread
   readonly probe: Probe | null
+  /** Hears of every answer; null where nobody wants to know. */
+  readonly signs?: ServerSigns | null
 }
 
 /**
@@ -49,7 +53,8 @@ export class Session {
       options.pipelining ? wire : { ...wire, sendTogether: null },
       place,
       options.probe,
-      (deadlineMs) => this.giveUp(`PostgreSQL did not answer within ${deadlineMs} ms`),
+      (deadlineMs) => this.#client.giveUp(new Silence(deadlineMs)),
+      options.signs ?? null,
     )
     const deadlineMs = (): number => this.#deadlineMs
     this.#framework = {
@@ -183,7 +188,7 @@ export class Session {
 
   /** Declares the server dead and cuts the connection: every statement on it fails. */
   giveUp(why: string): void {
-    this.#client.giveUp(why)
+    this.#client.giveUp(new Error(why))
   }
 
   /** Ends the connection as the end of the process would. */

@@ -10,6 +10,7 @@ import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import { Registry } from '../pipeline/registry.js'
 import { resolveSettings } from '../pipeline/settings.js'
 import { ResolvedSettings } from '../pipeline/resolved-settings.js'
+import { Breaker } from '../request/breaker.js'
 import { Replica } from '../request/replica.js'
 import { ReplayLikelihood } from '../request/replay-likelihood.js'
 import type { RequestContext } from '../request/request-context.js'
@@ -58,7 +59,16 @@ export function createContext(
   const { lockTimeoutMs, statementTimeoutMs } = resolveSettings(checked.defaults)
   const statementDeadlineMs = statementTimeoutMs + CONNECTION_DEADLINE_SLACK_MS
   const { spread } = tables
-  const ofSessions = { statementDeadlineMs, lockTimeoutMs, pipelining, preparedStatements, spread, probe }
+  const breaker = new Breaker(checked.breaker, spread)
+  const ofSessions = {
+    statementDeadlineMs,
+    lockTimeoutMs,
+    pipelining,
+    preparedStatements,
+    spread,
+    probe,
+    signs: breaker,
+  }
   const learn = learnSpread(tables)
   const sessions = new SessionPool(pool, { ...ofSessions, preparedQueries, acquireTimeoutMs, learn })
   const strict = new StrictMode(checked.strict)
@@ -85,6 +95,7 @@ export function createContext(
     names: new NameHasher(checked.hashSecret),
     probe,
     replayLikelihood: new ReplayLikelihood(),
+    breaker,
     replica,
     kysely: new KyselyFactory(sessions, plugins, strict.refuseNestedCheckout),
     keeper: new LeaseKeeper(pool, tables, ofSessions),

@@ -12,6 +12,8 @@ import { PawlError } from '../errors.js'
 import type { Caps } from '../run/caps.js'
 import {
   DEFAULT_ACQUIRE_TIMEOUT_MS,
+  DEFAULT_BREAKER_FAILURES,
+  DEFAULT_BREAKER_PROBE_MS,
   DEFAULT_MAX_INPUT_BYTES,
   DEFAULT_MAX_RESPONSE_BYTES,
   DEFAULT_MAX_RESPONSE_HEADER_BYTES,
@@ -20,11 +22,13 @@ import {
   DEFAULT_REPLAY_MAX_LAG_MS,
   DEFAULT_REPLAY_TIMEOUT_MS,
   MIN_REPLAY_MAX_LAG_MS,
+  MAX_INT32,
   MIN_HASH_SECRET_LENGTH,
 } from '../limits.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import { checkPipelineSettings, type PipelineSettings } from '../pipeline/settings.js'
 import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../storage/tables.js'
+import type { BreakerOptions } from '../request/breaker.js'
 import type { Stager } from '../run/stager.js'
 import type { StrictOptions } from '../run/strict-mode.js'
 
@@ -77,6 +81,12 @@ export interface EngineOptions<DB> {
   /** How long to wait for a connection from the pool. Default 10 s. */
   readonly acquireTimeoutMs?: number
   /**
+   * Answers requests with `unavailable` at once while the database cannot be reached, after this many failures in a row, and
+   * lets one through per `probeMs` to look. Any answer of the database ends it. `false` turns it off: each request then
+   * waits for itself. Default: `{ failures: 5, probeMs: 500 }`.
+   */
+  readonly breaker?: BreakerOptions | false
+  /**
    * Sends BEGIN with a phase's first statement and COMMIT with its last, which saves two round trips in each phase. It
    * needs the client of `pg`; with another client, phases run without it. Default: on.
    */
@@ -105,6 +115,8 @@ export interface CheckedEngineOptions {
   readonly replayMaxLagMs: number
   readonly replayTimeoutMs: number
   readonly acquireTimeoutMs: number
+  /** Null when it is off. */
+  readonly breaker: Required<BreakerOptions> | null
   readonly pipelining: boolean
   readonly preparedStatements: boolean
   readonly preparedQueries: boolean
@@ -126,6 +138,7 @@ const OPTION_NAMES = [
   'replayMaxLagMs',
   'replayTimeoutMs',
   'acquireTimeoutMs',
+  'breaker',
   'pipelining',
   'preparedStatements',
   'preparedQueries',
@@ -156,6 +169,7 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
     replayMaxLagMs: options.replayMaxLagMs ?? DEFAULT_REPLAY_MAX_LAG_MS,
     replayTimeoutMs: options.replayTimeoutMs ?? DEFAULT_REPLAY_TIMEOUT_MS,
     acquireTimeoutMs: acquireTimeoutMs ?? DEFAULT_ACQUIRE_TIMEOUT_MS,
+    breaker: checkBreaker(options.breaker ?? {}),
     pipelining: checkSwitch('pipelining', pipelining),
     preparedStatements: checkSwitch('preparedStatements', preparedStatements),
     preparedQueries: checkSwitch('preparedQueries', preparedQueries),
@@ -195,6 +209,18 @@ function checkHashSecret(secret: unknown): string | null {
     )
   }
   return secret
+}
+
+function checkBreaker(breaker: BreakerOptions | false): Required<BreakerOptions> | null {
+  if (breaker === false) return null
+  if (typeof breaker !== 'object' || breaker === null || Array.isArray(breaker))
+    throw invalidOption(OWNER, 'breaker', breaker, 'false or { failures, probeMs }')
+  const owner: OptionOwner = { ...OWNER, where: 'createEngine: breaker' }
+  checkKnownOptions(owner, breaker, ['failures', 'probeMs'])
+  checkWholeNumber(owner, 'failures', breaker.failures, 1, MAX_INT32)
+  checkTimerMs(owner, 'probeMs', breaker.probeMs)
+  const { failures = DEFAULT_BREAKER_FAILURES, probeMs = DEFAULT_BREAKER_PROBE_MS } = breaker
+  return { failures, probeMs }
 }
 
 function checkSwitch(option: string, value: unknown): boolean {

@@ -204,10 +204,15 @@ export class RunningEngine<DB> implements Engine<DB> {
   }
 
   async #look(find: (store: Store) => Promise<KeyRow | null>): Promise<KeyView | null> {
-    const { sessions, tables } = this.#context
+    const { sessions, tables, breaker } = this.#context
+    const refusal = breaker.refusal()
+    if (refusal !== null) throw refusal
     const row = await explaining(this.#context, () =>
       sessions.with('inspect', (session) => find({ session, tables })),
-    )
+    ).catch((error: unknown) => {
+      breaker.failed(error)
+      throw error
+    })
     return row === null ? null : viewKey(row)
   }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { isConnectionLost } from '../errors.js'
 import { sqlStateOf } from '../driver/postgres-error.js'
+import { isSilence } from '../driver/silence.js'
 import { RECONNECT_TRIES, RESERVE_ROUNDS } from '../limits.js'
 import { explained } from '../storage/schema/explaining.js'
 import type { Store } from '../storage/statement.js'
@@ -22,6 +23,9 @@ export async function askForKey<T extends { readonly type: string }>(
   engine: RequestContext,
   ask: Ask<T>,
 ): Promise<T | NoAnswer> {
+  const { breaker } = engine
+  const refusal = breaker.refusal()
+  if (refusal !== null) return { type: 'unavailable', error: refusal }
   const holder = randomUUID()
   let lastError: unknown = null
   for (let attempt = 0; attempt < RECONNECT_TRIES; attempt++) {
@@ -34,8 +38,15 @@ export async function askForKey<T extends { readonly type: string }>(
       if (wrongUse !== error) throw wrongUse
       if (sqlState === '55P03') return { type: 'locked' }
       if (!isConnectionLost(error)) break
+      // By then, this request has waited for longer than any other has to.
+      if (isSilence(error)) {
+        breaker.failed(error)
+        if (breaker.isOpen) return { type: 'unavailable', error }
+      }
     }
   }
+  // A connection that was idle for long may be broken, and the next one works: only what remains after all tries counts.
+  if (!isSilence(lastError)) breaker.failed(lastError)
   return { type: 'unavailable', error: lastError }
 }
 

@@ -44,7 +44,8 @@ export class Replica {
     this.#options = options
     // A request gives up at the same time or earlier. These end what it has left behind.
     const limits = { statementDeadlineMs: timeoutMs, lockTimeoutMs: timeoutMs, acquireTimeoutMs: timeoutMs }
-    this.#sessions = new SessionPool(pool, { ...ofSessions, ...limits, learn: nothingToLearn })
+    // What a replica answers says nothing of the primary.
+    this.#sessions = new SessionPool(pool, { ...ofSessions, ...limits, signs: null, learn: nothingToLearn })
     this.#positions = new PrimaryPositions(() => this.#askPrimary(), maxLagMs)
   }
 

@@ -2,6 +2,7 @@ import type { SessionPool } from '../driver/session-pool.js'
 import type { Registry } from '../pipeline/registry.js'
 import type { ResolvedSettings } from '../pipeline/resolved-settings.js'
 import type { Tables } from '../storage/tables.js'
+import type { Breaker } from './breaker.js'
 import type { Replica } from './replica.js'
 import type { ReplayLikelihood } from './replay-likelihood.js'
 
@@ -12,6 +13,8 @@ export interface RequestContext {
   readonly registry: Registry
   readonly settings: ResolvedSettings
   readonly replayLikelihood: ReplayLikelihood
+  /** Whether to ask the database at all. */
+  readonly breaker: Breaker
   /** Where finished keys are looked for first; null unless the user asks for it. */
   readonly replica: Replica | null
 }
