@@ -79,6 +79,9 @@ export const CONFLICT = 409
 /** The answer to another request under the same key. */
 export const MISMATCH = 422
 
+/** What a request gets whose key was deleted after its charge. */
+export const GONE = 410
+
 export const createdAnswer = (ride: string, charge: string): Answer => ({
   status: CREATED,
   body: JSON.stringify({ ride, charge }),

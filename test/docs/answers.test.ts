@@ -97,6 +97,9 @@ const SITUATIONS: Readonly<Record<string, readonly Answer[]>> = {
     answerTo({ type: 'mismatch', differs: 'request' }),
     answerTo({ type: 'mismatch', differs: 'pipeline' }),
   ],
+  'retry, the key was deleted after its charge': [
+    answerTo({ type: 'expired', keyId, settledAt: new Date(0) }),
+  ],
   'no key, where one is required': [keyed()],
   'key empty, too long, not printable, sent twice': [
     keyed(''),

@@ -94,6 +94,17 @@ const situations: Record<ProblemCode, Situation> = {
       return send(app, { payload: { amount: 21 } })
     },
   },
+  key_expired: {
+    status: both(410),
+    stripe: refusal,
+    retryAfter: false,
+    provoke: async (profile) => {
+      const { app, database } = await rideApp({ plugin: { profile } })
+      await send(app)
+      await database.rows('DELETE FROM pawl.idempotency_keys')
+      return send(app)
+    },
+  },
   request_in_progress: {
     status: both(409),
     stripe: { ...conflict, code: 'idempotency_key_in_use', shouldRetry: 'true' },

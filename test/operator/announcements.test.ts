@@ -138,6 +138,13 @@ const situations: { [Name in PawlChannel]: () => Promise<object> } = {
     await engine.close()
     return { ...ofKey(), differs: 'request' }
   },
+  'pawl:expired': async () => {
+    const ride = createRideOf(provider)
+    await runOnce(ride)
+    await database.rows('DELETE FROM pawl.idempotency_keys')
+    await runOnce(ride)
+    return { ...ofKey(), keyId: expect.any(String), settledAt: expect.any(Date) }
+  },
   'pawl:taken_over': async () => {
     const ride = createRideOf(provider)
     await provider.willMeet('refuse_500')

@@ -272,6 +272,8 @@ async function executes(engine: Engine<Database>, right: Pipeline<Database, { am
       return outcome.retryAfterMs
     case 'mismatch':
       return outcome.differs
+    case 'expired':
+      return outcome.settledAt
     case 'retry_later':
       return outcome.response?.status ?? outcome.reason
     case 'stuck':
@@ -293,6 +295,7 @@ describe('the engine', () => {
       | 'replayed'
       | 'in_flight'
       | 'mismatch'
+      | 'expired'
       | 'retry_later'
       | 'stuck'
       | 'refused'

@@ -81,6 +81,11 @@ describe('the error of createEngine names the option, what it got and what it ta
       { pool, pipelines: [ride], replayFrom: new pg.Pool(), replayTimeoutMs: 0 },
       'replayTimeoutMs is 0; it takes a whole number of 1 or more',
     ],
+    [
+      'something else after expiry',
+      { pool, pipelines: [ride], afterExpiry: 'replay' },
+      "afterExpiry is 'replay'; it takes one of 'refuse', 'run'",
+    ],
     ['plugins that are no list', { pool, pipelines: [ride], plugins: {} }, 'plugins is an object'],
     ['a stager that cannot stage', { pool, pipelines: [ride], stager: {} }, 'stager.stage is undefined'],
     ['a stager that is null', { pool, pipelines: [ride], stager: null }, 'stager.stage is undefined'],

@@ -82,6 +82,7 @@ export class WireRequest<DB, Input> {
           await pause(CLIENT_PAUSE_MS)
           break
         case 'mismatch':
+        case 'expired':
         case 'refused':
           throw new Error(`nobody sent anything else, and yet: ${JSON.stringify(outcome)}`)
       }

@@ -14,6 +14,7 @@ import pg from 'pg'
 import {
   businessTables,
   CONFLICT,
+  GONE,
   CREATED,
   MISMATCH,
   RECEIPT_JOB,
@@ -182,6 +183,8 @@ function answerOf(outcome: Outcome): Answer {
       return { status: CONFLICT, body: outcome.type }
     case 'mismatch':
       return { status: MISMATCH, body: outcome.type }
+    case 'expired':
+      return { status: GONE, body: outcome.type }
     case 'retry_later':
     case 'stuck':
     case 'refused':

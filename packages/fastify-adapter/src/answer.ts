@@ -61,6 +61,8 @@ export function answerTo(outcome: Answerable): Answer {
       return problem({ code: 'request_in_progress', retryAfterMs: outcome.retryAfterMs })
     case 'mismatch':
       return problem({ code: 'idempotency_key_reused' })
+    case 'expired':
+      return problem({ code: 'key_expired', keyId: outcome.keyId })
     case 'retry_later':
       return answerToRetryLater(outcome)
     case 'stuck':

@@ -47,6 +47,11 @@ export function logOutcome(
     case 'mismatch':
       log.warn(line({ differs: outcome.differs }), 'idempotency key belongs to another request')
       return
+    case 'expired': {
+      const { keyId, settledAt } = outcome
+      log.warn(line({ keyId, settledAt }), 'idempotent request came back after its key had been deleted')
+      return
+    }
     case 'retry_later': {
       const { keyId, reason, recoveryPoint, error } = outcome
       const level = reason === 'unknown_error' ? 'error' : 'warn'

@@ -60,6 +60,13 @@ export const problems = {
       'This key was used for another request: the method, path, query or content differs. Use a new key for a new request.',
     retry: false,
   },
+  key_expired: {
+    status: 410,
+    title: 'The idempotency key has expired',
+    detail:
+      'A request with this key was carried out, and its response is no longer kept. Nothing was done now. Look up what became of it before you send it under a new key.',
+    retry: false,
+  },
   request_in_progress: {
     status: 409,
     title: 'The request is being processed',

@@ -92,6 +92,8 @@ function describe(outcome: Unfinished): string {
       return outcome.fencedOff ? 'another worker took it over' : 'another worker runs it'
     case 'mismatch':
       return `its key belongs to another ${outcome.differs === 'request' ? 'job' : 'pipeline'}`
+    case 'expired':
+      return `it was done before (key ${outcome.keyId}, deleted since) and is not done again`
     case 'retry_later':
       return `it stopped at '${outcome.recoveryPoint}' (${outcome.reason}, key ${outcome.keyId}) and can go on`
     case 'stuck':

@@ -46,6 +46,8 @@ export interface PawlMessages {
   'pawl:in_flight': KeyMessage & { readonly retryAfterMs: number; readonly leaseLeftMs: number | null }
   /** The key belongs to another request or pipeline. */
   'pawl:mismatch': KeyMessage & { readonly differs: 'request' | 'pipeline' }
+  /** The key was deleted after it had an effect, and is not run again. `keyId`: the id that it had. */
+  'pawl:expired': KeyMessage & { readonly keyId: string; readonly settledAt: Date }
   /** An unattended key was granted again. */
   'pawl:taken_over': GrantMessage & { readonly attempts: number }
   /** A phase is about to run, or to go on. */
@@ -140,6 +142,7 @@ const names = {
   'pawl:replayed': true,
   'pawl:in_flight': true,
   'pawl:mismatch': true,
+  'pawl:expired': true,
   'pawl:taken_over': true,
   'pawl:phase_started': true,
   'pawl:phase_committed': true,

@@ -94,6 +94,7 @@ export function createContext(
     namespace,
     names: new NameHasher(checked.hashSecret),
     probe,
+    runsAgain: checked.afterExpiry === 'run',
     replayLikelihood: new ReplayLikelihood(),
     breaker,
     replica,

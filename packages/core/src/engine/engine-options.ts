@@ -3,6 +3,7 @@ import type { Pool } from 'pg'
 import {
   checkFunction,
   checkKnownOptions,
+  checkOneOf,
   checkTimerMs,
   checkWholeNumber,
   invalidOption,
@@ -53,6 +54,11 @@ export interface EngineOptions<DB> {
    * a random one for each process.
    */
   readonly hashSecret?: string
+  /**
+   * What becomes of a retry of a request whose key was deleted, if an effect of it is on record: `refuse` answers `expired`,
+   * because running it again could have the effect again; `run` takes it for a new request. Default `refuse`.
+   */
+  readonly afterExpiry?: 'refuse' | 'run'
   /** Settings for pipelines that do not set their own. */
   readonly defaults?: PipelineSettings
   /** Kysely plugins for `tx` and `engine.db`. The framework's own statements never see them. */
@@ -109,6 +115,7 @@ export interface CheckedEngineOptions {
   readonly tables: Tables
   readonly namespace: string
   readonly hashSecret: string | null
+  readonly afterExpiry: 'refuse' | 'run'
   readonly defaults: PipelineSettings
   readonly caps: Caps
   readonly strict: StrictOptions | null
@@ -129,6 +136,7 @@ const OPTION_NAMES = [
   'schema',
   'namespace',
   'hashSecret',
+  'afterExpiry',
   'defaults',
   'plugins',
   'stager',
@@ -158,11 +166,13 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
   if (stager !== undefined)
     checkFunction(OWNER, 'stager.stage', (stager as Partial<Stager<never>> | null)?.stage)
   checkTimerMs(OWNER, 'acquireTimeoutMs', acquireTimeoutMs)
+  checkOneOf(OWNER, 'afterExpiry', options.afterExpiry, ['refuse', 'run'])
   checkReplayFrom(options)
   return {
     tables: tablesIn(options.schema ?? DEFAULT_SCHEMA, OWNER.where),
     namespace,
     hashSecret: checkHashSecret(options.hashSecret),
+    afterExpiry: options.afterExpiry ?? 'refuse',
     defaults: checkDefaults(options.defaults ?? {}),
     caps: checkCaps(options.caps ?? {}),
     strict: checkStrict(options.strict),

@@ -14,6 +14,12 @@ export function reservationOutcome(reservation: NotGranted, asked: () => KeyMess
     }
     case 'locked':
       return inFlight(null, asked)
+    case 'expired': {
+      const { keyId, settledMs } = reservation.effect
+      const settledAt = new Date(settledMs)
+      announce('pawl:expired', () => ({ ...asked(), keyId, settledAt }))
+      return { type: 'expired', keyId, settledAt }
+    }
     case 'decided':
       return decidedOutcome(reservation, asked)
   }

@@ -54,6 +54,11 @@ export type Outcome =
     }
   /** The key belongs to another request, or to another pipeline. Nothing changed. */
   | { readonly type: 'mismatch'; readonly differs: 'request' | 'pipeline' }
+  /**
+   * The key was deleted after its retention, and an effect of it is on record: it is not run a second time. `keyId`: the id
+   * that the key had.
+   */
+  | { readonly type: 'expired'; readonly keyId: string; readonly settledAt: Date }
   /** Not finished; the recovery point is kept, nothing is stored. A retry with the same key resumes. */
   | {
       readonly type: 'retry_later'
@@ -83,7 +88,10 @@ export type Outcome =
 export type EnqueueOutcome =
   /** It will be run, or is being run, in the background. `fresh`: this very call enqueued it. */
   | { readonly type: 'enqueued'; readonly keyId: string; readonly fresh: boolean }
-  | Extract<Outcome, { type: 'replayed' | 'in_flight' | 'mismatch' | 'stuck' | 'refused' | 'unavailable' }>
+  | Extract<
+      Outcome,
+      { type: 'replayed' | 'in_flight' | 'mismatch' | 'expired' | 'stuck' | 'refused' | 'unavailable' }
+    >
 
 /** What became of `resume`: as for `execute`, or the key is no longer there. */
-export type ResumeOutcome = Exclude<Outcome, { type: 'mismatch' }> | { readonly type: 'gone' }
+export type ResumeOutcome = Exclude<Outcome, { type: 'mismatch' | 'expired' }> | { readonly type: 'gone' }

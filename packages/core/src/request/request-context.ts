@@ -12,6 +12,8 @@ export interface RequestContext {
   readonly tables: Tables
   readonly registry: Registry
   readonly settings: ResolvedSettings
+  /** Whether a key that was deleted after it had an effect is a new request. Otherwise it is refused. */
+  readonly runsAgain: boolean
   readonly replayLikelihood: ReplayLikelihood
   /** Whether to ask the database at all. */
   readonly breaker: Breaker

@@ -5,6 +5,7 @@ import type { Registry } from '../pipeline/registry.js'
 import type { KeyRow } from '../storage/keys/key-row.js'
 import { findKeyById } from '../storage/keys/find-key-by-id.js'
 import { findKeyToReplay, findSameKey } from '../storage/keys/find-key.js'
+import { findLastEffect, type LastEffect } from '../storage/effects/find-last-effect.js'
 import type { DueKey } from '../storage/keys/due-keys.js'
 import { type FirstGrant, insertKey } from '../storage/keys/insert-key.js'
 import { markUnheldKeyStuck } from '../storage/keys/mark-unheld-key-stuck.js'
@@ -30,7 +31,13 @@ export interface Granted {
 }
 
 /** Why a key is not ours to run. */
-export type NotGranted = NoAnswer | Decided
+export type NotGranted = NoAnswer | Decided | Expired
+
+/** The key was deleted after it had an effect. Running it again would have the effect again. */
+export interface Expired {
+  readonly type: 'expired'
+  readonly effect: LastEffect
+}
 
 export interface Decided {
   readonly type: 'decided'
@@ -150,16 +157,18 @@ type Met =
   | { readonly type: 'inserted'; readonly row: KeyRow }
   | { readonly type: 'found'; readonly row: KeyRow }
   | { readonly type: 'moved' }
+  | Expired
   /** There is no such key, and none may be inserted. */
   | { readonly type: 'invalid'; readonly error: PawlError }
 
 /** A request whose input no longer validates can only find a key that is already there. */
 async function insertOrFind(
-  { replayLikelihood }: RequestContext,
+  engine: RequestContext,
   store: Store,
   request: CheckedRequest,
   first: FirstGrant,
 ): Promise<Met> {
+  const { replayLikelihood, runsAgain } = engine
   const { scope, key, input } = request
   const isValid = input.type === 'valid'
   // Over servers, the INSERT itself does not look, and would wait for whoever is about to change the row.
@@ -168,12 +177,26 @@ async function insertOrFind(
   if (!isValid) return row === null ? input : { type: 'found', row }
   if (row !== null) replayLikelihood.learn(true)
   else {
-    const inserted = await insertKey(store, newKeyOf(request, input.json), first)
+    // Over servers, nor does it look for effects. The key was looked for first: once it is deleted, they can be seen.
+    const spent = store.tables.spread.overServers ? await findSpent(engine, store, request) : null
+    if (spent !== null) return spent
+    const inserted = await insertKey(store, newKeyOf(request, input.json), first, runsAgain)
     replayLikelihood.learn(inserted === null)
     if (inserted !== null) return { type: 'inserted', row: inserted }
     row = await findKeyToReplay(store, scope, key)
   }
-  return row === null ? { type: 'moved' } : { type: 'found', row }
+  if (row !== null) return { type: 'found', row }
+  return (await findSpent(engine, store, request)) ?? { type: 'moved' }
+}
+
+/** Returns null when nothing keeps the key from being reserved, as far as effects are concerned. */
+async function findSpent(
+  { runsAgain }: RequestContext,
+  store: Store,
+  { scope, key }: CheckedRequest,
+): Promise<Expired | null> {
+  const effect = runsAgain ? null : await findLastEffect(store, scope, key)
+  return effect === null ? null : { type: 'expired', effect }
 }
 
 async function takeOver(

@@ -67,6 +67,7 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     write_out: 'the reservation was on the disk',
     read_written_position: 'the primary was asked for its position',
     find_key: 'the key was looked up',
+    find_last_effect: 'an effect of a deleted key was looked for',
     find_key_by_id: 'the key was looked up by its id',
     find_own_key: 'the key was looked up for its owner',
     take_over_key: 'the key was taken over',

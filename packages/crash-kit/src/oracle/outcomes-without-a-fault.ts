@@ -27,6 +27,7 @@ function isExplained(history: History, { outcome }: ReturnedOutcome, isQuiet: bo
     case 'refused':
       return false
     case 'gone':
+    case 'expired':
       return keyWrites(history).some(({ op }) => op === 'DELETE')
     // These may follow from what a fault left behind.
     case 'retry_later':

@@ -48,6 +48,7 @@ function contradictionOf(
         ? "'in_flight' (fenced off)"
         : null
     case 'mismatch':
+    case 'expired':
     case 'refused':
     case 'unavailable':
     case 'gone':
@@ -95,7 +96,7 @@ function fencedOffBySomebody(history: History): Violation[] {
 }
 
 /** These outcomes mean that nothing of the pipeline ran. */
-const BEFORE_USER_CODE: ReadonlySet<string> = new Set(['unavailable', 'refused', 'gone'])
+const BEFORE_USER_CODE: ReadonlySet<string> = new Set(['unavailable', 'refused', 'expired', 'gone'])
 
 function ranNothing({ outcomes, calls }: History): Violation[] {
   return outcomes

@@ -1,5 +1,7 @@
 import type { KeyKind, KeyRow } from './key-row.js'
 import { defineStatement, epochMs, msInterval, NOW, type Store } from '../statement.js'
+import { standingEffects } from '../effects/find-last-effect.js'
+import type { Tables } from '../tables.js'
 import { uuidV7 } from '../../uuid-v7.js'
 
 /** What a fresh key is reserved with. */
@@ -43,20 +45,44 @@ const insertInto = (keys: string, row: string): string => `
  * When a row need not be durable, we do not wait until it is written to disk. The request's next COMMIT waits for both: a
  * server that crashes before that loses only a reservation that nothing has followed.
  */
-const insertKeyStatement = defineStatement(
-  'insert_key',
-  ({ keys }) =>
+const insertUnless =
+  (more: (tables: Tables) => string) =>
+  (tables: Tables): string =>
     insertInto(
-      keys,
+      tables.keys,
       `SELECT ${NEW_KEY}
-   WHERE NOT EXISTS (SELECT 1 FROM ${keys} AS seen WHERE seen.scope = $2 AND seen.key = $3)`,
-    ),
-  // Citus sends single rows to one server, and executes an INSERT of a SELECT itself. Whoever inserts has looked before.
-  ({ keys }) => insertInto(keys, `VALUES (${NEW_KEY})`),
+   WHERE NOT EXISTS (SELECT 1 FROM ${tables.keys} AS seen WHERE seen.scope = $2 AND seen.key = $3)${more(tables)}`,
+    )
+
+/** Citus sends single rows to one server, and executes an INSERT of a SELECT itself. Whoever inserts has looked before. */
+const insertAtOnce = ({ keys }: Tables): string => insertInto(keys, `VALUES (${NEW_KEY})`)
+
+/** What has had an effect must not run again: the key was deleted, and the provider may have forgotten it too. */
+const insertUnspentKey = defineStatement(
+  'insert_key',
+  insertUnless(
+    (tables) => `
+     AND NOT EXISTS (SELECT 1 FROM ${standingEffects(tables, '$2', '$3')})`,
+  ),
+  insertAtOnce,
 )
 
-/** Reserves the key if it is free. Returns null when somebody has it. */
-export async function insertKey(store: Store, key: NewKey, grant: FirstGrant): Promise<KeyRow | null> {
+const insertAnyKey = defineStatement(
+  'insert_key',
+  insertUnless(() => ''),
+  insertAtOnce,
+)
+
+/**
+ * Reserves the key if it is free. Returns null when somebody has it or, unless `runsAgain`, when an effect of it is known.
+ * Over servers, the caller has looked for both.
+ */
+export async function insertKey(
+  store: Store,
+  key: NewKey,
+  grant: FirstGrant,
+  runsAgain: boolean,
+): Promise<KeyRow | null> {
   const id = uuidV7()
   const attempts = grant.leaseMs === null ? 0 : 1
   const values = [
@@ -74,7 +100,8 @@ export async function insertKey(store: Store, key: NewKey, grant: FirstGrant): P
     attempts,
     grant.holder,
   ]
-  const { rows } = await insertKeyStatement(store, values, grant.durable ? 'write' : 'write_soon')
+  const insert = runsAgain ? insertAnyKey : insertUnspentKey
+  const { rows } = await insert(store, values, grant.durable ? 'write' : 'write_soon')
   const row = rows[0]
   if (row === undefined) return null
   const nowMs = Number(row['now_ms'])

@@ -217,7 +217,8 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     effect: 'Effect name: the part of the provider key that survives a rename of the phase.',
     provider_key: 'The idempotency key that was sent to the provider.',
     reference: "The provider's own name for the effect.",
-    undone_at: 'When an operator said that the effect was undone; null otherwise.',
+    undone_at:
+      'When an operator said that the effect was undone; null otherwise. A deleted key whose effects were all undone may run again.',
     created_at: 'When the effect was settled.',
   },
   staged_jobs: {
