@@ -34,7 +34,7 @@ export interface Granted {
 export type NotGranted = NoAnswer | Decided | Expired
 
 /** The key was deleted after it had an effect. Running it again would have the effect again. */
-export interface Expired {
+interface Expired {
   readonly type: 'expired'
   readonly effect: LastEffect
 }
