@@ -10,6 +10,7 @@ import type { Problem } from '../../packages/fastify-adapter/src/problems.js'
 import { type ProfileName, profiles } from '../../packages/fastify-adapter/src/profile.js'
 import { readKey } from '../../packages/fastify-adapter/src/read-key.js'
 import { sendAnswer } from '../../packages/fastify-adapter/src/send-answer.js'
+import { unsuitableKey } from '../../packages/fastify-adapter/src/unsuitable-key.js'
 import { StoredHeaders } from '../../packages/fastify-adapter/src/stored-headers.js'
 import { WaitingRoom } from '../../packages/fastify-adapter/src/waiting-room.js'
 import { DEFAULT_LEASE_MS } from '../../packages/core/src/limits.js'
@@ -106,6 +107,10 @@ const SITUATIONS: Readonly<Record<string, readonly Answer[]>> = {
     keyed('k'.repeat(256)),
     keyed('\u0007'),
     keyed('k', 'k'),
+  ],
+  'the key is of a kind that the server refuses, such as a card number': [
+    problem(unsuitableKey('idempotency-key', 'card_number')),
+    thrown(new PawlError('PAWL_UNSUITABLE_KEY', 'The key looks like a card number.')),
   ],
   'the time of its first attempt is missing, unreadable, too old or in the future': [
     timed(),

@@ -28,6 +28,8 @@ const conflict = { type: 'idempotency_error' } as const
 const passing = { type: 'api_error', shouldRetry: 'true' } as const
 const lasting = { type: 'api_error', shouldRetry: 'false' } as const
 
+const CARD = '4111 1111 1111 1111'
+
 const fail = (): never => {
   throw new Error('no')
 }
@@ -58,6 +60,13 @@ const situations: Record<ProblemCode, Situation> = {
     retryAfter: false,
     provoke: async (profile) =>
       send((await rideApp({ plugin: { profile } })).app, { headers: { 'idempotency-key': 'a, b' } }),
+  },
+  idempotency_key_unsuitable: {
+    status: both(400),
+    stripe: refusal,
+    retryAfter: false,
+    provoke: async (profile) =>
+      send((await rideApp({ plugin: { profile } })).app, { headers: { 'idempotency-key': CARD } }),
   },
   sent_at_missing: {
     status: both(400),

@@ -52,6 +52,26 @@ describe('the error of createEngine names the option, what it got and what it ta
       'hashSecret is a string of 7 characters; it takes a string of 32 characters or more',
     ],
     [
+      'a policy of keys that is none',
+      { pool, pipelines: [ride], keyPolicy: null },
+      'keyPolicy: the options are null',
+    ],
+    [
+      'a key that has to be longer than a UUID',
+      { pool, pipelines: [ride], keyPolicy: { minLength: 37 } },
+      'keyPolicy: minLength is 37; it takes at most 36',
+    ],
+    [
+      'an unknown action',
+      { pool, pipelines: [ride], keyPolicy: { email: true } },
+      "keyPolicy: email is true; it takes one of 'refuse', 'warn', 'allow'",
+    ],
+    [
+      'an unknown kind of key',
+      { pool, pipelines: [ride], keyPolicy: { iban: 'warn' } },
+      "keyPolicy: unknown option 'iban'. The options are minLength, cardNumber, email, phoneNumber",
+    ],
+    [
       'a secret that is no string',
       { pool, pipelines: [ride], hashSecret: null },
       'hashSecret is of type object',

@@ -12,6 +12,7 @@ export const errorCodes = {
   PAWL_INVALID_QUERY:
     'A query is defined in a way that cannot be compiled once, or was given values that it does not take.',
   PAWL_INVALID_REQUEST: 'What was passed to execute, inspect or resume does not name a key.',
+  PAWL_UNSUITABLE_KEY: "A key is one of those that the engine's keyPolicy refuses, such as a card number.",
   PAWL_INVALID_INPUT: 'The input does not satisfy the schema of its pipeline.',
   PAWL_NOT_JSON: 'A value that has to be stored is not JSON.',
   PAWL_TOO_LARGE: 'A value that has to be stored is over its size cap.',

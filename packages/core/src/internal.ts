@@ -8,6 +8,7 @@ import type { Outcome } from './pipeline/outcome.js'
 import { definitionOf, type Pipeline, type PipelineDefinition } from './pipeline/pipeline.js'
 import type { EngineOptions } from './engine/engine-options.js'
 import type { KeyView } from './engine/key-view.js'
+import type { Suspicion } from './request/suspicions.js'
 
 export {
   checkFunction,
@@ -21,6 +22,7 @@ export {
 export type { OptionOwner } from './check-option.js'
 export type { Position, Probe } from './driver/probe.js'
 export { isUuid } from './is-uuid.js'
+export type { Suspicion } from './request/suspicions.js'
 export { fingerprintOf, OriginFingerprint } from './request/fingerprint.js'
 export { providerKeyOf } from './run/provider-key.js'
 export { MAX_INPUT_ISSUES, MAX_ISSUE_LENGTH, MAX_ISSUE_PATH_LENGTH, MAX_JSON_DEPTH } from './limits.js'
@@ -54,6 +56,11 @@ export function createProbedEngine<DB>(
 /** A key's name in logs and messages: see `EngineOptions.hashSecret`. */
 export function hashKeyName<DB>(engine: Engine<DB>, scope: string, key: string): string {
   return (engine as RunningEngine<DB>).hashKeyName(scope, key)
+}
+
+/** Why the engine's `keyPolicy` refuses a client's key; null where it does not. */
+export function judgeKey<DB>(engine: Engine<DB>, key: string): Suspicion | null {
+  return (engine as RunningEngine<DB>).judgeKey(key)
 }
 
 /** What the engine knows about a pipeline. */

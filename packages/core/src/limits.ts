@@ -151,6 +151,12 @@ export const DEFAULT_QUIET_MS = 60 * SECOND_MS
 export const MAX_KEY_LENGTH = 255
 export const MAX_SCOPE_LENGTH = 255
 
+/** A UUID has 36 characters, and so has no key to be longer. The keys that the adapter makes are longer than that. */
+export const MAX_MIN_KEY_LENGTH = 36
+
+/** A client whose keys look like personal data sends many of them. One warning an hour is enough to find it. */
+export const KEY_WARNING_INTERVAL_MS = 60 * 60 * SECOND_MS
+
 /** Longest name of a pipeline or phase: the length of a PostgreSQL identifier. */
 export const MAX_NAME_LENGTH = 63
 

@@ -94,8 +94,15 @@ export function problemOf(error: unknown): Problem {
     const detail = `${problems.invalid_input.detail} Problems not listed: ${error.omittedIssues}.`
     return { code: 'invalid_input', detail, errors }
   }
-  const isTooLarge = error instanceof PawlError && error.code === 'PAWL_TOO_LARGE'
-  return { code: isTooLarge ? 'request_too_large' : 'internal_error' }
+  if (!(error instanceof PawlError)) return { code: 'internal_error' }
+  switch (error.code) {
+    case 'PAWL_TOO_LARGE':
+      return { code: 'request_too_large' }
+    case 'PAWL_UNSUITABLE_KEY':
+      return { code: 'idempotency_key_unsuitable' }
+    default:
+      return { code: 'internal_error' }
+  }
 }
 
 function problem(of: Problem): Answer {

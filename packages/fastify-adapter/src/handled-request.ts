@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { type JsonValue, PawlError, type Pipeline, type Stage, type Write } from '@pawl/core'
-import { chosenFingerprint, executeAtomic, hashKeyName, OriginFingerprint } from '@pawl/core/internal'
+import {
+  chosenFingerprint,
+  executeAtomic,
+  hashKeyName,
+  judgeKey,
+  OriginFingerprint,
+} from '@pawl/core/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Answer, type Answerable, answerTo, problemOf } from './answer.js'
 import { askLater, type Later } from './ask-later.js'
@@ -23,6 +29,7 @@ import type { Problem } from './problems.js'
 import type { PawlRequest } from './pawl-request.js'
 import { readKey } from './read-key.js'
 import { readPrefer } from './read-prefer.js'
+import { unsuitableKey } from './unsuitable-key.js'
 import { judgeSentAt } from './judge-sent-at.js'
 import { type AnsweredKey, sendAnswer } from './send-answer.js'
 import { awaitOutcome, type Wait } from './await-outcome.js'
@@ -84,12 +91,16 @@ export class HandledRequest implements PawlRequest {
 
   /** Takes the key just before the handler is called, or answers why not. Returns null when the handler should go on. */
   takeKey(): Promise<void> | null {
-    const { header } = this.#route.plugin
+    const { engine, header } = this.#route.plugin
     const read = readKey(this.#request.raw.rawHeaders, header)
     switch (read.type) {
-      case 'given':
+      case 'given': {
+        // What is passed to the engine may be a hash of it. The keys made here are random.
+        const suspicion = judgeKey(engine, read.key)
+        if (suspicion !== null) return this.#refuse(unsuitableKey(header, suspicion))
         this.#key = { key: read.key, generated: false }
         break
+      }
       case 'unusable':
         return this.#refuse(read.problem)
       case 'absent': {

@@ -28,6 +28,12 @@ export const problems = {
     detail: 'Send the header once, with one key.',
     retry: false,
   },
+  idempotency_key_unsuitable: {
+    status: 400,
+    title: 'The idempotency key should not be stored',
+    detail: 'The key looks like personal data, or is too short. Send a random one, such as a UUID.',
+    retry: false,
+  },
   sent_at_missing: {
     status: 400,
     title: 'The time of the first attempt is required',

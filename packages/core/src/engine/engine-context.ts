@@ -11,6 +11,7 @@ import { Registry } from '../pipeline/registry.js'
 import { resolveSettings } from '../pipeline/settings.js'
 import { ResolvedSettings } from '../pipeline/resolved-settings.js'
 import { Breaker } from '../request/breaker.js'
+import { KeyPolicy } from '../request/key-policy.js'
 import { Replica } from '../request/replica.js'
 import { ReplayLikelihood } from '../request/replay-likelihood.js'
 import type { RequestContext } from '../request/request-context.js'
@@ -93,6 +94,7 @@ export function createContext(
     caps,
     namespace,
     names: new NameHasher(checked.hashSecret),
+    keyPolicy: new KeyPolicy(checked.keyPolicy),
     probe,
     runsAgain: checked.afterExpiry === 'run',
     replayLikelihood: new ReplayLikelihood(),

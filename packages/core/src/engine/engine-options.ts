@@ -30,6 +30,7 @@ import type { AnyPipeline } from '../pipeline/pipeline.js'
 import { checkPipelineSettings, type PipelineSettings } from '../pipeline/settings.js'
 import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../storage/tables.js'
 import type { BreakerOptions } from '../request/breaker.js'
+import { type KeyPolicyOptions, type KeyPolicySettings, readKeyPolicy } from '../request/key-policy.js'
 import type { Stager } from '../run/stager.js'
 import type { StrictOptions } from '../run/strict-mode.js'
 
@@ -59,6 +60,11 @@ export interface EngineOptions<DB> {
    * because running it again could have the effect again; `run` takes it for a new request. Default `refuse`.
    */
   readonly afterExpiry?: 'refuse' | 'run'
+  /**
+   * Which keys are refused, before anything is asked of the database. Default: card numbers are refused, e-mail addresses and
+   * phone numbers cause a warning.
+   */
+  readonly keyPolicy?: KeyPolicyOptions
   /** Settings for pipelines that do not set their own. */
   readonly defaults?: PipelineSettings
   /** Kysely plugins for `tx` and `engine.db`. The framework's own statements never see them. */
@@ -116,6 +122,7 @@ export interface CheckedEngineOptions {
   readonly namespace: string
   readonly hashSecret: string | null
   readonly afterExpiry: 'refuse' | 'run'
+  readonly keyPolicy: KeyPolicySettings
   readonly defaults: PipelineSettings
   readonly caps: Caps
   readonly strict: StrictOptions | null
@@ -137,6 +144,7 @@ const OPTION_NAMES = [
   'namespace',
   'hashSecret',
   'afterExpiry',
+  'keyPolicy',
   'defaults',
   'plugins',
   'stager',
@@ -173,6 +181,7 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
     namespace,
     hashSecret: checkHashSecret(options.hashSecret),
     afterExpiry: options.afterExpiry ?? 'refuse',
+    keyPolicy: readKeyPolicy(OWNER, options.keyPolicy === undefined ? {} : options.keyPolicy),
     defaults: checkDefaults(options.defaults ?? {}),
     caps: checkCaps(options.caps ?? {}),
     strict: checkStrict(options.strict),

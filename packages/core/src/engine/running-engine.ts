@@ -13,6 +13,7 @@ import { Registry } from '../pipeline/registry.js'
 import { checkRequest } from '../request/check-request.js'
 import { checkedRequest, checkExecuteRequest, type ExecuteRequest } from '../request/execute-request.js'
 import { originOf } from '../request/fingerprint.js'
+import type { Suspicion } from '../request/suspicions.js'
 import {
   type Granted,
   reserveById,
@@ -79,6 +80,7 @@ export class RunningEngine<DB> implements Engine<DB> {
   ): Promise<EnqueueOutcome> {
     const definition = this.#registered(pipeline)
     checkExecuteRequest('enqueue', request)
+    this.#context.keyPolicy.check('enqueue', request.key)
     return this.#track(async () => {
       const checked = await checkedRequest(definition, request, 'pipeline', this.#context.caps.inputBytes)
       const reservation = await reserveToEnqueue(this.#context, checked)
@@ -131,6 +133,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     kind: KeyKind,
   ): Promise<Outcome> {
     checkExecuteRequest('execute', request)
+    this.#context.keyPolicy.check('execute', request.key)
     return this.#track(async () => {
       const checked = await checkedRequest(definition, request, kind, this.#context.caps.inputBytes)
       const reservation = await reserveToRun(this.#context, checked, among)
@@ -169,6 +172,11 @@ export class RunningEngine<DB> implements Engine<DB> {
   /** What messages call a key. */
   hashKeyName(scope: string, key: string): string {
     return this.#context.names.hash(scope, key)
+  }
+
+  /** Why a client's key is refused, where an adapter passes something else on to `execute`; null where it is not. */
+  judgeKey(key: string): Suspicion | null {
+    return this.#context.keyPolicy.judge(key)
   }
 
   /** As `inspect`, for an owner who knows a key by its id. */

@@ -3,6 +3,7 @@ import type { Registry } from '../pipeline/registry.js'
 import type { ResolvedSettings } from '../pipeline/resolved-settings.js'
 import type { Tables } from '../storage/tables.js'
 import type { Breaker } from './breaker.js'
+import type { KeyPolicy } from './key-policy.js'
 import type { Replica } from './replica.js'
 import type { ReplayLikelihood } from './replay-likelihood.js'
 
@@ -14,6 +15,7 @@ export interface RequestContext {
   readonly settings: ResolvedSettings
   /** Whether a key that was deleted after it had an effect is a new request. Otherwise it is refused. */
   readonly runsAgain: boolean
+  readonly keyPolicy: KeyPolicy
   readonly replayLikelihood: ReplayLikelihood
   /** Whether to ask the database at all. */
   readonly breaker: Breaker
