@@ -102,7 +102,7 @@ describe('a completer beside others', () => {
     expect(await completer.runOnce()).toMatchObject({ found: 4, completed: 1, retried: 3 })
   })
 
-  test('a key that has just been tried waits for the rest of the sweep, even if it is the oldest', async () => {
+  test('a key that has just been tried waits for the others of its scope, even if it is the oldest', async () => {
     const some = pipeline<RideInput>({ name: 'some', version: 1 }).finish(({ input }) =>
       input.amount > 0 ? respond(200) : retryLater(),
     )
@@ -151,7 +151,7 @@ describe('a completer beside others', () => {
     const slow = await unattended()
     await database.expireLeases()
     const engine = engineOf(slow)
-    const completer = completerOf(engine, { concurrency: 2, pollMs: NEVER_MS })
+    const completer = completerOf(engine, { concurrency: 2, concurrencyPerScope: 2, pollMs: NEVER_MS })
     await slow.provider.willMeet('hold_then_execute')
     completer.start()
     await slow.provider.arrived()

@@ -79,9 +79,10 @@ type Bound = Partial<Omit<Reading, 'wholePartitions'>>
 /** Values for each statement that is not on the way of a request, and what it may read. */
 const STATEMENTS: Readonly<Record<string, readonly [Values, Bound]>> = {
   // The completer. Each version is looked for by itself.
-  find_unattended_keys: [
-    [...versions, times(2, 60_000), times(2, '-infinity'), times(2, '00000000-0000-0000-0000-000000000000')],
-    { passes: 2, rows: RUNNING },
+  find_unattended_keys: [[...versions, times(2, 60_000)], { passes: 2, rows: RUNNING }],
+  find_unattended_by_scope: [
+    ['', '-infinity', '00000000-0000-0000-0000-000000000000', 60_000],
+    { passes: 1, rows: RUNNING + STUCK },
   ],
   forget_atomic_keys: [
     [list(['p-3', 'p-3']), list([1, 2]), times(2, 'hash'), times(2, 1), MANY, times(2, 60_000)],

@@ -331,11 +331,17 @@ export const BLOAT_DEAD_ROWS = 10_000
 /** An effect is settled within a day of the time the provider recorded for it, or its key is stuck because of its age. */
 export const DEFAULT_RECONCILE_SLACK_MS = 24 * HOUR_MS
 
-/**
- * How many due keys the completer reads at a time, some of which may be resting: a page of ids, read in a few
- * milliseconds.
- */
+/** How many due keys one statement returns to the completer: a page of ids, sent in a few milliseconds. */
 export const DUE_KEYS_PER_LOOK = 1_000
+
+/** How many rows that statement reads, due or not: some milliseconds, however many keys of one tenant rest or hang. */
+export const KEYS_READ_PER_LOOK = 5_000
+
+/** How many pages of a pass over the scopes one look reads, so that no look takes longer than a tenth of a second or so. */
+export const SCOPE_PAGES_PER_LOOK = 10
+
+/** For this many scopes with very many rows, a pass remembers where to go on. Beyond that, it begins with their oldest again. */
+export const MAX_LEFT_OFF_SCOPES = 1_000
 
 /**
  * Staged jobs travel with the advance. This many small statements take no longer than the one that a deadline is meant

@@ -5,10 +5,8 @@ import {
   DEFAULT_COMPLETER_CONCURRENCY,
   DEFAULT_COMPLETER_POLL_MS,
   MAX_INT32,
-  MAX_RESTING_KEYS,
 } from '../limits.js'
 import type { ResumeOutcome } from '../pipeline/outcome.js'
-import { backOffMs } from '../run/back-off.js'
 import type { Engine } from '../engine/engine.js'
 import { contextOf, type EngineContext } from '../engine/engine-context.js'
 import type { RunningEngine } from '../engine/running-engine.js'
@@ -17,7 +15,10 @@ import type { DueKey, RunnableVersion } from '../storage/keys/due-keys.js'
 import { tellingRights } from '../storage/schema/missing-right.js'
 import type { Store } from '../storage/statement.js'
 import { forgetAtomic } from './forget-atomic.js'
-import { Sweep } from './sweep.js'
+import { Places, placesPerScope } from './places.js'
+import { RestingKeys, TriedKeys } from './resting-keys.js'
+import { Sweep, type Wanting } from './sweep.js'
+import { TurnQueue } from './turn-queue.js'
 import { checkStopOptions, Poller, type Service, type StopOptions } from './service.js'
 
 /** How the completer works. */
@@ -28,6 +29,11 @@ export interface CompleterOptions {
   readonly batchSize?: number
   /** How many keys it runs at a time. Each holds at most one connection of the pool. Default 4. */
   readonly concurrency?: number
+  /**
+   * How many of these may be of one scope: what they leave is there for the others, also while all requests of one scope hang.
+   * Default: half of `concurrency`, rounded up.
+   */
+  readonly concurrencyPerScope?: number
 }
 
 /** What one round of the completer did. */
@@ -51,6 +57,7 @@ const OPTION_NAMES = [
   'pollMs',
   'batchSize',
   'concurrency',
+  'concurrencyPerScope',
 ] as const satisfies readonly (keyof CompleterOptions)[]
 
 type Counting = { -readonly [Name in keyof CompleterCounts]: number }
@@ -64,14 +71,20 @@ export class Completer implements Service<CompleterCounts> {
   readonly #engine: RunningEngine<never>
   readonly #context: EngineContext
   readonly #batchSize: number
-  readonly #concurrency: number
+  readonly #places: Places
+  readonly #queue: TurnQueue<DueKey>
   readonly #running = new Set<Promise<unknown>>()
-  /** Found and not ended yet: until they are taken over, they would be found again. */
+  /** Begun and not ended yet: until they are taken over, they would be found again. */
   readonly #begun = new Set<string>()
   readonly #resting = new RestingKeys()
+  readonly #tried = new TriedKeys()
   readonly #sweep: Sweep
-  /** Keys of the last round could not even be asked for, so there is no reason to hurry. */
+  /** The last look has seen what is due in every scope. */
+  #sawAll = true
+  /** Keys could not even be asked for, so there is no reason to hurry. */
   #storeIsAway = false
+  /** Of the rounds that go on now. */
+  #stopping: AbortSignal | null = null
   readonly #ended: Counting = { ...NOTHING }
   readonly #poller: Poller
   #silence: (() => void) | null = null
@@ -81,22 +94,27 @@ export class Completer implements Service<CompleterCounts> {
     checkTimerMs(OWNER, 'pollMs', options.pollMs)
     checkWholeNumber(OWNER, 'batchSize', options.batchSize, 1, MAX_INT32)
     checkWholeNumber(OWNER, 'concurrency', options.concurrency, 1, MAX_INT32)
+    const concurrency = options.concurrency ?? DEFAULT_COMPLETER_CONCURRENCY
+    checkWholeNumber(OWNER, 'concurrencyPerScope', options.concurrencyPerScope, 1, concurrency)
     this.#context = contextOf(engine, 'createBackground')
     this.#engine = engine as RunningEngine<never>
     this.#sweep = new Sweep(runnableVersions(this.#context))
     this.#batchSize = options.batchSize ?? DEFAULT_COMPLETER_BATCH_SIZE
-    this.#concurrency = options.concurrency ?? DEFAULT_COMPLETER_CONCURRENCY
+    this.#places = new Places(concurrency, options.concurrencyPerScope ?? placesPerScope(concurrency))
+    // Scopes that hold all their places are in it as well, and others need room beside them.
+    this.#queue = new TurnQueue(Math.max(this.#batchSize, 2 * concurrency))
     this.#poller = new Poller({
       service: 'completer',
       pollMs: options.pollMs ?? DEFAULT_COMPLETER_POLL_MS,
       underWay: this.#running,
       round: async (stopping) => {
         this.#storeIsAway = false
-        const { isOver } = await this.#begin(stopping, this.#ended)
+        this.#stopping = stopping
+        const lookAgain = await this.#round()
         // What ended since the last round, whichever round began it.
         const counts = { ...this.#ended }
         Object.assign(this.#ended, NOTHING)
-        return { counts, more: !isOver && !this.#storeIsAway }
+        return { counts, more: lookAgain }
       },
     })
   }
@@ -110,36 +128,86 @@ export class Completer implements Service<CompleterCounts> {
     checkStopOptions(options)
     this.#silence?.()
     this.#silence = null
+    this.#queue.clear()
     await this.#poller.stop(options)
   }
 
+  /** It waits for what it begins, and keeps a queue of its own. */
   async runOnce(): Promise<CompleterCounts> {
     const counts = { ...NOTHING }
-    const { begun } = await this.#begin(new AbortController().signal, counts)
+    const begun: Promise<void>[] = []
+    if (this.#context.stopping.aborted) return counts
+    const queue = new TurnQueue<DueKey>(this.#batchSize)
+    await this.#look(queue, counts)
+    while (queue.size > 0) {
+      const key = queue.take((scope) => this.#places.isFreeFor(scope))
+      if (key === null) await Promise.race(this.#running)
+      else begun.push(this.#complete(key, counts))
+    }
     await Promise.all(begun)
     return counts
   }
 
-  /** Finds keys and begins each as a place becomes free. A slow key occupies its own place and no other. */
-  async #begin(
-    stopping: AbortSignal,
-    counts: Counting,
-  ): Promise<{ begun: Promise<void>[]; isOver: boolean }> {
-    const begun: Promise<void>[] = []
-    await this.#placeFree()
-    if (stopping.aborted || this.#context.stopping.aborted) return { begun, isOver: true }
-    const { keys, isOver } = await tellingRights(this.#context, () => this.#find(counts))
-    // In a different order from other processes, which found the same keys.
-    for (const key of shuffled(keys)) {
-      await this.#placeFree()
-      if (stopping.aborted) break
-      counts.found++
-      begun.push(this.#complete(key, counts))
-    }
-    return { begun, isOver }
+  /**
+   * Finds keys, and begins as many as there are places for. It does not wait for them: a key that hangs holds its own place and
+   * no other, and further looks find what others have. Returns whether to look again at once.
+   */
+  async #round(): Promise<boolean> {
+    if (this.#isOver()) return false
+    this.#sawAll = await this.#look(this.#queue, this.#ended)
+    this.#fill()
+    return !this.#sawAll && !this.#storeIsAway && !this.#isOver() && this.#places.free > 0
   }
 
-  async #find(counts: Counting): Promise<{ readonly keys: readonly DueKey[]; readonly isOver: boolean }> {
+  /** The scopes take turns. */
+  #fill(): void {
+    while (!this.#isOver()) {
+      const key = this.#queue.take((scope) => this.#places.isFreeFor(scope))
+      if (key === null) return
+      void this.#complete(key, this.#ended, () => this.#placeIsFree(key.scope))
+    }
+  }
+
+  /** Fills it, and looks for more if there was nothing left in the queue to fill it with. */
+  #placeIsFree(scope: string): void {
+    if (this.#storeIsAway) {
+      // The next round finds them again.
+      this.#queue.clear()
+      return
+    }
+    this.#fill()
+    if (this.#places.free > 0 && (!this.#sawAll || this.#queue.isUsedUp(scope))) this.#poller.wake()
+  }
+
+  #isOver(): boolean {
+    return this.#stopping?.aborted === true || this.#context.stopping.aborted
+  }
+
+  /** Returns whether that was all that is due. */
+  async #look(queue: TurnQueue<DueKey>, counts: Counting): Promise<boolean> {
+    const places = this.#places
+    const resting = this.#resting.ids()
+    const isWanted = ({ id }: DueKey): boolean => !resting.has(id) && !this.#begun.has(id) && !queue.has(id)
+    const isFree = (scope: string): boolean => places.isFreeFor(scope)
+    const again: DueKey[] = []
+    const sawAll = await tellingRights(this.#context, () =>
+      this.#find(counts, {
+        offer: (keys) => {
+          const wanted = keys.filter(isWanted)
+          queue.offer(wanted.filter(({ id }) => !this.#tried.has(id)))
+          again.push(...wanted.filter(({ id }) => this.#tried.has(id)))
+        },
+        // More scopes than there are places for, so that none of them has two turns in a row.
+        isEnough: () => queue.countFree(isFree) > places.free,
+        isFullFor: (scope) => queue.isFullFor(scope),
+      }),
+    )
+    // After those of their scope that have not had their turn.
+    queue.offer(this.#tried.inOrder(again))
+    return sawAll
+  }
+
+  async #find(counts: Counting, wanting: Wanting): Promise<boolean> {
     const { sessions, tables, atomicPipelines } = this.#context
     return sessions.with('completer', async (session) => {
       const store = { session, tables }
@@ -150,9 +218,7 @@ export class Completer implements Service<CompleterCounts> {
         })
         counts.forgotten += await this.#forget(store, versions)
       }
-      const resting = this.#resting.ids()
-      const isWanted = (keyId: string): boolean => !resting.has(keyId) && !this.#begun.has(keyId)
-      return this.#sweep.next(store, this.#batchSize, isWanted)
+      return this.#sweep.look(store, wanting)
     })
   }
 
@@ -169,13 +235,18 @@ export class Completer implements Service<CompleterCounts> {
     }
   }
 
-  #complete(key: DueKey, counts: Counting): Promise<void> {
+  #complete(key: DueKey, counts: Counting, whenFree: () => void = () => {}): Promise<void> {
+    counts.found++
     const work = this.#resume(key, counts).finally(() => {
+      this.#tried.add(key.id)
       this.#running.delete(work)
       this.#begun.delete(key.id)
+      this.#places.giveBack(key.scope)
+      whenFree()
     })
     this.#running.add(work)
     this.#begun.add(key.id)
+    this.#places.take(key.scope)
     return work
   }
 
@@ -217,10 +288,6 @@ export class Completer implements Service<CompleterCounts> {
         this.#resting.add(keyId)
     }
   }
-
-  async #placeFree(): Promise<void> {
-    while (this.#running.size >= this.#concurrency) await Promise.race(this.#running)
-  }
 }
 
 /** Everything that may run here, and nothing else: a version that is not known here is not even looked at. */
@@ -238,33 +305,4 @@ function runnableVersions({ registry, settings }: EngineContext): RunnableVersio
       })),
     ]
   })
-}
-
-/** Keys that could not be taken although their rows look free, such as one that a frozen session has locked. */
-class RestingKeys {
-  readonly #keys = new Map<string, { readonly until: number; readonly times: number }>()
-
-  add(keyId: string): void {
-    const times = (this.#keys.get(keyId)?.times ?? 0) + 1
-    this.#keys.delete(keyId)
-    this.#keys.set(keyId, { until: performance.now() + backOffMs(times), times })
-    const [oldest] = this.#keys.keys()
-    if (this.#keys.size > MAX_RESTING_KEYS && oldest !== undefined) this.#keys.delete(oldest)
-  }
-
-  /** The keys to leave alone for now. Those that rested long ago are forgotten. */
-  ids(): ReadonlySet<string> {
-    const now = performance.now()
-    for (const [keyId, { until, times }] of this.#keys) {
-      if (now > until + backOffMs(times + 1) * 2) this.#keys.delete(keyId)
-    }
-    return new Set([...this.#keys].filter(([, { until }]) => until > now).map(([keyId]) => keyId))
-  }
-}
-
-function shuffled<T>(items: readonly T[]): T[] {
-  return items
-    .map((item) => ({ item, at: Math.random() }))
-    .toSorted((a, b) => a.at - b.at)
-    .map(({ item }) => item)
 }

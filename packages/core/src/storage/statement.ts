@@ -69,6 +69,10 @@ export const NOW = 'statement_timestamp()'
 export const epochMs = (expression: string): string =>
   `floor(extract(epoch FROM timezone('UTC'::text, ${expression})) * 1000)`
 
+/** ISO 8601 in UTC, to the microsecond, whatever the session's settings. */
+export const momentText = (moment: string): string =>
+  `pg_catalog.to_char(pg_catalog.timezone('UTC'::text, ${moment}), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'::text)`
+
 /** The same in seconds, and not rounded. */
 export const epochSeconds = (expression: string): string =>
   `extract(epoch FROM timezone('UTC'::text, ${expression}))`

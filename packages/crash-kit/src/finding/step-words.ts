@@ -86,6 +86,7 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
   ...at('completer', {
     find_unattended_keys: 'the completer looked for unattended keys',
     find_unattended_of_version: 'the completer looked for unattended keys of a version',
+    find_unattended_by_scope: 'the completer looked for unattended keys of one scope after another',
     forget_atomic_keys: 'the completer deleted unattended keys of atomic handlers',
     find_left_keys: 'the completer looked for unattended keys of atomic handlers',
     forget_left_keys: 'the completer deleted the keys of atomic handlers that it had found',

@@ -12,22 +12,18 @@ export interface RunnableVersion {
   readonly leaseBoundMs: number
 }
 
-/** A place among the keys of a version, which are ordered by creation time, then by id. */
-export interface Place {
-  /** As PostgreSQL prints it, to the microsecond. */
-  readonly createdAt: string
-  readonly id: string
-}
-
-/** Before the first key. */
-export const AT_START: Place = { createdAt: '-infinity', id: '00000000-0000-0000-0000-000000000000' }
-
 /** A key that nobody holds and that is due. */
-export interface DueKey extends Place {
+export interface DueKey {
+  readonly id: string
   readonly scope: string
   readonly key: string
-  /** The index of its version among the versions asked for. */
-  readonly version: number
+}
+
+/** What one look found. */
+export interface DueKeys {
+  readonly keys: readonly DueKey[]
+  /** Whether there are no more than these. */
+  readonly areAll: boolean
 }
 
 /**
@@ -38,27 +34,20 @@ const REST_AFTER_CRASH = `CASE WHEN k.attempts < 2 THEN interval '0' ELSE
            least(${BACKOFF_MAX_MS}, ${BACKOFF_BASE_MS} * (2 ^ least(k.attempts, 30)))
            * (((hashint8(k.fence) # hashtext(k.id::text)) & 2147483647) % 1000) / 1000.0 * interval '1 millisecond' END`
 
-/** ISO 8601 in UTC, whatever the session's settings. */
-export const asText = (moment: string): string =>
-  `pg_catalog.to_char(pg_catalog.timezone('UTC'::text, ${moment}), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'::text)`
-
 /** There is no point in waiting for the end of a back-off that was set by a clock that has gone back since. */
 const IS_RESTED = `(k.run_after IS NULL OR k.run_after <= ${NOW}
                      OR ${writtenAhead('k.')})`
 
-/** Whether a key of the version `v`, which is a row or the parameters, is due and comes after the place given. */
-export const isDue = (v: Record<'hash' | 'leaseBoundMs' | 'afterCreated' | 'afterId', string>): string => `
-            (k.created_at, k.id) > (${v.afterCreated}, ${v.afterId})
-        AND (${v.hash} IS NULL OR k.definition_hash = ${v.hash})
-        AND ${leaseIsOver('k.', v.leaseBoundMs, ` + ${REST_AFTER_CRASH}`)}
+/** Whether nobody holds the key and its time has come. */
+export const isDueBy = (leaseBoundMs: string): string => `
+            ${leaseIsOver('k.', leaseBoundMs, ` + ${REST_AFTER_CRASH}`)}
         AND ${IS_RESTED}`
 
-export function readDueKey(row: Readonly<Record<string, string | null>>, version: number): DueKey {
-  return {
-    id: row['id'] ?? '',
-    scope: row['scope'] ?? '',
-    key: row['key'] ?? '',
-    createdAt: row['created_at'] ?? '',
-    version,
-  }
+/** Whether a key of the version `v`, which is a row or the parameters, is due. */
+export const isDue = (v: Record<'hash' | 'leaseBoundMs', string>): string => `
+            (${v.hash} IS NULL OR k.definition_hash = ${v.hash})
+        AND ${isDueBy(v.leaseBoundMs)}`
+
+export function readDueKey(row: Readonly<Record<string, string | null>>): DueKey {
+  return { id: row['id'] ?? '', scope: row['scope'] ?? '', key: row['key'] ?? '' }
 }

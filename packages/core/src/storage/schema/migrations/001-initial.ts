@@ -54,6 +54,7 @@ CREATE TABLE ${keys} (
 )${divided(layout, 'idempotency_keys', schema, FILL)};
 CREATE INDEX idempotency_keys_running ON ${keys} (pipeline, version, created_at) WHERE status = 'running';
 CREATE INDEX idempotency_keys_stuck ON ${keys} (pipeline, version, created_at) WHERE status = 'stuck';
+CREATE INDEX idempotency_keys_unfinished ON ${keys} (scope, created_at) WHERE status <> 'finished';
 CREATE INDEX idempotency_keys_finished ON ${keys} (expires_at) WHERE status = 'finished';
 
 CREATE TABLE ${effects} (
