@@ -27,6 +27,8 @@ const CASES = [
   ['core/src/run/a.ts', `import { x } from '../storage/x.js'`, 'allowed'],
   ['core/src/run/b.ts', `import type { x } from '../request/x.js'`, 'refused'],
   ['core/src/run/c.ts', `import { x } from '../engine/x.js'`, 'refused'],
+  ['core/src/erase/a.ts', `import { x } from '../storage/x.js'`, 'allowed'],
+  ['core/src/erase/b.ts', `import type { x } from '../engine/x.js'`, 'refused'],
   ['core/src/engine/a.ts', `import { x } from '../request/x.js'`, 'allowed'],
   ['core/src/engine/b.ts', `import { x } from '../run/x.js'`, 'allowed'],
   ['core/src/engine/c.ts', `export { x } from '../background/x.js'`, 'refused'],

@@ -68,6 +68,11 @@ const COMMANDS: Readonly<Record<string, Expected>> = {
   },
   requeue: { argv: ['--all', ...REASON], empty: { exit: 0, says: 'Requeued 0 jobs' }, needsDatabase: true },
   reap: { argv: [], empty: { exit: 0, says: 'Deleted keys' }, needsDatabase: true },
+  erase: {
+    argv: ['--scope', 'rider', ...REASON],
+    empty: { exit: 0, says: 'Deleted keys' },
+    needsDatabase: true,
+  },
   drain: {
     argv: ['create-ride@1'],
     empty: { exit: 0, says: 'is in flight.\nNo key of' },

@@ -81,6 +81,16 @@ const METHODS: readonly (readonly [string, (op: Operator) => Promise<unknown>, r
   ['answer', (op) => op.answer(given, because, { status: 410 }), [BY_NAME]],
   ['extend', (op) => op.extend(done, because, new Date(Date.now() + 300 * 86_400_000)), [BY_NAME]],
   ['forget', (op) => op.forget(done, because), [BY_NAME, 'effects_pkey']],
+  [
+    'erase',
+    (op) => op.erase({ scope: 'scope-7', ...because }),
+    [BY_NAME, BY_ID, 'effects_pkey', 'interventions_pkey', 'staged_jobs_pkey'],
+  ],
+  [
+    'erase of a key',
+    (op) => op.erase({ scope: 'scope-7', key: '7', ...because }),
+    [BY_NAME, BY_ID, 'effects_pkey', 'interventions_by_key', 'interventions_pkey', 'staged_jobs_pkey'],
+  ],
   ['deadJobs', (op) => op.deadJobs(), ['staged_jobs_dead']],
   ['deadJobs of a name', (op) => op.deadJobs({ name: 'mail' }), ['staged_jobs_dead']],
   [
@@ -101,6 +111,9 @@ const METHODS: readonly (readonly [string, (op: Operator) => Promise<unknown>, r
   ],
   ['doctor', (op) => op.doctor(), [FINISHED, RUNNING, STUCK, 'staged_jobs_dead', 'staged_jobs_waiting']],
 ]
+
+/** Jobs know their scope by a column alone: an index on it would cost every job. Delivered ones are gone, so the table is small. */
+const READ_WHOLE: Readonly<Record<string, string>> = { erase: 'staged_jobs' }
 
 interface Plan {
   readonly 'Node Type': string
@@ -145,11 +158,14 @@ async function plansOf(ask: (op: Operator) => Promise<unknown>): Promise<Plan[]>
 }
 
 describe('every statement of an operator goes by an index', () => {
-  test.each(METHODS)('%s', async (_method, ask, indexes) => {
+  test.each(METHODS)('%s', async (method, ask, indexes) => {
     const nodes = await plansOf(ask)
     const parentOf = await parentNames(database)
     const whole = nodes.filter(
-      (node) => node['Node Type'] === 'Seq Scan' && TABLES.includes(parentOf(node['Relation Name'] ?? '')),
+      (node) =>
+        node['Node Type'] === 'Seq Scan' &&
+        TABLES.includes(parentOf(node['Relation Name'] ?? '')) &&
+        parentOf(node['Relation Name'] ?? '') !== READ_WHOLE[method],
     )
     expect(whole).toEqual([])
     const used = nodes.flatMap((node) => node['Index Name'] ?? []).map(parentOf)

@@ -14,7 +14,7 @@ export interface Database {
 /** Opens the database for as long as `work` runs. No connection is made before the first query. */
 export async function withDatabase<T>(
   url: string | undefined,
-  schema: string,
+  { schema, hashSecret }: { readonly schema: string; readonly hashSecret: string | undefined },
   work: (database: Database) => Promise<T>,
 ): Promise<T> {
   const pool = new pg.Pool({
@@ -30,7 +30,11 @@ export async function withDatabase<T>(
       const { rows } = await pool.query<{ now: Date }>('SELECT pg_catalog.clock_timestamp() AS now')
       return rows[0]?.now ?? new Date()
     }
-    return await work({ operator: createOperator({ pool, schema }), pool, now })
+    return await work({
+      operator: createOperator({ pool, schema, ...(hashSecret !== undefined && { hashSecret }) }),
+      pool,
+      now,
+    })
   } finally {
     await pool.end()
   }

@@ -16,7 +16,7 @@ export function checkBecause(where: string, because: Because): void {
 }
 
 /** The same among other options. */
-function checkActorAndReason(owner: OptionOwner, { actor, reason }: Because): void {
+export function checkActorAndReason(owner: OptionOwner, { actor, reason }: Because): void {
   checkText(owner, 'actor', actor, MAX_ACTOR_LENGTH)
   checkText(owner, 'reason', reason, MAX_REASON_LENGTH)
 }

@@ -378,3 +378,21 @@ export const SERVER_SIDE_SHARE = 0.75
 
 /** The least time for the leases of one shard, when many are renewed in turn: fifty times what it takes. */
 export const MIN_GROUP_RENEWAL_MS = 250
+
+/** Keys, or jobs, that one statement of an erasure deletes: as many as the reaper does, and for the same reason. */
+export const ERASE_BATCH_SIZE = 500
+
+/** Effects, or interventions, whose copies without names travel in one message: as many statements as a deadline is meant for. */
+export const ERASE_COPY_BATCH_SIZE = 100
+
+/** What an erasure had to keep is named up to this many times, and counted beyond. */
+export const MAX_KEPT_NAMED = 1_000
+
+/**
+ * After this many rows that somebody else has locked, an erasure no longer looks for the one to blame, but leaves the whole batch for the
+ * next time: with the reaper's patience of 100 ms for each, it then ends in seconds, whatever is locked.
+ */
+export const ERASE_LOCK_WAITS = 20
+
+/** A scope of fewer characters than this, such as `7`, may be in a reason by chance. */
+export const MIN_SCOPE_IN_REASON = 4

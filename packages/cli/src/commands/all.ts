@@ -4,6 +4,7 @@ import { deadCommand } from './dead.js'
 import { diagramCommand } from './diagram.js'
 import { doctorCommand } from './doctor.js'
 import { drainCommand } from './drain.js'
+import { eraseCommand } from './erase.js'
 import { extendCommand } from './extend.js'
 import { forgetCommand } from './forget.js'
 import { helpCommand } from './help.js'
@@ -33,6 +34,7 @@ export const allCommands: readonly Command[] = [
   forgetCommand,
   requeueCommand,
   reapCommand,
+  eraseCommand,
   drainCommand,
   reconcileCommand,
   diagramCommand,

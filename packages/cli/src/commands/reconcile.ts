@@ -20,19 +20,22 @@ export const reconcileCommand = defineCommand({
   },
   details: [
     'The module’s default export, or its export named records, is your function ({ from, to }) => the provider’s records, each of them { reference, at, providerKey?, detail? }. at has to be a Date: where the provider returns seconds, write at: new Date(charge.created * 1000). The module may also export differs, effects and slackMs, as reconcile of @pawl/core takes them.',
-    'Nothing is changed on either side.',
+    'References that pawl erase has replaced are found if PAWL_HASH_SECRET is the one that it was run with. Nothing is changed on either side.',
   ],
   exits: {
     [EXIT.ok]: 'both sides agree',
     [EXIT.findings]: 'something is missing here or there, differs, or could not be compared',
   },
-  async run({ args, options }, { cwd, paint, withDatabase }) {
+  async run({ args, options }, { cwd, env, paint, withDatabase }) {
     const [path = ''] = args
     const { from, to } = options
     if (from >= to) throw usageError('--to has to be after --from.')
     const given = optionsOf(await loadModule(path, cwd), path)
+    const hashSecret = env['PAWL_HASH_SECRET']
     const report = await withDatabase(({ operator }) =>
-      reconcile(operator, { ...given, from, to }).catch((error: unknown) => blameModule(error, path)),
+      reconcile(operator, { ...given, from, to, ...(hashSecret !== undefined && { hashSecret }) }).catch(
+        (error: unknown) => blameModule(error, path),
+      ),
     )
     return {
       exit: isInAgreement(report) ? EXIT.ok : EXIT.findings,

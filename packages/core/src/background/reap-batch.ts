@@ -1,5 +1,5 @@
 import { announce } from '../announce/announce.js'
-import { sqlStateOf } from '../driver/postgres-error.js'
+import { isAboutRows } from '../driver/postgres-error.js'
 import { PUT_OFF_LEAST_MS, PUT_OFF_MOST_MS } from '../limits.js'
 import type { ExpiredKey, ReapedKey } from '../storage/keys/expired.js'
 import { findExpiredKeys } from '../storage/keys/find-expired-keys.js'
@@ -98,18 +98,6 @@ async function putOff(store: Store, undeletable: readonly Undeletable[]): Promis
     const ids = undeletable.filter((each) => each.constraint === constraint).map(({ key }) => key.id)
     announce('pawl:reap_held', () => ({ keyIds: ids, constraint }))
   }
-}
-
-/**
- * The connection, the server's state, our own statement and rights: no row is to blame, and no other row would fare
- * better.
- */
-const NOT_ABOUT_ROWS = /^(?:08|25|42|53|54|57|58|XX)/
-
-/** Constraints, triggers and locks of the application: they concern single rows, and the others can still be deleted. */
-function isAboutRows(error: unknown): boolean {
-  const sqlState = sqlStateOf(error)
-  return sqlState !== null && !NOT_ABOUT_ROWS.test(sqlState)
 }
 
 function constraintOf(error: unknown): string | null {

@@ -59,3 +59,15 @@ export function isSocketError(error: unknown): boolean {
     typeof error === 'object' && error !== null && 'code' in error && SOCKET_CODES.has(String(error.code))
   )
 }
+
+/**
+ * The connection, the server's state, our own statement and rights: no row is to blame, and no other row would fare
+ * better.
+ */
+const NOT_ABOUT_ROWS = /^(?:08|25|42|53|54|57|58|XX)/
+
+/** Constraints, triggers and locks of the application: they concern single rows, and the others can still be deleted. */
+export function isAboutRows(error: unknown): boolean {
+  const sqlState = sqlStateOf(error)
+  return sqlState !== null && !NOT_ABOUT_ROWS.test(sqlState)
+}

@@ -34,6 +34,8 @@ export interface AtomicPipeline {
 
 /** What an engine is made of: one for each engine, shared by everything it does and by the services beside it. */
 export interface EngineContext extends RequestContext, RunContext {
+  /** What erased names are replaced with is made with it; null where the application gave none. */
+  readonly hashSecret: string | null
   readonly atomicPipelines: Map<PipelineDefinition, AtomicPipeline>
   /** Wakes when a key has been enqueued for the completer. */
   readonly enqueued: WakeSignal
@@ -93,6 +95,7 @@ export function createContext(
     settings,
     caps,
     namespace,
+    hashSecret: checked.hashSecret,
     names: new NameHasher(checked.hashSecret),
     keyPolicy: new KeyPolicy(checked.keyPolicy),
     probe,

@@ -10,6 +10,7 @@ import {
   type OptionOwner,
 } from '../check-option.js'
 import { PawlError } from '../errors.js'
+import { checkHashSecret } from '../hash-secret.js'
 import type { Caps } from '../run/caps.js'
 import {
   DEFAULT_ACQUIRE_TIMEOUT_MS,
@@ -24,7 +25,6 @@ import {
   DEFAULT_REPLAY_TIMEOUT_MS,
   MIN_REPLAY_MAX_LAG_MS,
   MAX_INT32,
-  MIN_HASH_SECRET_LENGTH,
 } from '../limits.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import { checkPipelineSettings, type PipelineSettings } from '../pipeline/settings.js'
@@ -179,7 +179,7 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
   return {
     tables: tablesIn(options.schema ?? DEFAULT_SCHEMA, OWNER.where),
     namespace,
-    hashSecret: checkHashSecret(options.hashSecret),
+    hashSecret: checkHashSecret(OWNER, options.hashSecret),
     afterExpiry: options.afterExpiry ?? 'refuse',
     keyPolicy: readKeyPolicy(OWNER, options.keyPolicy === undefined ? {} : options.keyPolicy),
     defaults: checkDefaults(options.defaults ?? {}),
@@ -214,20 +214,6 @@ function checkReplayFrom(options: EngineOptions<never>): void {
       OWNER.code,
       `${OWNER.where}: replayFrom is the same pool as pool; it takes a pool of connections to a replica.`,
     )
-}
-
-function checkHashSecret(secret: unknown): string | null {
-  if (secret === undefined) return null
-  // Never shown, whatever it is.
-  if (typeof secret !== 'string' || secret.length < MIN_HASH_SECRET_LENGTH) {
-    const got =
-      typeof secret === 'string' ? `a string of ${secret.length} characters` : `of type ${typeof secret}`
-    throw new PawlError(
-      OWNER.code,
-      `${OWNER.where}: hashSecret is ${got}; it takes a string of ${MIN_HASH_SECRET_LENGTH} characters or more.`,
-    )
-  }
-  return secret
 }
 
 function checkBreaker(breaker: BreakerOptions | false): Required<BreakerOptions> | null {

@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { Because } from '../because.js'
+import type { Erasure, ErasureReport } from '../erase/erasure.js'
 import type { EnqueueOutcome, Outcome, ResumeOutcome } from '../pipeline/outcome.js'
 import type { Pipeline } from '../pipeline/pipeline.js'
 import type { ExecuteRequest } from '../request/execute-request.js'
@@ -48,6 +49,17 @@ export interface Engine<DB> {
    * await engine.extend(scope, key, endOfDispute, { actor: 'disputes', reason: 'Case 4711 is open.' })
    */
   extend(scope: string, key: string, until: Date, because?: Because): Promise<Intervention>
+  /**
+   * Removes what the requests of a scope, or those of one of its keys, have left: finished keys and dead jobs are deleted; what has to
+   * stay for reconciliation keeps hashes in place of names. It goes batch by batch, and may be interrupted and run again. What
+   * has to be kept, such as a running request, is reported: erase again later. The role of the pool needs more rights for it: see
+   * docs/privacy.md.
+   *
+   * @example
+   * const report = await engine.erase({ scope: user.id, actor: 'account-service', reason: 'Request 4711: account closed.' })
+   * if (!report.complete) await eraseAgainLater(report.kept)
+   */
+  erase(erasure: Erasure): Promise<ErasureReport>
   /**
    * Takes no new work, lets running requests end, and gives back the keys of those that do not within `timeoutMs`.
    * The pool stays open.

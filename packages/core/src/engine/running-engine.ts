@@ -6,7 +6,15 @@ import { checkDate, checkKnownOptions, checkTimerMs, type OptionOwner } from '..
 import type { Probe } from '../driver/probe.js'
 import { PawlError } from '../errors.js'
 import { isUuid } from '../is-uuid.js'
-import { CLOSE_ABORT_GRACE_MS, DEFAULT_MAX_AGE_MS, DEFAULT_CLOSE_TIMEOUT_MS } from '../limits.js'
+import { checkErasure } from '../erase/check-erasure.js'
+import { eraseScope } from '../erase/erase-scope.js'
+import type { Erasure, ErasureReport } from '../erase/erasure.js'
+import {
+  CLOSE_ABORT_GRACE_MS,
+  DEFAULT_CLOSE_TIMEOUT_MS,
+  DEFAULT_MAX_AGE_MS,
+  DEFAULT_RETENTION_MS,
+} from '../limits.js'
 import type { EnqueueOutcome, Outcome, ResumeOutcome } from '../pipeline/outcome.js'
 import { definitionOf, type Pipeline, type PipelineDefinition } from '../pipeline/pipeline.js'
 import { Registry } from '../pipeline/registry.js'
@@ -202,6 +210,22 @@ export class RunningEngine<DB> implements Engine<DB> {
     )
   }
 
+  async erase(erasure: Erasure): Promise<ErasureReport> {
+    const { registry, hashSecret } = this.#context
+    const checked = checkErasure(erasure, longestWindowMs(registry.definitions))
+    if (this.#closing !== null)
+      throw new PawlError('PAWL_CLOSING', 'The engine is closing and takes no new work.')
+    const stopping = this.#stopping.signal
+    const context = { ...this.#onOwnSessions('erase', 'eraser'), hashSecret, stopping }
+    const erasing = eraseScope(context, checked)
+    this.#running.add(erasing)
+    try {
+      return await erasing
+    } finally {
+      this.#running.delete(erasing)
+    }
+  }
+
   /** For work that is no request: whatever a role lacks for it, the error names. */
   #onOwnSessions(place: string, worker: Worker) {
     const { sessions, tables } = this.#context
@@ -306,6 +330,14 @@ export class RunningEngine<DB> implements Engine<DB> {
   #askedBy({ name: pipeline, version }: PipelineDefinition, request: ExecuteRequest<unknown>): KeyMessage {
     return askedMessage(this.#context.names, request, { pipeline, version })
   }
+}
+
+/** As long as any provider may be asked again under the same key, and as long as clients usually try again. */
+function longestWindowMs(definitions: readonly PipelineDefinition[]): number {
+  const windows = definitions.flatMap(({ phases }) =>
+    phases.map((phase) => (phase.kind === 'foreign' ? phase.windowMs : 0)),
+  )
+  return Math.max(DEFAULT_RETENTION_MS, ...windows)
 }
 
 function checkKeyId(where: string, keyId: unknown): void {

@@ -1,4 +1,5 @@
 import type { JsonValue } from '../pipeline/json-value.js'
+import { isPseudonym, type Pseudonyms } from '../pseudonyms.js'
 import type { BoundedCount, EffectView } from './operator.js'
 
 /** A span of time, `to` not included. */
@@ -61,6 +62,12 @@ export class Effects {
   readonly met = new Set<EffectView>()
   readonly #byReference = new Map<string, EffectView[]>()
   readonly #byProviderKey = new Map<string, EffectView[]>()
+  readonly #pseudonyms: Pseudonyms | null
+
+  /** `pseudonyms`: what erased references were replaced with; null where nobody can tell. */
+  constructor(pseudonyms: Pseudonyms | null = null) {
+    this.#pseudonyms = pseudonyms
+  }
 
   add(effect: EffectView): void {
     this.all.push(effect)
@@ -69,7 +76,17 @@ export class Effects {
   }
 
   ofReference(reference: string): readonly EffectView[] {
-    return this.#byReference.get(reference) ?? []
+    return (
+      this.#byReference.get(reference) ??
+      (this.#pseudonyms === null
+        ? []
+        : (this.#byReference.get(this.#pseudonyms.ofReference(reference)) ?? []))
+    )
+  }
+
+  /** Whether a record could be found by the effect's reference. */
+  hasReference({ reference }: EffectView): boolean {
+    return reference !== null && (this.#pseudonyms !== null || !isPseudonym(reference))
   }
 
   ofProviderKey(providerKey: string | null | undefined): readonly EffectView[] {
@@ -131,7 +148,7 @@ export class Comparison {
       (effect) => !this.#effects.met.has(effect) && this.#isWithin(effect),
     )
     const canBeTold = (effect: EffectView): boolean =>
-      effect.reference !== null || this.#records.canTellByProviderKey
+      this.#effects.hasReference(effect) || this.#records.canTellByProviderKey
     return {
       matched: this.#matched,
       missingHere: this.#missingHere,
@@ -173,7 +190,7 @@ export class Comparison {
       this.#differ('double', detail, named, [record])
       return
     }
-    if (named.length === 0 && effects.every((each) => each.reference !== null)) {
+    if (named.length === 0 && effects.every((each) => this.#effects.hasReference(each))) {
       const detail = `The reference is '${effect.reference}' here and '${reference}' there, under the same provider key.`
       this.#differ('reference', detail, effects, [record])
       return

@@ -12,10 +12,14 @@ import { groupUnfinished } from '../storage/keys/group-unfinished.js'
 import { hasKeysOf } from '../storage/keys/has-keys-of.js'
 import { answerKey } from '../storage/keys/answer-key.js'
 import { findInterventions } from '../storage/interventions/find-interventions.js'
-import { noteReap } from '../storage/interventions/note-reap.js'
+import { noteRound } from '../storage/interventions/note-round.js'
 import { unstickKey } from '../storage/keys/unstick-key.js'
 import { revokeLease } from '../storage/keys/revoke-lease.js'
 import { checkBecause } from '../because.js'
+import { checkErasure } from '../erase/check-erasure.js'
+import { eraseScope } from '../erase/erase-scope.js'
+import type { Erasure, ErasureReport } from '../erase/erasure.js'
+import type { Store } from '../storage/statement.js'
 import {
   checkDeadJobs,
   checkDeadJobsOptions,
@@ -189,6 +193,13 @@ class DatabaseOperator implements Operator {
     )
   }
 
+  async erase(erasure: Erasure): Promise<ErasureReport> {
+    const checked = checkErasure(erasure)
+    const { hashSecret } = this.#context
+    const withRights = <T>(work: (store: Store) => Promise<T>) => this.#context.with(work, 'eraser')
+    return eraseScope({ with: withRights, hashSecret, stopping: new AbortController().signal }, checked)
+  }
+
   async deadJobs(
     options: { readonly name?: string; readonly limit?: number } = {},
   ): Promise<readonly JobView[]> {
@@ -212,7 +223,7 @@ class DatabaseOperator implements Operator {
     const { effectRetentionMs } = pace
     const note = (counts: ReaperCounts | null) => {
       const detailJson = JSON.stringify({ before: null, given: { effectRetentionMs }, counts })
-      return this.#context.with((store) => noteReap(store, { ...because, detailJson }))
+      return this.#context.with((store) => noteRound(store, 'reap', { ...because, detailJson }))
     }
     // Noted first, because a round that fails halfway has deleted some.
     await note(null)

@@ -7,8 +7,10 @@ import {
   OPERATOR_STATEMENT_MS,
   STEER_LOCK_TIMEOUT_MS,
 } from '../limits.js'
+import { checkHashSecret } from '../hash-secret.js'
 import { explaining } from '../storage/schema/explaining.js'
 import { learnSpread } from '../storage/schema/learn-spread.js'
+import type { Worker } from '../storage/schema/missing-right.js'
 import type { Store } from '../storage/statement.js'
 import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../storage/tables.js'
 import type { OperatorOptions } from './operator.js'
@@ -20,10 +22,12 @@ export class OperatorContext {
   readonly pool: Pool
   readonly tables: Tables
   readonly sessions: SessionPool
+  readonly hashSecret: string | null
 
   constructor(options: OperatorOptions) {
-    checkKnownOptions(OWNER, options, ['pool', 'schema'])
+    checkKnownOptions(OWNER, options, ['pool', 'schema', 'hashSecret'])
     const { pool, schema } = options
+    this.hashSecret = checkHashSecret(OWNER, options.hashSecret)
     if (typeof (pool as Partial<Pool> | undefined)?.connect !== 'function')
       throw invalidOption(OWNER, 'pool', pool, 'a pg.Pool')
     this.pool = pool
@@ -41,14 +45,15 @@ export class OperatorContext {
   }
 
   /** Runs work on its own session. Where tables are missing, or may not be used, the error says what to do. */
-  async with<T>(work: (store: Store) => Promise<T>): Promise<T> {
-    return this.explain(() =>
-      this.sessions.with('operator', (session) => work({ session, tables: this.tables })),
+  async with<T>(work: (store: Store) => Promise<T>, worker: Worker = 'operator'): Promise<T> {
+    return this.explain(
+      () => this.sessions.with('operator', (session) => work({ session, tables: this.tables })),
+      worker,
     )
   }
 
   /** The same for work that takes sessions by itself. */
-  async explain<T>(work: () => Promise<T>): Promise<T> {
-    return explaining(this, work, 'operator')
+  async explain<T>(work: () => Promise<T>, worker: Worker = 'operator'): Promise<T> {
+    return explaining(this, work, worker)
   }
 }

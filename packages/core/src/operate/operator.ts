@@ -4,6 +4,7 @@ import type { JsonValue } from '../pipeline/json-value.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import type { Because } from '../because.js'
+import type { Erasure, ErasureReport } from '../erase/erasure.js'
 import type { Intervention, KeyName, KeyReference, SteerOptions } from '../engine/intervention.js'
 import type { KeyView } from '../engine/key-view.js'
 import type { Layout } from '../storage/schema/layout.js'
@@ -215,6 +216,8 @@ export interface Operator {
    * effects of the key stand, unless you say that they were undone.
    */
   forget(of: KeyReference, because: Because, options?: ForgetOptions): Promise<Intervention>
+  /** The same as `engine.erase`. It knows no pipelines: pass `windowMs` where a provider remembers keys for more than a day. */
+  erase(erasure: Erasure): Promise<ErasureReport>
   /** Jobs that were given up, oldest first. */
   deadJobs(options?: { readonly name?: string; readonly limit?: number }): Promise<readonly JobView[]>
   /** Has dead jobs delivered again, as if they were new. Returns how many. */
@@ -247,4 +250,9 @@ export interface OperatorOptions {
   readonly pool: Pool
   /** The schema of the framework's tables. Default `pawl`. */
   readonly schema?: string
+  /**
+   * That of your engines, where they have one: erased names become hashes that are made with it, and `reconcile` finds erased
+   * references by it. Default: a random one for each erasure.
+   */
+  readonly hashSecret?: string
 }

@@ -7,6 +7,8 @@ import {
   type OptionOwner,
 } from '../check-option.js'
 import { DEFAULT_RECONCILE_SLACK_MS } from '../limits.js'
+import { checkHashSecret } from '../hash-secret.js'
+import { Pseudonyms } from '../pseudonyms.js'
 import { checkWindow } from './check-arguments.js'
 import {
   Comparison,
@@ -37,6 +39,8 @@ export interface ReconcileOptions extends ReconcileWindow {
   readonly effects?: readonly string[]
   /** Compares an effect and a record that belong together, such as their amounts; a returned string says how they differ. */
   readonly differs?: Differs
+  /** That of whoever erased a scope: without it, effects whose reference was erased are matched by provider key alone. */
+  readonly hashSecret?: string
 }
 
 const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'reconcile' }
@@ -47,6 +51,7 @@ const OPTION_NAMES = [
   'slackMs',
   'effects',
   'differs',
+  'hashSecret',
 ] as const satisfies readonly (keyof ReconcileOptions)[]
 
 /**
@@ -63,7 +68,8 @@ export async function reconcile(operator: Operator, options: ReconcileOptions): 
   checkOptions(options)
   const { from, to, slackMs = DEFAULT_RECONCILE_SLACK_MS } = options
   const wide = { from: new Date(from.getTime() - slackMs), to: new Date(to.getTime() + slackMs) }
-  const effects = new Effects()
+  const secret = checkHashSecret(OWNER, options.hashSecret)
+  const effects = new Effects(secret === null ? null : new Pseudonyms(secret))
   for await (const effect of operator.effects(wide)) {
     if (options.effects?.includes(effect.effectName) !== false) effects.add(effect)
   }

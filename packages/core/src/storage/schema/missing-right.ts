@@ -6,8 +6,11 @@ import type { Tables } from '../tables.js'
 
 const INSUFFICIENT_PRIVILEGE = '42501'
 
-/** Who works with the tables: requests and background services, an application that also steers keys, or a person. */
-export type Worker = 'application' | 'steering_application' | 'operator'
+/**
+ * Who works with the tables: requests and background services, an application that also steers keys, a person, or whoever erases what a
+ * scope has left.
+ */
+export type Worker = 'application' | 'steering_application' | 'operator' | 'eraser'
 
 const ALL = ['SELECT', 'INSERT', 'UPDATE', 'DELETE']
 
@@ -21,6 +24,12 @@ const NEEDED: Readonly<Record<Worker, Readonly<Record<string, readonly string[]>
     staged_jobs: ['SELECT', 'UPDATE'],
     interventions: ['SELECT', 'INSERT'],
     migrations: ['SELECT'],
+  },
+  eraser: {
+    idempotency_keys: ['SELECT', 'UPDATE', 'DELETE'],
+    effects: ALL,
+    staged_jobs: ['SELECT', 'UPDATE', 'DELETE'],
+    interventions: ALL,
   },
 }
 

@@ -1,0 +1,57 @@
+import { defineStatement, epochMs, msInterval, NOW, type Store } from '../statement.js'
+
+/** A key of a scope, and what decides whether it may be erased. */
+export interface KeyToErase {
+  readonly id: string
+  readonly key: string
+  readonly status: 'running' | 'finished' | 'stuck'
+  readonly hasUndeliveredJobs: boolean
+  /** When the latest of its young effects was settled; null if there is none. */
+  readonly recentEffectMs: number | null
+}
+
+/** Which rows of a scope an erasure looks at. What has come since it began is not its business. */
+export interface ErasedScope {
+  readonly scope: string
+  /** Null stands for all. */
+  readonly key: string | null
+  readonly beganMs: number
+  readonly windowMs: number
+}
+
+/**
+ * So written that jobs and effects are looked up key by key: for EXISTS, the planner may read all jobs, and for the latest effect all
+ * effects of the window by their time.
+ */
+const findKeysToEraseStatement = defineStatement(
+  'find_keys_to_erase',
+  ({ keys, effects, stagedJobs }) => `
+  SELECT k.id, k.key, k.status,
+         (SELECT j.seq FROM ${stagedJobs} AS j
+           WHERE j.scope = $1 AND j.key_id = k.id AND j.dead_at IS NULL LIMIT 1) IS NOT NULL AS has_jobs,
+         (SELECT max(${epochMs('e.created_at')}) FROM ${effects} AS e
+           WHERE e.scope = $1 AND e.key = k.key AND e.undone_at IS NULL
+             AND (e.created_at + interval '0') > (${NOW} - ${msInterval('$5')})) AS recent_ms
+    FROM ${keys} AS k
+   WHERE k.scope = $1 AND k.key > $2 AND ($3::text IS NULL OR k.key = $3)
+     AND k.created_at <= to_timestamp($4::double precision / 1000)
+   ORDER BY k.key LIMIT $6::integer`,
+)
+
+/** A page of the keys of a scope, after the last one of the page before. */
+export async function findKeysToErase(
+  store: Store,
+  of: ErasedScope,
+  after: string,
+  limit: number,
+): Promise<KeyToErase[]> {
+  const values = [of.scope, after, of.key, of.beganMs, of.windowMs, limit]
+  const { rows } = await findKeysToEraseStatement(store, values)
+  return rows.map((row) => ({
+    id: row['id'] ?? '',
+    key: row['key'] ?? '',
+    status: row['status'] as KeyToErase['status'],
+    hasUndeliveredJobs: row['has_jobs'] === 't',
+    recentEffectMs: row['recent_ms'] == null ? null : Number(row['recent_ms']),
+  }))
+}
