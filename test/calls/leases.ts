@@ -13,5 +13,6 @@ export async function leasesLeftMs(trial: RideTrial): Promise<number[]> {
 
 /** The hold of a key that does not exist: a renewal finds it lost. */
 export function holdOfNoKey() {
-  return { scope: 'nobody', key: randomUUID(), fence: 1, holder: randomUUID(), recoveryPoint: 'started' }
+  const hold = { scope: 'nobody', fence: 1, recoveryPoint: 'started' }
+  return { ...hold, id: randomUUID(), key: randomUUID(), holder: randomUUID() }
 }

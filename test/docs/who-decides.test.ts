@@ -83,6 +83,7 @@ describe('the table of who decides', () => {
       expiresMs: null,
       nowMs: NOW,
       server: 'here',
+      sealed: null,
       ...columns,
     }
   }

@@ -3,6 +3,10 @@ import { describe, expect, test } from 'vitest'
 import { type Asking, decideReservation } from '../../packages/core/src/request/decide-reservation.js'
 import { definitionOf, type UpgradeFrom } from '../../packages/core/src/pipeline/pipeline.js'
 import { Registry } from '../../packages/core/src/pipeline/registry.js'
+import {
+  FingerprintSecrets,
+  RequestFingerprint,
+} from '../../packages/core/src/request/request-fingerprint.js'
 import { ResolvedSettings } from '../../packages/core/src/pipeline/resolved-settings.js'
 import { CLOCK_WENT_BACK_MS, DEFAULT_LEASE_MS, LEASE_SLACK_MS } from '../../packages/core/src/limits.js'
 import type { KeyRow } from '../../packages/core/src/storage/keys/key-row.js'
@@ -15,7 +19,11 @@ const ride = (version = 1, upgradesFrom: UpgradeFrom[] = []) =>
     .finish(() => respond(200))
 
 const NOW = 1_000_000
-const request = { pipeline: 'ride', kind: 'pipeline', fingerprint: 'aa' } as const
+const FINGERPRINT = Buffer.alloc(32, 'a')
+const OTHER_FINGERPRINT = Buffer.alloc(32, 'b').toString('hex')
+const secrets = new FingerprintSecrets(null, null)
+const fingerprint = new RequestFingerprint(secrets, FINGERPRINT, false, null)
+const request = { pipeline: 'ride', kind: 'pipeline', fingerprint } as const
 const asking: Asking = { holder: 'us', request, onlyDue: false }
 const byId: Asking = { holder: 'us', request: null, onlyDue: false }
 const response = { status: 201, headers: {}, body: Buffer.from('{}') }
@@ -29,7 +37,7 @@ const row: KeyRow = {
   kind: 'pipeline',
   version: 1,
   definitionHash: ride().definitionHash,
-  fingerprint: 'aa',
+  fingerprint: FINGERPRINT.toString('hex'),
   fingerprintVersion: 1,
   inputJson: '{}',
   stateJson: '{"seats":2}',
@@ -54,6 +62,7 @@ const row: KeyRow = {
   expiresMs: null,
   nowMs: NOW,
   server: 'here',
+  sealed: null,
 }
 
 function decide(changes: Partial<KeyRow>, by = asking, pipelines = [ride()]) {
@@ -85,13 +94,16 @@ describe('first, another request is a mismatch, whatever the state', () => {
     ['not registered', { version: 9 }],
     ['worn out', { attempts: 99 }],
   ])('%s', (_, changes) => {
-    expect(decide({ ...changes, fingerprint: 'bb' })).toEqual({ type: 'mismatch', differs: 'request' })
+    expect(decide({ ...changes, fingerprint: OTHER_FINGERPRINT })).toEqual({
+      type: 'mismatch',
+      differs: 'request',
+    })
     expect(decide({ ...changes, pipeline: 'other' })).toEqual({ type: 'mismatch', differs: 'pipeline' })
     expect(decide({ ...changes, kind: 'atomic' })).toEqual({ type: 'mismatch', differs: 'pipeline' })
   })
 
   test('unless the key is asked for by its id, without a request to compare', () => {
-    expect(decide({ fingerprint: 'bb' }, byId).type).toBe('take_over')
+    expect(decide({ fingerprint: OTHER_FINGERPRINT }, byId).type).toBe('take_over')
   })
 })
 
@@ -118,7 +130,7 @@ describe('third, a key that may not run here is left alone', () => {
   test.each([
     ['another version', { version: 9 }, 'version 9 is not registered here'],
     ['another definition', { definitionHash: 'x' }, 'version 1 is registered with another definition'],
-    ['another kind of fingerprint', { fingerprintVersion: 2 }, 'fingerprint version 2 is not known here'],
+    ['another kind of fingerprint', { fingerprintVersion: 3 }, 'fingerprint version 3 is not known here'],
   ])('%s is refused, even while somebody runs it', (_, changes, detail) => {
     expect(decide({ ...changes, ...leased })).toEqual({
       type: 'refuse',
@@ -126,7 +138,7 @@ describe('third, a key that may not run here is left alone', () => {
     })
   })
   test('a finished key whose fingerprint cannot be compared is not replayed', () => {
-    expect(decide({ ...finished, fingerprintVersion: 2 }).type).toBe('refuse')
+    expect(decide({ ...finished, fingerprintVersion: 3 }).type).toBe('refuse')
   })
   test('another pipeline, asked for by id, is refused', () => {
     expect(decide({ pipeline: 'other' }, byId).type).toBe('refuse')

@@ -98,6 +98,7 @@ describe('a pipeline is refused, by its name, for', () => {
     ['callTimeoutMs', Number.POSITIVE_INFINITY, 'a whole number of 1 or more'],
     ['retentionMs', 0, 'a whole number of 1 or more'],
     ['maxAgeMs', null, 'a whole number of 1 or more'],
+    ['wipe', 'everything', "one of 'nothing', 'input', 'all'"],
     ['retentionMs', Number.MAX_SAFE_INTEGER, 'at most 3162240000000'],
     ['maxAgeMs', Number.MAX_SAFE_INTEGER, 'at most 3162240000000'],
   ])('its setting %s of %s', (name, value, takes) => {

@@ -77,6 +77,11 @@ describe('the error of createEngine names the option, what it got and what it ta
       'hashSecret is of type object',
     ],
     [
+      'protection that is a key, and is not told',
+      { pool, pipelines: [ride], protect: Buffer.from('hunter2') },
+      'protect takes what aesGcm returns, or another codec',
+    ],
+    [
       'a replica that is no pool',
       { pool, pipelines: [ride], replayFrom: 'postgresql://me:secret@host/db' },
       'replayFrom is a string; it takes a pg.Pool',

@@ -45,11 +45,15 @@ export const errorCodes = {
   PAWL_AMBIGUOUS_RESPONSE:
     'onError returned a final response to an error that does not say whether the call was executed.',
   PAWL_STORED_INPUT_REJECTED: 'A stored input no longer satisfies the schema of its pipeline.',
+  PAWL_KEY_MISSING: 'A stored value was sealed with a key that is not there.',
+  PAWL_SEALED:
+    'A stored value does not open: it was changed or moved, or sealed with another key of the same id.',
   PAWL_CLOSING: 'The engine is closing and takes no new work.',
   PAWL_ROUTE_NOT_MARKED: 'request.pawl was used on a route without the idempotency option.',
   PAWL_PIPELINE_NOT_RUN: 'The handler of a marked route answered without running its pipeline.',
   PAWL_SECOND_RUN: 'A handler ran a second pipeline for one request.',
   PAWL_NO_SCOPE: 'The scope function returned nothing, so nobody owns the key.',
+  PAWL_NO_BINDING: 'The bindTo function returned nothing that a key could be bound to.',
   PAWL_UNREADABLE_BODY: 'A body was parsed into something that cannot be compared with that of a retry.',
   PAWL_NOT_ATOMIC: 'request.tx was used outside an atomic handler.',
   PAWL_REPLY_IN_ATOMIC: 'An atomic handler answered by itself, or with something that cannot be stored.',

@@ -8,6 +8,8 @@ export type {
   PhaseMessage,
   ServiceName,
 } from './announce/announce.js'
+export { aesGcm } from './aes-gcm.js'
+export type { AesGcmOptions } from './aes-gcm.js'
 export { createBackground } from './background/create-background.js'
 export type { Background, BackgroundCounts, BackgroundOptions } from './background/create-background.js'
 export type { CompleterCounts, CompleterOptions } from './background/completer.js'
@@ -78,10 +80,11 @@ export type {
   Writing,
 } from './pipeline/phase.js'
 export type { AnyPipeline, Pipeline, UpgradeFrom } from './pipeline/pipeline.js'
-export type { IsolationLevel, PhaseSettings, PipelineSettings } from './pipeline/settings.js'
+export type { IsolationLevel, PhaseSettings, PipelineSettings, Wipe } from './pipeline/settings.js'
 export type { BoundQuery } from './query/bound-query.js'
 export type { DefinedQuery, DefineQuery } from './query/define-query.js'
 export type { Given, GivenValue } from './query/given.js'
+export type { FingerprintSecret, ProtectedPlace, Protection, SealedValue } from './protection.js'
 export type { Register, RegisteredDatabase } from './register.js'
 export { createEngine } from './engine/create-engine.js'
 export type { Engine } from './engine/engine.js'

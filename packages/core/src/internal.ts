@@ -63,6 +63,11 @@ export function judgeKey<DB>(engine: Engine<DB>, key: string): Suspicion | null 
   return (engine as RunningEngine<DB>).judgeKey(key)
 }
 
+/** Whether an engine has a secret that keys can be bound with. */
+export function canBind<DB>(engine: Engine<DB>): boolean {
+  return (engine as RunningEngine<DB>).canBind
+}
+
 /** What the engine knows about a pipeline. */
 export function readDefinition<DB, Input>(pipeline: Pipeline<DB, Input>): PipelineDefinition {
   return pipeline[definitionOf]

@@ -201,6 +201,15 @@ export const REDACTION_READ_AHEAD = 4
 /** This many characters at the end of the searched text are not kept: more than any half of a card number or password. */
 export const REDACTION_EDGE = 256
 
+/** Nonces that are made at a time: one call for random bytes costs as much as sealing a value. */
+export const NONCES_AT_A_TIME = 128
+
+/** Keys of scopes that are remembered for each key: deriving one takes some 10 µs, and each is a few hundred bytes. */
+export const MAX_SCOPE_KEYS = 10_000
+
+/** Longest `bindTo`, in characters: a chain of client certificates fits. */
+export const MAX_BINDING_LENGTH = 32_768
+
 /** Shortest secret for hashes, in characters: 16 random bytes as hexadecimal digits. */
 export const MIN_HASH_SECRET_LENGTH = 32
 
@@ -256,6 +265,9 @@ export const DEFAULT_JOB_MAX_ATTEMPTS = 25
 
 /** After this many failures a job is delivered alone, so that it cannot take others down with it. */
 export const DELIVER_ALONE_AFTER = 3
+
+/** How long a job rests whose payload cannot be opened here: a process with the key takes it then, and nobody is kept busy. */
+export const SEALED_JOB_REST_MS = 5 * SECOND_MS
 
 /** Jobs that `deliverEach` delivers at the same time: what an HTTP client's pool holds. */
 export const DELIVER_EACH_CONCURRENCY = 10

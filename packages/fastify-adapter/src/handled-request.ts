@@ -12,6 +12,7 @@ import { type Answer, type Answerable, answerTo, problemOf } from './answer.js'
 import { askLater, type Later } from './ask-later.js'
 import { type AtomicPipeline, AtomicRun, errorOfHandler } from './atomic.js'
 import { restoreHead } from './capture-reply.js'
+import { checkBinding } from './check-binding.js'
 import { checkScope } from './check-scope.js'
 import { earlyAnswer, type Progress } from './early-answer.js'
 import { pathOf, SentFingerprint } from './fingerprint-request.js'
@@ -135,13 +136,14 @@ export class HandledRequest implements PawlRequest {
     const chosen = this.#chosenBy(pipeline, input)
     const identity = await this.#identify(owner, nameOf(pipeline), chosen?.fingerprint)
     if (identity === null) return
-    const { scope, key, fingerprint } = identity
+    const { fingerprint } = identity
+    const named = nameOfKey(identity)
     // Without a fingerprint, the engine asks the pipeline again, and can tell whether the input or the function is to
     // blame.
     const request =
       chosen === null
-        ? { scope, key, input }
-        : { scope, key, fingerprint: new OriginFingerprint(this.#origin, fingerprint) as never, input }
+        ? { ...named, input }
+        : { ...named, fingerprint: new OriginFingerprint(this.#origin, fingerprint) as never, input }
     const later = this.#readPreference()
     this.#later = later
     const ask =
@@ -160,8 +162,9 @@ export class HandledRequest implements PawlRequest {
     if (owner === null) return
     const identity = await this.#identify(owner, pipeline.name, undefined)
     if (identity === null) return
-    const { scope, key, fingerprint } = identity
-    const execute = () => executeAtomic(engine, pipeline, { scope, key, fingerprint, input: null })
+    const { fingerprint } = identity
+    const request = { ...nameOfKey(identity), fingerprint, input: null }
+    const execute = () => executeAtomic(engine, pipeline, request)
     await this.#answerFrom(() => atomic.through(execute), identity)
   }
 
@@ -183,14 +186,16 @@ export class HandledRequest implements PawlRequest {
   }
 
   /** Asks the application who sent the request. Returns null when that failed and has been answered. */
-  async #findOwner(): Promise<{ readonly scope: unknown } | null> {
+  async #findOwner(): Promise<Owner | null> {
     if (this.#progress === 'running' || this.#progress === 'answered')
       throw new PawlError('PAWL_SECOND_RUN', `The handler of ${this.#name} ran a second pipeline.`)
     // A handler that has no key yet is called too early.
     void this.#takenKey
     this.#progress = 'running'
     try {
-      return { scope: await this.#route.plugin.scope(this.#request) }
+      const { scope, bindTo } = this.#route.plugin
+      const owner = { scope: await scope(this.#request) }
+      return bindTo === null ? owner : { ...owner, bindTo: await bindTo(this.#request) }
     } catch (error) {
       await this.#handOver(error)
       return null
@@ -211,11 +216,7 @@ export class HandledRequest implements PawlRequest {
   }
 
   /** Distinguishes the request from all others. Returns null when that is not possible and has been answered. */
-  async #identify(
-    owner: { readonly scope: unknown },
-    pipeline: string,
-    chosen: JsonValue | undefined,
-  ): Promise<Identity | null> {
+  async #identify(owner: Owner, pipeline: string, chosen: JsonValue | undefined): Promise<Identity | null> {
     const { key: sentKey, generated: generatedKey } = this.#takenKey
     try {
       const sent = this.#fingerprint.get(chosen)
@@ -226,7 +227,14 @@ export class HandledRequest implements PawlRequest {
       const scope = checkScope(owner.scope, this.#name)
       const key = this.#storedKey(sentKey)
       const keyHash = hashKeyName(this.#route.plugin.engine, scope, key)
-      return { scope, key, fingerprint: sent.fingerprint, logged: { keyHash, pipeline, generatedKey } }
+      const bindTo = 'bindTo' in owner ? checkBinding(owner.bindTo, this.#name) : null
+      return {
+        scope,
+        key,
+        bindTo,
+        fingerprint: sent.fingerprint,
+        logged: { keyHash, pipeline, generatedKey },
+      }
     } catch (error) {
       await this.#answerError(error)
       return null
@@ -348,10 +356,22 @@ function nameOf(pipeline: { readonly name: string } | undefined): string {
   return pipeline?.name ?? 'unknown'
 }
 
+/** What the application's functions returned. `bindTo` is there only where keys are bound. */
+interface Owner {
+  readonly scope: unknown
+  readonly bindTo?: unknown
+}
+
+function nameOfKey({ scope, key, bindTo }: Identity) {
+  return bindTo === null ? { scope, key } : { scope, key, bindTo }
+}
+
 /** What distinguishes one request from all others, and what the log says about it. */
 interface Identity {
   readonly scope: string
   readonly key: string
+  /** Null where keys are not bound. */
+  readonly bindTo: string | null
   readonly fingerprint: JsonValue
   readonly logged: LoggedRequest
 }

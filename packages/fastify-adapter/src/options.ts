@@ -96,6 +96,17 @@ export interface FastifyPawlOptions extends SharedOptions {
    * take it from the body. If it returns nothing, the request is refused.
    */
   readonly scope: (request: FastifyRequest) => string | null | undefined | Promise<string | null | undefined>
+  /**
+   * What else only the sender of a request has, such as the id of its session, of its token or of its client certificate. Under a
+   * key that was first sent with another one, a request is a mismatch, and its status is not found. Called where `scope` is; if it
+   * returns nothing, the request is refused. The engine needs `protect` or `hashSecret`. Default: keys are not bound.
+   *
+   * @example
+   * bindTo: (request) => request.session.sessionId
+   */
+  readonly bindTo?: (
+    request: FastifyRequest,
+  ) => string | null | undefined | Promise<string | null | undefined>
   /** Name of the header that carries the key. Default `idempotency-key`. */
   readonly header?: string
   /** The conventions that answers follow. Default `ietf`: problem details as in RFC 9457. */

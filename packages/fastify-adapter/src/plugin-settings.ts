@@ -1,7 +1,10 @@
+import { PawlError } from '@pawl/core'
 import {
+  canBind,
   checkFunction,
   checkKnownOptions,
   checkOneOf,
+  checkOptionalFunction,
   checkTimerMs,
   invalidOption,
   type OptionOwner,
@@ -18,6 +21,8 @@ import { StoredHeaders } from './stored-headers.js'
 export interface PluginSettings extends SharedSettings {
   readonly engine: FastifyPawlOptions['engine']
   readonly scope: FastifyPawlOptions['scope']
+  /** Null when keys are not bound. */
+  readonly bindTo: NonNullable<FastifyPawlOptions['bindTo']> | null
   readonly header: string
   readonly profile: Profile
   readonly storedHeaders: StoredHeaders
@@ -46,6 +51,7 @@ export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
   checkKnownOptions(PLUGIN, own, [
     'engine',
     'scope',
+    'bindTo',
     'header',
     'keyScope',
     'onConflict',
@@ -62,6 +68,7 @@ export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
   if (typeof (engine as { execute?: unknown } | undefined)?.execute !== 'function')
     throw invalidOption(PLUGIN, 'engine', engine, 'what createEngine returns')
   checkFunction(PLUGIN, 'scope', scope)
+  checkBindTo(options)
   checkOneOf(PLUGIN, 'profile', options.profile, Object.keys(profiles))
   checkOneOf(PLUGIN, 'enforce', options.enforce, ['off', 'warn', 'error'])
   checkBoolean(PLUGIN, 'strict', strict)
@@ -70,6 +77,7 @@ export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
   return {
     engine,
     scope,
+    bindTo: options.bindTo ?? null,
     header,
     ...readSharedOptions(PLUGIN, options, { header, keyScope: 'account', waitMs: 0, sentAt: null }),
     profile: profiles[options.profile ?? 'ietf'],
@@ -80,6 +88,15 @@ export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
     close: closeTimeoutMs === undefined ? {} : { timeoutMs: closeTimeoutMs },
     respondAsync: readAsyncOptions(PLUGIN, options.respondAsync ?? false),
   }
+}
+
+function checkBindTo({ engine, bindTo }: FastifyPawlOptions): void {
+  checkOptionalFunction(PLUGIN, 'bindTo', bindTo)
+  if (bindTo === undefined || canBind(engine)) return
+  throw new PawlError(
+    PLUGIN.code,
+    `${PLUGIN.where}: bindTo needs a secret to hash with. Give createEngine the option protect, or hashSecret.`,
+  )
 }
 
 function readStoredHeaders(header: string, names: readonly string[]): StoredHeaders {

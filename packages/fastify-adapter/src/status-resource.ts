@@ -2,6 +2,7 @@ import { PawlError } from '@pawl/core'
 import { hashKeyName, inspectOwn } from '@pawl/core/internal'
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { type Answer, type Answerable, answerTo, problemOf } from './answer.js'
+import { checkBinding } from './check-binding.js'
 import { checkScope } from './check-scope.js'
 import { pathOf } from './fingerprint-request.js'
 import { type LoggedStatus, logNotAccepted, logOutcome, logThrownByEngine } from './log-outcome.js'
@@ -54,8 +55,12 @@ export function statusResource(
     onRequest: [hideKeyId, ...[owner.onRequest ?? []].flat(), ...settings.onRequest, watchBody],
     handler: async (request, reply) => {
       // The application answers what it throws, such as a 403.
-      const scope: unknown = await route.plugin.scope(request)
-      const answer = await answerFor(request, route, settings, scope)
+      const { scope, bindTo } = route.plugin
+      const asking: Owner = {
+        scope: await scope(request),
+        ...(bindTo !== null && { bindTo: await bindTo(request) }),
+      }
+      const answer = await answerFor(request, route, settings, asking)
       await sendAnswer(reply, route.plugin, answer, ASKED_BY_ID)
     },
   }
@@ -86,11 +91,17 @@ function watchBody(request: FastifyRequest, _reply: FastifyReply, done: () => vo
   done()
 }
 
+/** What the application's functions returned. `bindTo` is there only where keys are bound. */
+interface Owner {
+  readonly scope: unknown
+  readonly bindTo?: unknown
+}
+
 async function answerFor(
   request: FastifyRequest,
   route: RouteSettings,
   settings: AsyncSettings,
-  scope: unknown,
+  owner: Owner,
 ): Promise<Answer> {
   const name = nameOfRoute(request)
   const notFound = (): Answer => {
@@ -100,7 +111,9 @@ async function answerFor(
   let status: KeyStatus
   try {
     if (settings.authorize === null && lookedForBody.has(request)) throw needsAuthorize(route)
-    status = await readStatus(request, route, checkScope(scope, name))
+    const scope = checkScope(owner.scope, name)
+    const bound = 'bindTo' in owner ? { bindTo: checkBinding(owner.bindTo, name) } : {}
+    status = await readStatus(request, route, { scope, ...bound })
   } catch (error) {
     const problem = problemOf(error)
     logThrownByEngine(request.log, name, problem.code, error)
@@ -122,15 +135,16 @@ async function answerFor(
 async function readStatus(
   request: FastifyRequest,
   { plugin: { engine }, origin: ofRoute, statusSuffix, name: route }: RouteSettings,
-  scope: string,
+  owner: { readonly scope: string; readonly bindTo?: string },
 ): Promise<KeyStatus> {
+  const { scope } = owner
   const path = statusBelow(pathOf(request.originalUrl), '')
   const origin = originAsked(ofRoute, statusSuffix, request)
   // Not taken from `params`, which a schema of the route may have changed.
   const slash = path.lastIndexOf('/')
   let view: Awaited<ReturnType<typeof inspectOwn>>
   try {
-    view = await inspectOwn(engine, { keyId: path.slice(slash + 1), scope, origin })
+    view = await inspectOwn(engine, { keyId: path.slice(slash + 1), ...owner, origin })
   } catch (error) {
     if (error instanceof PawlError && error.code === 'PAWL_INVALID_REQUEST') return { type: 'unknown' }
     return { type: 'unavailable', error }

@@ -17,6 +17,7 @@ import {
   DEFAULT_RELAY_BATCH_SIZE,
   DEFAULT_RELAY_POLL_MS,
   DELIVER_ALONE_AFTER,
+  SEALED_JOB_REST_MS,
   MAX_INT32,
   RECONNECT_TRIES,
 } from '../limits.js'
@@ -128,10 +129,17 @@ export class Relay implements Service<RelayCounts> {
     const claimId = randomUUID()
     const { jobs, claimedAt } = await this.#claim(claimId)
     counts.claimed = jobs.length
-    const worn = jobs.filter((job) => job.attempts > maxAttempts)
-    const able = jobs.filter((job) => job.attempts <= maxAttempts)
+    const closed = jobs.filter((job) => job.sealed !== null)
+    const open = jobs.filter((job) => job.sealed === null)
+    const worn = open.filter((job) => job.attempts > maxAttempts)
+    const able = open.filter((job) => job.attempts <= maxAttempts)
     // One after the other: many jobs that are delivered alone must not take the pool away from requests.
-    let written: Promise<unknown> = this.#record(claimId, worn, worn.map(neverEnded), counts)
+    let written: Promise<unknown> = this.#record(
+      claimId,
+      [...worn, ...closed],
+      [...worn.map(neverEnded), ...closed.map(({ sealed }): Delivery => ({ type: 'failed', error: sealed }))],
+      counts,
+    )
     const inTurn = (write: () => Promise<void>): Promise<void> => {
       const own = written.then(write, write)
       written = own
@@ -204,10 +212,13 @@ export class Relay implements Service<RelayCounts> {
   }
 
   #failed(job: ClaimedJob, { error, dead }: Extract<Delivery, { type: 'failed' }>): Failed {
-    const isDead = dead === true || job.attempts >= this.#options.maxAttempts
+    const { id, scope, keyId, seq, sealed } = job
+    // A process that has the key may be about to come. Not below one: with none, later jobs of its key would overtake it.
+    const attempts = sealed === null ? job.attempts : Math.max(1, job.attempts - 1)
+    const isDead = sealed === null && (dead === true || attempts >= this.#options.maxAttempts)
     const lastError = recordError(error)
-    const { id, scope, keyId, seq, attempts } = job
-    return { job, error, id, scope, keyId, seq, afterMs: backOffMs(attempts), lastError, dead: isDead }
+    const afterMs = sealed === null ? backOffMs(attempts) : SEALED_JOB_REST_MS
+    return { job, error, id, scope, keyId, seq, attempts, afterMs, lastError, dead: isDead }
   }
 
   /** Asks again where the answer was lost: every statement finds what its first try did. */

@@ -13,6 +13,7 @@ import { ResolvedSettings } from '../pipeline/resolved-settings.js'
 import { Breaker } from '../request/breaker.js'
 import { KeyPolicy } from '../request/key-policy.js'
 import { Replica } from '../request/replica.js'
+import { FingerprintSecrets } from '../request/request-fingerprint.js'
 import { ReplayLikelihood } from '../request/replay-likelihood.js'
 import type { RequestContext } from '../request/request-context.js'
 import { LeaseKeeper } from '../run/lease-keeper.js'
@@ -100,6 +101,7 @@ export function createContext(
     keyPolicy: new KeyPolicy(checked.keyPolicy),
     probe,
     runsAgain: checked.afterExpiry === 'run',
+    fingerprintSecrets: new FingerprintSecrets(checked.tables.protection, checked.hashSecret),
     replayLikelihood: new ReplayLikelihood(),
     breaker,
     replica,

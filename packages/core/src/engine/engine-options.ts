@@ -28,6 +28,7 @@ import {
 } from '../limits.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import { checkPipelineSettings, type PipelineSettings } from '../pipeline/settings.js'
+import { checkProtection, type Protection } from '../protection.js'
 import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../storage/tables.js'
 import type { BreakerOptions } from '../request/breaker.js'
 import { type KeyPolicyOptions, type KeyPolicySettings, readKeyPolicy } from '../request/key-policy.js'
@@ -65,6 +66,11 @@ export interface EngineOptions<DB> {
    * phone numbers cause a warning.
    */
   readonly keyPolicy?: KeyPolicyOptions
+  /**
+   * Hides inputs, states, results, responses, payloads and errors from whoever can read the database, and makes fingerprints with
+   * a key. `aesGcm` makes one. Default: they are stored as they are.
+   */
+  readonly protect?: Protection
   /** Settings for pipelines that do not set their own. */
   readonly defaults?: PipelineSettings
   /** Kysely plugins for `tx` and `engine.db`. The framework's own statements never see them. */
@@ -145,6 +151,7 @@ const OPTION_NAMES = [
   'hashSecret',
   'afterExpiry',
   'keyPolicy',
+  'protect',
   'defaults',
   'plugins',
   'stager',
@@ -177,7 +184,7 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
   checkOneOf(OWNER, 'afterExpiry', options.afterExpiry, ['refuse', 'run'])
   checkReplayFrom(options)
   return {
-    tables: tablesIn(options.schema ?? DEFAULT_SCHEMA, OWNER.where),
+    tables: tablesIn(options.schema ?? DEFAULT_SCHEMA, OWNER.where, checkProtection(OWNER, options.protect)),
     namespace,
     hashSecret: checkHashSecret(OWNER, options.hashSecret),
     afterExpiry: options.afterExpiry ?? 'refuse',

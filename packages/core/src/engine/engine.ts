@@ -13,6 +13,8 @@ export interface OwnKey {
   readonly scope: string
   /** Where its request came in, as its fingerprint says. */
   readonly origin: string
+  /** What its key is bound to, if it is. */
+  readonly bindTo?: string
 }
 
 /** Runs pipelines on one database. */

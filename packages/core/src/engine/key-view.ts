@@ -45,6 +45,8 @@ export interface KeyView {
     /** It returned after the key had become stuck: if unstuck without a verdict, the key is settled with this result. */
     readonly late: boolean
   } | null
+  /** Why protected values are not shown: `input`, `state` and others are then empty. Null where all are shown. */
+  readonly sealed: string | null
   /** The last error since the last advance; redacted and shortened. */
   readonly lastError: string | null
   /** The recovery points reached, in order. */
@@ -109,6 +111,7 @@ export function viewKey(row: KeyRow): KeyView {
     retries,
     runAfter: dateOrNull(row.runAfterMs),
     call: row.intent === null ? null : viewCall(row.intent),
+    sealed: row.sealed?.message ?? null,
     lastError,
     trail: row.trail.map(({ atMs, ...entry }) => ({ ...entry, at: new Date(atMs) })),
     input: JSON.parse(row.inputJson) as JsonValue,

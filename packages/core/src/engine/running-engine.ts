@@ -19,9 +19,16 @@ import type { EnqueueOutcome, Outcome, ResumeOutcome } from '../pipeline/outcome
 import { definitionOf, type Pipeline, type PipelineDefinition } from '../pipeline/pipeline.js'
 import { Registry } from '../pipeline/registry.js'
 import { checkRequest } from '../request/check-request.js'
-import { checkedRequest, checkExecuteRequest, type ExecuteRequest } from '../request/execute-request.js'
+import {
+  checkBinding,
+  type CheckedRequest,
+  checkedRequest,
+  checkExecuteRequest,
+  type ExecuteRequest,
+} from '../request/execute-request.js'
 import { originOf } from '../request/fingerprint.js'
 import type { Suspicion } from '../request/suspicions.js'
+import { compareBinding } from '../request/request-fingerprint.js'
 import {
   type Granted,
   reserveById,
@@ -87,10 +94,10 @@ export class RunningEngine<DB> implements Engine<DB> {
     request: ExecuteRequest<NoInfer<Input>>,
   ): Promise<EnqueueOutcome> {
     const definition = this.#registered(pipeline)
-    checkExecuteRequest('enqueue', request)
+    checkExecuteRequest('enqueue', request, this.#context.fingerprintSecrets)
     this.#context.keyPolicy.check('enqueue', request.key)
     return this.#track(async () => {
-      const checked = await checkedRequest(definition, request, 'pipeline', this.#context.caps.inputBytes)
+      const checked = await this.#checked(definition, request, 'pipeline')
       const reservation = await reserveToEnqueue(this.#context, checked)
       if (reservation.type !== 'enqueued') {
         return reservationOutcome(reservation, () => this.#askedBy(definition, request)) as EnqueueOutcome
@@ -140,10 +147,10 @@ export class RunningEngine<DB> implements Engine<DB> {
     among: Registry,
     kind: KeyKind,
   ): Promise<Outcome> {
-    checkExecuteRequest('execute', request)
+    checkExecuteRequest('execute', request, this.#context.fingerprintSecrets)
     this.#context.keyPolicy.check('execute', request.key)
     return this.#track(async () => {
-      const checked = await checkedRequest(definition, request, kind, this.#context.caps.inputBytes)
+      const checked = await this.#checked(definition, request, kind)
       const reservation = await reserveToRun(this.#context, checked, among)
       if (reservation.type === 'granted') return this.#run(reservation)
       return reservationOutcome(reservation, () => this.#askedBy(definition, request))
@@ -174,7 +181,8 @@ export class RunningEngine<DB> implements Engine<DB> {
 
   async inspect(scope: string, key: string): Promise<KeyView | null> {
     checkRequest('inspect', scope, key)
-    return this.#look((store) => findKey(store, scope, key))
+    const row = await this.#look((store) => findKey(store, scope, key))
+    return row === null ? null : viewKey(row)
   }
 
   /** What messages call a key. */
@@ -189,9 +197,26 @@ export class RunningEngine<DB> implements Engine<DB> {
 
   /** As `inspect`, for an owner who knows a key by its id. */
   async inspectOwn(of: OwnKey): Promise<KeyView | null> {
-    const { keyId: id, scope, origin } = of
+    const { keyId: id, scope, origin, bindTo } = of
+    const { fingerprintSecrets: secrets } = this.#context
     checkKeyId('inspectOwn', id)
-    return this.#look((store) => findOwnKey(store, { id, scope, fingerprintStart: originOf(origin) }))
+    if (bindTo !== undefined) checkBinding('inspectOwn', bindTo, secrets)
+    const row = await this.#look((store) =>
+      findOwnKey(store, { id, scope, fingerprintStart: originOf(origin) }),
+    )
+    if (row === null) return null
+    const binding = bindTo === undefined ? null : { scope, key: row.key, bindTo }
+    const compared = compareBinding(secrets, row, binding)
+    switch (compared.type) {
+      case 'other':
+        return null
+      case 'unknown':
+        throw new PawlError('PAWL_KEY_MISSING', `Key ${id} cannot be shown: ${compared.detail}.`)
+      case 'same':
+        // Its owner waits for the response.
+        if (row.sealed !== null && row.status === 'finished') throw row.sealed
+        return viewKey(row)
+    }
   }
 
   async extend(
@@ -235,17 +260,21 @@ export class RunningEngine<DB> implements Engine<DB> {
     }
   }
 
-  async #look(find: (store: Store) => Promise<KeyRow | null>): Promise<KeyView | null> {
+  /** Whether `bindTo` can be used. */
+  get canBind(): boolean {
+    return this.#context.fingerprintSecrets.canBind
+  }
+
+  async #look(find: (store: Store) => Promise<KeyRow | null>): Promise<KeyRow | null> {
     const { sessions, tables, breaker } = this.#context
     const refusal = breaker.refusal()
     if (refusal !== null) throw refusal
-    const row = await explaining(this.#context, () =>
+    return explaining(this.#context, () =>
       sessions.with('inspect', (session) => find({ session, tables })),
     ).catch((error: unknown) => {
       breaker.failed(error)
       throw error
     })
-    return row === null ? null : viewKey(row)
   }
 
   async close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
@@ -290,6 +319,15 @@ export class RunningEngine<DB> implements Engine<DB> {
     } finally {
       this.#running.delete(running)
     }
+  }
+
+  #checked(
+    definition: PipelineDefinition,
+    request: ExecuteRequest<unknown>,
+    kind: KeyKind,
+  ): Promise<CheckedRequest> {
+    const { caps, fingerprintSecrets: secrets } = this.#context
+    return checkedRequest(definition, request, kind, { maxInputBytes: caps.inputBytes, secrets })
   }
 
   #registered<Input>(pipeline: Pipeline<DB, Input>): PipelineDefinition {

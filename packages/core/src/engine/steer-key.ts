@@ -5,6 +5,7 @@ import { STEER_ROUNDS } from '../limits.js'
 import { viewKey } from './key-view.js'
 import type { KeyRow } from '../storage/keys/key-row.js'
 import type { Store } from '../storage/statement.js'
+import { sealBefore } from '../storage/interventions/sealed-note.js'
 import { isNoted } from '../storage/interventions/is-noted.js'
 import type { Steering } from '../storage/keys/steered.js'
 import { findNamed } from './find-named.js'
@@ -109,7 +110,10 @@ async function steerOnce(
   if (step.type === 'nothing') return { type: dryRun ? 'would_be_done' : 'done', key: viewKey(read) }
   if (dryRun) return { type: 'would_be_done', key: viewKey(read) }
   const { actor, reason } = because
-  const detailJson = JSON.stringify({ before: before(read), given: step.given })
+  const detailJson = JSON.stringify({
+    before: sealBefore(store.tables, read, before(read)),
+    given: step.given,
+  })
   const written = await step.write(store, {
     read,
     holder,
@@ -119,7 +123,7 @@ async function steerOnce(
 }
 
 /** What the next reader wants to know about a row that is no longer as it was. */
-function before(row: KeyRow): object {
+function before(row: KeyRow) {
   const { status, stuckReason, recoveryPoint, fence, attempts, retries, intent, effectEpoch, lastError } = row
   const leaseUntil = row.leaseUntilMs === null ? null : new Date(row.leaseUntilMs).toISOString()
   const shown = {

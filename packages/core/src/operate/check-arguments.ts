@@ -23,6 +23,7 @@ import {
 } from '../limits.js'
 import { headerBytes, isTransientStatus, respond, type StoredResponse } from '../pipeline/directive.js'
 import { encodeJson } from '../pipeline/json-value.js'
+import { type Wipe, WIPES } from '../pipeline/settings.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { KeyReference, SteerOptions } from '../engine/intervention.js'
 import type { CallVerdict, DeadJobs, ForgetOptions, KeyFilter, OperatorResponse } from './operator.js'
@@ -146,13 +147,15 @@ export function checkVerdict(where: string, verdict: CallVerdict): void {
 export interface CheckedResponse {
   readonly response: StoredResponse
   readonly retentionMs: number
+  readonly wipe: Wipe
 }
 
 export function checkResponse(where: string, given: OperatorResponse): CheckedResponse {
   const of = owner(`${where}: response`)
-  checkKnownOptions(of, given, ['status', 'headers', 'body', 'retentionMs'])
+  checkKnownOptions(of, given, ['status', 'headers', 'body', 'retentionMs', 'wipe'])
   checkWholeNumber(of, 'retentionMs', given.retentionMs, 1, MAX_DURATION_MS)
-  const { headers = {} } = given
+  checkOneOf(of, 'wipe', given.wipe, WIPES)
+  const { headers = {}, wipe = 'nothing' } = given
   if (typeof headers !== 'object' || headers === null)
     throw invalidOption(of, 'headers', headers, 'an object')
   const { response } = respond(given.status, given.body, { headers })
@@ -164,7 +167,7 @@ export function checkResponse(where: string, given: OperatorResponse): CheckedRe
   }
   checkSize(of, 'body', response.body.length)
   checkSize(of, 'headers', headerBytes(response), DEFAULT_MAX_RESPONSE_HEADER_BYTES)
-  return { response, retentionMs: given.retentionMs ?? DEFAULT_RETENTION_MS }
+  return { response, retentionMs: given.retentionMs ?? DEFAULT_RETENTION_MS, wipe }
 }
 
 function checkSize(of: OptionOwner, option: string, bytes: number, cap = DEFAULT_MAX_RESPONSE_BYTES): void {

@@ -1,6 +1,7 @@
 import { checkDate, checkKnownOptions, type OptionOwner } from '../check-option.js'
 import { readReaperOptions, reap, type ReaperCounts } from '../background/reaper.js'
 import { DEFAULT_LIST_LIMIT, MAX_SHOWN_WITH_KEY } from '../limits.js'
+import type { Protection } from '../protection.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import { type KeyView, viewKey } from '../engine/key-view.js'
 import { findStandingEffects } from '../storage/effects/find-standing-effects.js'
@@ -126,7 +127,7 @@ class DatabaseOperator implements Operator {
       const { said } = decision
       return {
         type: 'write',
-        given: { verdict: verdict === undefined ? null : noteOf(verdict) },
+        given: { verdict: verdict === undefined ? null : noteOf(verdict, this.#context.tables.protection) },
         write: (store, steering) => unstickKey(store, steering, said),
       }
     })
@@ -164,8 +165,13 @@ class DatabaseOperator implements Operator {
       }
       return {
         type: 'write',
-        given: { status: response.status, body: digestOf(response.body), retentionMs: checked.retentionMs },
-        write: (store, steering) => answerKey(store, steering, checked.response, checked.retentionMs),
+        given: {
+          status: response.status,
+          body: digestOf(response.body, this.#context.tables.protection),
+          retentionMs: checked.retentionMs,
+          ...(checked.wipe !== 'nothing' && { wipe: checked.wipe }),
+        },
+        write: (store, steering) => answerKey(store, steering, checked.response, checked),
       }
     })
   }
@@ -262,7 +268,7 @@ class DatabaseOperator implements Operator {
 }
 
 /** A verdict as it is recorded: what a call returned may contain what nobody should keep. */
-function noteOf(verdict: CallVerdict): object {
+function noteOf(verdict: CallVerdict, protection: Protection | null): object {
   const { type } = verdict
-  return type === 'executed' ? { type, result: digestOf(verdict.result) } : { type }
+  return type === 'executed' ? { type, result: digestOf(verdict.result, protection) } : { type }
 }

@@ -22,9 +22,9 @@ export function decideUnstick(row: KeyRow, verdict: CallVerdict | null): Unstick
       if (!isInDoubt) return { type: 'unstick', said: { kind: 'nothing' } }
       // The result may belong to a later phase than the next one. With a person's word, it is kept until that phase's
       // turn.
-      const { phase } = intent
-      const kept: Intent = { ...intent, said: true }
-      return { type: 'unstick', said: { kind: 'called', phase, intentJson: JSON.stringify(kept) } }
+      if (row.sealed !== null)
+        return refuse(`Its result is protected, and must not get lost: ${row.sealed.message}`)
+      return { type: 'unstick', said: { kind: 'called', intent: { ...intent, said: true } } }
     }
     return refuse(
       `What the call of phase '${intent.phase}' returned is known. Unstick the key without a verdict.`,
@@ -70,7 +70,7 @@ function applyVerdict(row: KeyRow, verdict: CallVerdict): UnstickDecision {
     return { type: 'unstick', said: { kind: 'not_made', phase } }
   }
   const called: Intent = { kind: 'called', phase, result: verdict.result, said: true }
-  return { type: 'unstick', said: { kind: 'called', phase, intentJson: JSON.stringify(called) } }
+  return { type: 'unstick', said: { kind: 'called', intent: called } }
 }
 
 /** Whether a person has given a verdict. Another one may be given as long as the call's turn has not come. */

@@ -8,6 +8,7 @@ import {
   STEER_LOCK_TIMEOUT_MS,
 } from '../limits.js'
 import { checkHashSecret } from '../hash-secret.js'
+import { checkProtection } from '../protection.js'
 import { explaining } from '../storage/schema/explaining.js'
 import { learnSpread } from '../storage/schema/learn-spread.js'
 import type { Worker } from '../storage/schema/missing-right.js'
@@ -25,13 +26,13 @@ export class OperatorContext {
   readonly hashSecret: string | null
 
   constructor(options: OperatorOptions) {
-    checkKnownOptions(OWNER, options, ['pool', 'schema', 'hashSecret'])
-    const { pool, schema } = options
+    checkKnownOptions(OWNER, options, ['pool', 'schema', 'hashSecret', 'protect'])
+    const { pool, schema, protect } = options
     this.hashSecret = checkHashSecret(OWNER, options.hashSecret)
     if (typeof (pool as Partial<Pool> | undefined)?.connect !== 'function')
       throw invalidOption(OWNER, 'pool', pool, 'a pg.Pool')
     this.pool = pool
-    this.tables = tablesIn(schema ?? DEFAULT_SCHEMA, OWNER.where)
+    this.tables = tablesIn(schema ?? DEFAULT_SCHEMA, OWNER.where, checkProtection(OWNER, protect))
     this.sessions = new SessionPool(pool, {
       acquireTimeoutMs: DEFAULT_ACQUIRE_TIMEOUT_MS,
       statementDeadlineMs: OPERATOR_STATEMENT_MS + CONNECTION_DEADLINE_SLACK_MS,

@@ -7,6 +7,8 @@ import type { Because } from '../because.js'
 import type { Erasure, ErasureReport } from '../erase/erasure.js'
 import type { Intervention, KeyName, KeyReference, SteerOptions } from '../engine/intervention.js'
 import type { KeyView } from '../engine/key-view.js'
+import type { Wipe } from '../pipeline/settings.js'
+import type { Protection } from '../protection.js'
 import type { Layout } from '../storage/schema/layout.js'
 
 /** How a key is forgotten. */
@@ -128,6 +130,8 @@ export interface JobView {
   readonly runAfter: Date
   readonly lastError: string | null
   readonly createdAt: Date
+  /** Why its payload and last error are not shown; null where they are. */
+  readonly sealed: string | null
   /** Null while it is still to be delivered. */
   readonly deadAt: Date | null
 }
@@ -159,6 +163,8 @@ export interface OperatorResponse {
   readonly body?: JsonValue
   /** How long it is replayed. Default 24 h. */
   readonly retentionMs?: number
+  /** What is gone from the row along with it: the pipeline's setting of that name. Default `nothing`. */
+  readonly wipe?: Wipe
 }
 
 /** Which dead jobs to deliver again. */
@@ -248,6 +254,11 @@ export interface Operator {
 /** Where the operator works. */
 export interface OperatorOptions {
   readonly pool: Pool
+  /**
+   * The engine's `protect`. Without it, protected values are not shown, and the response of `answer` and the result of a verdict are
+   * stored as they are. Default: none.
+   */
+  readonly protect?: Protection
   /** The schema of the framework's tables. Default `pawl`. */
   readonly schema?: string
   /**

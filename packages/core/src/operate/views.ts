@@ -34,6 +34,7 @@ export function viewJob(row: JobRow): JobView {
     attempts: row.attempts,
     runAfter: new Date(row.runAfterMs),
     lastError: row.lastError,
+    sealed: row.sealed?.message ?? null,
     createdAt: new Date(row.createdMs),
     deadAt: row.deadMs === null ? null : new Date(row.deadMs),
   }

@@ -66,7 +66,17 @@ export interface PipelineSettings extends Omit<PhaseSettings, 'commit'> {
   readonly retentionMs?: number
   /** Age at which an unfinished key is stuck instead of tried again. Default 24 h. */
   readonly maxAgeMs?: number
+  /**
+   * What is gone once a key has finished, in the transaction that finishes it: the `input`, or `all` that a replay does not need:
+   * the state and what is known of calls, too. Default `nothing`.
+   */
+  readonly wipe?: Wipe
 }
+
+/** What becomes of a finished key's row. Its response, its trail and its names stay. */
+export type Wipe = (typeof WIPES)[number]
+
+export const WIPES = ['nothing', 'input', 'all'] as const
 
 /** With all defaults filled in; only `commit` has none. */
 export type ResolvedPhaseSettings = Required<Omit<PhaseSettings, 'commit'>> & Pick<PhaseSettings, 'commit'>
@@ -89,12 +99,14 @@ export const PIPELINE_SETTING_NAMES = [
   'maxAttempts',
   'retentionMs',
   'maxAgeMs',
+  'wipe',
 ] as const satisfies readonly (keyof PipelineSettings)[]
 
 /** Checks each setting by itself; how they fit together is known only once defaults are filled in. */
 export function checkSettings(owner: OptionOwner, settings: PipelineSettings & PhaseSettings): void {
   checkOneOf(owner, 'isolation', settings.isolation, ISOLATION_LEVELS)
   checkOneOf(owner, 'commits', settings.commits, ['each', 'fewest'])
+  checkOneOf(owner, 'wipe', settings.wipe, WIPES)
   checkOneOf(owner, 'commit', settings.commit, ['now'])
   checkWholeNumber(owner, 'transactionRetries', settings.transactionRetries, 0)
   checkTimerMs(owner, 'leaseMs', settings.leaseMs, MIN_LEASE_MS)
@@ -129,6 +141,7 @@ export function resolveSettings(
     maxAttempts: DEFAULT_MAX_ATTEMPTS,
     retentionMs: DEFAULT_RETENTION_MS,
     maxAgeMs: DEFAULT_MAX_AGE_MS,
+    wipe: 'nothing',
     ...given,
     leaseMs,
   }

@@ -1,4 +1,5 @@
 import type { StoredResponse } from '../pipeline/directive.js'
+import type { PawlError } from '../errors.js'
 import { encodeJson } from '../pipeline/json-value.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { StateObject } from '../pipeline/phase.js'
@@ -9,7 +10,7 @@ import type { ResolvedSettings } from '../pipeline/resolved-settings.js'
 import { CLOCK_WENT_BACK_MS } from '../limits.js'
 import { ageMs, type KeyKind, type KeyRow } from '../storage/keys/key-row.js'
 import { disarmPromise } from '../disarm-promise.js'
-import { FINGERPRINT_VERSION } from './fingerprint.js'
+import { type ComparedRequest, isKnownVersion, unknownVersion } from './request-fingerprint.js'
 
 /** A caller that asks for a key that somebody has already reserved. */
 export interface Asking {
@@ -19,7 +20,7 @@ export interface Asking {
   readonly request: {
     readonly pipeline: string
     readonly kind: KeyKind
-    readonly fingerprint: string
+    readonly fingerprint: ComparedRequest
   } | null
   /** Only once the key's back-off is over: for a caller that found it a while ago. */
   readonly onlyDue: boolean
@@ -57,12 +58,11 @@ export function decideReservation(
     return { type: 'mismatch', differs: 'pipeline' }
   }
   // If the two cannot be compared, nothing may be replayed: the response could be the answer to another request.
-  if (row.fingerprintVersion !== FINGERPRINT_VERSION) {
-    return { type: 'refuse', detail: `fingerprint version ${row.fingerprintVersion} is not known here` }
-  }
-  if (request !== null && row.fingerprint !== request.fingerprint) {
-    return { type: 'mismatch', differs: 'request' }
-  }
+  const compared = request === null ? null : request.fingerprint.compare(row)
+  if (compared?.type === 'other') return { type: 'mismatch', differs: 'request' }
+  if (compared?.type === 'unknown') return { type: 'refuse', detail: compared.detail }
+  if (!isKnownVersion(row)) return { type: 'refuse', detail: unknownVersion(row).detail }
+  if (row.sealed !== null && row.status === 'finished') return refuseSealed(row.sealed)
   if (row.response !== null)
     return { type: 'replay', response: row.response, expiresMs: row.expiresMs ?? row.nowMs }
   if (row.stuckReason !== null) return { type: 'stuck', reason: row.stuckReason }
@@ -73,7 +73,8 @@ export function decideReservation(
 
   const resolution = registry.resolve(row)
   if (resolution.type === 'unknown') return { type: 'refuse', detail: resolution.detail }
-  if (row.holder === asking.holder) return { type: 'ours', definition: resolution.definition }
+  if (row.holder === asking.holder && row.sealed === null)
+    return { type: 'ours', definition: resolution.definition }
 
   const leaseLeftMs = (row.leaseUntilMs ?? row.nowMs) - row.nowMs
   const clockWentBack = row.updatedMs > row.nowMs + CLOCK_WENT_BACK_MS
@@ -82,6 +83,9 @@ export function decideReservation(
   if (leaseLeftMs > 0 && isPlausible) return { type: 'in_flight', leaseLeftMs }
   const restMs = (row.runAfterMs ?? row.nowMs) - row.nowMs
   if (asking.onlyDue && restMs > 0 && !clockWentBack) return { type: 'in_flight', leaseLeftMs: restMs }
+
+  // Whoever has the key can go on, so it is not to be handed to a person either.
+  if (row.sealed !== null) return refuseSealed(row.sealed)
 
   const { definition } = resolution
   const { maxAttempts, maxAgeMs } = settings.pipeline(definition)
@@ -92,6 +96,11 @@ export function decideReservation(
     return { type: 'take_over', definition, at: asItStands(row, definition) }
   }
   return upgrade(row, definition, resolution.upgrade)
+}
+
+/** Refused until a process has the key that its values were sealed with. */
+function refuseSealed({ code, message }: PawlError): Decision {
+  return { type: 'refuse', detail: `${message} (${code})` }
 }
 
 /**

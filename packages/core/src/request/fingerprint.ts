@@ -4,11 +4,8 @@ import { PawlError } from '../errors.js'
 import { checkJson, type JsonValue } from '../pipeline/json-value.js'
 import { sha256 } from '../sha256.js'
 
-/** Raised when the way a fingerprint is computed changes; rows remember theirs. */
-export const FINGERPRINT_VERSION = 1
-
 /** How many bytes of a fingerprint name where its request came in, if it says so. */
-const ORIGIN_BYTES = 8
+export const ORIGIN_BYTES = 8
 
 /** A fingerprint that also says where the request came in, so that its key can only be asked for from there. */
 export class OriginFingerprint {

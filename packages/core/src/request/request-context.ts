@@ -5,6 +5,7 @@ import type { Tables } from '../storage/tables.js'
 import type { Breaker } from './breaker.js'
 import type { KeyPolicy } from './key-policy.js'
 import type { Replica } from './replica.js'
+import type { FingerprintSecrets } from './request-fingerprint.js'
 import type { ReplayLikelihood } from './replay-likelihood.js'
 
 /** The parts of an engine that are needed to get from a request to a grant. */
@@ -16,6 +17,8 @@ export interface RequestContext {
   /** Whether a key that was deleted after it had an effect is a new request. Otherwise it is refused. */
   readonly runsAgain: boolean
   readonly keyPolicy: KeyPolicy
+  /** What requests are told apart with. */
+  readonly fingerprintSecrets: FingerprintSecrets
   readonly replayLikelihood: ReplayLikelihood
   /** Whether to ask the database at all. */
   readonly breaker: Breaker

@@ -250,7 +250,7 @@ function grant(
 }
 
 function askingFor({ definition, kind, fingerprint }: CheckedRequest, holder: string): Asking {
-  const request = { pipeline: definition.name, kind, fingerprint: fingerprint.toString('hex') }
+  const request = { pipeline: definition.name, kind, fingerprint }
   return { holder, request, onlyDue: false }
 }
 

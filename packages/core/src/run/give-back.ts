@@ -133,7 +133,8 @@ async function holdsByRaise(run: Run, insistMs: number): Promise<boolean> {
   const { raisingAs, row: before, leasedAt } = run
   if (raisingAs === null) return false
   const row = await write(run, (store) => findSameKey(store, before), insistMs)
-  if (row?.holder !== raisingAs || row.recoveryPoint !== before.recoveryPoint) return false
+  if (row?.holder !== raisingAs || row.sealed !== null || row.recoveryPoint !== before.recoveryPoint)
+    return false
   run.update({ ...row, intent: before.intent }, leasedAt)
   return true
 }
@@ -145,7 +146,8 @@ async function holdsByRaise(run: Run, insistMs: number): Promise<boolean> {
  */
 export async function whatOthersMadeOfIt(run: Run, { during }: FencedOff): Promise<Outcome> {
   const read = await write(run, async (store) => ({ row: await findSameKey(store, run.row) }))
-  const row = read?.row ?? null
+  // What cannot be read must not be acted on.
+  const row = read?.row?.sealed === null ? read.row : null
   const isStillOurs = row !== null && isOurs(run, row)
   // A write of ours with an unknown outcome may have landed, the COMMIT or the raise: then nobody has taken the key over.
   const isInDoubt = run.raisingAs !== null

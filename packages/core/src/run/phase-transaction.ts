@@ -237,12 +237,13 @@ function advanceBy(run: Run, work: Work, leg: Leg, returned: Onward): Bound {
   const { settings, tables } = run.engine
   const { definition, hold } = run
   if (returned.type === 'advance') return advanceKey(tables, hold, leg.advance)
-  const { retentionMs } = settings.pipeline(definition)
+  const { retentionMs, wipe } = settings.pipeline(definition)
   const { stateJson, firstPhase, carriedCallOf } = leg.advance
   const { outcomeUnknown = false } = work
   const { trail } = leg.reach('finished', leg.stateJson, { outcomeUnknown })
   const { response } = returned
-  return finishKey(tables, hold, { response, retentionMs, stateJson, trail, firstPhase, carriedCallOf })
+  const ending = { response, retentionMs, wipe }
+  return finishKey(tables, hold, { ...ending, stateJson, trail, firstPhase, carriedCallOf })
 }
 
 /** Finds out what became of a COMMIT that got no answer, by raising the fence: after that, it can no longer land. */

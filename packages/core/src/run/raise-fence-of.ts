@@ -32,7 +32,10 @@ export async function raiseFenceOf(run: Run, error: unknown): Promise<KeyRow | '
       await pauseBeforeRetry(attempt)
       continue
     }
-    return heldOrThrow(raised)
+    const row = heldOrThrow(raised)
+    if (row.sealed === null) return row
+    announce('pawl:warning', () => ({ message: 'a key of ours cannot be read any more', error: row.sealed }))
+    return 'unreachable'
   }
   announce('pawl:warning', () => ({
     message: 'the outcome of a COMMIT stays unknown until the lease ends',

@@ -1,5 +1,6 @@
 import { invalidOption, type OptionOwner } from '../check-option.js'
 import { Spread } from '../driver/spread.js'
+import type { Protection } from '../protection.js'
 
 /** The framework's tables in the schema it was given, quoted and ready for SQL. */
 export interface Tables {
@@ -10,6 +11,8 @@ export interface Tables {
   readonly interventions: string
   /** Whether they are on one server. */
   readonly spread: Spread
+  /** Hides what is stored in them; null unless the user asks for it. See `sealed-values.ts`. */
+  readonly protection: Protection | null
   /**
    * SQL that tells servers apart, and one server before and after a restart, by when it was started. Replicas were started at other
    * times. The servers of a cluster count as one: what writes a moment, and what reads it, may be two of them, whose clocks
@@ -37,7 +40,7 @@ function checkIdentifier(owner: OptionOwner, option: string, name: unknown): voi
   throw invalidOption(owner, option, name, takes)
 }
 
-export function tablesIn(schema: string, where: string): Tables {
+export function tablesIn(schema: string, where: string, protection: Protection | null = null): Tables {
   checkIdentifier({ code: 'PAWL_INVALID_OPTION', where }, 'schema', schema)
   const spread = new Spread()
   const table = (name: string) => `"${schema}"."${name}"`
@@ -48,6 +51,7 @@ export function tablesIn(schema: string, where: string): Tables {
     stagedJobs: table('staged_jobs'),
     interventions: table('interventions'),
     spread,
+    protection,
     get server() {
       return spread.overServers ? `'cluster'::text` : STARTED
     },

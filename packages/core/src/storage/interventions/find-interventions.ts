@@ -1,3 +1,4 @@
+import { openNote } from './sealed-note.js'
 import { defineStatement, epochMs, type Store } from '../statement.js'
 
 /** An intervention's row. */
@@ -20,7 +21,7 @@ const findInterventionsStatement = defineStatement(
 /** What people did to a key, oldest first. */
 export async function findInterventions(
   store: Store,
-  key: { readonly id: string; readonly scope: string },
+  key: { readonly id: string; readonly scope: string; readonly key: string },
   limit: number,
 ): Promise<InterventionRow[]> {
   const { rows } = await findInterventionsStatement(store, [key.scope, key.id, limit])
@@ -28,7 +29,7 @@ export async function findInterventions(
     action: row['action'] ?? '',
     actor: row['actor'] ?? '',
     reason: row['reason'] ?? null,
-    detailJson: row['detail'] ?? 'null',
+    detailJson: openNote(store.tables, key, row['detail'] ?? 'null'),
     createdMs: Number(row['created_ms']),
   }))
 }

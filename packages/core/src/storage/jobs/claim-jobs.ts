@@ -38,5 +38,5 @@ export interface Claim {
 export async function claimJobs(store: Store, claim: Claim): Promise<ClaimedJob[]> {
   const { id, forMs, names, limit, aloneAfter } = claim
   const { rows } = await claimJobsStatement(store, [id, forMs, names, limit, aloneAfter])
-  return readClaimedJobs(rows)
+  return readClaimedJobs(rows, store.tables)
 }

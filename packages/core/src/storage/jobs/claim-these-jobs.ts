@@ -24,5 +24,5 @@ export async function claimTheseJobs(
   { id, forMs, names }: Pick<Claim, 'id' | 'forMs' | 'names'>,
 ): Promise<ClaimedJob[]> {
   const { rows } = await claimTheseJobsStatement(store, [...namesOf(jobs), id, forMs, names])
-  return readClaimedJobs(rows)
+  return readClaimedJobs(rows, store.tables)
 }

@@ -1,3 +1,5 @@
+import type { PawlError } from '../../errors.js'
+import { Opening } from '../sealed-values.js'
 import { epochMs, msInterval, NOW } from '../statement.js'
 import type { Tables } from '../tables.js'
 
@@ -12,6 +14,8 @@ export interface ClaimedJob {
   /** Deliveries that were begun, including this one. */
   readonly attempts: number
   readonly createdMs: number
+  /** Why its payload could not be opened: then it must not be delivered. Null if it could. */
+  readonly sealed: PawlError | null
 }
 
 /**
@@ -52,16 +56,24 @@ export const CLAIMED_COLUMNS = `j.id, j.scope, j.name, j.payload, j.key_id, j.at
          ${epochMs('j.created_at')} AS created_ms`
 
 /** In the order of their creation: an UPDATE returns its rows in no particular order. */
-export function readClaimedJobs(rows: readonly Readonly<Record<string, string | null>>[]): ClaimedJob[] {
+export function readClaimedJobs(
+  rows: readonly Readonly<Record<string, string | null>>[],
+  tables: Tables,
+): ClaimedJob[] {
   const inOrder = rows.toSorted((a, b) => Number(a['created_ms']) - Number(b['created_ms']))
-  return inOrder.map((row) => ({
-    id: row['id'] ?? '',
-    name: row['name'] ?? '',
-    payloadJson: row['payload'] ?? '',
-    keyId: row['key_id'] ?? '',
-    scope: row['scope'] ?? '',
-    seq: Number(row['seq']),
-    attempts: Number(row['attempts']),
-    createdMs: Number(row['created_ms']),
-  }))
+  return inOrder.map((row) => {
+    const [id, scope] = [row['id'] ?? '', row['scope'] ?? '']
+    const opening = new Opening(tables, { id, scope })
+    return {
+      id,
+      name: row['name'] ?? '',
+      payloadJson: opening.json('payload', row['payload'] ?? '', 'null'),
+      keyId: row['key_id'] ?? '',
+      scope,
+      seq: Number(row['seq']),
+      attempts: Number(row['attempts']),
+      createdMs: Number(row['created_ms']),
+      sealed: opening.failed,
+    }
+  })
 }

@@ -12,5 +12,5 @@ const findDeadJobsStatement = defineStatement(
 /** Jobs that were given up, oldest first; of any name where `name` is null. */
 export async function findDeadJobs(store: Store, name: string | null, limit: number): Promise<JobRow[]> {
   const { rows } = await findDeadJobsStatement(store, [name, limit])
-  return rows.map(readJobRow)
+  return rows.map((row) => readJobRow(row, store.tables))
 }

@@ -15,5 +15,5 @@ export async function findJobsOfKey(
   limit: number,
 ): Promise<JobRow[]> {
   const { rows } = await findJobsOfKeyStatement(store, [key.scope, key.id, limit])
-  return rows.map(readJobRow)
+  return rows.map((row) => readJobRow(row, store.tables))
 }

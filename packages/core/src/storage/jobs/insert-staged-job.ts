@@ -1,5 +1,6 @@
 import type { Bound } from '../../driver/outgoing.js'
 import { defineStatement, msInterval, NOW } from '../statement.js'
+import { sealJson } from '../sealed-values.js'
 import type { Tables } from '../tables.js'
 import type { JobName } from './job-name.js'
 
@@ -20,5 +21,6 @@ const insertStagedJobStatement = defineStatement(
 /** Writes a job in the phase's own transaction; the relay hands it over once that has committed. */
 export function insertStagedJob(tables: Tables, job: StagedJob): Bound {
   const { id, scope, keyId, seq, name, payloadJson, runAfterMs } = job
-  return insertStagedJobStatement.bind(tables, [id, scope, keyId, seq, name, payloadJson, runAfterMs])
+  const payload = sealJson(tables, { id, scope }, 'payload', payloadJson)
+  return insertStagedJobStatement.bind(tables, [id, scope, keyId, seq, name, payload, runAfterMs])
 }

@@ -1,4 +1,7 @@
+import type { PawlError } from '../../errors.js'
+import { Opening } from '../sealed-values.js'
 import { epochMs } from '../statement.js'
+import type { Tables } from '../tables.js'
 
 type TextRow = Readonly<Record<string, string | null>>
 
@@ -13,20 +16,28 @@ export interface JobRow {
   readonly lastError: string | null
   readonly createdMs: number
   readonly deadMs: number | null
+  /** Why its payload or last error could not be opened; null if they could. */
+  readonly sealed: PawlError | null
 }
 
-export const JOB_COLUMNS = `j.id, j.name, j.key_id, j.payload, j.attempts, ${epochMs('j.run_after')} AS run_after_ms,
+export const JOB_COLUMNS = `j.id, j.scope, j.name, j.key_id, j.payload, j.attempts, ${epochMs('j.run_after')} AS run_after_ms,
        j.last_error, ${epochMs('j.created_at')} AS created_ms, ${epochMs('j.dead_at')} AS dead_ms`
 
-export function readJobRow(row: TextRow): JobRow {
+export function readJobRow(row: TextRow, tables: Tables): JobRow {
+  const [id, scope] = [row['id'] ?? '', row['scope'] ?? '']
+  const opening = new Opening(tables, { id, scope })
+  const opened = {
+    payloadJson: opening.json('payload', row['payload'] ?? 'null', 'null'),
+    lastError: opening.text('last_error', row['last_error'] ?? null),
+  }
   return {
-    id: row['id'] ?? '',
+    ...opened,
+    sealed: opening.failed,
+    id,
     name: row['name'] ?? '',
     keyId: row['key_id'] ?? '',
-    payloadJson: row['payload'] ?? 'null',
     attempts: Number(row['attempts']),
     runAfterMs: Number(row['run_after_ms']),
-    lastError: row['last_error'] ?? null,
     createdMs: Number(row['created_ms']),
     deadMs: row['dead_ms'] == null ? null : Number(row['dead_ms']),
   }

@@ -1,17 +1,22 @@
+import { sealText } from '../sealed-values.js'
 import { CLOCK, defineStatement, momentIn, type Store } from '../statement.js'
 import { eachGivenJob, IS_THAT_JOB, type JobName, namesOf } from './job-name.js'
 
 /** A delivery that failed. */
 export interface FailedJob extends JobName {
+  readonly id: string
   readonly afterMs: number
   readonly lastError: string
   readonly dead: boolean
+  /** Deliveries that count. */
+  readonly attempts: number
 }
 
 const FAILED = {
   after_ms: '$4::double precision[]',
   last_error: '$5::text[]',
   dead: '$6::boolean[]',
+  attempts: '$8::integer[]',
 }
 
 /** The claim stays, but without its end, so that a repeat whose first answer got lost finds its jobs. */
@@ -19,7 +24,7 @@ const returnJobsStatement = defineStatement(
   'return_jobs',
   (tables) => `
   UPDATE ${tables.stagedJobs} AS j
-     SET claim_until = NULL, run_after = ${momentIn('each.after_ms / 1000')},
+     SET claim_until = NULL, attempts = each.attempts, run_after = ${momentIn('each.after_ms / 1000')},
          last_error = each.last_error, dead_at = CASE WHEN each.dead THEN ${momentIn('0')} END
     FROM ${eachGivenJob(tables, FAILED)}, ${CLOCK}
    WHERE ${IS_THAT_JOB}${tables.ofOneShard('j')} AND j.claim = $7::uuid
@@ -35,9 +40,10 @@ export async function returnJobs(
   const { rows } = await returnJobsStatement(store, [
     ...namesOf(jobs),
     jobs.map((job) => job.afterMs),
-    jobs.map((job) => job.lastError),
+    jobs.map((job) => sealText(store.tables, { id: job.id, scope: job.scope }, 'last_error', job.lastError)),
     jobs.map((job) => job.dead),
     claimId,
+    jobs.map((job) => job.attempts),
   ])
   return rows.map((row) => row['id'] ?? '')
 }

@@ -5,6 +5,7 @@ import { heldOrFail } from './held-or-fail.js'
 import { heldBy, type Hold, WRITTEN } from './hold.js'
 import { trailJson, type TrailEntry } from './trail.js'
 import { defineStatement, msInterval, NOW } from '../statement.js'
+import { sealJson } from '../sealed-values.js'
 import type { Tables } from '../tables.js'
 
 /** `intent`: what becomes of what is known of a call. */
@@ -53,7 +54,7 @@ export function advanceKey(tables: Tables, hold: Hold, to: Advance): Bound {
     ...heldBy(hold),
     hold.recoveryPoint,
     to.point,
-    to.stateJson,
+    to.stateJson === null ? null : sealJson(tables, hold, 'state', to.stateJson),
     trailJson(to.trail),
     to.leaseMs,
     to.firstPhase,

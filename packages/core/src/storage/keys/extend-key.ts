@@ -30,5 +30,5 @@ const extendKeyStatement = defineStatement(
 /** Lets a finished key expire at another moment. Returns null when the key has moved on. */
 export async function extendKey(store: Store, steering: Steering, untilMs: number): Promise<KeyRow | null> {
   const { rows } = await extendKeyStatement(store, [...steeringValues(steering), untilMs])
-  return rows[0] === undefined ? null : readKeyRow(rows[0])
+  return rows[0] === undefined ? null : readKeyRow(rows[0], store.tables)
 }

@@ -9,5 +9,5 @@ const findKeyByIdStatement = defineStatement(
 /** Reads a key's row by its id. Returns null when there is none. */
 export async function findKeyById(store: Store, id: string): Promise<KeyRow | null> {
   const { rows } = await findKeyByIdStatement(store, [id])
-  return rows[0] === undefined ? null : readKeyRow(rows[0])
+  return rows[0] === undefined ? null : readKeyRow(rows[0], store.tables)
 }

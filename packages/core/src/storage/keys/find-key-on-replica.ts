@@ -51,7 +51,10 @@ export async function findKeyOnReplica(
     findKeyToReplayStatement.bind(tables, [scope, key]),
   ])
   const row = found?.rows[0]
-  return { at: readPosition(position?.rows[0] ?? {}), row: row === undefined ? null : readKeyRow(row) }
+  return {
+    at: readPosition(position?.rows[0] ?? {}),
+    row: row === undefined ? null : readKeyRow(row, tables),
+  }
 }
 
 function readPosition(row: Readonly<Record<string, string | null>>): ReplayPosition {

@@ -37,5 +37,5 @@ async function find(
   key: string,
 ): Promise<KeyRow | null> {
   const { rows } = await statement(store, [scope, key], 'read')
-  return rows[0] === undefined ? null : readKeyRow(rows[0])
+  return rows[0] === undefined ? null : readKeyRow(rows[0], store.tables)
 }

@@ -18,5 +18,5 @@ export async function findOwnKey(
   of: { readonly id: string; readonly scope: string; readonly fingerprintStart: Buffer },
 ): Promise<KeyRow | null> {
   const { rows } = await findOwnKeyStatement(store, [of.id, of.scope, of.fingerprintStart])
-  return rows[0] === undefined ? null : readKeyRow(rows[0])
+  return rows[0] === undefined ? null : readKeyRow(rows[0], store.tables)
 }

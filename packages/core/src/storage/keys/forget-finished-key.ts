@@ -40,5 +40,5 @@ export async function forgetFinishedKey(
   undoneEffectIds: readonly string[],
 ): Promise<KeyRow | null> {
   const { rows } = await forgetFinishedKeyStatement(store, [...steeringValues(steering), undoneEffectIds])
-  return rows[0] === undefined ? null : readKeyRow(rows[0])
+  return rows[0] === undefined ? null : readKeyRow(rows[0], store.tables)
 }

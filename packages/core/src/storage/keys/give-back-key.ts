@@ -1,5 +1,6 @@
 import { HELD, heldBy, type Hold, WRITTEN } from './hold.js'
 import type { Intent } from './key-row.js'
+import { sealIntent, sealText } from '../sealed-values.js'
 import { defineStatement, msInterval, NOW, statusIs, type Store } from '../statement.js'
 
 /** How a key is given back. */
@@ -37,8 +38,8 @@ export async function giveBackKey(store: Store, hold: Hold, giveBack: GiveBack):
     giveBack.countsAs === 'attempt' ? 0 : 1,
     giveBack.countsAs === 'retry' ? 1 : 0,
     giveBack.raiseEpoch ? 1 : 0,
-    giveBack.intent === null ? null : JSON.stringify(giveBack.intent),
-    giveBack.lastError,
+    sealIntent(store.tables, hold, giveBack.intent),
+    sealText(store.tables, hold, 'last_error', giveBack.lastError),
     hold.recoveryPoint,
   ])
   return rows.length === 1

@@ -4,6 +4,7 @@
  * earlier one than its holder believes, under the same fence and holder. `raise_fence` and `keep_late_end` accept any point.
  */
 export interface Hold {
+  readonly id: string
   readonly scope: string
   readonly key: string
   readonly fence: number

@@ -2,6 +2,7 @@ import type { KeyKind, KeyRow } from './key-row.js'
 import { defineStatement, epochMs, msInterval, NOW, type Store } from '../statement.js'
 import { standingEffects } from '../effects/find-last-effect.js'
 import type { Tables } from '../tables.js'
+import { sealJson } from '../sealed-values.js'
 import { uuidV7 } from '../../uuid-v7.js'
 
 /** What a fresh key is reserved with. */
@@ -95,7 +96,7 @@ export async function insertKey(
     key.definitionHash,
     key.fingerprint,
     key.fingerprintVersion,
-    key.inputJson,
+    sealJson(store.tables, { id, scope: key.scope, key: key.key }, 'input', key.inputJson),
     grant.leaseMs,
     attempts,
     grant.holder,
@@ -139,5 +140,6 @@ export async function insertKey(
     nowMs,
     server: null,
     revision: Number(row['revision']),
+    sealed: null,
   }
 }

@@ -1,5 +1,6 @@
 import { HELD, heldBy, type Hold, WRITTEN } from './hold.js'
 import { type Intent, INTENT_PHASE } from './key-row.js'
+import { sealIntent, sealText } from '../sealed-values.js'
 import { defineStatement, NOW, statusIs, type Store } from '../statement.js'
 
 /** Whether what the row knows is about this phase's call, both before this statement and after it. */
@@ -34,8 +35,8 @@ export async function keepLateEnd(
 ): Promise<'kept' | 'of_another' | 'decided'> {
   const { rows } = await keepLateEndStatement(store, [
     ...heldBy(hold),
-    late.intent === null ? null : JSON.stringify(late.intent),
-    late.lastError,
+    sealIntent(store.tables, hold, late.intent),
+    sealText(store.tables, hold, 'last_error', late.lastError),
     late.phase,
     late.alsoUndeclared,
   ])

@@ -1,7 +1,9 @@
+import type { PawlError } from '../../errors.js'
 import type { StoredResponse } from '../../pipeline/directive.js'
 import type { JsonValue } from '../../pipeline/json-value.js'
 import type { StuckReason } from '../../pipeline/outcome.js'
 import { epochMs, NOW } from '../statement.js'
+import { Opening } from '../sealed-values.js'
 import type { Tables } from '../tables.js'
 import { readTrail, type TrailEntry } from './trail.js'
 
@@ -77,6 +79,11 @@ export interface KeyRow {
   readonly server: string | null
   /** Grows by one at every write: it differs if anything at all has changed since. */
   readonly revision: number
+  /**
+   * Why some of its values could not be opened; null where all could. If there is something, they are empty here, with no response
+   * and no last error, and nothing may be done with the row that depends on them.
+   */
+  readonly sealed: PawlError | null
 }
 
 /** The columns that `readKeyRow` reads; `k` is the key's table. The body travels as base64: half of hex's size. */
@@ -125,19 +132,28 @@ export const INTENT_PHASE = `substring(k.intent::text, '"phase" *: *"([^"]*)"')`
 
 type TextRow = Readonly<Record<string, string | null>>
 
-export function readKeyRow(row: TextRow): KeyRow {
+export function readKeyRow(row: TextRow, tables: Tables): KeyRow {
+  const [id, scope, key] = [text(row, 'id'), text(row, 'scope'), text(row, 'key')]
+  const opening = new Opening(tables, { id, scope, key })
+  const opened = {
+    inputJson: opening.json('input', text(row, 'input'), 'null'),
+    stateJson: opening.json('state', text(row, 'state'), '{}'),
+    intent: opening.intent(row['intent']),
+    lastError: opening.text('last_error', row['last_error'] ?? null),
+    response: readResponse(row, opening),
+  }
   return {
-    id: text(row, 'id'),
-    scope: text(row, 'scope'),
-    key: text(row, 'key'),
+    ...opened,
+    sealed: opening.failed,
+    id,
+    scope,
+    key,
     pipeline: text(row, 'pipeline'),
     kind: text(row, 'kind') as KeyKind,
     version: Number(text(row, 'version')),
     definitionHash: text(row, 'definition_hash'),
     fingerprint: text(row, 'fingerprint'),
     fingerprintVersion: Number(text(row, 'fingerprint_version')),
-    inputJson: text(row, 'input'),
-    stateJson: text(row, 'state'),
     recoveryPoint: text(row, 'recovery_point'),
     status: text(row, 'status') as KeyRow['status'],
     stuckReason: row['stuck_reason'] as StuckReason | null,
@@ -147,11 +163,8 @@ export function readKeyRow(row: TextRow): KeyRow {
     attempts: Number(text(row, 'attempts')),
     retries: Number(text(row, 'retries')),
     runAfterMs: numberOrNull(row, 'run_after_ms'),
-    intent: row['intent'] == null ? null : (JSON.parse(row['intent']) as Intent),
     effectEpoch: Number(text(row, 'effect_epoch')),
-    lastError: row['last_error'] ?? null,
     trail: readTrail(text(row, 'trail')),
-    response: readResponse(row),
     createdMs: Number(text(row, 'created_ms')),
     unstuckMs: numberOrNull(row, 'unstuck_ms'),
     updatedMs: Number(text(row, 'updated_ms')),
@@ -172,13 +185,10 @@ export function ageMs(row: Pick<KeyRow, 'createdMs' | 'unstuckMs'>, nowMs: numbe
   return nowMs - (row.unstuckMs ?? row.createdMs)
 }
 
-function readResponse(row: TextRow): StoredResponse | null {
+function readResponse(row: TextRow, opening: Opening): StoredResponse | null {
   if (row['response_status'] == null) return null
-  return {
-    status: Number(row['response_status']),
-    headers: JSON.parse(text(row, 'response_headers')) as Record<string, string>,
-    body: Buffer.from(text(row, 'response_body'), 'base64'),
-  }
+  const body = Buffer.from(text(row, 'response_body'), 'base64')
+  return opening.response(Number(row['response_status']), text(row, 'response_headers'), body)
 }
 
 function text(row: TextRow, column: string): string {

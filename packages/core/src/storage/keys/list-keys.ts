@@ -82,5 +82,5 @@ export async function listKeys(
     listing.unattendedOnly,
     listing.limit,
   ])
-  return rows.map(readKeyRow)
+  return rows.map((row) => readKeyRow(row, store.tables))
 }

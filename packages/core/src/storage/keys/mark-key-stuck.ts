@@ -1,6 +1,7 @@
 import type { StuckReason } from '../../pipeline/outcome.js'
 import { HELD, heldBy, type Hold, WRITTEN } from './hold.js'
 import type { Intent } from './key-row.js'
+import { sealIntent, sealText } from '../sealed-values.js'
 import { defineStatement, NOW, statusIs, type Store } from '../statement.js'
 
 const markKeyStuckStatement = defineStatement(
@@ -26,8 +27,8 @@ export async function markKeyStuck(
   const { rows } = await markKeyStuckStatement(store, [
     ...heldBy(hold),
     stuck.reason,
-    stuck.intent === null ? null : JSON.stringify(stuck.intent),
-    stuck.lastError,
+    sealIntent(store.tables, hold, stuck.intent),
+    sealText(store.tables, hold, 'last_error', stuck.lastError),
     hold.recoveryPoint,
   ])
   return rows.length === 1

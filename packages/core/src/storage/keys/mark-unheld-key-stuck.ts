@@ -2,6 +2,7 @@ import type { StuckReason } from '../../pipeline/outcome.js'
 import { WRITTEN } from './hold.js'
 import type { KeyRow } from './key-row.js'
 import { unheld, unheldValues } from './unheld.js'
+import { Opening, sealText } from '../sealed-values.js'
 import { defineStatement, NOW, type Store } from '../statement.js'
 
 const markUnheldKeyStuckStatement = defineStatement(
@@ -30,7 +31,10 @@ export async function markUnheldKeyStuck(
   },
 ): Promise<KeyRow | null> {
   const { holder, reason, lastError, leaseBoundMs } = by
-  const values = [...unheldValues(read, leaseBoundMs), holder, reason, lastError]
+  const sealed = sealText(store.tables, read, 'last_error', lastError)
+  const values = [...unheldValues(read, leaseBoundMs), holder, reason, sealed]
   const { rows } = await markUnheldKeyStuckStatement(store, values)
-  return rows[0] === undefined ? null : { ...read, lastError: rows[0]['last_error'] ?? null }
+  if (rows[0] === undefined) return null
+  const opening = new Opening(store.tables, read)
+  return { ...read, lastError: opening.text('last_error', rows[0]['last_error'] ?? null) }
 }

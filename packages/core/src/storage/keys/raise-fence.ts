@@ -25,5 +25,5 @@ export async function raiseFence(
   by: { readonly holder: string; readonly leaseMs: number },
 ): Promise<KeyRow | null> {
   const { rows } = await raiseFenceStatement(store, [...heldBy(hold), by.holder, by.leaseMs])
-  return rows[0] === undefined ? null : readKeyRow(rows[0])
+  return rows[0] === undefined ? null : readKeyRow(rows[0], store.tables)
 }

@@ -10,5 +10,5 @@ const revokeLeaseStatement = defineStatement(
 /** Ends the lease of whoever holds the key. Returns null when the key has moved on, or nobody holds it any more. */
 export async function revokeLease(store: Store, steering: Steering): Promise<KeyRow | null> {
   const { rows } = await revokeLeaseStatement(store, steeringValues(steering))
-  return rows[0] === undefined ? null : readKeyRow(rows[0])
+  return rows[0] === undefined ? null : readKeyRow(rows[0], store.tables)
 }

@@ -1,6 +1,7 @@
 import { WRITTEN } from './hold.js'
 import { KEY_COLUMNS_WRITTEN, type KeyRow, readKeyRow } from './key-row.js'
 import { unheld, unheldValues } from './unheld.js'
+import { sealIntent, sealJson } from '../sealed-values.js'
 import { defineStatement, msInterval, NOW, type Store } from '../statement.js'
 
 /** Who takes a key over, and under which definition it continues (its own, or one it is upgraded to). */
@@ -43,9 +44,9 @@ export async function takeOverKey(store: Store, read: KeyRow, by: TakeOver): Pro
     by.version,
     by.definitionHash,
     by.recoveryPoint,
-    by.stateJson,
-    by.intent === null ? null : JSON.stringify(by.intent),
+    by.stateJson === null ? null : sealJson(store.tables, read, 'state', by.stateJson),
+    sealIntent(store.tables, read, by.intent),
     by.effectEpoch,
   ])
-  return rows[0] === undefined ? null : readKeyRow(rows[0])
+  return rows[0] === undefined ? null : readKeyRow(rows[0], store.tables)
 }

@@ -1,5 +1,6 @@
 import { type Intent, type KeyRow, readKeyRow } from './key-row.js'
 import { steered, type Steering, steeringValues } from './steered.js'
+import { sealIntent } from '../sealed-values.js'
 import { defineStatement, NOW, statusIs, type Store } from '../statement.js'
 
 const unstickKeyStatement = defineStatement(
@@ -16,28 +17,27 @@ const unstickKeyStatement = defineStatement(
 export type SaidOfCall =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'not_made'; readonly phase: string }
-  | { readonly kind: 'called'; readonly phase: string; readonly intentJson: string }
+  | { readonly kind: 'called'; readonly intent: Intent }
 
 /** Lets a stuck key run again, with attempts and age reset. Returns null when the key has moved on. */
 export async function unstickKey(store: Store, steering: Steering, said: SaidOfCall): Promise<KeyRow | null> {
   const { rows } = await unstickKeyStatement(store, [
     ...steeringValues(steering),
     said.kind === 'not_made' ? 1 : 0,
-    intentJsonOf(said, steering.read.nowMs),
+    sealIntent(store.tables, steering.read, intentOf(said, steering.read.nowMs)),
   ])
-  return rows[0] === undefined ? null : readKeyRow(rows[0])
+  return rows[0] === undefined ? null : readKeyRow(rows[0], store.tables)
 }
 
-function intentJsonOf(said: SaidOfCall, nowMs: number): string | null {
+function intentOf(said: SaidOfCall, nowMs: number): Intent | null {
   switch (said.kind) {
     case 'nothing':
       return null
     case 'not_made': {
       const { kind, phase } = said
-      const intent: Intent = { kind, phase, atMs: nowMs }
-      return JSON.stringify(intent)
+      return { kind, phase, atMs: nowMs }
     }
     case 'called':
-      return said.intentJson
+      return said.intent
   }
 }

@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto'
+import {
+  createBackground,
+  createOperator,
+  type JobToDeliver,
+  type Outcome,
+  type Protection,
+} from '@pawl/core'
+import { afterAll, describe, expect, test } from 'vitest'
+import { TestDatabase } from '../support/test-database.js'
+import { columnsWith } from './dump.js'
+import { createEngine, protect, SECRET, type SecretInput, secretRide } from './secret-ride.js'
+
+const databases: TestDatabase[] = []
+afterAll(() => Promise.all(databases.map((database) => database.drop())))
+
+const because = { actor: 'anna', reason: 'a test' }
+
+const of = ({ key }: { readonly key: string }) => ({ scope: 's', key })
+
+/** Goes every way that writes a value, and returns the database. */
+async function everyWay(protection?: Protection): Promise<TestDatabase> {
+  const database = await TestDatabase.create()
+  databases.push(database)
+  const { schema } = database
+  const given = protection === undefined ? {} : { protect: protection }
+  const pool = database.pool()
+  const engine = createEngine({ pool, schema, pipelines: [secretRide], ...given })
+  const operator = createOperator({ pool, schema, ...given })
+  const send = async (
+    way: SecretInput['way'],
+    key: string = randomUUID(),
+  ): Promise<Outcome & { key: string }> => {
+    const outcome = await engine.execute(secretRide, { scope: 's', key, input: { way, secret: SECRET } })
+    return { ...outcome, key }
+  }
+  const body = { secret: SECRET }
+
+  // Answered, and replayed; the job's delivery fails, for good.
+  const finished = await send('finishes')
+  expect(finished).toMatchObject({ type: 'completed', response: { status: 201 } })
+  const replayed = await send('finishes', finished.key)
+  expect(replayed).toMatchObject({ type: 'replayed' })
+  if (finished.type === 'completed' && replayed.type === 'replayed')
+    expect(replayed.response).toEqual(finished.response)
+  const seen: JobToDeliver[] = []
+  const sink = {
+    deliver: (jobs: readonly JobToDeliver[]) => {
+      seen.push(...jobs)
+      const error = new Error(`no room for ${SECRET}`)
+      return Promise.resolve(jobs.map(() => ({ type: 'failed', error }) as const))
+    },
+  }
+  const { relays, completer } = createBackground({ engine, reaper: false, relay: { sink, maxAttempts: 1 } })
+  expect(await relays[0]?.runOnce()).toMatchObject({ claimed: 1, dead: 1 })
+  expect(seen).toMatchObject([{ name: 'send', payload: { to: SECRET } }])
+  expect(await operator.deadJobs()).toMatchObject([
+    { payload: { to: SECRET }, lastError: expect.stringContaining(SECRET) as string, sealed: null },
+  ])
+  expect(await operator.requeue({ all: true }, because)).toBe(1)
+
+  // The result of its call is kept, and taken over with it.
+  const unsettled = await send('settle_fails')
+  expect(unsettled).toMatchObject({ type: 'retry_later' })
+  expect(await send('settle_fails', unsettled.key)).toMatchObject({ type: 'retry_later' })
+  expect(await engine.inspect('s', unsettled.key)).toMatchObject({
+    call: { known: 'returned', result: { found: SECRET } },
+    lastError: expect.stringContaining(SECRET) as string,
+  })
+
+  // A person says what its call returned.
+  const unknown = await send('unknown')
+  expect(unknown).toMatchObject({ type: 'stuck', lastError: expect.stringContaining(SECRET) as string })
+  expect(
+    await operator.unstick(of(unknown), because, { type: 'executed', result: { found: SECRET } }),
+  ).toMatchObject({ type: 'done', key: { call: { result: { found: SECRET } } } })
+
+  // A person answers it.
+  const answered = await send('fails')
+  expect(await send('fails', answered.key)).toMatchObject({ type: 'stuck' })
+  const headers = { 'x-secret': SECRET }
+  expect(await operator.answer(of(answered), because, { status: 200, body, headers })).toMatchObject({
+    type: 'done',
+  })
+  expect(await send('fails', answered.key)).toMatchObject({ type: 'replayed', response: { headers } })
+
+  // A holder died without a word; its key is older than it may be when the next one comes.
+  const old = await send('fails')
+  await database.rows(
+    `UPDATE pawl.idempotency_keys SET attempts = 9, run_after = NULL, last_error = NULL WHERE key = $1`,
+    [old.key],
+  )
+  expect(await send('fails', old.key)).toMatchObject({ type: 'stuck' })
+
+  // Nobody waits for it.
+  await engine.enqueue(secretRide, {
+    scope: 's',
+    key: 'enqueued',
+    input: { way: 'finishes', secret: SECRET },
+  })
+  expect((await completer?.runOnce())?.completed).toBeGreaterThan(0)
+  await engine.enqueue(secretRide, { scope: 's', key: 'waiting', input: { way: 'finishes', secret: SECRET } })
+
+  const shown = await operator.show(of(answered))
+  expect(shown).toMatchObject({
+    key: { input: { secret: SECRET }, sealed: null },
+    interventions: [{ detail: { before: { lastError: expect.stringContaining(SECRET) as string } } }],
+  })
+  await engine.close()
+  return database
+}
+
+/** Where the secret is when nothing is protected: what the test can see. */
+const HOLDING = [
+  'idempotency_keys.input',
+  'idempotency_keys.intent',
+  'idempotency_keys.last_error',
+  'idempotency_keys.response_body',
+  'idempotency_keys.response_headers',
+  'idempotency_keys.state',
+  'interventions.detail',
+  'staged_jobs.last_error',
+  'staged_jobs.payload',
+]
+
+describe('the tables', () => {
+  test('hold what requests contain, unless it is protected', async () => {
+    expect(await columnsWith(await everyWay(), SECRET)).toEqual(HOLDING)
+  })
+
+  test('hold nothing of it in the clear where it is protected', async () => {
+    expect(await columnsWith(await everyWay(protect), SECRET)).toEqual([])
+  })
+
+  test.each([
+    ['input', ['idempotency_keys.input']],
+    ['state', ['idempotency_keys.state']],
+    ['intent', ['idempotency_keys.intent']],
+    ['response_body', ['idempotency_keys.response_body']],
+    ['last_error', ['idempotency_keys.last_error', 'interventions.detail', 'staged_jobs.last_error']],
+    ['payload', ['staged_jobs.payload']],
+  ])('give it away where %s is not sealed, so that this test would notice', async (forgotten, columns) => {
+    const leaky: Protection = {
+      seal: (plain, at) =>
+        at.column === forgotten ? { keyId: 'k1', bytes: plain } : protect.seal(plain, at),
+      open: (sealed, at) => (at.column === forgotten ? sealed.bytes : protect.open(sealed, at)),
+      fingerprintSecret: (keyId) => protect.fingerprintSecret(keyId),
+    }
+    expect(await columnsWith(await everyWay(leaky), SECRET)).toEqual(columns)
+  })
+})
