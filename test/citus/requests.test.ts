@@ -246,6 +246,30 @@ describeOnCitus('on Citus', () => {
     await engine.close()
   })
 
+  test('a finished key is kept for longer, or forgotten once its effects are undone', async () => {
+    const { operator } = database
+    const because = { actor: 'test', reason: 'to see that it works' }
+    const ride = new CitusRide(database)
+    const engine = ride.engine()
+    await ride.execute(engine)
+    const name = { scope: ride.scope, key: ride.key }
+    const until = new Date(Date.now() + 365 * 24 * 3_600_000)
+    expect(await operator.extend(name, because, until)).toMatchObject({
+      type: 'done',
+      key: { expiresAt: until },
+    })
+    expect(await operator.forget(name, because)).not.toMatchObject({ type: 'done' })
+    expect(await operator.forget(name, because, { effectsUndone: true })).toMatchObject({ type: 'done' })
+    expect(await operator.show(name)).toBeNull()
+    expect((await ride.execute(engine)).type).toBe('completed')
+    const notes = await database.rows<{ action: string }>(
+      `SELECT action FROM pawl.interventions WHERE scope = $1 AND key = $2 ORDER BY created_at`,
+      [ride.scope, ride.key],
+    )
+    expect(notes.map(({ action }) => action)).toEqual(['extend', 'forget'])
+    await engine.close()
+  })
+
   test('what is missing or forbidden is said by name, as on one server', async () => {
     const engine = createEngine({ pool: database.admin, pipelines: [], schema: `${database.schema}_none` })
     await expect(engine.inspect('a', 'b')).rejects.toMatchObject({ code: 'PAWL_NOT_MIGRATED' })

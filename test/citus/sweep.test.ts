@@ -1,4 +1,5 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ProtocolProxy, type Verdict } from '../wire/protocol-proxy.js'
 import { CitusDatabase, CitusRide, describeOnCitus, ONE_OF_EACH, type Worker } from './citus-database.js'
 
@@ -9,20 +10,35 @@ const FAULTS: Readonly<Record<string, Verdict>> = {
   'cut after it': { cut: 'both', when: 'after' },
 }
 
-const portOf = (url: string): number => Number(new URL(url).port)
-
 /** Enough to outlast a message whose sender is gone, and short enough to wait for. */
 const LEASE_MS = 2_000
 
+/** Longer than a ride that nobody disturbs lets a connection wait, and short, as each ride opens some. */
+const IDLE_MS = 2_000
+
+/** A ride for each of some hundred messages, with connections of its own; some of them outlast a lease. */
+const SWEEP_TIMEOUT_MS = 900_000
+
+/** Where rides go whose messages are struck, and for which scopes. */
+interface Route {
+  readonly proxy: ProtocolProxy
+  readonly url: string
+  scope(): Promise<string>
+}
+
 describeOnCitus('a connection that is', () => {
   const database = new CitusDatabase()
-  let worker: Worker
-  beforeAll(() => database.create())
+  /** Nobody disturbs it. */
+  let calm: pg.Pool
+  beforeAll(async () => {
+    await database.create()
+    calm = database.pool({ max: 8 })
+  })
   afterAll(() => database.drop())
 
   /** Executes a ride while one message, the nth that the proxy sees, meets its fault. Returns how many it saw. */
-  async function strike(proxy: ProtocolProxy, ride: CitusRide, url: string, nth: number, verdict: Verdict) {
-    const pool = database.pool({ connectionString: url, max: 3 })
+  async function strike({ proxy, url }: Route, ride: CitusRide, nth: number, verdict: Verdict) {
+    const pool = database.pool({ connectionString: url, max: 3, idleTimeoutMillis: IDLE_MS })
     const engine = ride.engine(pool, LEASE_MS)
     let seen = 0
     proxy.decide = () => (seen++ === nth ? verdict : 'pass')
@@ -32,9 +48,9 @@ describeOnCitus('a connection that is', () => {
     return seen
   }
 
-  /** A client that comes back until it has its answer, on connections that nobody disturbs. */
+  /** A client that comes back until it has its answer. */
   async function comeBack(ride: CitusRide) {
-    const engine = ride.engine(database.pool({ max: 2 }), LEASE_MS)
+    const engine = ride.engine(calm, LEASE_MS)
     for (;;) {
       const { type } = await ride.execute(engine)
       if (type === 'completed' || type === 'replayed') break
@@ -48,45 +64,58 @@ describeOnCitus('a connection that is', () => {
     await engine.close()
   }
 
-  async function sweep(proxy: ProtocolProxy, url: string, scopeOf: () => Promise<string>, verdict: Verdict) {
-    const clean = new CitusRide(database, await scopeOf())
-    const messages = await strike(proxy, clean, url, -1, verdict)
+  /** The routes share the messages. */
+  async function sweep(routes: readonly [Route, ...Route[]], verdict: Verdict) {
+    const messages = await strike(routes[0], new CitusRide(database, await routes[0].scope()), -1, verdict)
     expect(messages).toBeGreaterThan(30)
-    for (let nth = 0; nth < messages; nth++) {
-      const ride = new CitusRide(database, await scopeOf())
-      await strike(proxy, ride, url, nth, verdict)
-      await comeBack(ride)
-      expect([nth, await ride.traces()]).toEqual([nth, ONE_OF_EACH])
+    let next = 0
+    const follow = async (route: Route) => {
+      while (next < messages) {
+        const nth = next++
+        const ride = new CitusRide(database, await route.scope())
+        await strike(route, ride, nth, verdict)
+        await comeBack(ride)
+        expect([nth, await ride.traces()]).toEqual([nth, ONE_OF_EACH])
+      }
     }
+    await Promise.all(routes.map(follow))
   }
 
   describe.each(Object.entries(FAULTS))('%s', (_, verdict) => {
-    let proxy: ProtocolProxy
-    afterEach(() => proxy.close())
-
-    test('at any message between engine and coordinator leaves one of each', async () => {
-      const { hostname: host } = new URL(database.url)
-      proxy = await ProtocolProxy.start({ host, port: portOf(database.url) })
+    const betweenEngineAndCoordinator = async () => {
       const url = new URL(database.url)
-      url.port = String(proxy.port)
-      await sweep(proxy, url.href, () => Promise.resolve(new CitusRide(database).scope), verdict)
-    })
-  })
+      const target = { host: url.hostname, port: Number(url.port) }
+      const open = async (): Promise<Route> => {
+        const proxy = await ProtocolProxy.start(target)
+        url.port = String(proxy.port)
+        return { proxy, url: url.href, scope: () => Promise.resolve(new CitusRide(database).scope) }
+      }
+      const routes: [Route, ...Route[]] = [await open(), await open(), await open(), await open()]
+      await sweep(routes, verdict)
+      for (const { proxy } of routes) await proxy.close()
+    }
+    test(
+      'at any message between engine and coordinator leaves one of each',
+      betweenEngineAndCoordinator,
+      SWEEP_TIMEOUT_MS,
+    )
 
-  describe.each(Object.entries(FAULTS))('%s', (_, verdict) => {
-    let proxy: ProtocolProxy
-    beforeEach(async () => {
-      worker = (await database.workers())[0] as Worker
-      proxy = await ProtocolProxy.start({ host: worker.nodename, port: worker.nodeport })
+    const betweenCoordinatorAndWorker = async () => {
+      const worker = (await database.workers())[0] as Worker
+      const proxy = await ProtocolProxy.start({ host: worker.nodename, port: worker.nodeport })
       await database.pointTo(worker, proxy.port)
-    })
-    afterEach(async () => {
-      await database.pointTo(worker, worker.nodeport)
-      await proxy.close()
-    })
-
-    test('at any message between coordinator and worker leaves one of each', async () => {
-      await sweep(proxy, database.url, () => database.scopeOn({ ...worker, nodeport: proxy.port }), verdict)
-    })
+      try {
+        const scope = () => database.scopeOn({ ...worker, nodeport: proxy.port })
+        await sweep([{ proxy, url: database.url, scope }], verdict)
+      } finally {
+        await database.pointTo(worker, worker.nodeport)
+        await proxy.close()
+      }
+    }
+    test(
+      'at any message between coordinator and worker leaves one of each',
+      betweenCoordinatorAndWorker,
+      SWEEP_TIMEOUT_MS,
+    )
   })
 })
