@@ -161,6 +161,23 @@ const OF_REQUESTS = [
   'take_over_key',
 ]
 
+/** Each of these names one scope, and so one partition; `cost/plans.test.ts` and tests of what they do read the rest. */
+const OF_ONE_SCOPE = [
+  'copy_erased_effect',
+  'delete_erased_effects',
+  'erase_jobs',
+  'erase_keys',
+  'extend_key',
+  'find_effects_to_erase',
+  'find_ids_of_key',
+  'find_interventions_to_erase',
+  'find_jobs_to_erase',
+  'find_keys_to_erase',
+  'find_last_effect',
+  'find_standing_effects',
+  'forget_finished_key',
+]
+
 // The page has every statement, as a test of its own checks.
 const page = readFileSync(new URL('../../docs/statements.md', import.meta.url), 'utf8')
 const texts = new Map<string, string[]>()
@@ -185,8 +202,15 @@ const OVER_SERVERS = [
 ]
 
 test('every statement about tables that are divided is read here, is of a request, or is for many servers', () => {
-  const known = [...Object.keys(STATEMENTS), ...OF_REQUESTS, ...OVER_SERVERS]
+  const known = [...Object.keys(STATEMENTS), ...OF_REQUESTS, ...OF_ONE_SCOPE, ...OVER_SERVERS]
   expect([...texts.keys()].toSorted()).toEqual(known.toSorted())
+})
+
+test.each(OF_ONE_SCOPE)('%s names the scope wherever it reads a table that is divided', (name) => {
+  for (const text of texts.get(name) ?? []) {
+    const rows = /(?:FROM|UPDATE|JOIN) "pawl"\."(?:idempotency_keys|effects|staged_jobs)" AS (\w)/g
+    for (const [, row] of text.matchAll(rows)) expect(text).toContain(`${row}.scope = $1`)
+  }
 })
 
 describe.each(['custom', 'generic'] as const)('with a %s plan', (plan) => {
