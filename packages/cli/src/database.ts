@@ -1,6 +1,7 @@
 import { createOperator, type Operator } from '@pawl/core'
 import pg from 'pg'
 import { usageError } from './cli-error.js'
+import { parseProtectKeys } from './parse/protect-keys.js'
 import { CONNECT_TIMEOUT_MS, MAX_CONNECTIONS } from './limits.js'
 
 /** What a command uses to query the database. */
@@ -11,12 +12,19 @@ export interface Database {
   readonly now: () => Promise<Date>
 }
 
+/** What the environment says. */
+interface Secrets {
+  readonly hashSecret: string | undefined
+  readonly protectKeys: string | undefined
+}
+
 /** Opens the database for as long as `work` runs. No connection is made before the first query. */
 export async function withDatabase<T>(
   url: string | undefined,
-  { schema, hashSecret }: { readonly schema: string; readonly hashSecret: string | undefined },
+  { schema, hashSecret, protectKeys }: Secrets & { readonly schema: string },
   work: (database: Database) => Promise<T>,
 ): Promise<T> {
+  const protect = parseProtectKeys(protectKeys)
   const pool = new pg.Pool({
     connectionString: checkUrl(url),
     max: MAX_CONNECTIONS,
@@ -31,7 +39,12 @@ export async function withDatabase<T>(
       return rows[0]?.now ?? new Date()
     }
     return await work({
-      operator: createOperator({ pool, schema, ...(hashSecret !== undefined && { hashSecret }) }),
+      operator: createOperator({
+        pool,
+        schema,
+        ...(hashSecret !== undefined && { hashSecret }),
+        ...(protect !== null && { protect }),
+      }),
       pool,
       now,
     })

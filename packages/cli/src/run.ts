@@ -21,7 +21,7 @@ export interface Output {
 export interface Surroundings {
   readonly stdout: Output
   readonly stderr: Output
-  /** `DATABASE_URL`, `PAWL_ACTOR`, `PAWL_HASH_SECRET`, `NO_COLOR` and `TERM` are read. */
+  /** `DATABASE_URL`, `PAWL_ACTOR`, `PAWL_HASH_SECRET`, `PAWL_PROTECT_KEYS`, `NO_COLOR` and `TERM` are read. */
   readonly env: Readonly<Record<string, string | undefined>>
   /** Paths of modules are relative to it. */
   readonly cwd: string
@@ -89,7 +89,12 @@ function contextOf(setting: Setting, paint: Paint): Context {
     paint,
     isTerminal: stdout.isTTY === true,
     commands: allCommands,
-    withDatabase: (work) => withDatabase(databaseUrl, { schema, hashSecret: env['PAWL_HASH_SECRET'] }, work),
+    withDatabase: (work) =>
+      withDatabase(
+        databaseUrl,
+        { schema, hashSecret: env['PAWL_HASH_SECRET'], protectKeys: env['PAWL_PROTECT_KEYS'] },
+        work,
+      ),
     tell: (line) => void (isJson || stderr.write(`${safeText(line)}\n`)),
   }
 }

@@ -47,6 +47,7 @@ function factsOf(key: KeyView, { now, reveal }: View): [string, Cell][] {
     ...optional('Call in doubt', callText(key)),
     ...optional('Its result', key.call?.known === 'returned' ? valueText(key.call.result, reveal) : null),
     ...optional('Last error', key.lastError),
+    ...optional('Protected', key.sealed),
     [
       'Reserved',
       `${momentText(key.createdAt)} (${durationText(now.getTime() - key.createdAt.getTime())} ago)`,
