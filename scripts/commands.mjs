@@ -1,6 +1,9 @@
+import { checkAdvisories } from './advisories.mjs'
 import { checkPackages } from './check-packages.mjs'
 import { install } from './install.mjs'
+import { checkLicences } from './licences.mjs'
 import { withLock } from './lock.mjs'
+import { sbom } from './sbom.mjs'
 import { bin, pnpm, run, step, StepFailed, tellOnStderr, together } from './step.mjs'
 import { runTests } from './run-tests.mjs'
 
@@ -49,6 +52,15 @@ const commands = {
   async check() {
     await prepare()
     await checks()
+    // Only here: the tests of somebody without a network, or with a slow one, should not wait for a registry.
+    await step('advisories', checkAdvisories)
+  },
+
+  /** The software bill of materials, as CycloneDX JSON on standard output. */
+  async sbom() {
+    tellOnStderr()
+    await withLock(install)
+    process.stdout.write(await sbom())
   },
 
   build: prepare,
@@ -73,6 +85,7 @@ async function prepare() {
 async function checks() {
   await step('lint', () => run(bin('oxlint'), ['--type-aware', '--deny-warnings']))
   await step('format check', () => run(bin('oxfmt'), ['--check', '.']))
+  await step('licences', checkLicences)
   // Side by side: unlike the linter, neither of them can use a second core.
   await together([step('unused code', () => run(bin('knip'), [])), step('packages', checkPackages)])
 }
