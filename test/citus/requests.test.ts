@@ -270,6 +270,29 @@ describeOnCitus('on Citus', () => {
     await engine.close()
   })
 
+  test('what the requests of a scope have left is erased, and nothing of another scope', async () => {
+    const gone = new CitusRide(database)
+    const kept = new CitusRide(database)
+    for (const ride of [gone, kept]) {
+      const engine = ride.engine()
+      await ride.execute(engine)
+      await engine.close()
+    }
+    // What is recent is kept, and so is a key whose jobs are still to be delivered.
+    for (const sql of [
+      'DELETE FROM pawl.staged_jobs WHERE scope = $1',
+      `UPDATE pawl.effects SET created_at = statement_timestamp() - interval '5 days' WHERE scope = $1`,
+    ])
+      await database.rows(sql, [gone.scope])
+    await database.operator.erase({ scope: gone.scope, actor: 'test', reason: 'to see that it works' })
+    const left = await database.rows<{ scope: string }>(
+      `SELECT scope FROM pawl.idempotency_keys WHERE scope = ANY ($1)`,
+      [[gone.scope, kept.scope]],
+    )
+    expect(left).toEqual([{ scope: kept.scope }])
+    expect(await kept.traces()).toEqual(ONE_OF_EACH)
+  })
+
   test('what is missing or forbidden is said by name, as on one server', async () => {
     const engine = createEngine({ pool: database.admin, pipelines: [], schema: `${database.schema}_none` })
     await expect(engine.inspect('a', 'b')).rejects.toMatchObject({ code: 'PAWL_NOT_MIGRATED' })
