@@ -36,6 +36,7 @@ const { qualified } = (await import(`${STORAGE}/qualified.ts`)) as { qualified: 
 /** Where the tables are distributed, others are sent in their place: they lock rows of all scopes, or act on them. */
 const ONE_SERVER_ONLY = [
   'claim_jobs',
+  'find_due_by_scope',
   'find_unattended_keys',
   'forget_atomic_keys',
   'reap_effects',
@@ -46,7 +47,6 @@ const ONE_SERVER_ONLY = [
 
 /** Those others. */
 const MANY_SERVERS_ONLY = [
-  'claim_these_jobs',
   'delete_effects',
   'find_dead_job_names',
   'find_due_jobs',

@@ -43,6 +43,8 @@ for (const table of ['idempotency_keys', 'staged_jobs', 'effects'])
   await database.rows(`VACUUM ANALYZE pawl.${table}`)
 
 const MANY = 100
+/** How many jobs the relay reads. */
+const READ = 500
 const list = (values: readonly unknown[]): string => `{${values.join(',')}}`
 const times = (count: number, value: unknown): string => list(Array.from({ length: count }, () => value))
 const columnsOf = async (table: string, where: string, columns: readonly string[]): Promise<string[]> => {
@@ -99,9 +101,14 @@ const STATEMENTS: Readonly<Record<string, readonly [Values, Bound]>> = {
   reap_effects: [[MANY, null, 1], { passes: 1, rows: firstOf(MANY), lookUps: MANY }],
   // The relay. For each job it looks for earlier ones of the same key.
   claim_jobs: [
-    [randomUUID(), 60_000, null, MANY, 3],
-    { passes: 1, rows: firstOf(MANY), lookUps: 2 * firstOf(MANY) },
+    [randomUUID(), 60_000, null, MANY, 3, '{}', 10, 'true', ''],
+    { passes: 1, rows: firstOf(READ), lookUps: 2 * firstOf(READ) + 2 * MANY },
   ],
+  find_due_by_scope: [
+    [randomUUID(), null, 3, '', '-infinity', '00000000-0000-0000-0000-000000000000', 0],
+    { passes: 1, rows: firstOf(READ), lookUps: firstOf(READ) },
+  ],
+  claim_these_jobs: [[...waitingJobs, randomUUID(), 60_000, null], { lookUps: 3 * MANY }],
   delete_jobs: [[...waitingJobs, randomUUID()], { lookUps: MANY }],
   return_jobs: [
     [...waitingJobs, times(MANY, 1), times(MANY, 'x'), times(MANY, 'false'), randomUUID()],
@@ -189,7 +196,6 @@ for (const section of page.split(/^### /m).slice(1)) {
 
 /** Sent only where the tables are distributed, in the place of statements that are read here. */
 const OVER_SERVERS = [
-  'claim_these_jobs',
   'delete_effects',
   'find_dead_job_names',
   'find_due_jobs',

@@ -257,6 +257,15 @@ export const DEFAULT_RELAY_POLL_MS = 1 * SECOND_MS
 /** What queues accept in one request: SQS takes 10, most others 100 or more. */
 export const DEFAULT_RELAY_BATCH_SIZE = 100
 
+/** Jobs that a claim looks at, due or not: a few milliseconds, however many of one tenant wait, and several batches of others. */
+export const JOBS_READ_PER_LOOK = 500
+
+/** Deliveries that one relay has under way, each with jobs of one tenant: what an HTTP client's pool holds. */
+export const DEFAULT_RELAY_CONCURRENCY = 10
+
+/** One, as when there was only one in all: while it is under way, the next jobs of its tenant gather for the next. */
+export const DEFAULT_RELAY_CONCURRENCY_PER_SCOPE = 1
+
 /** Long for a queue; a claim lasts twice as long, and a dead relay's jobs wait for it. */
 export const DEFAULT_DELIVER_TIMEOUT_MS = 30 * SECOND_MS
 

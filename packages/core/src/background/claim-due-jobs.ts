@@ -1,20 +1,75 @@
-import { type Claim, claimJobs } from '../storage/jobs/claim-jobs.js'
+import { JOBS_READ_PER_LOOK, SCOPE_PAGES_PER_LOOK } from '../limits.js'
+import { type Claim, type Claimed, claimJobs } from '../storage/jobs/claim-jobs.js'
 import { claimTheseJobs } from '../storage/jobs/claim-these-jobs.js'
 import type { ClaimedJob } from '../storage/jobs/claiming.js'
+import { findDueByScope } from '../storage/jobs/find-due-by-scope.js'
 import { type DueJob, findDueJobs } from '../storage/jobs/find-due-jobs.js'
 import type { Store } from '../storage/statement.js'
 import { forEachShard } from './for-each-shard.js'
+import type { ScopePass } from './scope-pass.js'
+import { groupByScope } from './turn-queue.js'
 
-/** Claims jobs that are due. Over servers, nobody can lock rows of several: they are found first, and claimed shard by shard. */
-export async function claimDueJobs(store: Store, claim: Claim): Promise<ClaimedJob[]> {
-  if (!store.tables.spread.overServers) return claimJobs(store, claim)
-  const chosen = choose(await findDueJobs(store, claim))
-  const claimed = await forEachShard(store, chosen, (jobs) => claimTheseJobs(store, jobs, claim))
-  return claimed.toSorted((a, b) => a.createdMs - b.createdMs)
+/**
+ * Claims jobs that are due. Where one scope has so many that those of others are not among the oldest, it goes on from scope to scope.
+ * Over servers, nobody can lock rows of several: jobs are found first, and claimed shard by shard.
+ */
+export async function claimDueJobs(store: Store, claim: Claim, pass: ScopePass<DueJob>): Promise<Claimed> {
+  if (store.tables.spread.overServers) return claimOverServers(store, claim)
+  const claimed = await claimJobs(store, claim)
+  if (claimed.sawAll || claimed.isAlone) return claimed
+  const rest = ofOtherScopes(claim, claimed.jobs)
+  if (rest.scopes <= 0) return claimed
+  const further = await claimByScope(store, rest, pass, claimed.jobs.length === 0)
+  return { ...further, jobs: [...claimed.jobs, ...further.jobs] }
 }
 
-/** A suspect job is claimed alone, when its turn has come. */
-function choose(due: readonly DueJob[]): readonly DueJob[] {
-  const [first] = due
-  return first?.isSuspect === true ? [first] : due.filter(({ isSuspect }) => !isSuspect)
+/** `mayBeAlone`: nothing else was claimed. */
+async function claimByScope(
+  store: Store,
+  claim: Claim,
+  pass: ScopePass<DueJob>,
+  mayBeAlone: boolean,
+): Promise<Claimed> {
+  const found: DueJob[] = []
+  let isOver = false
+  const isExcluded = (scope: string): boolean => claim.without.includes(scope)
+  for (let page = 0; page < SCOPE_PAGES_PER_LOOK && !isOver; page++) {
+    const next = await pass.next((after) => findDueByScope(store, claim, after), isExcluded)
+    found.push(...next.due)
+    isOver = next.isOver
+    if (groupByScope(found.filter(({ scope }) => !isExcluded(scope))).size > claim.scopes) break
+  }
+  const { jobs, isAlone } = choose(found, { ...claim, mayBeAlone: claim.mayBeAlone && mayBeAlone })
+  const claimed = jobs.length === 0 ? [] : await claimTheseJobs(store, jobs, claim)
+  return { jobs: claimed, isAlone, sawAll: isOver }
+}
+
+async function claimOverServers(store: Store, claim: Claim): Promise<Claimed> {
+  const due = await findDueJobs(store, claim)
+  const { jobs, isAlone } = choose(due, claim)
+  const claimed = await forEachShard(store, jobs, (some) => claimTheseJobs(store, some, claim))
+  const inOrder = claimed.toSorted((a, b) => a.createdMs - b.createdMs)
+  return { jobs: inOrder, isAlone, sawAll: due.length < JOBS_READ_PER_LOOK }
+}
+
+/** As many again, of scopes that nothing has been claimed of. */
+function ofOtherScopes(claim: Claim, jobs: readonly ClaimedJob[]): Claim {
+  const had = new Set(jobs.map(({ scope }) => scope))
+  return { ...claim, scopes: claim.scopes - had.size, without: [...claim.without, ...had] }
+}
+
+/** The scopes take turns. A suspect job is claimed alone, when its turn has come. */
+function choose(
+  due: readonly DueJob[],
+  { without, scopes, limit, last, mayBeAlone }: Claim,
+): { readonly jobs: readonly DueJob[]; readonly isAlone: boolean } {
+  const able = due.filter(({ scope, isSuspect }) => !without.includes(scope) && (mayBeAlone || !isSuspect))
+  const ofScopes = [...groupByScope(able)].toSorted(([a], [b]) => Number(a === last) - Number(b === last))
+  const first = ofScopes[0]?.[1][0]
+  if (first?.isSuspect === true) return { jobs: [first], isAlone: true }
+  const lists = ofScopes.slice(0, scopes).map(([, jobs]) => jobs.filter(({ isSuspect }) => !isSuspect))
+  const inTurns = lists
+    .flatMap((jobs) => jobs.map((job, turn) => ({ job, turn })))
+    .toSorted((a, b) => a.turn - b.turn)
+  return { jobs: inTurns.slice(0, limit).map(({ job }) => job), isAlone: false }
 }

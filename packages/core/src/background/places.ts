@@ -14,6 +14,10 @@ export class Places {
     return this.#total - this.#sum
   }
 
+  get isEmpty(): boolean {
+    return this.#sum === 0
+  }
+
   isFreeFor(scope: string): boolean {
     return this.free > 0 && !this.isFull(scope)
   }

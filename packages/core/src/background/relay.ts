@@ -15,6 +15,8 @@ import {
   DEFAULT_DELIVER_TIMEOUT_MS,
   DEFAULT_JOB_MAX_ATTEMPTS,
   DEFAULT_RELAY_BATCH_SIZE,
+  DEFAULT_RELAY_CONCURRENCY,
+  DEFAULT_RELAY_CONCURRENCY_PER_SCOPE,
   DEFAULT_RELAY_POLL_MS,
   DELIVER_ALONE_AFTER,
   SEALED_JOB_REST_MS,
@@ -27,13 +29,18 @@ import type { Engine } from '../engine/engine.js'
 import { contextOf, type EngineContext } from '../engine/engine-context.js'
 import { recordError } from '../run/record-error.js'
 import { tellingRights } from '../storage/schema/missing-right.js'
+import type { Claimed } from '../storage/jobs/claim-jobs.js'
 import type { ClaimedJob } from '../storage/jobs/claiming.js'
+import type { DueJob } from '../storage/jobs/find-due-jobs.js'
 import { deleteJobs } from '../storage/jobs/delete-jobs.js'
 import { type FailedJob, returnJobs } from '../storage/jobs/return-jobs.js'
 import type { Store } from '../storage/statement.js'
 import { claimDueJobs } from './claim-due-jobs.js'
 import { forEachShard } from './for-each-shard.js'
+import { Places } from './places.js'
+import { ScopePass } from './scope-pass.js'
 import { type Delivery, deliverTo, type Sink } from './sink.js'
+import { groupByScope } from './turn-queue.js'
 import { checkStopOptions, Poller, type Service, type StopOptions } from './service.js'
 
 /** How a relay works. */
@@ -43,8 +50,20 @@ export interface RelayOptions {
   readonly names?: readonly string[]
   /** The longest time between two looks. Default 1 s; a phase in this process that stages a job wakes it at once. */
   readonly pollMs?: number
-  /** How many jobs one delivery takes. Default 100. */
+  /** How many jobs are claimed at a time, and so how many one delivery takes at most. Default 100. */
   readonly batchSize?: number
+  /** How many deliveries are under way at a time, each with jobs of one scope. Default 10. */
+  readonly concurrency?: number
+  /**
+   * How many of these may be of one scope: one that hangs leaves the rest to the others. Default 1, so that the next jobs of a scope
+   * gather for its next delivery.
+   */
+  readonly concurrencyPerScope?: number
+  /**
+   * A delivery takes jobs of several scopes, which fills the batches of a queue that takes many at once. A job that hangs, or makes the
+   * sink throw, then holds up those that it is with, whosever they are. Default: false.
+   */
+  readonly mixScopes?: boolean
   /** How long a delivery may take. Default 30 s. */
   readonly deliverTimeoutMs?: number
   /** Deliveries of one job before it is dead. Default 25. */
@@ -67,6 +86,9 @@ const OPTION_NAMES = [
   'names',
   'pollMs',
   'batchSize',
+  'concurrency',
+  'concurrencyPerScope',
+  'mixScopes',
   'deliverTimeoutMs',
   'maxAttempts',
 ] as const satisfies readonly (keyof RelayOptions)[]
@@ -89,19 +111,36 @@ export class Relay implements Service<RelayCounts> {
   readonly #context: EngineContext
   readonly #options: CheckedRelayOptions
   readonly #poller: Poller
+  readonly #underWay = new Set<Promise<void>>()
+  readonly #pass = new ScopePass<DueJob>()
+  #places: Places
   #hurry = newHurry()
+  /** When nothing was under way for the last time. */
+  #idleAt = performance.now()
+  /** The scope of the last job that was claimed alone: the others have their turn before its next one. */
+  #lastAlone: string | null = null
+  /** Scopes that had a turn while others, which were not looked at, had none. They let the others go first. */
+  #hadTurn: readonly string[] = []
   #silence: (() => void) | null = null
 
   constructor(engine: Engine<never>, options: RelayOptions) {
     this.#context = contextOf(engine, 'createBackground')
     this.#options = checkOptions(options)
+    this.#places = this.#newPlaces()
     this.#poller = new Poller({
       service: 'relay',
       pollMs: this.#options.pollMs,
+      underWay: this.#underWay,
       round: async (stopping) => {
-        const counts = stopping.aborted ? { ...NOTHING } : await this.runOnce()
-        // What was claimed may have held back later jobs of its keys, or was claimed alone.
-        return { counts, more: counts.claimed > 0 }
+        const places = this.#places
+        // When one is free again, the next round begins at once.
+        if (stopping.aborted || places.free === 0) return { counts: null, more: false }
+        const round = await this.#begin(places)
+        if (round.counts.claimed === 0) return { counts: round.counts, more: false }
+        const reported = this.#follow(round)
+        // A stop that came meanwhile waits for the rounds.
+        if (stopping.aborted) await reported
+        return { counts: null, more: places.free > 0 }
       },
     })
   }
@@ -118,16 +157,37 @@ export class Relay implements Service<RelayCounts> {
     this.#silence = null
     const hurry = this.#hurry
     this.#hurry = newHurry()
+    this.#places = this.#newPlaces()
     await this.#poller.stop(options)
     hurry.abort(new PawlError('PAWL_CLOSING', 'The relay was stopped.'))
   }
 
+  /** It waits for its deliveries, and has places of its own. */
   async runOnce(): Promise<RelayCounts> {
-    const { sink, deliverTimeoutMs, maxAttempts } = this.#options
+    const { counts, ended } = await this.#begin(this.#newPlaces())
+    await ended
+    return counts
+  }
+
+  /** Reports a round once its deliveries have ended. Rounds go on meanwhile, so that one that hangs holds up no other scope. */
+  #follow({ counts, ended }: BegunRound): Promise<void> {
+    const reported = ended
+      .then(
+        () => announce('pawl:round', () => ({ service: 'relay', counts })),
+        (error: unknown) => announce('pawl:round_failed', () => ({ service: 'relay', error, failures: 1 })),
+      )
+      .finally(() => this.#underWay.delete(reported))
+    this.#underWay.add(reported)
+    return reported
+  }
+
+  /** Claims jobs, and begins to deliver those of each scope by themselves. */
+  async #begin(places: Places): Promise<BegunRound> {
+    const { deliverTimeoutMs, maxAttempts, mixScopes } = this.#options
     const hurry = this.#hurry.signal
     const counts = { ...NOTHING }
     const claimId = randomUUID()
-    const { jobs, claimedAt } = await this.#claim(claimId)
+    const { jobs, isAlone, claimedAt } = await this.#claim(claimId, places)
     counts.claimed = jobs.length
     const closed = jobs.filter((job) => job.sealed !== null)
     const open = jobs.filter((job) => job.sealed === null)
@@ -145,31 +205,74 @@ export class Relay implements Service<RelayCounts> {
       written = own
       return own
     }
-    const ends = [written]
+    const ends: Promise<unknown>[] = [written]
     // After a process was paused, others may be delivering its jobs: the claim has to outlast the delivery.
     if (performance.now() - claimedAt >= deliverTimeoutMs) {
       counts.lost += able.length
     } else {
-      ends.push(
-        ...groups(able).map(async (group) => {
-          const deliveries = await deliverTo(sink, group, deliverTimeoutMs, hurry)
+      const ofScopes = mixScopes ? new Map([[MIXED, able]]) : groupByScope(able)
+      for (const [scope, lot] of ofScopes) {
+        const deliver = groups(lot).map(async (group) => {
+          const deliveries = await deliverTo(this.#options.sink, group, deliverTimeoutMs, hurry)
           await inTurn(() => this.#record(claimId, group, deliveries, counts))
-        }),
-      )
+        })
+        ends.push(this.#inPlace(places, scope, isAlone, allOf(deliver)))
+      }
     }
-    const failure = (await Promise.allSettled(ends)).find((end) => end.status === 'rejected')
-    if (failure !== undefined) throw failure.reason
-    return counts
+    return { counts, ended: allOf(ends) }
+  }
+
+  /** A job that is delivered alone holds all places, so that it uses up no other job's attempts if it kills the process. */
+  async #inPlace(places: Places, scope: string, isAlone: boolean, delivered: Promise<void>): Promise<void> {
+    const count = isAlone ? Math.max(1, places.free) : 1
+    for (let nth = 0; nth < count; nth++) places.take(scope)
+    try {
+      await delivered
+    } finally {
+      for (let nth = 0; nth < count; nth++) places.giveBack(scope)
+      if (places.isEmpty) this.#idleAt = performance.now()
+      // Not for rounds that began before a stop: those after it have places of their own.
+      if (places === this.#places) this.#poller.wake()
+    }
+  }
+
+  #newPlaces(): Places {
+    const { concurrency, concurrencyPerScope, mixScopes } = this.#options
+    return new Places(concurrency, mixScopes ? concurrency : concurrencyPerScope)
   }
 
   /** `claimedAt`: the claim begins no earlier than this. Waiting for a connection does not count. */
-  async #claim(id: string): Promise<{ jobs: ClaimedJob[]; claimedAt: number }> {
-    const { batchSize: limit, names, deliverTimeoutMs } = this.#options
-    const forMs = deliverTimeoutMs * CLAIM_PER_DELIVERY + ABORT_GRACE_MS
+  async #claim(id: string, places: Places): Promise<Claimed & { readonly claimedAt: number }> {
+    const { batchSize: limit, names, deliverTimeoutMs, mixScopes } = this.#options
+    const claimMs = deliverTimeoutMs * CLAIM_PER_DELIVERY
+    const now = performance.now()
+    if (places.isEmpty) this.#idleAt = now
+    const claim = {
+      id,
+      forMs: claimMs + ABORT_GRACE_MS,
+      names,
+      limit,
+      aloneAfter: DELIVER_ALONE_AFTER,
+      // Where there is always something under way, it does not wait forever.
+      mayBeAlone: places.isEmpty || now - this.#idleAt > claimMs,
+      without: mixScopes ? [] : places.fullScopes,
+      scopes: mixScopes ? limit : places.free,
+      last: this.#lastAlone,
+    }
+    const hadTurn = this.#hadTurn
+    this.#hadTurn = []
     return this.#store(async (store) => {
       const claimedAt = performance.now()
-      const jobs = await claimDueJobs(store, { id, forMs, names, limit, aloneAfter: DELIVER_ALONE_AFTER })
-      return { jobs, claimedAt }
+      const claimed = await claimDueJobs(
+        store,
+        { ...claim, without: [...claim.without, ...hadTurn] },
+        this.#pass,
+      )
+      const isOnlyTheirs = hadTurn.length > 0 && claimed.jobs.length === 0
+      const { jobs, isAlone, sawAll } = isOnlyTheirs ? await claimDueJobs(store, claim, this.#pass) : claimed
+      this.#lastAlone = isAlone ? (jobs[0]?.scope ?? null) : null
+      if (!sawAll) this.#hadTurn = [...new Set(jobs.map(({ scope }) => scope))]
+      return { jobs, isAlone, sawAll, claimedAt }
     })
   }
 
@@ -239,6 +342,21 @@ export class Relay implements Service<RelayCounts> {
   }
 }
 
+/** A round whose deliveries may still be under way. */
+interface BegunRound {
+  readonly counts: RelayCounts
+  readonly ended: Promise<void>
+}
+
+/** Stands for all scopes where a delivery may have jobs of several. */
+const MIXED = ''
+
+/** Waits for all of them, also when one has failed. */
+async function allOf(ends: readonly Promise<unknown>[]): Promise<void> {
+  const failure = (await Promise.allSettled(ends)).find((end) => end.status === 'rejected')
+  if (failure !== undefined) throw failure.reason
+}
+
 const NOTHING: RelayCounts = { claimed: 0, delivered: 0, failed: 0, dead: 0, lost: 0 }
 
 /** The claim lasts twice as long as the delivery, which leaves time to record the result. */
@@ -266,10 +384,15 @@ function neverEnded({ attempts }: ClaimedJob): Delivery {
 
 function checkOptions(options: RelayOptions): CheckedRelayOptions {
   checkKnownOptions(OWNER, options, OPTION_NAMES)
-  const { sink, names, pollMs, batchSize, deliverTimeoutMs, maxAttempts } = options
+  const { sink, names, pollMs, batchSize, deliverTimeoutMs, maxAttempts, mixScopes = false } = options
+  const concurrency = options.concurrency ?? DEFAULT_RELAY_CONCURRENCY
+  const { concurrencyPerScope = DEFAULT_RELAY_CONCURRENCY_PER_SCOPE } = options
   checkFunction(OWNER, 'sink.deliver', (sink as Partial<Sink> | null | undefined)?.deliver)
   checkTimerMs(OWNER, 'pollMs', pollMs)
   checkWholeNumber(OWNER, 'batchSize', batchSize, 1, MAX_INT32)
+  checkWholeNumber(OWNER, 'concurrency', concurrency, 1, MAX_INT32)
+  checkWholeNumber(OWNER, 'concurrencyPerScope', concurrencyPerScope, 1, concurrency)
+  if (typeof mixScopes !== 'boolean') throw invalidOption(OWNER, 'mixScopes', mixScopes, 'true or false')
   checkTimerMs(OWNER, 'deliverTimeoutMs', deliverTimeoutMs)
   checkWholeNumber(OWNER, 'maxAttempts', maxAttempts, 1, MAX_INT32)
   const isList = Array.isArray(names) && names.length > 0 && names.every((name) => typeof name === 'string')
@@ -279,6 +402,9 @@ function checkOptions(options: RelayOptions): CheckedRelayOptions {
     names: names ?? null,
     pollMs: pollMs ?? DEFAULT_RELAY_POLL_MS,
     batchSize: batchSize ?? DEFAULT_RELAY_BATCH_SIZE,
+    concurrency,
+    concurrencyPerScope,
+    mixScopes,
     deliverTimeoutMs: deliverTimeoutMs ?? DEFAULT_DELIVER_TIMEOUT_MS,
     maxAttempts: maxAttempts ?? DEFAULT_JOB_MAX_ATTEMPTS,
   }

@@ -21,7 +21,8 @@ export interface StopOptions {
 
 /** The result of one round, and whether the next one is certain to have work. */
 interface Round {
-  readonly counts: Readonly<Record<string, number>>
+  /** Null: there is nothing to report yet. */
+  readonly counts: Readonly<Record<string, number>> | null
   readonly more: boolean
 }
 
@@ -92,7 +93,7 @@ export class Poller {
     const { service, round } = this.#options
     try {
       const { counts, more } = await round(stopping)
-      announce('pawl:round', () => ({ service, counts }))
+      if (counts !== null) announce('pawl:round', () => ({ service, counts }))
       return more ? 'more' : 'idle'
     } catch (error) {
       announce('pawl:round_failed', () => ({ service, error, failures: failures + 1 }))

@@ -106,7 +106,7 @@ export class TurnQueue<Item extends Queued> {
 }
 
 /** In the order in which the scopes appear. */
-function groupByScope<Item extends { readonly scope: string }>(
+export function groupByScope<Item extends { readonly scope: string }>(
   items: Iterable<Item>,
 ): ReadonlyMap<string, readonly Item[]> {
   const ofScope = new Map<string, Item[]>()

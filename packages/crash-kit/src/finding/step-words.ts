@@ -94,6 +94,7 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
   ...at('relay', {
     claim_jobs: 'the relay claimed its jobs',
     find_due_jobs: 'the relay looked for jobs that are due',
+    find_due_by_scope: 'the relay looked for due jobs of one scope after another',
     claim_these_jobs: 'the relay claimed the jobs that it had found',
     delete_jobs: 'the relay deleted what it had delivered',
     return_jobs: 'the relay gave back what it had not delivered',

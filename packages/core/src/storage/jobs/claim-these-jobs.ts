@@ -8,7 +8,7 @@ const claimTheseJobsStatement = defineStatement(
   (tables) => `
   WITH due AS (
     SELECT j.scope, j.key_id, j.seq FROM ${tables.stagedJobs} AS j, ${eachGivenJob(tables)}
-     WHERE ${IS_THAT_JOB}${tables.ofOneShard('j')} AND ${isDue(tables, '$4', '$6', true)}
+     WHERE ${IS_THAT_JOB}${tables.ofOneShard('j')} AND ${isDue(tables, '$4', '$6', { isNamed: true })}
        FOR UPDATE OF j SKIP LOCKED
   )
   UPDATE ${tables.stagedJobs} AS j SET ${claimedBy('$4', '$5')}

@@ -1,3 +1,4 @@
+import { JOBS_READ_PER_LOOK } from '../../limits.js'
 import type { Claim } from './claim-jobs.js'
 import { isDue, isSuspect } from './claiming.js'
 import type { JobName } from './job-name.js'
@@ -18,18 +19,25 @@ const findDueJobsStatement = defineStatement(
    ORDER BY j.run_after LIMIT $3::integer`,
 )
 
-/** Finds jobs that a claim would take, those that have been due longest first. It locks nothing, so they may be gone by then. */
-export async function findDueJobs(store: Store, claim: Omit<Claim, 'forMs'>): Promise<DueJob[]> {
-  const { id, names, limit, aloneAfter } = claim
+/** Finds jobs that are due, those that have been due longest first. It locks nothing, so they may be gone by then. */
+export async function findDueJobs(
+  store: Store,
+  { id, names, aloneAfter }: Pick<Claim, 'id' | 'names' | 'aloneAfter'>,
+): Promise<DueJob[]> {
   const { stagedJobs } = store.tables
-  const rows = await readAllShards(findDueJobsStatement, store, [id, names, limit, aloneAfter], stagedJobs)
+  const values = [id, names, JOBS_READ_PER_LOOK, aloneAfter]
+  const rows = await readAllShards(findDueJobsStatement, store, values, stagedJobs)
   return rows
     .toSorted((a, b) => Number(a['run_after_ms']) - Number(b['run_after_ms']))
-    .slice(0, limit)
-    .map((row) => ({
-      scope: row['scope'] ?? '',
-      keyId: row['key_id'] ?? '',
-      seq: Number(row['seq']),
-      isSuspect: row['is_suspect'] === 't',
-    }))
+    .slice(0, JOBS_READ_PER_LOOK)
+    .map(readDueJob)
+}
+
+export function readDueJob(row: Readonly<Record<string, string | null>>): DueJob {
+  return {
+    scope: row['scope'] ?? '',
+    keyId: row['key_id'] ?? '',
+    seq: Number(row['seq']),
+    isSuspect: row['is_suspect'] === 't',
+  }
 }

@@ -9,8 +9,8 @@ export interface JobName {
 }
 
 /** Jobs that were found before. */
-export const eachJobOf = (tables: Tables, found: string): string =>
-  eachOf(tables, found, ['scope', 'key_id', 'seq'])
+export const eachJobOf = (tables: Tables, found: string, more: readonly string[] = []): string =>
+  eachOf(tables, found, ['scope', 'key_id', 'seq', ...more])
 
 /** Jobs that are named by three lists, which are the parameters $1 to $3. `more`: what else is known of each. */
 export const eachGivenJob = (tables: Tables, more: Readonly<Record<string, string>> = {}): string =>

@@ -92,6 +92,7 @@ CREATE TABLE ${stagedJobs} (
   PRIMARY KEY ${isDivided(layout) ? '(key_id, seq, scope)' : '(key_id, seq)'}
 )${divided(layout, 'staged_jobs', schema)};
 CREATE INDEX staged_jobs_waiting ON ${stagedJobs} (run_after) WHERE dead_at IS NULL;
+CREATE INDEX staged_jobs_by_scope ON ${stagedJobs} (scope, run_after) WHERE dead_at IS NULL;
 CREATE INDEX staged_jobs_dead ON ${stagedJobs} (dead_at) WHERE dead_at IS NOT NULL;
 CREATE INDEX staged_jobs_dead_by_id ON ${stagedJobs} (id) WHERE dead_at IS NOT NULL;
 

@@ -1,0 +1,233 @@
+import { randomUUID } from 'node:crypto'
+import type { Delivery, JobToDeliver, RelayOptions, Sink } from '@pawl/core'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { counts, DELIVERED, RelayTrial } from '../support/relay-trial.js'
+import { gate } from '../support/signals.js'
+import { TestDatabase } from '../support/test-database.js'
+
+let trial: RelayTrial
+beforeEach(async () => {
+  trial = new RelayTrial(await TestDatabase.create())
+})
+afterEach(() => trial.end())
+
+/** So late that everything else comes first. */
+const LATE = 1_000_000
+
+/** Writes due jobs of a scope, which is also their name, each due a millisecond after the one before it. */
+async function write(
+  scope: string,
+  count: number,
+  { from = 0, keyId = null as string | null } = {},
+): Promise<void> {
+  await trial.database.rows(
+    `INSERT INTO pawl.staged_jobs (id, scope, seq, name, payload, key_id, run_after)
+     SELECT gen_random_uuid(), $1, n, $1, to_json(n), coalesce($4::uuid, gen_random_uuid()),
+            clock_timestamp() - interval '1 hour' + ($3 + n) * interval '1 ms'
+       FROM generate_series(1, $2) AS n`,
+    [scope, count, from, keyId],
+  )
+}
+
+/** Makes the jobs of a scope such that their deliveries never ended. */
+const makeSuspect = (scope: string) =>
+  trial.database.rows(
+    `UPDATE pawl.staged_jobs SET attempts = 3, claim = gen_random_uuid(), claim_until = clock_timestamp() WHERE scope = $1`,
+    [scope],
+  )
+
+/** Keeps whose jobs each delivery had. Those of scopes that hang do not end before they are let go. */
+class Calls implements Sink {
+  readonly calls: string[][] = []
+  readonly #answer: (job: JobToDeliver) => Delivery
+  readonly #hanging: ReadonlySet<string>
+  readonly letGo = gate()
+  #awaited: { readonly of: string; readonly count: number; readonly open: () => void }[] = []
+
+  constructor(hanging: readonly string[] = [], answer: (job: JobToDeliver) => Delivery = () => DELIVERED) {
+    this.#hanging = new Set(hanging)
+    this.#answer = answer
+  }
+
+  async deliver(jobs: readonly JobToDeliver[], { signal }: { signal: AbortSignal }): Promise<Delivery[]> {
+    const names = jobs.map(({ name }) => name)
+    this.calls.push(names)
+    for (const { of, count, open } of this.#awaited) if (this.countOf(of) >= count) open()
+    const aborted = gate()
+    signal.addEventListener('abort', aborted.open)
+    if (names.some((name) => this.#hanging.has(name))) await Promise.race([this.letGo.opened, aborted.opened])
+    return jobs.map((job) => this.#answer(job))
+  }
+
+  countOf(scope: string): number {
+    return this.calls.flat().filter((name) => name === scope).length
+  }
+
+  /** Resolves when so many jobs of a scope have arrived. */
+  async arrived(of: string, count = 1): Promise<void> {
+    if (this.countOf(of) >= count) return
+    const { opened, open } = gate()
+    this.#awaited.push({ of, count, open })
+    await opened
+  }
+}
+
+const started = (sink: Sink, options: Partial<RelayOptions> = {}) => {
+  const relay = trial.relay({ sink, pollMs: 1, ...options })
+  relay.start()
+  return relay
+}
+
+describe('scopes take turns', () => {
+  test('so that those with few jobs wait for no more of a scope with many', async () => {
+    await write('many', 300)
+    await write('few', 3, { from: LATE })
+    await write('one', 1, { from: LATE })
+    const sink = new Calls()
+    expect(await trial.relay({ sink }).runOnce()).toEqual(counts({ claimed: 100, delivered: 100 }))
+    expect([sink.countOf('few'), sink.countOf('one')]).toEqual([3, 1])
+  })
+
+  test('and each delivery has jobs of one scope', async () => {
+    for (const scope of ['a', 'b', 'c']) await write(scope, 3)
+    const sink = new Calls()
+    await trial.relay({ sink }).runOnce()
+    expect(sink.calls.map(String).toSorted()).toEqual(
+      ['a', 'b', 'c'].map((scope) => `${scope},${scope},${scope}`),
+    )
+  })
+
+  test('or of several, where mixScopes says so', async () => {
+    for (const scope of ['a', 'b', 'c']) await write(scope, 1)
+    const sink = new Calls()
+    await trial.relay({ sink, mixScopes: true }).runOnce()
+    expect(sink.calls.map((names) => names.toSorted())).toEqual([['a', 'b', 'c']])
+  })
+
+  test.each([10, 1])(
+    'also when one has far more in front of the others than a claim looks at, with %i places',
+    async (concurrency) => {
+      await write('many', 20_000)
+      await write('one', 1, { from: LATE })
+      const sink = new Calls()
+      const relay = trial.relay({ sink, batchSize: 10, concurrency })
+      await relay.runOnce()
+      await relay.runOnce()
+      expect(sink.countOf('one')).toBe(1)
+      expect(sink.countOf('many')).toBeLessThanOrEqual(20)
+      // The others' turn is over: it goes on.
+      expect(await relay.runOnce()).toMatchObject({ claimed: 10 })
+    },
+  )
+
+  test('also when one has far more that wait for an earlier job of their key', async () => {
+    await write('many', 20_000, { keyId: randomUUID() })
+    await write('one', 1, { from: LATE })
+    const sink = new Calls()
+    await trial.relay({ sink }).runOnce()
+    expect(sink.calls.map(String).toSorted()).toEqual(['many', 'one'])
+  })
+})
+
+describe('a scope whose jobs hang', () => {
+  test('holds its own places, and the jobs of others are delivered', async () => {
+    await write('slow', 40)
+    const sink = new Calls(['slow'])
+    started(sink, { batchSize: 4 })
+    await sink.arrived('slow')
+    for (let nth = 0; nth < 5; nth++) {
+      await write('quick', 1)
+      await sink.arrived('quick', nth + 1)
+    }
+    expect(sink.countOf('slow')).toBe(4)
+  })
+
+  test('with far more jobs than a claim looks at keeps nobody from being found', async () => {
+    await write('slow', 20_000)
+    const sink = new Calls(['slow'])
+    started(sink)
+    await sink.arrived('slow')
+    await write('quick', 5, { from: LATE })
+    await sink.arrived('quick', 5)
+    expect(sink.countOf('slow')).toBe(100)
+  })
+
+  test('does so with two relays, and with a pool of one connection', async () => {
+    await write('slow', 40)
+    const sink = new Calls(['slow'])
+    const pools = [trial.database.pool({ max: 1 }), trial.database.pool({ max: 1 })]
+    for (const pool of pools) trial.relay({ sink, pollMs: 1, batchSize: 4 }, { pool }).start()
+    await sink.arrived('slow', 8)
+    await write('quick', 5)
+    await sink.arrived('quick', 5)
+    expect(sink.countOf('slow')).toBe(8)
+  })
+
+  test('leaves its other places if it may have several', async () => {
+    await write('slow', 40)
+    const sink = new Calls(['slow'])
+    started(sink, { batchSize: 1, concurrency: 3, concurrencyPerScope: 2 })
+    await sink.arrived('slow', 2)
+    await write('quick', 5)
+    await sink.arrived('quick', 5)
+    expect(sink.countOf('slow')).toBe(2)
+  })
+})
+
+test('no more deliveries are under way than concurrency allows', async () => {
+  const scopes = ['a', 'b', 'c', 'd', 'e']
+  for (const scope of scopes) await write(scope, 1)
+  const sink = new Calls(scopes)
+  started(sink, { concurrency: 3 })
+  await sink.arrived('c')
+  expect(sink.calls).toHaveLength(3)
+  sink.letGo.open()
+  await Promise.all(scopes.map((scope) => sink.arrived(scope)))
+})
+
+test('a scope whose jobs make the sink throw takes no job of another with it', async () => {
+  await write('bad', 20)
+  await write('good', 5, { from: LATE })
+  const sink = new Calls([], ({ name }) => {
+    if (name === 'bad') throw new Error('cannot serialise')
+    return DELIVERED
+  })
+  expect(await trial.relay({ sink }).runOnce()).toEqual(counts({ claimed: 25, delivered: 5, failed: 20 }))
+})
+
+describe('jobs whose deliveries never ended', () => {
+  test('take turns with those of others', async () => {
+    await write('killer', 5)
+    await makeSuspect('killer')
+    await write('good', 5, { from: LATE })
+    const sink = new Calls()
+    const relay = trial.relay({ sink })
+    await relay.runOnce()
+    await relay.runOnce()
+    expect(sink.calls).toEqual([['killer'], ['good', 'good', 'good', 'good', 'good']])
+    for (let left = 4; left > 0; left--) expect(await relay.runOnce()).toMatchObject({ claimed: 1 })
+  })
+
+  test('are delivered while nothing else is, and nothing else while they are', async () => {
+    await write('slow', 1)
+    const sink = new Calls(['slow', 'killer'])
+    started(sink)
+    await sink.arrived('slow')
+    await write('killer', 1)
+    await makeSuspect('killer')
+    await write('good', 1, { from: LATE })
+    await sink.arrived('good')
+    expect(sink.countOf('killer')).toBe(0)
+    await trial.database.rows(`DELETE FROM pawl.staged_jobs WHERE scope = 'good'`)
+    sink.letGo.open()
+    await sink.arrived('killer')
+  })
+})
+
+test.each([
+  [{ concurrency: 0 }, 'relay: concurrency is 0'],
+  [{ concurrency: 2, concurrencyPerScope: 3 }, 'relay: concurrencyPerScope is 3'],
+  [{ mixScopes: 'yes' }, "relay: mixScopes is 'yes'"],
+])('%j is refused', (options, message) => {
+  expect(() => trial.relay({ sink: new Calls(), ...(options as object) })).toThrow(message)
+})
