@@ -111,7 +111,7 @@ const STATEMENTS: Readonly<Record<string, readonly [Values, Bound]>> = {
   claim_these_jobs: [[...waitingJobs, randomUUID(), 60_000, null], { lookUps: 3 * MANY }],
   delete_jobs: [[...waitingJobs, randomUUID()], { lookUps: MANY }],
   return_jobs: [
-    [...waitingJobs, times(MANY, 1), times(MANY, 'x'), times(MANY, 'false'), randomUUID()],
+    [...waitingJobs, times(MANY, 1), times(MANY, 'x'), times(MANY, 'false'), randomUUID(), times(MANY, 1)],
     { lookUps: MANY },
   ],
   // The operator: what there is.
