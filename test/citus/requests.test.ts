@@ -279,11 +279,11 @@ describeOnCitus('on Citus', () => {
       await engine.close()
     }
     // What is recent is kept, and so is a key whose jobs are still to be delivered.
-    for (const sql of [
+    for (const statement of [
       'DELETE FROM pawl.staged_jobs WHERE scope = $1',
       `UPDATE pawl.effects SET created_at = statement_timestamp() - interval '5 days' WHERE scope = $1`,
     ])
-      await database.rows(sql, [gone.scope])
+      await database.rows(statement, [gone.scope])
     await database.operator.erase({ scope: gone.scope, actor: 'test', reason: 'to see that it works' })
     const left = await database.rows<{ scope: string }>(
       `SELECT scope FROM pawl.idempotency_keys WHERE scope = ANY ($1)`,
