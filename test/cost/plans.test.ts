@@ -1,5 +1,5 @@
 import { createBackground, type Engine, type Outcome, retryLater } from '@pawl/core'
-import { createProbedEngine, executeAtomic } from '@pawl/core/internal'
+import { createProbedEngine, executeAtomic, lookAtKey } from '@pawl/core/internal'
 import type pg from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
 import { cutConnections, positionNamer } from '../support/crash.js'
@@ -17,6 +17,7 @@ const RUNNING = 'idempotency_keys_running'
 const INDEX_OF = {
   insert_key: BY_SCOPE_AND_KEY,
   find_key: BY_SCOPE_AND_KEY,
+  find_progress: BY_SCOPE_AND_KEY,
   find_key_by_id: BY_ID,
   take_over_key: BY_SCOPE_AND_KEY,
   mark_unheld_stuck: BY_SCOPE_AND_KEY,
@@ -138,6 +139,7 @@ const ends = [
     { 'ride_created/commit#1:after': pastHalfTheLease },
   ),
   await collector.execute(new RideTrial(database), {}, {}, async (engine) => {
+    await lookAtKey(engine, 'note', 'k')
     const outcome = await executeAtomic(engine, atomicNote, { scope: 'note', key: 'k', input: null })
     await createBackground({ engine, reaper: false }).completer?.runOnce()
     return outcome

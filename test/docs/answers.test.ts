@@ -12,7 +12,6 @@ import { readKey } from '../../packages/fastify-adapter/src/read-key.js'
 import { sendAnswer } from '../../packages/fastify-adapter/src/send-answer.js'
 import { unsuitableKey } from '../../packages/fastify-adapter/src/unsuitable-key.js'
 import { StoredHeaders } from '../../packages/fastify-adapter/src/stored-headers.js'
-import { WaitingRoom } from '../../packages/fastify-adapter/src/waiting-room.js'
 import { DEFAULT_LEASE_MS } from '../../packages/core/src/limits.js'
 
 /** The table under `## Answers` of docs/http.md, compared with what the adapter makes of each situation. */
@@ -80,7 +79,8 @@ function timed(...moments: string[]): Answer {
 
 /** What a duplicate gets that waits, while the first request runs and then does this. */
 async function waited(waitMs: number, ...outcomes: Outcome[]): Promise<Answer> {
-  const wait = { room: new WaitingRoom(), keyHash: 'hash', waitMs, clientIsGone: () => false }
+  const place = { turn: async () => ({ type: 'ask', found: null }) as const, leave: () => {} }
+  const wait = { enter: () => place, waitMs, onceGone: () => () => {} }
   return answerTo(await awaitOutcome(async () => outcomes.shift() ?? running, wait))
 }
 

@@ -3,8 +3,9 @@ import type { Probe } from './driver/probe.js'
 import type { Engine, OwnKey } from './engine/engine.js'
 import { RunningEngine } from './engine/running-engine.js'
 import type { ExecuteRequest } from './request/execute-request.js'
+import type { KeyLook } from './request/look-at-key.js'
 import type { JsonValue } from './pipeline/json-value.js'
-import type { Outcome } from './pipeline/outcome.js'
+import type { EnqueueOutcome, Outcome } from './pipeline/outcome.js'
 import { definitionOf, type Pipeline, type PipelineDefinition } from './pipeline/pipeline.js'
 import type { EngineOptions } from './engine/engine-options.js'
 import type { KeyView } from './engine/key-view.js'
@@ -21,6 +22,7 @@ export {
 } from './check-option.js'
 export type { OptionOwner } from './check-option.js'
 export type { Position, Probe } from './driver/probe.js'
+export type { KeyLook } from './request/look-at-key.js'
 export { isUuid } from './is-uuid.js'
 export type { Suspicion } from './request/suspicions.js'
 export { fingerprintOf, OriginFingerprint } from './request/fingerprint.js'
@@ -100,8 +102,39 @@ export function executeAtomic<DB, Input>(
   engine: Engine<DB>,
   pipeline: Pipeline<DB, Input>,
   request: ExecuteRequest<NoInfer<Input>>,
+  found: FoundKey | null = null,
 ): Promise<Outcome> {
-  return (engine as RunningEngine<DB>).executeAtomic(pipeline, request)
+  return (engine as RunningEngine<DB>).executeAtomic(pipeline, request, found)
+}
+
+/** A key as `lookAtKey` has read it: what is in it may be told only by an engine, after the checks of each request. */
+export type FoundKey = Extract<KeyLook, { type: 'answered' }>['row']
+
+/** Looks how far a key has come, for all requests of a process that wait for it. Nothing is run, and nothing is written. */
+export function lookAtKey<DB>(engine: Engine<DB>, scope: string, key: string): Promise<KeyLook> {
+  return (engine as RunningEngine<DB>).lookAtKey(scope, key)
+}
+
+/** As `execute`. Where a key was found, the request is answered by it, if it is this request's and has an answer. */
+export function executeFound<DB, Input>(
+  engine: Engine<DB>,
+  pipeline: Pipeline<DB, Input>,
+  request: ExecuteRequest<NoInfer<Input>>,
+  found: FoundKey | null,
+): Promise<Outcome> {
+  if (found === null) return engine.execute(pipeline, request)
+  return (engine as RunningEngine<DB>).executeFound(pipeline, request, found)
+}
+
+/** The same for `enqueue`. */
+export function enqueueFound<DB, Input>(
+  engine: Engine<DB>,
+  pipeline: Pipeline<DB, Input>,
+  request: ExecuteRequest<NoInfer<Input>>,
+  found: FoundKey | null,
+): Promise<EnqueueOutcome> {
+  if (found === null) return engine.enqueue(pipeline, request)
+  return (engine as RunningEngine<DB>).enqueueFound(pipeline, request, found)
 }
 
 /** Checks such a pipeline before its first request. */

@@ -1,5 +1,7 @@
 import type { EnqueueOutcome } from '@pawl/core'
+import type { FoundKey } from '@pawl/core/internal'
 import type { Answerable } from './answer.js'
+import type { AskEngine } from './await-outcome.js'
 
 /** How one request is enqueued. */
 export interface Later {
@@ -15,11 +17,14 @@ export interface Later {
  * Enqueues a request. The returned function may be called again while the client waits for the response, which is then
  * the first one and not a replay.
  */
-export function askLater(enqueue: () => Promise<EnqueueOutcome>, later: Later): () => Promise<Answerable> {
+export function askLater(
+  enqueue: (found: FoundKey | null) => Promise<EnqueueOutcome>,
+  later: Later,
+): AskEngine {
   const { statusUrl, isPreferred } = later
   let isFirst = false
-  return async () => {
-    const outcome = await enqueue()
+  return async (found): Promise<Answerable> => {
+    const outcome = await enqueue(found)
     if (outcome.type === 'replayed' && isFirst) return { ...outcome, type: 'completed' }
     if (outcome.type !== 'enqueued') return outcome
     isFirst ||= outcome.fresh

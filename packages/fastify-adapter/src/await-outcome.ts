@@ -1,26 +1,64 @@
+import type { FoundKey } from '@pawl/core/internal'
 import type { Answerable } from './answer.js'
-import { FIRST_POLL_MS, MAX_POLL_MS } from './limits.js'
-import type { WaitingRoom } from './waiting-room.js'
+import type { Turn } from './key-watch.js'
+
+/** Asks the engine. `found`: the key as it was read for all who wait for it; null where it has to be asked for. */
+export type AskEngine = (found: FoundKey | null) => Promise<Answerable>
+
+/** A place in the waiting room. */
+export interface Place {
+  /** Resolves when it is time to ask again, and after `timeoutMs` at the latest. */
+  turn(timeoutMs: number, takesOver: boolean): Promise<Turn>
+  /** Ends a wait, too. */
+  leave(): void
+}
 
 /** How a duplicate waits for the first request, or a client for what runs in the background. */
 export interface Wait {
-  readonly room: WaitingRoom
-  readonly keyHash: string
+  /** Returns null where there is no place left. */
+  readonly enter: () => Place | null
   /** 0 means not at all. */
   readonly waitMs: number
-  /** Nobody waits for the answer any more. */
-  readonly clientIsGone: () => boolean
+  /** Calls back when nobody waits for the answer any more; at once if that is so. Returns a function that stops it. */
+  readonly onceGone: (listener: () => void) => () => void
 }
 
-/** Asks for the outcome, and again while somebody else runs the key, until the wait is over. */
-export async function awaitOutcome(ask: () => Promise<Answerable>, wait: Wait): Promise<Answerable> {
+/** Asks for the outcome, and again when it is time to, while somebody else runs the key and until the wait is over. */
+export async function awaitOutcome(ask: AskEngine, wait: Wait): Promise<Answerable> {
   const until = performance.now() + wait.waitMs
-  for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, MAX_POLL_MS)) {
-    const outcome = await ask()
-    const leftMs = until - performance.now()
-    const isUnderWay = outcome.type === 'in_flight' || outcome.type === 'enqueued'
-    if (!isUnderWay || leftMs <= 0 || wait.clientIsGone()) return outcome
-    // Jitter, so that a crowd of duplicates does not ask all at once.
-    await wait.room.news(wait.keyHash, Math.min(leftMs, pollMs * (0.5 + Math.random() / 2)))
+  const outcome = await ask(null)
+  if (wait.waitMs === 0 || !isUnderWay(outcome)) return outcome
+  const place = wait.enter()
+  if (place === null) return outcome
+  const stay = wait.onceGone(() => place.leave())
+  try {
+    return await takeTurns(ask, place, until, outcome)
+  } finally {
+    stay()
+    place.leave()
   }
+}
+
+async function takeTurns(
+  ask: AskEngine,
+  place: Place,
+  until: number,
+  first: Answerable,
+): Promise<Answerable> {
+  for (let outcome = first; ;) {
+    const turn = await place.turn(until - performance.now(), outcome.type === 'in_flight')
+    switch (turn.type) {
+      case 'over':
+        return outcome
+      case 'unavailable':
+        return { type: 'unavailable', error: turn.error }
+      case 'ask':
+        outcome = await ask(turn.found)
+    }
+    if (!isUnderWay(outcome)) return outcome
+  }
+}
+
+function isUnderWay({ type }: Answerable): boolean {
+  return type === 'in_flight' || type === 'enqueued'
 }

@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { type JsonValue, PawlError, type Pipeline, type Stage, type Write } from '@pawl/core'
 import {
   chosenFingerprint,
+  enqueueFound,
   executeAtomic,
+  executeFound,
   hashKeyName,
   judgeKey,
   OriginFingerprint,
@@ -33,17 +35,16 @@ import { readPrefer } from './read-prefer.js'
 import { unsuitableKey } from './unsuitable-key.js'
 import { judgeSentAt } from './judge-sent-at.js'
 import { type AnsweredKey, sendAnswer } from './send-answer.js'
-import { awaitOutcome, type Wait } from './await-outcome.js'
+import { type AskEngine, awaitOutcome, type Wait } from './await-outcome.js'
 import { originOf, statusBelow } from './status-address.js'
 import { keyOfRoute } from './stored-key.js'
-import type { WaitingRoom } from './waiting-room.js'
+import { WaitingRoom } from './waiting-room.js'
 
 /** One request to a marked route, from the parsed body to the answer. */
 export class HandledRequest implements PawlRequest {
   readonly #request: FastifyRequest
   readonly #reply: FastifyReply
   readonly #route: RouteSettings
-  readonly #waitingRoom: WaitingRoom
   readonly #fingerprint: SentFingerprint
   #key: AnsweredKey | null = null
   #atomic: AtomicRun | null = null
@@ -52,11 +53,10 @@ export class HandledRequest implements PawlRequest {
   #progress: Progress = 'idle'
 
   /** Called before validation, when everything is still as the client sent it. */
-  constructor(request: FastifyRequest, reply: FastifyReply, route: RouteSettings, waitingRoom: WaitingRoom) {
+  constructor(request: FastifyRequest, reply: FastifyReply, route: RouteSettings) {
     this.#request = request
     this.#reply = reply
     this.#route = route
-    this.#waitingRoom = waitingRoom
     this.#fingerprint = new SentFingerprint(request, route)
   }
 
@@ -146,10 +146,10 @@ export class HandledRequest implements PawlRequest {
         : { ...named, fingerprint: new OriginFingerprint(this.#origin, fingerprint) as never, input }
     const later = this.#readPreference()
     this.#later = later
-    const ask =
+    const ask: AskEngine =
       later === null
-        ? () => engine.execute(pipeline, request)
-        : askLater(() => engine.enqueue(pipeline, request), later)
+        ? (found) => executeFound(engine, pipeline, request, found)
+        : askLater((found) => enqueueFound(engine, pipeline, request, found), later)
     return this.#answerFrom(ask, identity)
   }
 
@@ -164,8 +164,10 @@ export class HandledRequest implements PawlRequest {
     if (identity === null) return
     const { fingerprint } = identity
     const request = { ...nameOfKey(identity), fingerprint, input: null }
-    const execute = () => executeAtomic(engine, pipeline, request)
-    await this.#answerFrom(() => atomic.through(execute), identity)
+    await this.#answerFrom(
+      (found) => atomic.through(() => executeAtomic(engine, pipeline, request, found)),
+      identity,
+    )
   }
 
   /** The error to report if what is about to be sent is not the pipeline's answer; null where it may be sent. */
@@ -242,10 +244,11 @@ export class HandledRequest implements PawlRequest {
   }
 
   /** Asks the engine for the outcome, repeatedly while somebody else runs the key, and answers with it. */
-  async #answerFrom(ask: () => Promise<Answerable>, { logged }: Identity): Promise<void> {
+  async #answerFrom(ask: AskEngine, identity: Identity): Promise<void> {
+    const { logged } = identity
     let outcome: Answerable
     try {
-      outcome = await awaitOutcome(ask, this.#waitFor(logged.keyHash))
+      outcome = await awaitOutcome(ask, this.#waitFor(identity))
     } catch (error) {
       return this.#answerError(error)
     }
@@ -281,17 +284,22 @@ export class HandledRequest implements PawlRequest {
     return { statusUrl, isPreferred: preferences.respondAsync, waitMs }
   }
 
-  #waitFor(keyHash: string): Wait {
+  #waitFor({ scope, key }: Identity): Wait {
+    const { engine, waitersPerScope } = this.#route.plugin
+    return {
+      enter: () => WaitingRoom.of(engine).enter({ scope, key }, waitersPerScope),
+      waitMs: this.#later?.waitMs ?? this.#route.waitMs,
+      onceGone: (listener) => this.#onceGone(listener),
+    }
+  }
+
+  #onceGone(listener: () => void): () => void {
     const { raw } = this.#reply
     // With HTTP/2, it is the stream that ends.
     const { stream } = raw as { readonly stream?: { readonly destroyed: boolean } }
-    const clientIsGone = () => raw.destroyed || stream?.destroyed === true
-    return {
-      room: this.#waitingRoom,
-      keyHash,
-      waitMs: this.#later?.waitMs ?? this.#route.waitMs,
-      clientIsGone,
-    }
+    if (raw.destroyed || stream?.destroyed === true) listener()
+    raw.once('close', listener)
+    return () => raw.off('close', listener)
   }
 
   async #refuse(problem: Problem): Promise<void> {

@@ -8,11 +8,23 @@ export const MAX_SCOPE_LENGTH = 255
 export const MAX_WAIT_MS = 10 * 60_000
 
 /**
- * How often a waiting duplicate asks again whether the first request has finished, when that runs in another process. It
- * learns at once of one that finishes in this process.
+ * How often those who wait for a key ask again whether it has finished, all together, when it runs in another process. They
+ * learn at once of one that finishes in this process.
  */
 export const FIRST_POLL_MS = 50
 export const MAX_POLL_MS = 500
+
+/**
+ * How long a duplicate that was woken to take a key over is given before the next one is: many times what it takes, and
+ * little beside a lease.
+ */
+export const TURN_MS = 1_000
+
+/** How many requests of one scope wait at a time, unless the plugin says otherwise: more than any client sends at once. */
+export const DEFAULT_WAITERS_PER_SCOPE = 100
+
+/** How many wait in all: each keeps its request and its socket, which take some ten kilobytes. */
+export const MAX_WAITERS = 10_000
 
 /**
  * How long a client is told to wait where nothing better is known: long enough for a failover to begin, short enough that

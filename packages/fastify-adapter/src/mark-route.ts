@@ -7,7 +7,6 @@ import { boundErrors } from './bound-errors.js'
 import { HandledRequest } from './handled-request.js'
 import type { PluginSettings } from './plugin-settings.js'
 import { readRouteOption, type RouteMark, type RouteSettings } from './route-settings.js'
-import type { WaitingRoom } from './waiting-room.js'
 
 type Handler = RouteOptions['handler']
 
@@ -16,7 +15,6 @@ export function markRoute(
   app: FastifyInstance,
   route: RouteOptions,
   plugin: PluginSettings,
-  waitingRoom: WaitingRoom,
 ): RouteMark | null {
   const { idempotency } = route as { readonly idempotency?: unknown }
   if (idempotency === undefined) return null
@@ -25,7 +23,7 @@ export function markRoute(
   const mark = readRouteOption(plugin, { methods, url, constraints: constraintsOf(route) }, idempotency)
   if (mark.type === 'exempt') return mark
   const { atomic } = mark.settings
-  addHooks(route, mark.settings, waitingRoom)
+  addHooks(route, mark.settings)
   route.schemaErrorFormatter = boundErrors(app, route.schemaErrorFormatter)
   if (atomic === null) route.handler = watched(route.handler)
   else
@@ -48,11 +46,11 @@ export function methodsOf({ method }: RouteOptions): readonly string[] {
 }
 
 /** Before validation, the body is as it was parsed. */
-function addHooks(route: RouteOptions, settings: RouteSettings, waitingRoom: WaitingRoom): void {
+function addHooks(route: RouteOptions, settings: RouteSettings): void {
   const readRequest = (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
     let refusing: Promise<void> | null
     try {
-      const handling = new HandledRequest(request, reply, settings, waitingRoom)
+      const handling = new HandledRequest(request, reply, settings)
       request[handledRequest] = handling
       refusing = handling.refuseTooDeep()
     } catch (error) {

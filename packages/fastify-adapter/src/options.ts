@@ -131,6 +131,11 @@ export interface FastifyPawlOptions extends SharedOptions {
   /** How long requests may continue once the app closes. Default 10 s, as for `engine.close`. */
   readonly closeTimeoutMs?: number
   /**
+   * How many requests of one scope may wait at a time, with `onConflict: { waitMs }` or `Prefer: wait`. The next one is
+   * answered at once. Default 100.
+   */
+  readonly waitersPerScope?: number
+  /**
    * Lets clients get a 202 at once with `Prefer: respond-async`, and registers the resource that reports what became of
    * their requests. These run in the completer of `createBackground`, here or in another process. Default: off.
    */

@@ -6,11 +6,13 @@ import {
   checkOneOf,
   checkOptionalFunction,
   checkTimerMs,
+  checkWholeNumber,
   invalidOption,
   type OptionOwner,
 } from '@pawl/core/internal'
 import { checkBoolean } from './check-boolean.js'
 import { readHeaderName } from './header-name.js'
+import { DEFAULT_WAITERS_PER_SCOPE, MAX_WAITERS } from './limits.js'
 import type { FastifyPawlOptions } from './options.js'
 import { type Profile, profiles } from './profile.js'
 import { type AsyncSettings, readAsyncOptions } from './respond-async.js'
@@ -31,6 +33,7 @@ export interface PluginSettings extends SharedSettings {
   readonly enforce: 'off' | 'warn' | 'error'
   readonly strict: boolean
   readonly close: { readonly timeoutMs?: number }
+  readonly waitersPerScope: number
   /** Null when every request is answered only once it has run. */
   readonly respondAsync: AsyncSettings | null
 }
@@ -63,6 +66,7 @@ export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
     'strict',
     'closeTimeoutMs',
     'respondAsync',
+    'waitersPerScope',
   ])
   const { engine, scope, closeTimeoutMs, strict } = options
   if (typeof (engine as { execute?: unknown } | undefined)?.execute !== 'function')
@@ -73,6 +77,7 @@ export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
   checkOneOf(PLUGIN, 'enforce', options.enforce, ['off', 'warn', 'error'])
   checkBoolean(PLUGIN, 'strict', strict)
   checkTimerMs(PLUGIN, 'closeTimeoutMs', closeTimeoutMs, 0)
+  checkWholeNumber(PLUGIN, 'waitersPerScope', options.waitersPerScope, 0, MAX_WAITERS)
   const header = readHeaderName(PLUGIN, 'header', options.header ?? DEFAULT_HEADER)
   return {
     engine,
@@ -86,6 +91,7 @@ export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
     enforce: options.enforce ?? 'warn',
     strict: strict ?? process.env['NODE_ENV'] !== 'production',
     close: closeTimeoutMs === undefined ? {} : { timeoutMs: closeTimeoutMs },
+    waitersPerScope: options.waitersPerScope ?? DEFAULT_WAITERS_PER_SCOPE,
     respondAsync: readAsyncOptions(PLUGIN, options.respondAsync ?? false),
   }
 }

@@ -33,7 +33,6 @@ const plugin: FastifyPluginAsync<FastifyPawlOptions> = async (app, options) => {
   const marked: { readonly route: RouteOptions; readonly settings: RouteSettings }[] = []
   const statusHandlers = new Set<RouteOptions['handler']>()
   const statusRoutes: RouteOptions[] = []
-  const waitingRoom = new WaitingRoom()
   register(app, own)
 
   app.addHook('onRoute', function (this: Registered, route) {
@@ -41,7 +40,7 @@ const plugin: FastifyPluginAsync<FastifyPawlOptions> = async (app, options) => {
     if (statusHandlers.has(route.handler)) return void statusRoutes.push(route)
     // With the hooks that it was declared with, without ours.
     const declared = { ...route }
-    const mark = markRoute(this, route, settings, waitingRoom)
+    const mark = markRoute(this, route, settings)
     own.audited.push(...auditRoute(methodsOf(route), route.url, mark))
     if (mark?.type !== 'marked') return
     marked.push({ route, settings: mark.settings })
@@ -64,6 +63,7 @@ const plugin: FastifyPluginAsync<FastifyPawlOptions> = async (app, options) => {
   // afterwards.
   app.addHook('preClose', async () => {
     void settings.engine.close(settings.close)
+    WaitingRoom.of(settings.engine).close()
   })
   app.addHook('onClose', async () => settings.engine.close(settings.close))
 }

@@ -26,6 +26,8 @@ import {
   checkExecuteRequest,
   type ExecuteRequest,
 } from '../request/execute-request.js'
+import { decideFound } from '../request/decide-found.js'
+import { type KeyLook, lookAtKey } from '../request/look-at-key.js'
 import { originOf } from '../request/fingerprint.js'
 import type { Suspicion } from '../request/suspicions.js'
 import { compareBinding } from '../request/request-fingerprint.js'
@@ -86,19 +88,53 @@ export class RunningEngine<DB> implements Engine<DB> {
     request: ExecuteRequest<NoInfer<Input>>,
   ): Promise<Outcome> {
     const definition = this.#registered(pipeline)
-    return this.#execute(definition, request, this.#context.registry, 'pipeline')
+    return this.#execute(definition, request, this.#context.registry, 'pipeline', null)
+  }
+
+  /** As `execute`, for a request that waited for this key, which has an answer now. */
+  async executeFound<Input>(
+    pipeline: Pipeline<DB, Input>,
+    request: ExecuteRequest<NoInfer<Input>>,
+    found: KeyRow,
+  ): Promise<Outcome> {
+    const definition = this.#registered(pipeline)
+    return this.#execute(definition, request, this.#context.registry, 'pipeline', found)
   }
 
   async enqueue<Input>(
     pipeline: Pipeline<DB, Input>,
     request: ExecuteRequest<NoInfer<Input>>,
   ): Promise<EnqueueOutcome> {
+    return this.#enqueue(pipeline, request, null)
+  }
+
+  /** As `enqueue`, for a request that waited for this key, which has an answer now. */
+  async enqueueFound<Input>(
+    pipeline: Pipeline<DB, Input>,
+    request: ExecuteRequest<NoInfer<Input>>,
+    found: KeyRow,
+  ): Promise<EnqueueOutcome> {
+    return this.#enqueue(pipeline, request, found)
+  }
+
+  /** How far a key has come, for those who wait for it. */
+  async lookAtKey(scope: string, key: string): Promise<KeyLook> {
+    return this.#track(() => lookAtKey(this.#context, scope, key))
+  }
+
+  async #enqueue<Input>(
+    pipeline: Pipeline<DB, Input>,
+    request: ExecuteRequest<NoInfer<Input>>,
+    found: KeyRow | null,
+  ): Promise<EnqueueOutcome> {
     const definition = this.#registered(pipeline)
     checkExecuteRequest('enqueue', request, this.#context.fingerprintSecrets)
     this.#context.keyPolicy.check('enqueue', request.key)
     return this.#track(async () => {
       const checked = await this.#checked(definition, request, 'pipeline')
-      const reservation = await reserveToEnqueue(this.#context, checked)
+      const reservation =
+        (found && decideFound(this.#context, found, checked, this.#context.registry)) ??
+        (await reserveToEnqueue(this.#context, checked))
       if (reservation.type !== 'enqueued') {
         return reservationOutcome(reservation, () => this.#askedBy(definition, request)) as EnqueueOutcome
       }
@@ -119,9 +155,10 @@ export class RunningEngine<DB> implements Engine<DB> {
   async executeAtomic<Input>(
     pipeline: Pipeline<DB, Input>,
     request: ExecuteRequest<NoInfer<Input>>,
+    found: KeyRow | null = null,
   ): Promise<Outcome> {
     const { definition, registry } = this.prepareAtomic(pipeline)
-    return this.#execute(definition, request, registry, 'atomic')
+    return this.#execute(definition, request, registry, 'atomic', found)
   }
 
   /** Checks such a pipeline before its first request. */
@@ -146,12 +183,15 @@ export class RunningEngine<DB> implements Engine<DB> {
     request: ExecuteRequest<unknown>,
     among: Registry,
     kind: KeyKind,
+    found: KeyRow | null,
   ): Promise<Outcome> {
     checkExecuteRequest('execute', request, this.#context.fingerprintSecrets)
     this.#context.keyPolicy.check('execute', request.key)
     return this.#track(async () => {
       const checked = await this.#checked(definition, request, kind)
-      const reservation = await reserveToRun(this.#context, checked, among)
+      const reservation =
+        (found && decideFound(this.#context, found, checked, among)) ??
+        (await reserveToRun(this.#context, checked, among))
       if (reservation.type === 'granted') return this.#run(reservation)
       return reservationOutcome(reservation, () => this.#askedBy(definition, request))
     })

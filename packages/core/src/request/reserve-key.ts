@@ -125,7 +125,7 @@ async function replayFrom(
 }
 
 /** The holder of a key that is only looked at. */
-const NOBODY = ''
+export const NOBODY = ''
 
 type ReservedAgain = Granted | NotGranted | { readonly type: 'gone' }
 
@@ -235,7 +235,11 @@ async function takeOver(
   }
 }
 
-function decided(row: KeyRow, decision: Decided['decision'], from: Decided['from'] = 'primary'): Decided {
+export function decided(
+  row: KeyRow,
+  decision: Decided['decision'],
+  from: Decided['from'] = 'primary',
+): Decided {
   return { type: 'decided', row, decision, markedStuck: false, from }
 }
 
@@ -249,7 +253,7 @@ function grant(
   return { type: 'granted', how, row, definition, askedAt, session }
 }
 
-function askingFor({ definition, kind, fingerprint }: CheckedRequest, holder: string): Asking {
+export function askingFor({ definition, kind, fingerprint }: CheckedRequest, holder: string): Asking {
   const request = { pipeline: definition.name, kind, fingerprint }
   return { holder, request, onlyDue: false }
 }

@@ -69,6 +69,7 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     find_key: 'the key was looked up',
     find_last_effect: 'an effect of a deleted key was looked for',
     find_key_by_id: 'the key was looked up by its id',
+    find_progress: 'those who wait asked how far the key had come',
     find_own_key: 'the key was looked up for its owner',
     take_over_key: 'the key was taken over',
     mark_unheld_stuck: 'the key, which nobody held, was marked as stuck',
