@@ -35,7 +35,7 @@ const ALONE = [
   ...ALONE_AND_DEEP,
   // It counts the subscriptions of its process.
   'calls/strict-mode.test.ts',
-  'http/{respond-async-wait,waiting}.test.ts',
+  'http/{respond-async-wait,shared-waiting,waiting}.test.ts',
   'storage/every-statement.test.ts',
   'unit/announce.test.ts',
 ]

@@ -46,6 +46,7 @@ async function held(duplicates: number, options: RideAppOptions = {}, toSend: To
   return { ...of, url, first, waiting, sent }
 }
 
+const told = (amount: number) => respond(201, { amount })
 const statusesOf = (answers: readonly Received[]) => new Set(answers.map(({ status }) => status))
 
 test.each([1, 60])('%i duplicates that wait cost one question and one read', async (duplicates) => {
@@ -122,7 +123,6 @@ test('one that waits gets nothing of another request that has taken its key mean
 })
 
 test('a key that was found answers nobody but its own scope, key, request and pipeline', async () => {
-  const told = (amount: number) => respond(201, { amount })
   const one = pipeline<{ amount: number }>({ name: 'one', version: 1 }).finish(({ input }) =>
     told(input.amount),
   )

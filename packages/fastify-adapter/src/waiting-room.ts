@@ -39,6 +39,7 @@ export class WaitingRoom {
   readonly #byName = new Map<string, Watched>()
   readonly #seatsOf = new Map<string, number>()
   #seats = 0
+  #isClosed = false
   #unsubscribe: (() => void)[] = []
 
   private constructor(engine: Engine<any>) {
@@ -52,10 +53,10 @@ export class WaitingRoom {
     return room
   }
 
-  /** Returns null where so many of the scope wait already, or so many in all. */
+  /** Returns null where so many of the scope wait already, or so many in all, and once the engine is closing. */
   enter(of: AwaitedKey, waitersPerScope: number): Seat | null {
     const ofScope = this.#seatsOf.get(of.scope) ?? 0
-    if (ofScope >= waitersPerScope || this.#seats >= MAX_WAITERS) return null
+    if (this.#isClosed || ofScope >= waitersPerScope || this.#seats >= MAX_WAITERS) return null
     // Messages are built only while somebody listens, so we listen only while somebody waits.
     if (this.#seats === 0)
       this.#unsubscribe = NEWS.map((name) =>
@@ -70,6 +71,7 @@ export class WaitingRoom {
 
   /** The engine is closing: whoever asks it now is told so. */
   close(): void {
+    this.#isClosed = true
     for (const keys of this.#scopes.values())
       for (const { watch } of keys.values()) watch.wakeAll({ type: 'ask', found: null })
   }
