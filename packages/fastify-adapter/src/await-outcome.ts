@@ -6,7 +6,7 @@ import type { Turn } from './key-watch.js'
 export type AskEngine = (found: FoundKey | null) => Promise<Answerable>
 
 /** A place in the waiting room. */
-export interface Place {
+interface Place {
   /** Resolves when it is time to ask again, and after `timeoutMs` at the latest. */
   turn(timeoutMs: number, takesOver: boolean): Promise<Turn>
   /** Ends a wait, too. */
