@@ -53,11 +53,14 @@ describe('the rights on the page are enough', () => {
     const sink = {
       deliver: async (jobs: readonly unknown[]) => jobs.map(() => ({ type: 'delivered' }) as const),
     }
-    expect(await createBackground({ engine, relay: { sink } }).runOnce()).toMatchObject({
-      completer: { completed: 1 },
-      relays: [{ delivered: 1 }],
-      reaper: { deleted: 1, effectsDeleted: 1 },
-    })
+    const background = createBackground({ engine, relay: { sink } })
+    const first = await background.runOnce()
+    expect(first).toMatchObject({ completer: { completed: 1 }, reaper: { deleted: 1, effectsDeleted: 1 } })
+    // The job of the request that the completer finishes may be there in time for the first round of the relay.
+    const second = await background.runOnce()
+    expect(
+      [first, second].flatMap(({ relays }) => relays).reduce((sum, { delivered }) => sum + delivered, 0),
+    ).toBe(2)
     await engine.close()
   })
 
