@@ -5,7 +5,7 @@ import { parseDuration } from '../../packages/cli/src/parse/duration.js'
 import { parseMoment } from '../../packages/cli/src/parse/moment.js'
 import { createPaint } from '../../packages/cli/src/render/paint.js'
 import { table } from '../../packages/cli/src/render/table.js'
-import { cutText, textWidth } from '../../packages/cli/src/render/text-width.js'
+import { cutMiddle, cutText, textWidth } from '../../packages/cli/src/render/text-width.js'
 import { durationText } from '../../packages/cli/src/render/time.js'
 
 test.each([
@@ -75,6 +75,28 @@ test('a text is cut between characters', () => {
   expect(cutText('abcdef', 4)).toBe('abc…')
   expect(cutText('東京東京', 4)).toBe('東…')
 })
+
+// The time of the processor, not of the clock: other processes may run. A square would be 64 times as much.
+test.each(['a', '://', '\u0301', '\u200D', '👨\u200D', '東', '\u001B'])(
+  '%j costs as much at any place of a text',
+  (part) => {
+    const costOf = (length: number): number => {
+      const text = part.repeat(length / part.length)
+      const runs = Array.from({ length: 5 }, () => {
+        const before = process.cpuUsage()
+        for (const work of [
+          textWidth,
+          (all: string) => cutText(all, 60),
+          (all: string) => cutMiddle(all, 60),
+        ])
+          work(text)
+        return process.cpuUsage(before).user + process.cpuUsage(before).system
+      })
+      return Math.min(...runs)
+    }
+    expect(costOf(65_536)).toBeLessThan(24 * Math.max(costOf(8_192), 2_000))
+  },
+)
 
 describe('passwords', () => {
   const url = 'postgresql://anna:s%C3%A9same@db/pawl?password=other'

@@ -52,6 +52,11 @@ describe('the error of createEngine names the option, what it got and what it ta
       'hashSecret is a string of 7 characters; it takes a string of 32 characters or more',
     ],
     [
+      'a redaction that is no function',
+      { pool, pipelines: [ride], redact: 'Ann' },
+      "redact is 'Ann'; it takes a function",
+    ],
+    [
       'a policy of keys that is none',
       { pool, pipelines: [ride], keyPolicy: null },
       'keyPolicy: the options are null',

@@ -25,3 +25,15 @@ test.each([
 test('of an endless message, the beginning is stored', () => {
   expect(recordError(new Error('x'.repeat(5_000_000)))).toHaveLength(2_000)
 })
+
+const failing = (): never => {
+  throw new Error('no')
+}
+
+test('what the application hides is taken out as well, and a function that fails leaves nothing', () => {
+  const error = new Error('order 4711 of Ann')
+  expect(recordError(error, (text) => text.replace('Ann', '[name]'))).toBe('Error: order 4711 of [name]')
+  for (const more of [failing, () => 42 as never])
+    expect(recordError(error, more)).toBe('an error that the option redact could not redact')
+  expect(recordError(error, (text) => `${text}\0${'x'.repeat(9_000)}`)).toHaveLength(1_999)
+})

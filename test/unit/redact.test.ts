@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { REDACTION_READ_AHEAD } from '../../packages/core/src/limits.js'
 import { redact } from '../../packages/core/src/redact.js'
@@ -41,6 +42,11 @@ test.each([
   ['"https://u:p@a","https://u:p@b"', '"https://[credentials]@b"'],
   ['https://u:p@a https://u:p@b', 'https://[credentials]@a https://[credentials]@b'],
   ['git+ssh://me@host/a@v1', 'git+ssh://[credentials]@host/a@v1'],
+  ['to ann.b+c@mail.example.com, and', 'to [e-mail], and'],
+  ['?to=ann%40example.com&x', '?to=[e-mail]&x'],
+  ['<ünal@bücher.example>', '<[e-mail]>'],
+  ['key SG.abcdefghijklmnop.abcdefghijklmnop', 'key [key]'],
+  ['key shpss_abcdefghijklmnop', 'key [key]'],
 ])('a secret is taken out of %s', (text, expected) => expect(redacted(text)).toBe(expected))
 
 test.each([
@@ -98,4 +104,62 @@ test('half a secret at the end of the searched text is not kept', () => {
       expect(kept).toBe('')
     }
   }
+})
+
+const SECRETS = [
+  '4242 4242 4242 4242',
+  'sk_live_abcdef',
+  'ghp_abcdefghijklmnopqrstuvwxyz0123456789',
+  'AKIAIOSFODNN7EXAMPLE',
+  JWT,
+  'password=hunter2',
+  'https://u:hunter2@host/x',
+  'ann.b@mail.example.com',
+]
+const HIDDEN = /4242 4242|sk_live|ghp_|AKIA|eyJhbG|hunter2|ann\.b@/
+
+test('no known secret survives among any words, and redacting again changes nothing', () => {
+  const word = fc.oneof(
+    fc.constantFrom(...SECRETS),
+    fc.string({ maxLength: 12 }),
+    fc.constantFrom('@', '://', '"', '[secret]', '='),
+  )
+  fc.assert(
+    fc.property(fc.array(word, { maxLength: 20 }), (words) => {
+      const once = redacted(words.join(' '))
+      expect(once).not.toMatch(HIDDEN)
+      expect(redacted(once)).toBe(once)
+    }),
+  )
+})
+
+// The time of the processor, not of the clock: other processes may run. A square would be 64 times as much.
+test.each([
+  'a',
+  'a@',
+  '@',
+  'a@b.',
+  'a.b@',
+  '%40',
+  '1 ',
+  '1-',
+  '://',
+  'a://b:c@',
+  'sk-',
+  'eyJ',
+  'password="',
+  'authorization: a ',
+  'Bearer ',
+])('of 64 kB of %j, each character costs as much as in a short text', (part) => {
+  const costOf = (length: number): number => {
+    const text = part.repeat(length / part.length)
+    const runs = Array.from({ length: 5 }, () => {
+      const before = process.cpuUsage()
+      redact(text, 65_536)
+      const { user, system } = process.cpuUsage(before)
+      return user + system
+    })
+    return Math.min(...runs)
+  }
+  expect(costOf(65_536)).toBeLessThan(24 * Math.max(costOf(8_192), 2_000))
 })

@@ -210,6 +210,9 @@ export const MAX_SCOPE_KEYS = 10_000
 /** Longest `bindTo`, in characters: a chain of client certificates fits. */
 export const MAX_BINDING_LENGTH = 32_768
 
+/** A text is redacted again until nothing is left to redact: twice is usual, and no text of ours needs more than this. */
+export const MAX_REDACTIONS = 8
+
 /** Shortest secret for hashes, in characters: 16 random bytes as hexadecimal digits. */
 export const MIN_HASH_SECRET_LENGTH = 32
 

@@ -1,4 +1,4 @@
-import { REDACTION_EDGE, REDACTION_READ_AHEAD } from './limits.js'
+import { MAX_REDACTIONS, REDACTION_EDGE, REDACTION_READ_AHEAD } from './limits.js'
 import { urlAuthorities } from './url-authorities.js'
 
 /** Names under which secrets are passed on, in whatever notation: `api_key=`, `"apiKey":`, `X-Api-Key: `. */
@@ -7,7 +7,7 @@ const SECRET_NAME =
 /** What may stand between a name and its value: `=`, `": "`, `\":\"`, ` => `. */
 const ASSIGNED = String.raw`["'\\]{0,4}\s{0,4}[=:]>?\s{0,4}`
 /** A quoted value, an escaped one as in JSON within JSON, or a word. The closing quote may be beyond the cut. */
-const VALUE = String.raw`(?:"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?|\\{1,3}["'][^"'\\\n]*|[^\s&"'<>\\]+)`
+const VALUE = String.raw`(?:\[secret\](?=[\s,;&"'<>\\)}\]]|$)|"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?|\\{1,3}["'][^"'\\\n]*|[^\s&"'<>\\]+)`
 const SPACES_AND_DASHES = String.raw`[\p{Zs}\p{Pd}]`
 
 /**
@@ -16,13 +16,21 @@ const SPACES_AND_DASHES = String.raw`[\p{Zs}\p{Pd}]`
  * same text in many ways.
  */
 const SECRETS: readonly (readonly [RegExp, string])[] = [
-  [new RegExp(String.raw`(?<!\d)\d(?:${SPACES_AND_DASHES}?\d){12,18}(?!\d)`, 'gu'), '[number]'],
+  [new RegExp(String.raw`(?<!\d)\d(?:${SPACES_AND_DASHES}?\d){12,}`, 'gu'), '[number]'],
   // Dots count only between the groups of a card number; otherwise two host addresses would be taken for one number.
   [/(?<!\d)\d{4}\.(?:\d{4}\.\d{4}\.\d{1,7}|\d{6}\.\d{4,5})(?!\d)/g, '[number]'],
   [/-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----[A-Za-z0-9+/=\s\\]*/g, '[key]'],
   [/\b(?:sk|pk|rk|whsec)_[A-Za-z0-9_]+/g, '[key]'],
   [/\bsk-[A-Za-z0-9_-]{16,}/g, '[key]'],
-  [/\b(?:gh[opsur]|github_pat|npm|shpat|glpat)[_-][A-Za-z0-9_-]{16,}/g, '[key]'],
+  [
+    /\b(?:gh[opsur]|github_pat|npm|shp(?:at|ca|pa|ss)|glpat|hf|dop_v1|sq0(?:atp|csp))[_-][A-Za-z0-9_-]{16,}/g,
+    '[key]',
+  ],
+  [/\bSG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,}/g, '[key]'],
+  [/\b(?:SK|AC)[0-9a-f]{32}\b/g, '[key]'],
+  [/\bkey-[0-9a-f]{32}\b/g, '[key]'],
+  [/\bya29\.[A-Za-z0-9_-]{16,}/g, '[token]'],
+  [/\bGOCSPX-[A-Za-z0-9_-]{16,}/g, '[key]'],
   [/\b(?:AKIA|ASIA)[A-Z0-9]{12,}/g, '[key]'],
   [/\bAIza[A-Za-z0-9_-]{30,}/g, '[key]'],
   [/\bxox[a-z]-[A-Za-z0-9-]{8,}/g, '[key]'],
@@ -41,7 +49,7 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
 
 /**
  * The beginning of a text, without what looks like a secret: card numbers, keys of providers, tokens, values that are
- * named as secrets, and credentials in URLs. Whoever sends us an endless text must not keep the event loop busy, so no
+ * named as secrets, credentials in URLs, and e-mail addresses. Whoever sends us an endless text must not keep the event loop busy, so no
  * more is read than may be kept. Half a secret at the cut would not be recognized, so what is close to the cut is left
  * out.
  *
@@ -54,15 +62,51 @@ export function redact(
 ): string {
   const readLength = maxLength * REDACTION_READ_AHEAD
   const read = prepare(text.slice(0, readLength))
-  const redacted = SECRETS.reduce(
-    (rest, [pattern, instead]) => rest.replace(pattern, instead),
-    withoutCredentials(read),
-  )
+  const redacted = redactedUntilNothingIsLeft(read)
   const isCut = text.length > readLength
   return redacted.slice(
     0,
     isCut ? Math.min(maxLength, Math.max(0, redacted.length - REDACTION_EDGE)) : maxLength,
   )
+}
+
+/** What is taken out may uncover something else, so that one pass is not always enough. Each takes time that grows with the text. */
+function redactedUntilNothingIsLeft(text: string): string {
+  let before = text
+  for (let pass = 0; pass < MAX_REDACTIONS; pass++) {
+    const after = SECRETS.reduce(
+      (rest, [pattern, instead]) => rest.replace(pattern, instead),
+      withoutAddresses(withoutCredentials(before)),
+    )
+    if (after === before) break
+    before = after
+  }
+  return before
+}
+
+const AT = /@|%40/gi
+const LOCAL_END = /[\p{L}\p{N}.!$*+^_{|}~-]$/u
+const DOMAIN = /[\p{L}\p{N}.-]*/uy
+
+/**
+ * E-mail addresses. An expression for a whole address is quadratic: it begins anew at every letter. This looks for `@`, and from there to
+ * both sides, where no character is looked at by two of them.
+ */
+function withoutAddresses(text: string): string {
+  let from = 0
+  let redacted = ''
+  for (const { index, 0: at } of text.matchAll(AT)) {
+    if (index < from) continue
+    let start = index
+    while (start > from && LOCAL_END.test(text.charAt(start - 1))) start--
+    DOMAIN.lastIndex = index + at.length
+    const domain = (DOMAIN.exec(text)?.[0] ?? '').replace(/[.-]{1,255}$/, '')
+    // The last label is letters: `pg@8.11.3` is a package.
+    if (start === index || !/^[^.].*\.\p{L}{2,63}$/u.test(domain)) continue
+    redacted += `${text.slice(from, start)}[e-mail]`
+    from = index + at.length + domain.length
+  }
+  return redacted + text.slice(from)
 }
 
 /** `user:` and a password, where a host would be followed by a port. Brackets belong to an IPv6 address. */

@@ -319,7 +319,7 @@ export class Relay implements Service<RelayCounts> {
     // A process that has the key may be about to come. Not below one: with none, later jobs of its key would overtake it.
     const attempts = sealed === null ? job.attempts : Math.max(1, job.attempts - 1)
     const isDead = sealed === null && (dead === true || attempts >= this.#options.maxAttempts)
-    const lastError = recordError(error)
+    const lastError = recordError(error, this.#context.redact)
     const afterMs = sealed === null ? backOffMs(attempts) : SEALED_JOB_REST_MS
     return { job, error, id, scope, keyId, seq, attempts, afterMs, lastError, dead: isDead }
   }

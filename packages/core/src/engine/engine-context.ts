@@ -98,6 +98,7 @@ export function createContext(
     namespace,
     hashSecret: checked.hashSecret,
     names: new NameHasher(checked.hashSecret),
+    redact: options.redact ?? null,
     keyPolicy: new KeyPolicy(checked.keyPolicy),
     probe,
     runsAgain: checked.afterExpiry === 'run',

@@ -3,6 +3,7 @@ import type { Pool } from 'pg'
 import {
   checkFunction,
   checkKnownOptions,
+  checkOptionalFunction,
   checkOneOf,
   checkTimerMs,
   checkWholeNumber,
@@ -71,6 +72,11 @@ export interface EngineOptions<DB> {
    * a key. `aesGcm` makes one. Default: they are stored as they are.
    */
   readonly protect?: Protection
+  /**
+   * Takes more out of the errors that are recorded as `last_error` and announced as `lastError`, after Pawl has taken out secrets and
+   * e-mail addresses. If it throws, nothing of the text is kept. Default: nothing more.
+   */
+  readonly redact?: (text: string) => string
   /** Settings for pipelines that do not set their own. */
   readonly defaults?: PipelineSettings
   /** Kysely plugins for `tx` and `engine.db`. The framework's own statements never see them. */
@@ -149,6 +155,7 @@ const OPTION_NAMES = [
   'schema',
   'namespace',
   'hashSecret',
+  'redact',
   'afterExpiry',
   'keyPolicy',
   'protect',
@@ -181,6 +188,7 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
   if (stager !== undefined)
     checkFunction(OWNER, 'stager.stage', (stager as Partial<Stager<never>> | null)?.stage)
   checkTimerMs(OWNER, 'acquireTimeoutMs', acquireTimeoutMs)
+  checkOptionalFunction(OWNER, 'redact', options.redact)
   checkOneOf(OWNER, 'afterExpiry', options.afterExpiry, ['refuse', 'run'])
   checkReplayFrom(options)
   return {

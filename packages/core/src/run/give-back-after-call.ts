@@ -47,7 +47,7 @@ async function keepEnd(
 ): Promise<'kept' | 'of_another' | 'decided'> {
   const { intent } = run.row
   const result = answer.type === 'returned' ? callResult(phase, answer.value).intent : null
-  const lastError = answer.type === 'threw' ? recordError(answer.error) : null
+  const lastError = answer.type === 'threw' ? recordError(answer.error, run.engine.redact) : null
   const late: Intent | null = result?.kind === 'called' ? { ...result, late: true } : null
   const end = { phase: phase.name, intent: late, lastError }
   const insertEffect = async (): Promise<void> => {

@@ -45,7 +45,7 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
             countsAs: isAttempt ? 'attempt' : closing ? 'nothing' : 'retry',
             raiseEpoch: failed.raiseEpoch,
             intent: failed.intent,
-            lastError: failed.error == null ? null : recordError(failed.error),
+            lastError: failed.error == null ? null : recordError(failed.error, run.engine.redact),
           }),
     insistMs,
   )
@@ -92,7 +92,7 @@ export async function markStuck(
   error: unknown,
 ): Promise<Outcome> {
   const { row } = run
-  const lastError = error == null ? row.lastError : recordError(error)
+  const lastError = error == null ? row.lastError : recordError(error, run.engine.redact)
   const marked = await write(
     run,
     async (store) =>

@@ -7,6 +7,7 @@ import type { ResolvedSettings } from '../pipeline/resolved-settings.js'
 import type { Tables } from '../storage/tables.js'
 import type { RunningCall } from './call-provider.js'
 import type { Caps } from './caps.js'
+import type { Redact } from './record-error.js'
 import type { LeaseKeeper } from './lease-keeper.js'
 import type { QuietCalls } from './quiet-calls.js'
 import type { Stager } from './stager.js'
@@ -22,6 +23,8 @@ export interface RunContext {
   readonly namespace: string
   /** Names keys and scopes in messages. */
   readonly names: NameHasher
+  /** What the application takes out of recorded errors; null for nothing more than Pawl does. */
+  readonly redact: Redact | null
   readonly probe: Probe | null
   readonly kysely: KyselyFactory
   readonly keeper: LeaseKeeper
