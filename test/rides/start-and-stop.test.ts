@@ -53,11 +53,16 @@ onlyDeep(() => {
         POOL_MAX: '0',
         BACKGROUND: 'yes',
         LAYOUT: 'hashed',
+        AFTER_EXPIRY: 'charge',
+        RETENTION_MS: '1',
+        WIPE: 'clean',
+        PROTECT_KEY: 'k1:secret',
       }
       const wrong = new RidesProcess(script, { ...values, STRIPE_API_BASE: 'nowhere' })
       expect(await wrong.ended).toBe('1')
       expect(wrong.out).toEqual([])
       expect(wrong.errors.toSorted()).toEqual([
+        "AFTER_EXPIRY is 'charge'; it takes refuse or run.",
         expect.stringMatching(/^BACKGROUND is 'yes'; /),
         expect.stringMatching(/^DATABASE_URL is not set; /),
         "LAYOUT is 'hashed'; it takes plain or partitioned or citus.",
@@ -68,8 +73,11 @@ onlyDeep(() => {
           : []),
         expect.stringMatching(/^POOL_MAX is '0'; /),
         expect.stringMatching(/^PORT is '70000'; /),
+        'PROTECT_KEY is not usable; it takes 64 hexadecimal digits, or a list such as new:…,old:… of them.',
+        expect.stringMatching(/^RETENTION_MS is '1'; /),
         expect.stringMatching(/^STRIPE_API_BASE is 'nowhere'; /),
         expect.stringMatching(/^STRIPE_TIMEOUT_MS is '-1'; /),
+        expect.stringMatching(/^WIPE is 'clean'; /),
       ])
     },
   )

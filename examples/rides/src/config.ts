@@ -1,3 +1,4 @@
+import { readProtectKeys, type ProtectKeys } from './protect-keys.js'
 import { type Layout, LAYOUTS } from './migrate.js'
 
 /** The settings that the processes of this service read from their environment. */
@@ -14,6 +15,14 @@ export interface Config {
   readonly poolMax: number
   /** Whether the API's process also finishes unattended requests and deletes expired keys. */
   readonly background: 'on' | 'off'
+  /** What becomes of a retry whose key was deleted after the charge. */
+  readonly afterExpiry: 'refuse' | 'run'
+  /** How long a finished key is kept. */
+  readonly retentionMs: number | null
+  /** What a finished key no longer has. */
+  readonly wipe: 'nothing' | 'input' | 'all'
+  /** Null where Pawl's tables hold values as they are. */
+  readonly protectKey: ProtectKeys | null
   /** How the tables are stored, Pawl's and those of `migrate.ts`. */
   readonly layout: Layout
 }
@@ -51,6 +60,16 @@ export function readConfig(env: NodeJS.ProcessEnv, { charges = true } = {}): Con
     if (choice === undefined) problems.push(`${name} is '${text}'; it takes ${choices.join(' or ')}.`)
     return choice ?? choices[0]
   }
+  // The value is a secret, and an error is logged.
+  const protectKey = () => {
+    const text = env['PROTECT_KEY'] ?? ''
+    const keys = readProtectKeys(text)
+    if (keys === null && text !== '')
+      problems.push(
+        'PROTECT_KEY is not usable; it takes 64 hexadecimal digits, or a list such as new:…,old:… of them.',
+      )
+    return keys
+  }
   const config = {
     host: env['HOST'] || '127.0.0.1',
     port: wholeNumber('PORT', 3_000, 0, 65_535) ?? 0,
@@ -62,6 +81,10 @@ export function readConfig(env: NodeJS.ProcessEnv, { charges = true } = {}): Con
     poolMax: wholeNumber('POOL_MAX', 10, 1, 1_000) ?? 10,
     background: oneOf('BACKGROUND', ['on', 'off']),
     layout: oneOf('LAYOUT', LAYOUTS),
+    afterExpiry: oneOf('AFTER_EXPIRY', ['refuse', 'run']),
+    retentionMs: wholeNumber('RETENTION_MS', null, 1_000, 365 * 24 * 3_600_000),
+    wipe: oneOf('WIPE', ['nothing', 'input', 'all']),
+    protectKey: protectKey(),
   }
   if (config.databaseUrl === '')
     problems.push('DATABASE_URL is not set; it takes postgresql://user@host/database.')

@@ -19,12 +19,28 @@ export type RideInput = Static<typeof RideRequest>
 const AMOUNT = 2_000
 const CURRENCY = 'usd'
 
+export interface RideOptions {
+  /** How long a finished key is kept, where that is not the default. */
+  readonly retentionMs?: number | null
+  /**
+   * Whether Pawl's record of the charge has the provider's id for it. Otherwise only the `rides` know, and reconciliation goes by the
+   * provider key.
+   */
+  readonly namesCharge?: boolean
+}
+
+/** Stripe forgets keys after a day. */
+const WINDOW_MS = 23 * 3_600_000
+
 /**
  * started → ride_created → charge_created → finished
  *
  * A crash between any two of them resumes at the last one that committed.
  */
-export const createRideWith = (payments: Payments) =>
+export const createRideWith = (
+  payments: Payments,
+  { retentionMs = null, namesCharge = true }: RideOptions = {},
+) =>
   pipeline<RideInput>({ name: 'create-ride', version: 1 })
     .local('ride_created', async ({ tx, input, scope: userId, keyId }) => {
       const ride = await tx
@@ -62,7 +78,9 @@ export const createRideWith = (payments: Payments) =>
           .execute()
         return { chargeId: result.id }
       },
-      reference: (result) => result.id,
+      reference: (result) => (namesCharge ? result.id : null),
+      // A key has to be kept for at least as long as the provider is relied on.
+      windowMs: Math.min(WINDOW_MS, retentionMs ?? WINDOW_MS),
       // Runs only a day later, when the provider may have forgotten the key.
       reconcile: async ({ idempotencyKey }) => {
         const payment = await payments.find(idempotencyKey)

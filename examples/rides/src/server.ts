@@ -5,6 +5,7 @@ import { readConfig } from './config.js'
 import { createRideWith } from './create-ride.js'
 import { createEngine } from './database.js'
 import { graphileQueue } from './graphile-queue.js'
+import { guardOptions } from './guard-options.js'
 import { logBackground } from './log-background.js'
 import { migrate } from './migrate.js'
 import { openPool } from './open-pool.js'
@@ -21,14 +22,17 @@ async function main(): Promise<void> {
   await migrate(pool, config.layout)
 
   const { stripeApiKey, stripeApiBase, stripeTimeoutMs } = config
-  const createRide = createRideWith(stripePayments(stripeApiKey, stripeApiBase, stripeTimeoutMs))
+  const createRide = createRideWith(stripePayments(stripeApiKey, stripeApiBase, stripeTimeoutMs), {
+    retentionMs: config.retentionMs,
+    namesCharge: config.protectKey === null,
+  })
   const engine = createEngine({
     pool,
     pipelines: [createRide],
     namespace: 'rides',
     // Where rides are on several servers, the queue is on one of them, and not atomic with the others: a relay fills it.
     ...(config.layout === 'citus' ? {} : { stager: graphileStager() }),
-    ...(config.leaseMs === null ? {} : { defaults: { leaseMs: config.leaseMs } }),
+    ...guardOptions(config),
   })
 
   const app = await buildApp({ engine, createRide, logger: true })

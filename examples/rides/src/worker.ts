@@ -3,6 +3,7 @@ import { pipelineTask } from '@pawl/graphile-worker'
 import { run } from 'graphile-worker'
 import { readConfig } from './config.js'
 import { createEngine } from './database.js'
+import { guardOptions } from './guard-options.js'
 import { migrate } from './migrate.js'
 import { openPool } from './open-pool.js'
 import { drainOnSignal, exitOnError } from './process.js'
@@ -23,7 +24,7 @@ async function main(): Promise<void> {
     pool,
     pipelines: [sendReceipt],
     namespace: 'rides',
-    ...(config.leaseMs === null ? {} : { defaults: { leaseMs: config.leaseMs } }),
+    ...guardOptions(config),
   })
   const runner = await run({
     pgPool: pool,

@@ -1,0 +1,18 @@
+import { aesGcm, type EngineOptions } from '@pawl/core'
+import type { Config } from './config.js'
+import type { Database } from './database.js'
+
+type Guarded = Pick<EngineOptions<Database>, 'afterExpiry' | 'protect' | 'defaults'>
+
+/** What the environment asks of an engine. What it does not ask for is off. */
+export function guardOptions({ afterExpiry, protectKey, leaseMs, retentionMs, wipe }: Config): Guarded {
+  return {
+    afterExpiry,
+    ...(protectKey === null ? {} : { protect: aesGcm(protectKey) }),
+    defaults: {
+      wipe,
+      ...(leaseMs === null ? {} : { leaseMs }),
+      ...(retentionMs === null ? {} : { retentionMs }),
+    },
+  }
+}
