@@ -102,6 +102,7 @@ describe('a ride runs through its phases', () => {
         provider_key: charge?.key,
         reference: charge?.id,
         created_at: expect.any(Date) as Date,
+        undone_at: null,
       },
     ])
     expect(

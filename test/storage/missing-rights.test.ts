@@ -86,13 +86,17 @@ describe('a request whose role lacks rights', () => {
 
   test('that its last statement needs has what to grant on its key, and no call is repeated', async () => {
     await grant(USAGE(), `${ALL} ON ${table('idempotency_keys')}`, `${ALL} ON ${table('staged_jobs')}`)
+    // A reservation reads the effects.
+    await grant(`SELECT ON ${table('effects')}`)
     const engine = engineAs()
     const outcome = await engine.execute(charge, request)
     expect(outcome).toMatchObject({ type: 'retry_later', error: { code: 'PAWL_MISSING_RIGHT' } })
     const [row] = await database.rows<{ last_error: string; intent: unknown }>(
       'SELECT last_error, intent FROM pawl.idempotency_keys',
     )
-    expect(grantsIn(row?.last_error ?? '')).toEqual([`GRANT ${ALL} ON ${table('effects')} TO "${role}";`])
+    expect(grantsIn(row?.last_error ?? '')).toEqual([
+      `GRANT INSERT, UPDATE, DELETE ON ${table('effects')} TO "${role}";`,
+    ])
     expect(row?.intent).toMatchObject({ kind: 'called', result: { id: 'ch_1' } })
     await engine.close()
   })
