@@ -17,6 +17,7 @@ const FOLDERS = new Map([
   ['jobs', 'staged_jobs'],
   ['effects', 'effects'],
   ['interventions', 'interventions'],
+  ['usage', 'scope_usage'],
   ['schema', 'The server and the schema'],
 ])
 

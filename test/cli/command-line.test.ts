@@ -186,6 +186,8 @@ test('a command that takes an id says so in its usage, on a line of its own', as
     '       pawl unstick --id UUID --reason TEXT [options]',
     '       pawl revoke --id UUID --reason TEXT [options]',
     '       pawl answer --id UUID --reason TEXT --status N [options]',
+    '       pawl extend --id UUID --reason TEXT [options]',
+    '       pawl forget --id UUID --reason TEXT [options]',
   ])
 })
 

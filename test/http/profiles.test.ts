@@ -163,6 +163,20 @@ const situations: Record<ProblemCode, Situation> = {
     provoke: async (profile) =>
       send((await rideApp({ plugin: { profile }, engine: { caps: { inputBytes: 5 } } })).app),
   },
+  too_many_requests: {
+    status: both(429),
+    stripe: { type: 'invalid_request_error', shouldRetry: 'true' },
+    retryAfter: true,
+    provoke: async (profile) => {
+      const limits = { newKeys: { max: 1, perMs: 60_000 } }
+      const { app } = await rideApp({ plugin: { profile }, engine: { limits } })
+      await send(app)
+      const refused = await send(app, { headers: { 'idempotency-key': 'another' } })
+      expect(refused.headers['ratelimit-policy']).toBe('"new_keys";q=1;w=60')
+      expect(refused.headers['ratelimit']).toMatch(/^"new_keys";r=0;t=(59|60)$/)
+      return refused
+    },
+  },
   temporarily_unavailable: {
     status: both(503),
     stripe: passing,

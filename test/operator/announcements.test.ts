@@ -145,6 +145,15 @@ const situations: { [Name in PawlChannel]: () => Promise<object> } = {
     await runOnce(ride)
     return { ...ofKey(), keyId: expect.any(String), settledAt: expect.any(Date) }
   },
+  'pawl:limited': async () => {
+    const ride = createRideOf(provider)
+    const limits = { newKeys: { max: 1, perMs: 60_000 } }
+    const engine = createEngine({ ...optionsFor(ride), limits })
+    await engine.execute(ride, { scope, key: 'another', input: { amount: 1 } })
+    await execute(engine, ride)
+    await engine.close()
+    return { ...ofKey(), limit: 'new_keys', retryAfterMs: expect.any(Number) }
+  },
   'pawl:taken_over': async () => {
     const ride = createRideOf(provider)
     await provider.willMeet('refuse_500')

@@ -66,6 +66,7 @@ describe('a request whose role lacks rights', () => {
         `GRANT ${ALL} ON ${table('idempotency_keys')} TO "${role}";`,
         `GRANT ${ALL} ON ${table('effects')} TO "${role}";`,
         `GRANT ${ALL} ON ${table('staged_jobs')} TO "${role}";`,
+        `GRANT ${ALL} ON ${table('scope_usage')} TO "${role}";`,
       ])
       await database.admin.query(grantsIn(error.message).join(' '))
       await expect(ask()).resolves.not.toMatchObject({ type: 'unavailable' })
@@ -80,6 +81,7 @@ describe('a request whose role lacks rights', () => {
     expect(grantsIn(error.message)).toEqual([
       `GRANT INSERT, DELETE ON ${table('idempotency_keys')} TO "${role}";`,
       `GRANT ${ALL} ON ${table('staged_jobs')} TO "${role}";`,
+      `GRANT ${ALL} ON ${table('scope_usage')} TO "${role}";`,
     ])
     await engine.close()
   })
@@ -96,6 +98,7 @@ describe('a request whose role lacks rights', () => {
     )
     expect(grantsIn(row?.last_error ?? '')).toEqual([
       `GRANT INSERT, UPDATE, DELETE ON ${table('effects')} TO "${role}";`,
+      `GRANT ${ALL} ON ${table('scope_usage')} TO "${role}";`,
     ])
     expect(row?.intent).toMatchObject({ kind: 'called', result: { id: 'ch_1' } })
     await engine.close()

@@ -170,6 +170,7 @@ const OF_REQUESTS = [
 
 /** Each of these names one scope, and so one partition; `cost/plans.test.ts` and tests of what they do read the rest. */
 const OF_ONE_SCOPE = [
+  'count_unfinished_of_scope',
   'copy_erased_effect',
   'delete_erased_effects',
   'erase_jobs',

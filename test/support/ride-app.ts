@@ -1,5 +1,5 @@
 import { Type, type TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import type { AnyPipeline, Caps, Engine, EngineOptions } from '@pawl/core'
+import type { AnyPipeline, Caps, Engine, EngineOptions, LimitsOption } from '@pawl/core'
 import fastifyPawl, { type FastifyPawlOptions, type IdempotencyOptions } from '@pawl/fastify'
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import type pg from 'pg'
@@ -51,6 +51,7 @@ export interface RideAppOptions {
     readonly acquireTimeoutMs?: number
     readonly leaseMs?: number
     readonly caps?: Partial<Caps>
+    readonly limits?: LimitsOption
     readonly pool?: pg.Pool
   }
   /** Pipelines that are registered besides the ride. */

@@ -272,6 +272,8 @@ async function executes(engine: Engine<Database>, right: Pipeline<Database, { am
       return outcome.retryAfterMs
     case 'mismatch':
       return outcome.differs
+    case 'limited':
+      return outcome.retryAfterMs
     case 'expired':
       return outcome.settledAt
     case 'retry_later':
@@ -296,6 +298,7 @@ describe('the engine', () => {
       | 'in_flight'
       | 'mismatch'
       | 'expired'
+      | 'limited'
       | 'retry_later'
       | 'stuck'
       | 'refused'

@@ -116,6 +116,13 @@ describe('the error of createEngine names the option, what it got and what it ta
       { pool, pipelines: [ride], afterExpiry: 'replay' },
       "afterExpiry is 'replay'; it takes one of 'refuse', 'run'",
     ],
+    ['limits of nothing', { pool, pipelines: [ride], limits: { keys: 1 } }, "limits: unknown option 'keys'"],
+    ['a limit of none', { pool, pipelines: [ride], limits: { unfinished: 0 } }, 'unfinished is 0'],
+    [
+      'a rate without a time',
+      { pool, pipelines: [ride], limits: { newKeys: { max: 1 } } },
+      'newKeys.perMs is undefined; it takes a whole number of 1 or more',
+    ],
     ['plugins that are no list', { pool, pipelines: [ride], plugins: {} }, 'plugins is an object'],
     ['a stager that cannot stage', { pool, pipelines: [ride], stager: {} }, 'stager.stage is undefined'],
     ['a stager that is null', { pool, pipelines: [ride], stager: null }, 'stager.stage is undefined'],

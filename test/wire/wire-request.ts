@@ -83,6 +83,7 @@ export class WireRequest<DB, Input> {
           break
         case 'mismatch':
         case 'expired':
+        case 'limited':
         case 'refused':
           throw new Error(`nobody sent anything else, and yet: ${JSON.stringify(outcome)}`)
       }

@@ -185,6 +185,7 @@ function answerOf(outcome: Outcome): Answer {
       return { status: MISMATCH, body: outcome.type }
     case 'expired':
       return { status: GONE, body: outcome.type }
+    case 'limited':
     case 'retry_later':
     case 'stuck':
     case 'refused':

@@ -231,6 +231,9 @@ export const SAVE_RESULT_MS = 5 * SECOND_MS
 /** How long a duplicate is told to wait when the lease does not suggest a better time. */
 export const IN_FLIGHT_RETRY_MS = 1 * SECOND_MS
 
+/** When to come back where a scope has too many unfinished keys: nobody knows when one of them ends. */
+export const UNFINISHED_RETRY_MS = 1 * SECOND_MS
+
 /** Time that close() gives running requests, and then their aborted calls. */
 export const DEFAULT_CLOSE_TIMEOUT_MS = 10 * SECOND_MS
 export const CLOSE_ABORT_GRACE_MS = 2 * SECOND_MS

@@ -63,6 +63,10 @@ export function answerTo(outcome: Answerable): Answer {
       return problem({ code: 'idempotency_key_reused' })
     case 'expired':
       return problem({ code: 'key_expired', keyId: outcome.keyId })
+    case 'limited': {
+      const { limit, max, perMs, retryAfterMs } = outcome
+      return problem({ code: 'too_many_requests', retryAfterMs, limit: { name: limit, max, perMs } })
+    }
     case 'retry_later':
       return answerToRetryLater(outcome)
     case 'stuck':

@@ -52,6 +52,11 @@ export function logOutcome(
       log.warn(line({ keyId, settledAt }), 'idempotent request came back after its key had been deleted')
       return
     }
+    case 'limited': {
+      const { limit, retryAfterMs } = outcome
+      log.warn(line({ limit, retryAfterMs }), 'idempotent request refused: its scope has reached a limit')
+      return
+    }
     case 'retry_later': {
       const { keyId, reason, recoveryPoint, error } = outcome
       const level = reason === 'unknown_error' ? 'error' : 'warn'

@@ -1,3 +1,5 @@
+import type { ReachedLimit } from './rate-limit-fields.js'
+
 /** What a client can be told, other than the pipeline's own response. */
 export interface ProblemKind {
   /** The answer's status in the IETF profile. */
@@ -97,6 +99,13 @@ export const problems = {
     detail: 'The content of this request is larger than the operation accepts.',
     retry: false,
   },
+  too_many_requests: {
+    status: 429,
+    title: 'There are too many requests',
+    detail:
+      'You have reached a limit on new requests. Nothing was done. Send the request again later with the same key.',
+    retry: true,
+  },
   temporarily_unavailable: {
     status: 503,
     title: 'The request could not be completed now',
@@ -148,6 +157,8 @@ export interface Problem {
   readonly detail?: string
   /** When to come back, where that is known. */
   readonly retryAfterMs?: number
+  /** The limit that was reached. */
+  readonly limit?: ReachedLimit
   /** The request's id here, for the client to quote when asking a person. */
   readonly keyId?: string
   /** What is wrong with the content, and where. */

@@ -2,6 +2,7 @@ import type { FastifyReply } from 'fastify'
 import type { Answer } from './answer.js'
 import type { PluginSettings } from './plugin-settings.js'
 import { type Problem, problems } from './problems.js'
+import { rateLimitFields } from './rate-limit-fields.js'
 import { writeKey } from './read-key.js'
 
 /** The key an answer belongs to, as the client can send it again. */
@@ -103,7 +104,9 @@ function setAccepted(reply: FastifyReply, answer: Extract<Answer, { type: 'accep
 function setProblem(reply: FastifyReply, plugin: PluginSettings, problem: Problem): Buffer {
   const { profile, problemBaseUrl } = plugin
   reply.code(profile.statusOf(problem.code)).header('content-type', profile.contentType)
+  const { limit, retryAfterMs = 0 } = problem
   if (problem.retryAfterMs !== undefined) reply.header('retry-after', seconds(problem.retryAfterMs))
+  if (limit !== undefined) reply.headers(rateLimitFields(limit, retryAfterMs))
   if (profile.shouldRetryHeader !== null)
     reply.header(profile.shouldRetryHeader, String(problems[problem.code].retry))
   // As bytes: a response schema of the route is for its own answers, and would drop members of this one.

@@ -94,6 +94,8 @@ function describe(outcome: Unfinished): string {
       return `its key belongs to another ${outcome.differs === 'request' ? 'job' : 'pipeline'}`
     case 'expired':
       return `it was done before (key ${outcome.keyId}, deleted since) and is not done again`
+    case 'limited':
+      return 'its scope has reached a limit'
     case 'retry_later':
       return `it stopped at '${outcome.recoveryPoint}' (${outcome.reason}, key ${outcome.keyId}) and can go on`
     case 'stuck':

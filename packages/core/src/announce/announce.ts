@@ -48,6 +48,8 @@ export interface PawlMessages {
   'pawl:mismatch': KeyMessage & { readonly differs: 'request' | 'pipeline' }
   /** The key was deleted after it had an effect, and is not run again. `keyId`: the id that it had. */
   'pawl:expired': KeyMessage & { readonly keyId: string; readonly settledAt: Date }
+  /** The scope had reached a limit, and a new key was refused. */
+  'pawl:limited': KeyMessage & { readonly limit: 'new_keys' | 'unfinished'; readonly retryAfterMs: number }
   /** An unattended key was granted again. */
   'pawl:taken_over': GrantMessage & { readonly attempts: number }
   /** A phase is about to run, or to go on. */
@@ -143,6 +145,7 @@ const names = {
   'pawl:in_flight': true,
   'pawl:mismatch': true,
   'pawl:expired': true,
+  'pawl:limited': true,
   'pawl:taken_over': true,
   'pawl:phase_started': true,
   'pawl:phase_committed': true,

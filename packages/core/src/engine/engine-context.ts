@@ -12,6 +12,7 @@ import { resolveSettings } from '../pipeline/settings.js'
 import { ResolvedSettings } from '../pipeline/resolved-settings.js'
 import { Breaker } from '../request/breaker.js'
 import { KeyPolicy } from '../request/key-policy.js'
+import { limitsOf } from '../request/scope-limits.js'
 import { Replica } from '../request/replica.js'
 import { FingerprintSecrets } from '../request/request-fingerprint.js'
 import { ReplayLikelihood } from '../request/replay-likelihood.js'
@@ -101,6 +102,7 @@ export function createContext(
     redact: options.redact ?? null,
     keyPolicy: new KeyPolicy(checked.keyPolicy),
     probe,
+    limits: limitsOf(options.limits),
     runsAgain: checked.afterExpiry === 'run',
     fingerprintSecrets: new FingerprintSecrets(checked.tables.protection, checked.hashSecret),
     replayLikelihood: new ReplayLikelihood(),

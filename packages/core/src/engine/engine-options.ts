@@ -31,6 +31,7 @@ import type { AnyPipeline } from '../pipeline/pipeline.js'
 import { checkPipelineSettings, type PipelineSettings } from '../pipeline/settings.js'
 import { checkProtection, type Protection } from '../protection.js'
 import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../storage/tables.js'
+import type { LimitsOption } from '../request/scope-limits.js'
 import type { BreakerOptions } from '../request/breaker.js'
 import { type KeyPolicyOptions, type KeyPolicySettings, readKeyPolicy } from '../request/key-policy.js'
 import type { Stager } from '../run/stager.js'
@@ -77,6 +78,10 @@ export interface EngineOptions<DB> {
    * e-mail addresses. If it throws, nothing of the text is kept. Default: nothing more.
    */
   readonly redact?: (text: string) => string
+  /**
+   * How much one scope may have, enforced in the database by the statement that reserves a key. Default: nothing is limited.
+   */
+  readonly limits?: LimitsOption
   /** Settings for pipelines that do not set their own. */
   readonly defaults?: PipelineSettings
   /** Kysely plugins for `tx` and `engine.db`. The framework's own statements never see them. */
@@ -159,6 +164,7 @@ const OPTION_NAMES = [
   'afterExpiry',
   'keyPolicy',
   'protect',
+  'limits',
   'defaults',
   'plugins',
   'stager',

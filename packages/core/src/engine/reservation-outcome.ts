@@ -20,6 +20,11 @@ export function reservationOutcome(reservation: NotGranted, asked: () => KeyMess
       announce('pawl:expired', () => ({ ...asked(), keyId, settledAt }))
       return { type: 'expired', keyId, settledAt }
     }
+    case 'limited': {
+      const { limit, max, perMs, retryAfterMs } = reservation
+      announce('pawl:limited', () => ({ ...asked(), limit, retryAfterMs }))
+      return { type: 'limited', limit, max, perMs, retryAfterMs }
+    }
     case 'decided':
       return decidedOutcome(reservation, asked)
   }

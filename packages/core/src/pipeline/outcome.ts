@@ -59,6 +59,19 @@ export type Outcome =
    * that the key had.
    */
   | { readonly type: 'expired'; readonly keyId: string; readonly settledAt: Date }
+  /**
+   * The scope has reached a limit, and the key is new. Nothing was written. `retryAfterMs`: when there will be room, as far as
+   * that is known.
+   */
+  | {
+      readonly type: 'limited'
+      readonly limit: 'new_keys' | 'unfinished'
+      /** The most that the scope may have. */
+      readonly max: number
+      /** In which time, for new keys. */
+      readonly perMs: number | null
+      readonly retryAfterMs: number
+    }
   /** Not finished; the recovery point is kept, nothing is stored. A retry with the same key resumes. */
   | {
       readonly type: 'retry_later'
@@ -90,8 +103,20 @@ export type EnqueueOutcome =
   | { readonly type: 'enqueued'; readonly keyId: string; readonly fresh: boolean }
   | Extract<
       Outcome,
-      { type: 'replayed' | 'in_flight' | 'mismatch' | 'expired' | 'stuck' | 'refused' | 'unavailable' }
+      {
+        type:
+          | 'replayed'
+          | 'in_flight'
+          | 'mismatch'
+          | 'expired'
+          | 'limited'
+          | 'stuck'
+          | 'refused'
+          | 'unavailable'
+      }
     >
 
 /** What became of `resume`: as for `execute`, or the key is no longer there. */
-export type ResumeOutcome = Exclude<Outcome, { type: 'mismatch' | 'expired' }> | { readonly type: 'gone' }
+export type ResumeOutcome =
+  | Exclude<Outcome, { type: 'mismatch' | 'expired' | 'limited' }>
+  | { readonly type: 'gone' }

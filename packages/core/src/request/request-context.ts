@@ -1,6 +1,7 @@
 import type { SessionPool } from '../driver/session-pool.js'
 import type { Registry } from '../pipeline/registry.js'
 import type { ResolvedSettings } from '../pipeline/resolved-settings.js'
+import type { ScopeLimit } from '../storage/keys/insert-limited-key.js'
 import type { Tables } from '../storage/tables.js'
 import type { Breaker } from './breaker.js'
 import type { KeyPolicy } from './key-policy.js'
@@ -19,6 +20,8 @@ export interface RequestContext {
   readonly keyPolicy: KeyPolicy
   /** What requests are told apart with. */
   readonly fingerprintSecrets: FingerprintSecrets
+  /** What a scope may have; null where nothing is limited. */
+  readonly limits: ((scope: string) => ScopeLimit | null) | null
   readonly replayLikelihood: ReplayLikelihood
   /** Whether to ask the database at all. */
   readonly breaker: Breaker

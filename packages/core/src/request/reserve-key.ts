@@ -7,11 +7,13 @@ import { findKeyById } from '../storage/keys/find-key-by-id.js'
 import { findKeyToReplay, findSameKey } from '../storage/keys/find-key.js'
 import { findLastEffect, type LastEffect } from '../storage/effects/find-last-effect.js'
 import type { DueKey } from '../storage/keys/due-keys.js'
-import { type FirstGrant, insertKey } from '../storage/keys/insert-key.js'
+import { type FirstGrant, insertKey, type NewKey } from '../storage/keys/insert-key.js'
+import { insertLimitedKey, type ScopeLimit } from '../storage/keys/insert-limited-key.js'
 import { markUnheldKeyStuck } from '../storage/keys/mark-unheld-key-stuck.js'
 import { takeOverKey } from '../storage/keys/take-over-key.js'
 import { writeOut } from '../storage/keys/write-out.js'
 import type { Store } from '../storage/statement.js'
+import { UNFINISHED_RETRY_MS } from '../limits.js'
 import { askForKey, type NoAnswer } from './ask-for-key.js'
 import { type Asking, type Decision, decideReservation } from './decide-reservation.js'
 import { type CheckedRequest, newKeyOf } from './execute-request.js'
@@ -31,7 +33,16 @@ export interface Granted {
 }
 
 /** Why a key is not ours to run. */
-export type NotGranted = NoAnswer | Decided | Expired
+export type NotGranted = NoAnswer | Decided | Expired | Limited
+
+/** The key is new, and its scope has reached a limit. */
+interface Limited {
+  readonly type: 'limited'
+  readonly limit: 'new_keys' | 'unfinished'
+  readonly max: number
+  readonly perMs: number | null
+  readonly retryAfterMs: number
+}
 
 /** The key was deleted after it had an effect. Running it again would have the effect again. */
 interface Expired {
@@ -72,9 +83,10 @@ export async function reserveToRun(
   const { definition } = request
   const leaseMs = engine.settings.leaseMsAt(definition, 'started')
   const durable = beginsWithCall(definition)
+  const limit = engine.limits === null ? null : engine.limits(request.scope)
   const reservation = await askForKey(engine, async (store, holder) => {
     const askedAt = performance.now()
-    const met = await insertOrFind(engine, store, request, { holder, leaseMs, durable })
+    const met = await insertOrFind(engine, store, request, { holder, leaseMs, durable }, limit)
     if (met.type === 'inserted') return grant('reserved', met.row, definition, askedAt, store)
     if (met.type !== 'found') return met
     return takeOver(engine, store, met.row, askingFor(request, holder), among, askedAt)
@@ -94,9 +106,10 @@ export async function reserveToEnqueue(
   const { replica, registry, settings } = engine
   const replayed = replica === null ? null : await replayFrom(replica, engine, request, registry)
   if (replayed !== null) return replayed
+  const limit = engine.limits === null ? null : engine.limits(request.scope)
   const reservation = await askForKey(engine, async (store, holder) => {
     // Nobody holds it, and whoever enqueues it is promised that it will run.
-    const met = await insertOrFind(engine, store, request, { holder, leaseMs: null, durable: true })
+    const met = await insertOrFind(engine, store, request, { holder, leaseMs: null, durable: true }, limit)
     if (met.type === 'inserted') return { type: 'enqueued', row: met.row, fresh: true } as const
     if (met.type !== 'found') return met
     const { row } = met
@@ -158,6 +171,7 @@ type Met =
   | { readonly type: 'found'; readonly row: KeyRow }
   | { readonly type: 'moved' }
   | Expired
+  | Limited
   /** There is no such key, and none may be inserted. */
   | { readonly type: 'invalid'; readonly error: PawlError }
 
@@ -167,8 +181,9 @@ async function insertOrFind(
   store: Store,
   request: CheckedRequest,
   first: FirstGrant,
+  limit: ScopeLimit | null,
 ): Promise<Met> {
-  const { replayLikelihood, runsAgain } = engine
+  const { replayLikelihood } = engine
   const { scope, key, input } = request
   const isValid = input.type === 'valid'
   // Over servers, the INSERT itself does not look, and would wait for whoever is about to change the row.
@@ -180,13 +195,42 @@ async function insertOrFind(
     // Over servers, nor does it look for effects. The key was looked for first: once it is deleted, they can be seen.
     const spent = store.tables.spread.overServers ? await findSpent(engine, store, request) : null
     if (spent !== null) return spent
-    const inserted = await insertKey(store, newKeyOf(request, input.json), first, runsAgain)
+    const inserted = await insert(engine, store, newKeyOf(request, input.json), first, limit)
     replayLikelihood.learn(inserted === null)
-    if (inserted !== null) return { type: 'inserted', row: inserted }
+    if (inserted?.type === 'inserted') return inserted
     row = await findKeyToReplay(store, scope, key)
+    // Another attempt of the same request may have had the last place: a duplicate is not refused for that.
+    if (row === null && inserted !== null) return inserted
   }
   if (row !== null) return { type: 'found', row }
   return (await findSpent(engine, store, request)) ?? { type: 'moved' }
+}
+
+/** Returns null when somebody has the key, or an effect of it is known. */
+async function insert(
+  { runsAgain }: RequestContext,
+  store: Store,
+  newKey: NewKey,
+  first: FirstGrant,
+  limit: ScopeLimit | null,
+): Promise<Extract<Met, { type: 'inserted' | 'limited' }> | null> {
+  if (limit === null) {
+    const row = await insertKey(store, newKey, first, runsAgain)
+    return row === null ? null : { type: 'inserted', row }
+  }
+  const result = await insertLimitedKey(store, newKey, first, runsAgain, limit)
+  if (result.type === 'inserted') return result
+  if (result.type === 'not_inserted') return null
+  const retryAfterMs = result.waitMs ?? UNFINISHED_RETRY_MS
+  return result.limit === 'unfinished'
+    ? { type: 'limited', limit: result.limit, max: limit.unfinished ?? 0, perMs: null, retryAfterMs }
+    : {
+        type: 'limited',
+        limit: result.limit,
+        max: limit.newKeys?.max ?? 0,
+        perMs: limit.newKeys?.perMs ?? null,
+        retryAfterMs,
+      }
 }
 
 /** Returns null when nothing keeps the key from being reserved, as far as effects are concerned. */
@@ -200,7 +244,7 @@ async function findSpent(
 }
 
 async function takeOver(
-  { settings }: RequestContext,
+  { settings, limits }: RequestContext,
   store: Store,
   row: KeyRow,
   asking: Asking,
@@ -220,6 +264,8 @@ async function takeOver(
       return taken === null ? { type: 'moved' } : grant('taken_over', taken, definition, askedAt, store)
     }
     case 'ours':
+      // Under limits, nobody has waited for the disk yet.
+      if (limits !== null && row.fence === 1 && beginsWithCall(decision.definition)) await writeOut(store)
       return grant(row.fence === 1 ? 'reserved' : 'taken_over', row, decision.definition, askedAt, store)
     case 'mark_stuck': {
       const { reason, definition } = decision

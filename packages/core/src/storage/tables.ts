@@ -9,6 +9,7 @@ export interface Tables {
   readonly effects: string
   readonly stagedJobs: string
   readonly interventions: string
+  readonly scopeUsage: string
   /** Whether they are on one server. */
   readonly spread: Spread
   /** Hides what is stored in them; null unless the user asks for it. See `sealed-values.ts`. */
@@ -50,6 +51,7 @@ export function tablesIn(schema: string, where: string, protection: Protection |
     effects: table('effects'),
     stagedJobs: table('staged_jobs'),
     interventions: table('interventions'),
+    scopeUsage: table('scope_usage'),
     spread,
     protection,
     get server() {

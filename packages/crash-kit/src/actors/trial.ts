@@ -253,6 +253,8 @@ function describeOutcome(outcome: Outcome | ResumeOutcome): string {
       return outcome.fencedOff ? 'in_flight: it was fenced off' : 'in_flight'
     case 'mismatch':
       return `mismatch: another ${outcome.differs}`
+    case 'limited':
+      return `limited: ${outcome.limit}`
     case 'expired':
       return 'expired: an effect of it is on record'
     case 'refused':

@@ -12,7 +12,14 @@ export interface SourceTable {
 }
 
 /** The framework's own tables, wherever the application has them. */
-const FRAMEWORK_TABLES = ['idempotency_keys', 'effects', 'staged_jobs', 'interventions', 'migrations']
+const FRAMEWORK_TABLES = [
+  'idempotency_keys',
+  'effects',
+  'staged_jobs',
+  'interventions',
+  'scope_usage',
+  'migrations',
+]
 
 /** Columns that distinguish its key table from one that merely has the same name. */
 const KEY_COLUMNS = ['definition_hash', 'fingerprint', 'recovery_point', 'holder', 'fence']

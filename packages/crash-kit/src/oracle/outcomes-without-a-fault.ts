@@ -25,6 +25,7 @@ function isExplained(history: History, { outcome }: ReturnedOutcome, isQuiet: bo
     // These concern this very execution. A fault that struck another one is no reason.
     case 'unavailable':
     case 'refused':
+    case 'limited':
       return false
     case 'gone':
     case 'expired':

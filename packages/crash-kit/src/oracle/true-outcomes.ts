@@ -49,6 +49,7 @@ function contradictionOf(
         : null
     case 'mismatch':
     case 'expired':
+    case 'limited':
     case 'refused':
     case 'unavailable':
     case 'gone':
@@ -96,7 +97,13 @@ function fencedOffBySomebody(history: History): Violation[] {
 }
 
 /** These outcomes mean that nothing of the pipeline ran. */
-const BEFORE_USER_CODE: ReadonlySet<string> = new Set(['unavailable', 'refused', 'expired', 'gone'])
+const BEFORE_USER_CODE: ReadonlySet<string> = new Set([
+  'unavailable',
+  'refused',
+  'expired',
+  'limited',
+  'gone',
+])
 
 function ranNothing({ outcomes, calls }: History): Violation[] {
   return outcomes

@@ -27,10 +27,11 @@ export interface FirstGrant {
   readonly durable: boolean
 }
 
-const NEW_KEY = `$1::uuid, $2, $3, $4, $5, $6::integer, $7, $8::bytea, $9::smallint, $10::json, ${NOW}, ${NOW},
+/** Its values: `newKeyValues`. */
+export const NEW_KEY = `$1::uuid, $2, $3, $4, $5, $6::integer, $7, $8::bytea, $9::smallint, $10::json, ${NOW}, ${NOW},
          ${NOW} + ${msInterval('$11')}, $12::integer, $13::uuid`
 
-const insertInto = (keys: string, row: string): string => `
+export const insertInto = (keys: string, row: string): string => `
   INSERT INTO ${keys} AS k
     (id, scope, key, pipeline, kind, version, definition_hash, fingerprint, fingerprint_version, input, created_at,
      updated_at, lease_until, attempts, holder)
@@ -84,9 +85,20 @@ export async function insertKey(
   grant: FirstGrant,
   runsAgain: boolean,
 ): Promise<KeyRow | null> {
+  const values = newKeyValues(store, key, grant)
+  const insert = runsAgain ? insertAnyKey : insertUnspentKey
+  const { rows } = await insert(store, values, grant.durable ? 'write' : 'write_soon')
+  const row = rows[0]
+  return row === undefined ? null : reservedRow(values, key, grant, row)
+}
+
+/** The first is the row's id. */
+export type NewKeyValues = readonly [id: string, ...others: unknown[]]
+
+export function newKeyValues({ tables }: Store, key: NewKey, grant: FirstGrant): NewKeyValues {
   const id = uuidV7()
   const attempts = grant.leaseMs === null ? 0 : 1
-  const values = [
+  return [
     id,
     key.scope,
     key.key,
@@ -96,17 +108,22 @@ export async function insertKey(
     key.definitionHash,
     key.fingerprint,
     key.fingerprintVersion,
-    sealJson(store.tables, { id, scope: key.scope, key: key.key }, 'input', key.inputJson),
+    sealJson(tables, { id, scope: key.scope, key: key.key }, 'input', key.inputJson),
     grant.leaseMs,
     attempts,
     grant.holder,
   ]
-  const insert = runsAgain ? insertAnyKey : insertUnspentKey
-  const { rows } = await insert(store, values, grant.durable ? 'write' : 'write_soon')
-  const row = rows[0]
-  if (row === undefined) return null
-  const nowMs = Number(row['now_ms'])
-  // We know what was inserted, so it need not travel back.
+}
+
+/** We know what was inserted, so it need not travel back. */
+export function reservedRow(
+  [id]: NewKeyValues,
+  key: NewKey,
+  grant: FirstGrant,
+  returned: Readonly<Record<string, string | null>>,
+): KeyRow {
+  const attempts = grant.leaseMs === null ? 0 : 1
+  const nowMs = Number(returned['now_ms'])
   return {
     id,
     scope: key.scope,
@@ -139,7 +156,7 @@ export async function insertKey(
     expiresMs: null,
     nowMs,
     server: null,
-    revision: Number(row['revision']),
+    revision: Number(returned['revision']),
     sealed: null,
   }
 }

@@ -16,7 +16,7 @@ const ALL = ['SELECT', 'INSERT', 'UPDATE', 'DELETE']
 
 /** The rights that docs/operations-reference.md says to grant to each. */
 const NEEDED: Readonly<Record<Worker, Readonly<Record<string, readonly string[]>>>> = {
-  application: { idempotency_keys: ALL, effects: ALL, staged_jobs: ALL },
+  application: { idempotency_keys: ALL, effects: ALL, staged_jobs: ALL, scope_usage: ALL },
   steering_application: { idempotency_keys: ['SELECT', 'UPDATE'], interventions: ['SELECT', 'INSERT'] },
   operator: {
     idempotency_keys: ['SELECT', 'UPDATE', 'DELETE'],

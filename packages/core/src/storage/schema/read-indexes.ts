@@ -18,6 +18,7 @@ export const EXPECTED_INDEXES = [
   'interventions_pkey',
   'interventions_by_key',
   'interventions_by_time',
+  'scope_usage_pkey',
 ] as const
 
 const readIndexesStatement = defineStatement(

@@ -13,7 +13,7 @@ import type { Tables } from '../../tables.js'
  * by hand.
  */
 export const initial = (
-  { schema, keys, effects, stagedJobs, interventions }: Tables,
+  { schema, keys, effects, stagedJobs, interventions, scopeUsage }: Tables,
   layout: Layout,
 ): string => `
 CREATE TABLE ${keys} (
@@ -110,6 +110,14 @@ CREATE TABLE ${interventions} (
 );
 CREATE INDEX interventions_by_key ON ${interventions} (scope, key_id);
 CREATE INDEX interventions_by_time ON ${interventions} (created_at);
+
+CREATE TABLE ${scopeUsage} (
+  scope       text COLLATE "C" NOT NULL,
+  pipeline    text COLLATE "C" NOT NULL DEFAULT '',
+  tokens      double precision NOT NULL,
+  refilled_at timestamptz NOT NULL,
+  PRIMARY KEY (scope, pipeline)
+) WITH (fillfactor = 50);
 ${distributed(layout, schema)}${view(schema, keys)}${comments(schema)}`
 
 const FILL = ' WITH (fillfactor = 70)'
@@ -134,7 +142,7 @@ function divided(layout: Layout, table: string, schema: string, storage = ''): s
  */
 function distributed(layout: Layout, schema: string): string {
   if (layout.kind !== 'citus') return ''
-  const [first, ...others] = ['idempotency_keys', 'effects', 'staged_jobs', 'interventions']
+  const [first, ...others] = ['idempotency_keys', 'effects', 'staged_jobs', 'interventions', 'scope_usage']
   const distribute = (table: string | undefined, how: string): string =>
     `SELECT create_distributed_table('"${schema}"."${table}"', 'scope', ${how});`
   return [
@@ -250,6 +258,13 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     reason: 'Why.',
     detail: 'What the row was before, and what the operator passed.',
     created_at: 'When.',
+  },
+  scope_usage: {
+    '': 'How much of its limits a scope has used. Without limits, it is empty.',
+    scope: 'The scope that is limited.',
+    pipeline: 'The pipeline that the limit is for; empty for all of them.',
+    tokens: 'How many new keys might have been reserved at once at refilled_at.',
+    refilled_at: 'When tokens were last reckoned.',
   },
 }
 
