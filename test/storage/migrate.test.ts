@@ -122,6 +122,7 @@ test('every table and every column has a comment', async () => {
     'idempotency_keys',
     'interventions',
     'migrations',
+    'scope_usage',
     'staged_jobs',
   ])
 })
