@@ -6,7 +6,7 @@ export const because = { actor: 'privacy@ops-1', reason: 'Request 4711' }
 
 export const SECRET = 'a secret of thirty-two characters'
 
-const TABLES = ['idempotency_keys', 'effects', 'staged_jobs', 'interventions']
+const TABLES = ['idempotency_keys', 'effects', 'staged_jobs', 'interventions', 'scope_usage']
 
 /** Everything that the framework's tables hold, as text: where something is looked for that must not be there. */
 export async function dump(database: TestDatabase): Promise<string> {
@@ -36,6 +36,11 @@ export async function fillScope(
     `INSERT INTO pawl.interventions (id, key_id, scope, key, action, actor, reason, detail, created_at)
      VALUES ($1, $2, $3, $4, 'answer', 'anna', 'the rider of ' || $4 || ' called', json_build_object('of', $4::text), clock_timestamp() - interval '2 days')`,
     [randomUUID(), keyId, scope, key],
+  )
+  await database.rows(
+    `INSERT INTO pawl.scope_usage (scope, pipeline, tokens, refilled_at) VALUES ($1, '', 1, clock_timestamp())
+     ON CONFLICT (scope, pipeline) DO NOTHING`,
+    [scope],
   )
   return keyId
 }

@@ -154,6 +154,7 @@ const OF_REQUESTS = [
   'declare_call',
   'find_key',
   'find_own_key',
+  'find_progress',
   'finish_key',
   'forget_key',
   'give_back_key',

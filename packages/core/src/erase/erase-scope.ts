@@ -5,6 +5,7 @@ import { noteRound } from '../storage/interventions/note-round.js'
 import { findIdsOfKey } from '../storage/keys/find-ids-of-key.js'
 import { readClock } from '../storage/schema/read-clock.js'
 import type { Store } from '../storage/statement.js'
+import { eraseUsage } from '../storage/usage/erase-usage.js'
 import type { CheckedErasure } from './check-erasure.js'
 import { eraseEffectsOf } from './erase-effects-of.js'
 import { eraseInterventionsOf } from './erase-interventions-of.js'
@@ -56,6 +57,7 @@ export async function eraseScope(context: ErasureContext, erasure: CheckedErasur
   const keys = await eraseKeysOf(parts)
   const effects = await eraseEffectsOf(parts)
   const interventions = await eraseInterventionsOf(parts)
+  if (key === null && !dryRun) await batch((store) => eraseUsage(store, scope))
   const report: ErasureReport = {
     complete: kept.count === 0,
     scopeHash,

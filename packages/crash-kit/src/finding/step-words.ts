@@ -128,6 +128,7 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     erase_keys: 'keys were erased',
     find_jobs_to_erase: 'jobs to erase were looked for',
     erase_jobs: 'jobs were erased',
+    erase_usage: 'the usage of a scope was erased',
     find_effects_to_erase: 'effects to erase were looked for',
     delete_erased_effects: 'effects were deleted under their names',
     copy_erased_effect: 'an effect was written without its names',
