@@ -81,7 +81,13 @@ test.each(published.map(({ manifest }) => manifest.name))(
 test('the packages that are documented in docs/ contain its pages', async () => {
   const pages = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md'))
   expect(pages.length).toBeGreaterThan(5)
-  for (const name of ['@pawl/core', '@pawl/fastify', '@pawl/crash-kit', '@pawl/graphile-worker']) {
+  for (const name of [
+    '@pawl/core',
+    '@pawl/fastify',
+    '@pawl/crash-kit',
+    '@pawl/graphile-worker',
+    '@pawl/redis',
+  ]) {
     const found = [...(await pagesOf(name)).keys()].map((path) => path.replace('docs/', ''))
     expect(found, name).toEqual(expect.arrayContaining(pages))
   }

@@ -62,6 +62,7 @@ const shared = {
       { find: /^@pawl\/fastify$/, replacement: source('fastify-adapter/src/index.ts') },
       { find: /^@pawl\/crash-kit$/, replacement: source('crash-kit/src/index.ts') },
       { find: /^@pawl\/graphile-worker$/, replacement: source('graphile-worker/src/index.ts') },
+      { find: /^@pawl\/redis$/, replacement: source('redis/src/index.ts') },
     ],
   },
 }

@@ -78,6 +78,7 @@ beforeAll(async () => {
     'packages/core/README.md',
     'packages/fastify-adapter/README.md',
     'packages/graphile-worker/README.md',
+    'packages/redis/README.md',
     'packages/cli/README.md',
     'packages/crash-kit/README.md',
     'packages/dev-postgres/README.md',

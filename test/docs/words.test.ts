@@ -97,6 +97,8 @@ test('the dictionary has every word, once', async () => {
   const entries = [...page.matchAll(/^\*\*([^*]+)\*\*:/gm)].map(([, word = '']) => word.toLowerCase())
   expect(entries.toSorted()).toEqual([
     'atomic handler',
+    'cache',
+    'cache epoch',
     'carried call',
     'effect',
     'enqueued',

@@ -84,12 +84,20 @@ const METHODS: readonly (readonly [string, (op: Operator) => Promise<unknown>, r
   [
     'erase',
     (op) => op.erase({ scope: 'scope-7', ...because }),
-    [BY_NAME, BY_ID, 'effects_pkey', 'interventions_pkey', 'staged_jobs_pkey'],
+    [BY_NAME, BY_ID, 'effects_pkey', 'interventions_pkey', 'staged_jobs_by_scope'],
   ],
   [
     'erase of a key',
     (op) => op.erase({ scope: 'scope-7', key: '7', ...because }),
-    [BY_NAME, BY_ID, 'effects_pkey', 'interventions_by_key', 'interventions_pkey', 'staged_jobs_pkey'],
+    [
+      BY_NAME,
+      BY_ID,
+      'effects_pkey',
+      'interventions_by_key',
+      'interventions_pkey',
+      'staged_jobs_by_scope',
+      'staged_jobs_pkey',
+    ],
   ],
   ['deadJobs', (op) => op.deadJobs(), ['staged_jobs_dead']],
   ['deadJobs of a name', (op) => op.deadJobs({ name: 'mail' }), ['staged_jobs_dead']],

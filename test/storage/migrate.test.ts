@@ -118,6 +118,7 @@ test('every table and every column has a comment', async () => {
     [database.schema],
   )
   expect(tables.map(({ relname }) => relname)).toEqual([
+    'cache_epoch',
     'effects',
     'idempotency_keys',
     'interventions',

@@ -166,6 +166,7 @@ const NEEDED = () => [
   `GRANT UPDATE, DELETE ON ${table('effects')} TO "${role}";`,
   `GRANT UPDATE ON ${table('staged_jobs')} TO "${role}";`,
   `GRANT INSERT ON ${table('interventions')} TO "${role}";`,
+  `GRANT INSERT, UPDATE ON ${table('cache_epoch')} TO "${role}";`,
 ]
 
 describe('a person under a role that may only look', () => {

@@ -123,6 +123,22 @@ describe('the error of createEngine names the option, what it got and what it ta
       { pool, pipelines: [ride], limits: { newKeys: { max: 1 } } },
       'newKeys.perMs is undefined; it takes a whole number of 1 or more',
     ],
+    [
+      'a cache that cannot forget',
+      { pool, pipelines: [ride], cache: { get() {}, set() {} } },
+      'cache is an object; it takes a cache, such as redisCache({ client }) returns',
+    ],
+    ['a cache that is null', { pool, pipelines: [ride], cache: null }, 'cache is null; it takes a cache'],
+    [
+      'patience with a cache that is not there',
+      { pool, pipelines: [ride], cacheTimeoutMs: 5 },
+      'cache is undefined; it takes a cache, such as redisCache({ client }) returns, where cacheTimeoutMs is given',
+    ],
+    [
+      'too much patience with a cache',
+      { pool, pipelines: [ride], cache: { get() {}, set() {}, delete() {} }, cacheTimeoutMs: 1_001 },
+      'cacheTimeoutMs is 1001; it takes at most 1000',
+    ],
     ['plugins that are no list', { pool, pipelines: [ride], plugins: {} }, 'plugins is an object'],
     ['a stager that cannot stage', { pool, pipelines: [ride], stager: {} }, 'stager.stage is undefined'],
     ['a stager that is null', { pool, pipelines: [ride], stager: null }, 'stager.stage is undefined'],

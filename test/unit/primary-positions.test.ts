@@ -1,9 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import {
-  KnownPosition,
-  PrimaryPositions,
-  thisMoment,
-} from '../../packages/core/src/request/primary-positions.js'
+import { KnownPosition, PrimaryPositions } from '../../packages/core/src/request/primary-positions.js'
+import { thisMoment } from '../../packages/core/src/moment.js'
 import { endOfRecords } from '../../packages/core/src/storage/keys/read-written-position.js'
 
 const MAX_AGE_MS = 60_000

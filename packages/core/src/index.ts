@@ -89,6 +89,7 @@ export type { FingerprintSecret, ProtectedPlace, Protection, SealedValue } from 
 export type { Register, RegisteredDatabase } from './register.js'
 export { createEngine } from './engine/create-engine.js'
 export type { Engine } from './engine/engine.js'
+export type { ReplayCache } from './request/replay-cache.js'
 export type { ExecuteRequest } from './request/execute-request.js'
 export type { EngineOptions } from './engine/engine-options.js'
 export type { BreakerOptions } from './request/breaker.js'

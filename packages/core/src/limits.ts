@@ -85,8 +85,8 @@ export const DEFAULT_BREAKER_PROBE_MS = SECOND_MS / 2
  */
 export const DEFAULT_REPLAY_TIMEOUT_MS = 250
 
-/** After this many requests in a row that a replica was of no use to, it is left alone. One or two may be chance. */
-export const REPLICA_MISSES = 3
+/** After this many requests in a row that a replica or a cache was of no use to, it is left alone. One or two may be chance. */
+export const SOURCE_MISSES = 3
 
 /** For this long: so a replica that does not answer costs one request in two seconds its patience, and all others nothing. */
 export const REPLICA_REST_MS = 2 * SECOND_MS
@@ -105,6 +105,49 @@ export const MIN_REPLAY_MAX_LAG_MS = 100
  * replica has to have reached a position that is older than half of it, and so has the other half to get there.
  */
 export const POSITIONS_PER_LAG = 2
+
+/**
+ * How long a request waits for a cache: ten times what a look takes on a network of one site, and little beside what PostgreSQL
+ * takes for a new request. After that PostgreSQL is asked.
+ */
+export const DEFAULT_CACHE_TIMEOUT_MS = 5
+
+/** Waiting longer than this for a cache would cost more than the cache could ever save. */
+export const MAX_CACHE_TIMEOUT_MS = SECOND_MS
+
+/** For how long a cache that does not answer is left alone: it costs a few requests in two seconds their patience. */
+export const CACHE_REST_MS = 2 * SECOND_MS
+
+/**
+ * How long an engine goes by what it last heard of the epoch of cached keys. For this long after a key was forgotten or erased, its
+ * response may still be replayed from a cache: so whoever forgets keys waits for it, and it has to be short.
+ */
+export const CACHE_EPOCH_MAX_AGE_MS = SECOND_MS
+
+/** An engine that is at work asks for the epoch this often, in good time before what it knows is too old. */
+export const CACHE_EPOCH_ASK_MS = CACHE_EPOCH_MAX_AGE_MS / 2
+
+/** Added when waiting until no engine can still use an old epoch: clocks of different machines tick a little differently. */
+export const CACHE_EPOCH_SLACK_MS = 100
+
+/** A duplicate is answered `in_flight` from a cache for this long after PostgreSQL said so, and never beyond the lease. */
+export const CACHE_MARK_MS = SECOND_MS
+
+/**
+ * What is cached is used for an hour at the most: most retries come within minutes, and whatever is forgotten or erased leaves the
+ * cache after that at the latest, even if nobody can reach it.
+ */
+export const CACHE_MAX_TTL_MS = HOUR_MS
+
+/** A response leaves the cache this long before its key may be deleted: far more than the clocks of a site differ. */
+export const CACHE_EXPIRY_MARGIN_MS = 5 * SECOND_MS
+
+/** A larger response is not cached: reading it from there would take as long as from PostgreSQL, and push many others out. */
+export const CACHE_MAX_VALUE_BYTES = 64 * 1024
+
+/** Looks and writes that may be under way at a cache. Beyond that it is too slow to be of use, and they are left out. */
+export const CACHE_MAX_LOOKS = 1_000
+export const CACHE_MAX_WRITES = 256
 
 /** A conflict rarely outlasts a few retries with jitter; more than five would hold the lease for nothing. */
 export const DEFAULT_TRANSACTION_RETRIES = 5

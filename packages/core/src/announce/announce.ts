@@ -40,8 +40,8 @@ export interface PawlMessages {
   'pawl:reserved': GrantMessage
   /** A fresh key was enqueued: the completer runs it. */
   'pawl:enqueued': KeyMessage & { readonly keyId: string }
-  /** A stored response was returned. `from`: who was asked for it; a replica only where `replayFrom` names one. */
-  'pawl:replayed': KeyMessage & { readonly keyId: string; readonly from: 'primary' | 'replica' }
+  /** A stored response was returned. `from`: who was asked for it; a replica or a cache only where the engine was given one. */
+  'pawl:replayed': KeyMessage & { readonly keyId: string; readonly from: 'primary' | 'replica' | 'cache' }
   /** Another holder runs the key. */
   'pawl:in_flight': KeyMessage & { readonly retryAfterMs: number; readonly leaseLeftMs: number | null }
   /** The key belongs to another request or pipeline. */

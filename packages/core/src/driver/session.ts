@@ -98,12 +98,12 @@ export class Session {
     const { preparedStatements: prepares, spread } = this.#options
     const bound = values === undefined ? { statement } : { statement, values }
     try {
-      if (spread.overServers && does !== 'read') return await this.#runInBlock([bound], does)
+      if (spread.overServers && does !== 'read') return await this.#runAlone(bound, does)
       const alone = spread.overServers
         ? readOverServers(bound, this.#deadlineMs)
         : standAlone(bound, this.#lockTimeoutMs, does, prepares && spread.inPartitions)
       const message = alone.map((one) => outgoing(one, prepares))
-      if (!this.#queue.canJoin(message)) return await this.#runInBlock([bound], does)
+      if (!this.#queue.canJoin(message)) return await this.#runAlone(bound, does)
       const results = await this.#send(this.#framework, message)
       return results.at(-1) as TextResult
     } catch (error) {
@@ -114,11 +114,20 @@ export class Session {
   }
 
   /** Runs framework statements in one transaction of their own, which has committed when this returns. Returns the last result. */
-  runTogether(statements: readonly Bound[]): Promise<TextResult> {
+  async runTogether(statements: readonly Bound[]): Promise<TextResult> {
+    return (await this.runEach(statements)).at(-1) as TextResult
+  }
+
+  /** The same, and returns the result of each. */
+  runEach(statements: readonly Bound[]): Promise<readonly TextResult[]> {
     return this.#runInBlock(statements, 'write')
   }
 
-  async #runInBlock(statements: readonly Bound[], does: Alone): Promise<TextResult> {
+  async #runAlone(statement: Bound, does: Alone): Promise<TextResult> {
+    return (await this.#runInBlock([statement], does)).at(-1) as TextResult
+  }
+
+  async #runInBlock(statements: readonly Bound[], does: Alone): Promise<readonly TextResult[]> {
     const begin = this.#options.spread.overServers
       ? beginOverServers(this.#lockTimeoutMs, this.#deadlineMs)
       : beginAlone(this.#lockTimeoutMs, does)
@@ -126,7 +135,8 @@ export class Session {
     const transaction = this.begin(begin, { deadlineMs: this.#deadlineMs, ofStatement })
     try {
       const results = await transaction.commit(statements)
-      return results.at(-2) as TextResult
+      // The last one is that of COMMIT.
+      return results.slice(-1 - statements.length, -1)
     } catch (error) {
       await transaction.rollBack()
       throw transaction.mayHaveCommitted ? unknownCommit(error) : error

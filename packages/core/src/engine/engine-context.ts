@@ -13,6 +13,7 @@ import { ResolvedSettings } from '../pipeline/resolved-settings.js'
 import { Breaker } from '../request/breaker.js'
 import { KeyPolicy } from '../request/key-policy.js'
 import { limitsOf } from '../request/scope-limits.js'
+import { CachedKeys } from '../request/cached-keys.js'
 import { Replica } from '../request/replica.js'
 import { FingerprintSecrets } from '../request/request-fingerprint.js'
 import { ReplayLikelihood } from '../request/replay-likelihood.js'
@@ -90,6 +91,17 @@ export function createContext(
           timeoutMs: checked.replayTimeoutMs,
           afterwards,
         })
+  const cache =
+    options.cache === undefined
+      ? null
+      : new CachedKeys({
+          cache: options.cache,
+          primary: sessions,
+          tables,
+          namespace,
+          timeoutMs: checked.cacheTimeoutMs,
+          afterwards,
+        })
   return {
     sessions,
     tables,
@@ -108,6 +120,7 @@ export function createContext(
     replayLikelihood: new ReplayLikelihood(),
     breaker,
     replica,
+    cache,
     kysely: new KyselyFactory(sessions, plugins, strict.refuseNestedCheckout),
     keeper: new LeaseKeeper(pool, tables, ofSessions),
     strict,

@@ -17,6 +17,7 @@ import {
   DEFAULT_ACQUIRE_TIMEOUT_MS,
   DEFAULT_BREAKER_FAILURES,
   DEFAULT_BREAKER_PROBE_MS,
+  DEFAULT_CACHE_TIMEOUT_MS,
   DEFAULT_MAX_INPUT_BYTES,
   DEFAULT_MAX_RESPONSE_BYTES,
   DEFAULT_MAX_RESPONSE_HEADER_BYTES,
@@ -24,12 +25,14 @@ import {
   DEFAULT_MAX_STATE_BYTES,
   DEFAULT_REPLAY_MAX_LAG_MS,
   DEFAULT_REPLAY_TIMEOUT_MS,
+  MAX_CACHE_TIMEOUT_MS,
   MIN_REPLAY_MAX_LAG_MS,
   MAX_INT32,
 } from '../limits.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import { checkPipelineSettings, type PipelineSettings } from '../pipeline/settings.js'
 import { checkProtection, type Protection } from '../protection.js'
+import type { ReplayCache } from '../request/replay-cache.js'
 import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../storage/tables.js'
 import type { LimitsOption } from '../request/scope-limits.js'
 import type { BreakerOptions } from '../request/breaker.js'
@@ -107,6 +110,13 @@ export interface EngineOptions<DB> {
   readonly replayMaxLagMs?: number
   /** How long a request waits for the replica, including for a connection, before it asks the primary. Default 250 ms. */
   readonly replayTimeoutMs?: number
+  /**
+   * A cache such as `redisCache` of `@pawl/redis`, where finished keys are looked for first, and keys that another request has just
+   * found in flight. PostgreSQL alone decides everything else. Default: nothing is cached.
+   */
+  readonly cache?: ReplayCache
+  /** How long a request waits for the cache before it asks PostgreSQL. Default 5 ms. */
+  readonly cacheTimeoutMs?: number
   /** How long to wait for a connection from the pool. Default 10 s. */
   readonly acquireTimeoutMs?: number
   /**
@@ -145,6 +155,7 @@ export interface CheckedEngineOptions {
   readonly strict: StrictOptions | null
   readonly replayMaxLagMs: number
   readonly replayTimeoutMs: number
+  readonly cacheTimeoutMs: number
   readonly acquireTimeoutMs: number
   /** Null when it is off. */
   readonly breaker: Required<BreakerOptions> | null
@@ -173,6 +184,8 @@ const OPTION_NAMES = [
   'replayFrom',
   'replayMaxLagMs',
   'replayTimeoutMs',
+  'cache',
+  'cacheTimeoutMs',
   'acquireTimeoutMs',
   'breaker',
   'pipelining',
@@ -197,6 +210,7 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
   checkOptionalFunction(OWNER, 'redact', options.redact)
   checkOneOf(OWNER, 'afterExpiry', options.afterExpiry, ['refuse', 'run'])
   checkReplayFrom(options)
+  checkCache(options)
   return {
     tables: tablesIn(options.schema ?? DEFAULT_SCHEMA, OWNER.where, checkProtection(OWNER, options.protect)),
     namespace,
@@ -208,6 +222,7 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
     strict: checkStrict(options.strict),
     replayMaxLagMs: options.replayMaxLagMs ?? DEFAULT_REPLAY_MAX_LAG_MS,
     replayTimeoutMs: options.replayTimeoutMs ?? DEFAULT_REPLAY_TIMEOUT_MS,
+    cacheTimeoutMs: options.cacheTimeoutMs ?? DEFAULT_CACHE_TIMEOUT_MS,
     acquireTimeoutMs: acquireTimeoutMs ?? DEFAULT_ACQUIRE_TIMEOUT_MS,
     breaker: checkBreaker(options.breaker ?? {}),
     pipelining: checkSwitch('pipelining', pipelining),
@@ -235,6 +250,19 @@ function checkReplayFrom(options: EngineOptions<never>): void {
       OWNER.code,
       `${OWNER.where}: replayFrom is the same pool as pool; it takes a pool of connections to a replica.`,
     )
+}
+
+function checkCache({ cache, cacheTimeoutMs }: EngineOptions<never>): void {
+  checkWholeNumber(OWNER, 'cacheTimeoutMs', cacheTimeoutMs, 1, MAX_CACHE_TIMEOUT_MS)
+  const takes = 'a cache, such as redisCache({ client }) returns'
+  if (cache === undefined) {
+    if (cacheTimeoutMs !== undefined)
+      throw invalidOption(OWNER, 'cache', cache, `${takes}, where cacheTimeoutMs is given`)
+    return
+  }
+  const { get, set, delete: drop } = (cache ?? {}) as Partial<ReplayCache>
+  for (const method of [get, set, drop])
+    if (typeof method !== 'function') throw invalidOption(OWNER, 'cache', cache, takes)
 }
 
 function checkBreaker(breaker: BreakerOptions | false): Required<BreakerOptions> | null {

@@ -18,6 +18,7 @@ import {
 import type { EnqueueOutcome, Outcome, ResumeOutcome } from '../pipeline/outcome.js'
 import { definitionOf, type Pipeline, type PipelineDefinition } from '../pipeline/pipeline.js'
 import { Registry } from '../pipeline/registry.js'
+import { answerFromCache, cacheAnswer, cacheEnd } from '../request/answer-from-cache.js'
 import { checkRequest } from '../request/check-request.js'
 import {
   checkBinding,
@@ -32,7 +33,9 @@ import { originOf } from '../request/fingerprint.js'
 import type { Suspicion } from '../request/suspicions.js'
 import { compareBinding } from '../request/request-fingerprint.js'
 import {
+  type Enqueued,
   type Granted,
+  type NotGranted,
   reserveById,
   reserveDue,
   reserveToEnqueue,
@@ -134,7 +137,9 @@ export class RunningEngine<DB> implements Engine<DB> {
       const checked = await this.#checked(definition, request, 'pipeline')
       const reservation =
         (found && decideFound(this.#context, found, checked, this.#context.registry)) ??
-        (await reserveToEnqueue(this.#context, checked))
+        (await this.#reserve(checked, this.#context.registry, 'enqueue', () =>
+          reserveToEnqueue(this.#context, checked),
+        ))
       if (reservation.type !== 'enqueued') {
         return reservationOutcome(reservation, () => this.#askedBy(definition, request)) as EnqueueOutcome
       }
@@ -191,10 +196,27 @@ export class RunningEngine<DB> implements Engine<DB> {
       const checked = await this.#checked(definition, request, kind)
       const reservation =
         (found && decideFound(this.#context, found, checked, among)) ??
-        (await reserveToRun(this.#context, checked, among))
+        (await this.#reserve(checked, among, 'execute', () => reserveToRun(this.#context, checked, among)))
       if (reservation.type === 'granted') return this.#run(reservation)
       return reservationOutcome(reservation, () => this.#askedBy(definition, request))
     })
+  }
+
+  /** Asks the cache first, if there is one, and tells it what the database has said. */
+  async #reserve<T extends Granted | Enqueued>(
+    request: CheckedRequest,
+    among: Registry,
+    method: 'execute' | 'enqueue',
+    reserve: () => Promise<T | NotGranted>,
+  ): Promise<T | NotGranted> {
+    const { cache } = this.#context
+    if (cache === null) return reserve()
+    const cached = await answerFromCache(cache, this.#context, request, among, method)
+    if (cached !== null) return cached
+    const under = cache.epoch
+    const reservation = await reserve()
+    cacheAnswer(cache, under, reservation)
+    return reservation
   }
 
   async resume(keyId: string): Promise<ResumeOutcome> {
@@ -281,7 +303,8 @@ export class RunningEngine<DB> implements Engine<DB> {
     if (this.#closing !== null)
       throw new PawlError('PAWL_CLOSING', 'The engine is closing and takes no new work.')
     const stopping = this.#stopping.signal
-    const context = { ...this.#onOwnSessions('erase', 'eraser'), hashSecret, stopping }
+    const onErased = (key: string): void => this.#context.cache?.drop(checked.scope, key)
+    const context = { ...this.#onOwnSessions('erase', 'eraser'), hashSecret, stopping, onErased }
     const erasing = eraseScope(context, checked)
     this.#running.add(erasing)
     try {
@@ -391,8 +414,16 @@ export class RunningEngine<DB> implements Engine<DB> {
   }
 
   async #run(grant: Granted): Promise<Outcome> {
-    const { how, row, definition } = grant
+    const { cache } = this.#context
     const run = new Run(this.#context, grant)
+    if (cache === null) return this.#runToTheEnd(grant, run)
+    const under = cache.epoch
+    const outcome = await this.#runToTheEnd(grant, run)
+    cacheEnd(cache, under, run.row, outcome)
+    return outcome
+  }
+
+  async #runToTheEnd({ how, row, definition }: Granted, run: Run): Promise<Outcome> {
     if (how === 'reserved') {
       announce('pawl:reserved', () => run.grantMessage())
       return runPipeline(run)

@@ -1,11 +1,16 @@
+import { cachesAreOutdated } from '../caches-are-outdated.js'
 import { ERASE_BATCH_SIZE } from '../limits.js'
+import { outdateCaches } from '../storage/cache/raise-cache-epoch.js'
 import { eraseKeys } from '../storage/keys/erase-keys.js'
 import { findKeysToErase, type KeyToErase } from '../storage/keys/find-keys-to-erase.js'
 import type { ErasureParts } from './erasure-parts.js'
 import type { KeptBecause } from './erasure.js'
 import { inHalves } from './in-halves.js'
 
-/** Deletes the finished keys of a scope that nothing asks to be kept. Returns how many. */
+/**
+ * Deletes the finished keys of a scope that nothing asks to be kept. When it returns how many, no engine replays one from a cache
+ * any more.
+ */
 export async function eraseKeysOf(parts: ErasureParts): Promise<number> {
   const { batch, of, erasure, kept } = parts
   const keep = ({ id, key, recentEffectMs }: KeyToErase, why: KeptBecause): void => {
@@ -28,14 +33,20 @@ export async function eraseKeysOf(parts: ErasureParts): Promise<number> {
       const act = async (keys: readonly KeyToErase[]): Promise<void> => {
         const gone = new Set(await batch((store) => eraseKeys(store, of.scope, keys)))
         erased += gone.size
-        for (const key of keys) if (!gone.has(key.id)) keep(key, 'locked')
+        for (const key of keys) {
+          if (gone.has(key.id)) parts.onErased(key.key)
+          else keep(key, 'locked')
+        }
       }
       await inHalves(wanted, kept, act, keep)
     }
     const last = page.at(-1)
-    if (last === undefined || page.length < ERASE_BATCH_SIZE) return erased
+    if (last === undefined || page.length < ERASE_BATCH_SIZE) break
     after = last.key
   }
+  // Also what an erasure has deleted that was interrupted, perhaps a moment ago.
+  if (!erasure.dryRun && (await batch(outdateCaches))) await cachesAreOutdated()
+  return erased
 }
 
 function whyKept(

@@ -20,6 +20,8 @@ export interface ErasureContext {
   with<T>(work: (store: Store) => Promise<T>): Promise<T>
   /** What hashes are made with; null for a random secret. */
   readonly hashSecret: string | null
+  /** Called for each key that has been deleted, to drop its copies. */
+  readonly onErased: (key: string) => void
   /** Aborted when nothing more is to be begun. */
   readonly stopping: AbortSignal
 }
@@ -46,7 +48,8 @@ export async function eraseScope(context: ErasureContext, erasure: CheckedErasur
   const beganMs = await batch(readClock)
   const keyIds = key === null ? null : await batch((store) => findIdsOfKey(store, scope, key))
   const of = { scope, key, beganMs, windowMs: recentEffects ? 0 : windowMs }
-  const parts: ErasureParts = { batch, of, erasure, keyIds, pseudonyms, kept }
+  const { onErased } = context
+  const parts: ErasureParts = { batch, of, erasure, keyIds, pseudonyms, kept, onErased }
   const scopeHash = pseudonyms.inRecord(scope)
   const note = async (report: ErasureReport | null): Promise<void> => {
     if (!dryRun) await batch((store) => noteRound(store, 'erase', noteOf(parts, scopeHash, report)))

@@ -17,4 +17,5 @@ export interface ErasureParts {
   readonly keyIds: readonly string[] | null
   readonly pseudonyms: Pseudonyms
   readonly kept: KeptList
+  readonly onErased: (key: string) => void
 }

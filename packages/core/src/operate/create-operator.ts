@@ -38,6 +38,7 @@ import { decideUnstick } from './decide-unstick.js'
 import { digestOf } from './digest.js'
 import { doctor } from './doctor.js'
 import { decideExtend } from '../engine/decide-extend.js'
+import { cachesAreOutdated } from '../caches-are-outdated.js'
 import { decideForget } from './decide-forget.js'
 import type { Because } from '../because.js'
 import { findNamed } from '../engine/find-named.js'
@@ -194,16 +195,23 @@ class DatabaseOperator implements Operator {
     checkKeyReference('forget', of)
     checkBecause('forget', because)
     const { effectsUndone = false, dryRun = false } = options
-    return steerKey(this.#context, { of, because, dryRun }, async (row, store) =>
-      decideForget(row, await findStandingEffects(store, row, MAX_SHOWN_WITH_KEY), effectsUndone),
-    )
+    let mayBeCached = true
+    const end = await steerKey(this.#context, { of, because, dryRun }, async (row, store) => {
+      const standing = await findStandingEffects(store, row, MAX_SHOWN_WITH_KEY)
+      return decideForget(row, standing, effectsUndone, () => {
+        mayBeCached = false
+      })
+    })
+    if (end.type === 'done' && mayBeCached) await cachesAreOutdated()
+    return end
   }
 
   async erase(erasure: Erasure): Promise<ErasureReport> {
     const checked = checkErasure(erasure)
     const { hashSecret } = this.#context
     const withRights = <T>(work: (store: Store) => Promise<T>) => this.#context.with(work, 'eraser')
-    return eraseScope({ with: withRights, hashSecret, stopping: new AbortController().signal }, checked)
+    const stopping = new AbortController().signal
+    return eraseScope({ with: withRights, hashSecret, stopping, onErased: () => {} }, checked)
   }
 
   async deadJobs(

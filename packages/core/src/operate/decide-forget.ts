@@ -6,8 +6,16 @@ import type { KeyRow } from '../storage/keys/key-row.js'
 /** As many effects as fit in a sentence. */
 const NAMED_EFFECTS = 5
 
-/** Whether a key may be deleted by hand. `standing`: its effects that nobody has undone. */
-export function decideForget(row: KeyRow, standing: readonly EffectRow[], effectsUndone: boolean): Step {
+/**
+ * Whether a key may be deleted by hand. `standing`: its effects that nobody has undone. `onUncached`: called when it has been, and
+ * no engine can replay it from a cache.
+ */
+export function decideForget(
+  row: KeyRow,
+  standing: readonly EffectRow[],
+  effectsUndone: boolean,
+  onUncached: () => void,
+): Step {
   if (row.status === 'stuck')
     return { type: 'refuse', detail: 'The key is stuck, and a person has to unstick or answer it first.' }
   if (row.status === 'running')
@@ -21,7 +29,11 @@ export function decideForget(row: KeyRow, standing: readonly EffectRow[], effect
   return {
     type: 'write',
     given: { effectsUndone: ids },
-    write: (store, steering) => forgetFinishedKey(store, steering, ids),
+    write: async (store, steering) => {
+      const forgotten = await forgetFinishedKey(store, steering, ids)
+      if (forgotten?.mayBeCached === false) onUncached()
+      return forgotten?.row ?? null
+    },
   }
 }
 

@@ -1,24 +1,20 @@
 import { POSITIONS_PER_LAG } from '../limits.js'
+import { type Moment, msSince } from '../moment.js'
 import type { WrittenPosition } from '../storage/keys/read-written-position.js'
 
 /** A position of the primary, and when it was asked for. */
 export class KnownPosition {
   readonly written: WrittenPosition
-  readonly #askedAt: number
-  readonly #askedAtMs: number
+  readonly #asked: Moment
 
   constructor(written: WrittenPosition, asked: Moment) {
     this.written = written
-    this.#askedAt = asked.monotonic
-    this.#askedAtMs = asked.wallMs
+    this.#asked = asked
   }
 
-  /**
-   * How long ago it was asked for, at the least. A monotonic clock may stand still while a machine is suspended, and a wall
-   * clock may be set back; both at once would take an accident.
-   */
+  /** How long ago it was asked for, at the least. */
   get ageMs(): number {
-    return Math.max(performance.now() - this.#askedAt, Date.now() - this.#askedAtMs)
+    return msSince(this.#asked)
   }
 
   /** The primary's clock by now, at the most. */
@@ -27,13 +23,6 @@ export class KnownPosition {
     return this.written.nowMs + 1 + this.ageMs
   }
 }
-
-interface Moment {
-  readonly monotonic: number
-  readonly wallMs: number
-}
-
-export const thisMoment = (): Moment => ({ monotonic: performance.now(), wallMs: Date.now() })
 
 /**
  * What this process knows of how far the primary has come. A replica that has reached a position knows of everything that

@@ -1,13 +1,15 @@
 import type { Pool } from 'pg'
 import type { SessionOptions } from '../driver/session.js'
 import { SessionPool } from '../driver/session-pool.js'
+import { REPLICA_REST_MS } from '../limits.js'
+import { thisMoment } from '../moment.js'
 import { findKeyOnReplica } from '../storage/keys/find-key-on-replica.js'
 import type { KeyRow } from '../storage/keys/key-row.js'
 import { readWrittenPosition } from '../storage/keys/read-written-position.js'
 import type { Tables } from '../storage/tables.js'
 import { judgeReplica, type Unfit } from './judge-replica.js'
-import { KnownPosition, PrimaryPositions, thisMoment } from './primary-positions.js'
-import { ReplicaRest } from './replica-rest.js'
+import { KnownPosition, PrimaryPositions } from './primary-positions.js'
+import { SourceRest } from './source-rest.js'
 
 export interface ReplicaOptions {
   /** Of the replica. */
@@ -37,7 +39,7 @@ export class Replica {
   readonly #options: ReplicaOptions
   readonly #sessions: SessionPool
   readonly #positions: PrimaryPositions
-  readonly #rest = new ReplicaRest()
+  readonly #rest = new SourceRest(REPLICA_REST_MS)
 
   constructor(options: ReplicaOptions) {
     const { pool, ofSessions, timeoutMs, maxLagMs } = options

@@ -5,6 +5,7 @@ import type { ScopeLimit } from '../storage/keys/insert-limited-key.js'
 import type { Tables } from '../storage/tables.js'
 import type { Breaker } from './breaker.js'
 import type { KeyPolicy } from './key-policy.js'
+import type { CachedKeys } from './cached-keys.js'
 import type { Replica } from './replica.js'
 import type { FingerprintSecrets } from './request-fingerprint.js'
 import type { ReplayLikelihood } from './replay-likelihood.js'
@@ -27,4 +28,6 @@ export interface RequestContext {
   readonly breaker: Breaker
   /** Where finished keys are looked for first; null unless the user asks for it. */
   readonly replica: Replica | null
+  /** Where keys are looked for even before that; null unless the user gives a cache. */
+  readonly cache: CachedKeys | null
 }

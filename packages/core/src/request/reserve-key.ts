@@ -58,7 +58,7 @@ export interface Decided {
   /** We have just marked it stuck. */
   readonly markedStuck: boolean
   /** Who was asked for the row. */
-  readonly from: 'primary' | 'replica'
+  readonly from: 'primary' | 'replica' | 'cache'
 }
 
 /** The key is there, and runs or will be run without us. `fresh`: we inserted it. */

@@ -1,3 +1,4 @@
+import { lengthPrefixed } from '../length-prefixed.js'
 import { sha256 } from '../sha256.js'
 import type { KeyRow } from '../storage/keys/key-row.js'
 
@@ -5,8 +6,7 @@ import type { KeyRow } from '../storage/keys/key-row.js'
  * The idempotency key sent to a provider: a hash of the namespace, scope, key, fingerprint, pipeline, effect name and effect
  * epoch. So it is the same on every attempt and after every crash and deploy, and a phase can be renamed if its effect name
  * is kept. Only the epoch ever changes: a person or `onError` who says that the call was not executed raises it, and the
- * next call has another key. The row's id is not a part, because it can be assigned twice after a lost commit. Each
- * part is prefixed with its length, so that no two lists of parts yield the same bytes.
+ * next call has another key. The row's id is not a part, because it can be assigned twice after a lost commit.
  */
 export function providerKeyOf(
   namespace: string,
@@ -15,6 +15,5 @@ export function providerKeyOf(
 ): string {
   const { scope, key, fingerprint, pipeline, effectEpoch } = row
   const parts = [namespace, scope, key, fingerprint, pipeline, effectName, String(effectEpoch)]
-  const bytes = parts.map((part) => `${Buffer.byteLength(part)}:${part}`).join('')
-  return `pawl_${sha256(bytes, 'base64url')}`
+  return `pawl_${sha256(lengthPrefixed(parts), 'base64url')}`
 }

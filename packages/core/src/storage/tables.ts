@@ -10,6 +10,7 @@ export interface Tables {
   readonly stagedJobs: string
   readonly interventions: string
   readonly scopeUsage: string
+  readonly cacheEpoch: string
   /** Whether they are on one server. */
   readonly spread: Spread
   /** Hides what is stored in them; null unless the user asks for it. See `sealed-values.ts`. */
@@ -52,6 +53,7 @@ export function tablesIn(schema: string, where: string, protection: Protection |
     stagedJobs: table('staged_jobs'),
     interventions: table('interventions'),
     scopeUsage: table('scope_usage'),
+    cacheEpoch: table('cache_epoch'),
     spread,
     protection,
     get server() {

@@ -18,6 +18,7 @@ const FRAMEWORK_TABLES = [
   'staged_jobs',
   'interventions',
   'scope_usage',
+  'cache_epoch',
   'migrations',
 ]
 

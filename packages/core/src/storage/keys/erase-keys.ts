@@ -1,3 +1,4 @@
+import { raiseCacheEpoch } from '../cache/raise-cache-epoch.js'
 import { defineStatement, eachGiven, statusIs, type Store } from '../statement.js'
 
 const IS_THAT_ROW = 'k.scope = $1 AND k.key = each.key AND k.id = each.id'
@@ -16,14 +17,14 @@ const eraseKeysStatement = defineStatement(
 
 /**
  * Deletes those of these keys of one scope that are still finished and not locked, as the very rows that were found. Returns their
- * ids. One that cannot be deleted fails all of them.
+ * ids. One that cannot be deleted fails all of them. What was cached of them is of no use any more.
  */
 export async function eraseKeys(
-  store: Store,
+  { session, tables }: Store,
   scope: string,
   keys: readonly { readonly id: string; readonly key: string }[],
 ): Promise<string[]> {
   const values = [scope, keys.map(({ key }) => key), keys.map(({ id }) => id)]
-  const { rows } = await eraseKeysStatement(store, values)
-  return rows.map((row) => row['id'] ?? '')
+  const [gone] = await session.runEach([eraseKeysStatement.bind(tables, values), ...raiseCacheEpoch(tables)])
+  return gone?.rows.map((row) => row['id'] ?? '') ?? []
 }

@@ -1,3 +1,4 @@
+import { isCached, raiseCacheEpoch } from '../cache/raise-cache-epoch.js'
 import { asRead } from './as-read.js'
 import { KEY_COLUMNS_WRITTEN, type KeyRow, readKeyRow } from './key-row.js'
 import { type Steering, steeringValues } from './steered.js'
@@ -30,15 +31,24 @@ const forgetFinishedKeyStatement = defineStatement(
   SELECT * FROM gone`,
 )
 
+/** A key that was deleted. */
+interface ForgottenKey {
+  readonly row: KeyRow
+  /** Whether engines may replay it from a cache for a moment longer. */
+  readonly mayBeCached: boolean
+}
+
 /**
- * Deletes a finished key, and notes which of its effects were undone. Returns the row as it was, or null when the key has
- * moved on.
+ * Deletes a finished key together with what caches know of it, and notes which of its effects were undone. Returns the row as it
+ * was, or null when the key has moved on.
  */
 export async function forgetFinishedKey(
-  store: Store,
+  { session, tables }: Store,
   steering: Steering,
   undoneEffectIds: readonly string[],
-): Promise<KeyRow | null> {
-  const { rows } = await forgetFinishedKeyStatement(store, [...steeringValues(steering), undoneEffectIds])
-  return rows[0] === undefined ? null : readKeyRow(rows[0], store.tables)
+): Promise<ForgottenKey | null> {
+  const forget = forgetFinishedKeyStatement.bind(tables, [...steeringValues(steering), undoneEffectIds])
+  const [forgotten, raised] = await session.runEach([forget, ...raiseCacheEpoch(tables)])
+  const row = forgotten?.rows[0]
+  return row === undefined ? null : { row: readKeyRow(row, tables), mayBeCached: isCached(raised?.rows[0]) }
 }

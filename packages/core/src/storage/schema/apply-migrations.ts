@@ -134,8 +134,8 @@ const IN_USE_STATES = new Set(['55P03', '57014', '40P01'])
  * table.
  */
 async function lockTables(transaction: SessionTransaction, tables: Tables): Promise<boolean> {
-  const { stagedJobs, keys, effects, interventions } = tables
-  const lock = `LOCK TABLE ${[stagedJobs, keys, effects, interventions].join(', ')} IN ACCESS EXCLUSIVE MODE`
+  const { stagedJobs, keys, effects, interventions, cacheEpoch } = tables
+  const lock = `LOCK TABLE ${[stagedJobs, keys, effects, interventions, cacheEpoch].join(', ')} IN ACCESS EXCLUSIVE MODE`
   try {
     const text = `${timeouts(MIGRATION_LOCK_MS)}; ${lock}; ${timeouts(0)}`
     await transaction.run({ statement: { name: 'migrate_lock_tables', text } })

@@ -24,12 +24,14 @@ const NEEDED: Readonly<Record<Worker, Readonly<Record<string, readonly string[]>
     staged_jobs: ['SELECT', 'UPDATE'],
     interventions: ['SELECT', 'INSERT'],
     migrations: ['SELECT'],
+    cache_epoch: ['SELECT', 'INSERT', 'UPDATE'],
   },
   eraser: {
     idempotency_keys: ['SELECT', 'UPDATE', 'DELETE'],
     effects: ALL,
     staged_jobs: ['SELECT', 'UPDATE', 'DELETE'],
     interventions: ALL,
+    cache_epoch: ['SELECT', 'INSERT', 'UPDATE'],
   },
 }
 

@@ -19,6 +19,7 @@ export const EXPECTED_INDEXES = [
   'interventions_by_key',
   'interventions_by_time',
   'scope_usage_pkey',
+  'cache_epoch_pkey',
 ] as const
 
 const readIndexesStatement = defineStatement(

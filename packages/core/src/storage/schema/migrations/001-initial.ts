@@ -13,7 +13,7 @@ import type { Tables } from '../../tables.js'
  * by hand.
  */
 export const initial = (
-  { schema, keys, effects, stagedJobs, interventions, scopeUsage }: Tables,
+  { schema, keys, effects, stagedJobs, interventions, scopeUsage, cacheEpoch }: Tables,
   layout: Layout,
 ): string => `
 CREATE TABLE ${keys} (
@@ -118,6 +118,13 @@ CREATE TABLE ${scopeUsage} (
   refilled_at timestamptz NOT NULL,
   PRIMARY KEY (scope, pipeline)
 ) WITH (fillfactor = 50);
+CREATE TABLE ${cacheEpoch} (
+  id     smallint NOT NULL DEFAULT 1,
+  secret text COLLATE "C" NOT NULL,
+  epoch  uuid NOT NULL,
+  cached boolean NOT NULL DEFAULT false,
+  PRIMARY KEY (id)
+);
 ${distributed(layout, schema)}${view(schema, keys)}${comments(schema)}`
 
 const FILL = ' WITH (fillfactor = 70)'
@@ -138,7 +145,7 @@ function divided(layout: Layout, table: string, schema: string, storage = ''): s
 
 /**
  * Distributed together, so that all rows of a scope are on one server. A group of their own: other tables join it only if they
- * are told to. The history is on every server, because a client may connect to any of them.
+ * are told to. The history and the epoch are on every server, because a client may connect to any of them.
  */
 function distributed(layout: Layout, schema: string): string {
   if (layout.kind !== 'citus') return ''
@@ -150,6 +157,7 @@ function distributed(layout: Layout, schema: string): string {
     distribute(first, `colocate_with => 'none', shard_count => ${layout.shards}`),
     ...others.map((table) => distribute(table, `colocate_with => '"${schema}"."${first}"'`)),
     `SELECT create_reference_table('"${schema}"."migrations"');`,
+    `SELECT create_reference_table('"${schema}"."cache_epoch"');`,
   ].join('\n')
 }
 
@@ -265,6 +273,13 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     pipeline: 'The pipeline that the limit is for; empty for all of them.',
     tokens: 'How many new keys might have been reserved at once at refilled_at.',
     refilled_at: 'When tokens were last reckoned.',
+  },
+  cache_epoch: {
+    '': 'One row: what copies of keys in a cache have to be written under. Delete it in the transaction that deletes finished keys by hand.',
+    id: 'Always 1.',
+    secret: 'Names and signs what is cached.',
+    epoch: 'Another one after each change that the cache does not know of.',
+    cached: 'Whether an engine with a cache has ever asked for it.',
   },
 }
 
