@@ -136,7 +136,8 @@ export class Relay implements Service<RelayCounts> {
         // When one is free again, the next round begins at once.
         if (stopping.aborted || places.free === 0) return { counts: null, more: false }
         const round = await this.#begin(places)
-        if (round.counts.claimed === 0) return { counts: round.counts, more: false }
+        // It is not idle while something is under way, and reports that when it ends.
+        if (round.counts.claimed === 0) return { counts: places.isEmpty ? round.counts : null, more: false }
         const reported = this.#follow(round)
         // A stop that came meanwhile waits for the rounds.
         if (stopping.aborted) await reported
