@@ -111,6 +111,17 @@ describe('the statements of', () => {
     expect(steps).toEqual(['claim_jobs', 'delete_jobs', 'delete_jobs', 'delete_jobs'])
   })
 
+  test('a round of deliveries of several scopes are the same, if they end together', async () => {
+    await trial.insert(20)
+    await trial.database.rows(`UPDATE pawl.staged_jobs SET scope = 's-' || seq`)
+    const steps: string[] = []
+    const probe = ({ step, when }: { step: string; when: string }) => {
+      if (when === 'before') steps.push(step)
+    }
+    await trial.relay({ sink: new Inbox(), concurrency: 20 }, { probe }).runOnce()
+    expect(steps).toEqual(['claim_jobs', 'delete_jobs'])
+  })
+
   test('a round without work are one claim', async () => {
     const steps: string[] = []
     const probe = ({ step }: { step: string }) => void steps.push(step)

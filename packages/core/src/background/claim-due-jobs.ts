@@ -20,7 +20,8 @@ export async function claimDueJobs(store: Store, claim: Claim, pass: ScopePass<D
   const rest = ofOtherScopes(claim, claimed.jobs)
   if (rest.scopes <= 0) return claimed
   const further = await claimByScope(store, rest, pass, claimed.jobs.length === 0)
-  return { ...further, jobs: [...claimed.jobs, ...further.jobs] }
+  const isRestUnderWay = further.sawAll && further.jobs.length === 0
+  return { ...further, isRestUnderWay, jobs: [...claimed.jobs, ...further.jobs] }
 }
 
 /** `mayBeAlone`: nothing else was claimed. */
@@ -41,7 +42,7 @@ async function claimByScope(
   }
   const { jobs, isAlone } = choose(found, { ...claim, mayBeAlone: claim.mayBeAlone && mayBeAlone })
   const claimed = jobs.length === 0 ? [] : await claimTheseJobs(store, jobs, claim)
-  return { jobs: claimed, isAlone, sawAll: isOver }
+  return { jobs: claimed, isAlone, isRestUnderWay: false, sawAll: isOver }
 }
 
 async function claimOverServers(store: Store, claim: Claim): Promise<Claimed> {
@@ -49,7 +50,7 @@ async function claimOverServers(store: Store, claim: Claim): Promise<Claimed> {
   const { jobs, isAlone } = choose(due, claim)
   const claimed = await forEachShard(store, jobs, (some) => claimTheseJobs(store, some, claim))
   const inOrder = claimed.toSorted((a, b) => a.createdMs - b.createdMs)
-  return { jobs: inOrder, isAlone, sawAll: due.length < JOBS_READ_PER_LOOK }
+  return { jobs: inOrder, isAlone, isRestUnderWay: false, sawAll: due.length < JOBS_READ_PER_LOOK }
 }
 
 /** As many again, of scopes that nothing has been claimed of. */

@@ -38,6 +38,7 @@ import type { Store } from '../storage/statement.js'
 import { claimDueJobs } from './claim-due-jobs.js'
 import { forEachShard } from './for-each-shard.js'
 import { Places } from './places.js'
+import { RecordsTogether } from './records-together.js'
 import { ScopePass } from './scope-pass.js'
 import { type Delivery, deliverTo, type Sink } from './sink.js'
 import { groupByScope } from './turn-queue.js'
@@ -141,7 +142,7 @@ export class Relay implements Service<RelayCounts> {
         const reported = this.#follow(round)
         // A stop that came meanwhile waits for the rounds.
         if (stopping.aborted) await reported
-        return { counts: null, more: places.free > 0 }
+        return { counts: null, more: places.free > 0 && !round.isRestUnderWay }
       },
     })
   }
@@ -188,7 +189,7 @@ export class Relay implements Service<RelayCounts> {
     const hurry = this.#hurry.signal
     const counts = { ...NOTHING }
     const claimId = randomUUID()
-    const { jobs, isAlone, claimedAt } = await this.#claim(claimId, places)
+    const { jobs, isAlone, isRestUnderWay, claimedAt } = await this.#claim(claimId, places)
     counts.claimed = jobs.length
     const closed = jobs.filter((job) => job.sealed !== null)
     const open = jobs.filter((job) => job.sealed === null)
@@ -206,6 +207,9 @@ export class Relay implements Service<RelayCounts> {
       written = own
       return own
     }
+    const together = new RecordsTogether((group, deliveries) =>
+      inTurn(() => this.#record(claimId, group, deliveries, counts)),
+    )
     const ends: Promise<unknown>[] = [written]
     // After a process was paused, others may be delivering its jobs: the claim has to outlast the delivery.
     if (performance.now() - claimedAt >= deliverTimeoutMs) {
@@ -215,12 +219,13 @@ export class Relay implements Service<RelayCounts> {
       for (const [scope, lot] of ofScopes) {
         const deliver = groups(lot).map(async (group) => {
           const deliveries = await deliverTo(this.#options.sink, group, deliverTimeoutMs, hurry)
-          await inTurn(() => this.#record(claimId, group, deliveries, counts))
+          if (isDeliveredAlone(group)) await inTurn(() => this.#record(claimId, group, deliveries, counts))
+          else await together.record(group, deliveries)
         })
         ends.push(this.#inPlace(places, scope, isAlone, allOf(deliver)))
       }
     }
-    return { counts, ended: allOf(ends) }
+    return { counts, isRestUnderWay, ended: allOf(ends) }
   }
 
   /** A job that is delivered alone holds all places, so that it uses up no other job's attempts if it kills the process. */
@@ -270,10 +275,10 @@ export class Relay implements Service<RelayCounts> {
         this.#pass,
       )
       const isOnlyTheirs = hadTurn.length > 0 && claimed.jobs.length === 0
-      const { jobs, isAlone, sawAll } = isOnlyTheirs ? await claimDueJobs(store, claim, this.#pass) : claimed
-      this.#lastAlone = isAlone ? (jobs[0]?.scope ?? null) : null
-      if (!sawAll) this.#hadTurn = [...new Set(jobs.map(({ scope }) => scope))]
-      return { jobs, isAlone, sawAll, claimedAt }
+      const got = isOnlyTheirs ? await claimDueJobs(store, claim, this.#pass) : claimed
+      this.#lastAlone = got.isAlone ? (got.jobs[0]?.scope ?? null) : null
+      if (!got.sawAll) this.#hadTurn = [...new Set(got.jobs.map(({ scope }) => scope))]
+      return { ...got, isRestUnderWay: got.isRestUnderWay && hadTurn.length === 0, claimedAt }
     })
   }
 
@@ -346,6 +351,7 @@ export class Relay implements Service<RelayCounts> {
 /** A round whose deliveries may still be under way. */
 interface BegunRound {
   readonly counts: RelayCounts
+  readonly isRestUnderWay: boolean
   readonly ended: Promise<void>
 }
 
@@ -376,6 +382,10 @@ function groups(jobs: readonly ClaimedJob[]): ClaimedJob[][] {
   const together = jobs.filter((job) => job.attempts <= DELIVER_ALONE_AFTER)
   const alone = jobs.filter((job) => job.attempts > DELIVER_ALONE_AFTER)
   return [together, ...alone.map((job) => [job])].filter((group) => group.length > 0)
+}
+
+function isDeliveredAlone([job]: readonly ClaimedJob[]): boolean {
+  return job !== undefined && job.attempts > DELIVER_ALONE_AFTER
 }
 
 function neverEnded({ attempts }: ClaimedJob): Delivery {

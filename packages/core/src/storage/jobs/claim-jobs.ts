@@ -77,6 +77,8 @@ export interface Claimed {
   readonly jobs: readonly ClaimedJob[]
   /** The job was claimed alone, and is to be delivered alone. */
   readonly isAlone: boolean
+  /** Whether nothing is left that could be claimed before a delivery has ended. */
+  readonly isRestUnderWay: boolean
   /** Whether all that is due was looked at. If not, others may have been behind what was. */
   readonly sawAll: boolean
 }
@@ -94,5 +96,10 @@ export async function claimJobs(store: Store, claim: Claim): Promise<Claimed> {
     store.tables,
   )
   const [first] = rows
-  return { jobs, isAlone: first?.['is_alone'] === 't', sawAll: first?.['is_full'] !== 't' }
+  return {
+    jobs,
+    isAlone: first?.['is_alone'] === 't',
+    isRestUnderWay: false,
+    sawAll: first?.['is_full'] !== 't',
+  }
 }
