@@ -74,7 +74,7 @@ const pluginMistakes: Mistake[] = [
   [{ closeTimeoutMs: 2 ** 31 }, 'closeTimeoutMs is 2147483648; it takes at most 86400000'],
   [
     { wait: true },
-    "unknown option 'wait'. The options are engine, scope, header, keyScope, onConflict, sentAt, profile",
+    "unknown option 'wait'. The options are engine, scope, bindTo, header, keyScope, onConflict, sentAt, profile",
   ],
 ]
 

@@ -69,6 +69,7 @@ export function cacheEnd(cache: CachedKeys, under: KnownEpoch | null, row: KeyRo
     case 'in_flight':
     case 'mismatch':
     case 'expired':
+    case 'limited':
     case 'refused':
     case 'unavailable':
       return
