@@ -90,7 +90,9 @@ describe('bytes on the disk', () => {
       const reckoned = estimate(loadOf(shape))
       const { disk } = reckoned
       expectClose(disk.keyTable / reckoned.keys, keys.table, DISK_TOLERANCE, 'keys')
-      expectClose(disk.keyIndexes / reckoned.keys, keys.indexes, DISK_TOLERANCE, 'indexes of keys')
+      // It has entries of keys that are under way only, and of those that have finished since the last vacuum.
+      const underWay = entries['idempotency_keys_unfinished'] ?? 0
+      expectClose(disk.keyIndexes / reckoned.keys, keys.indexes - underWay, DISK_TOLERANCE, 'indexes of keys')
       expectClose(disk.effectTable / reckoned.effects, effects.table, DISK_TOLERANCE, 'effects')
       expectClose(
         disk.effectIndexes / reckoned.effects,

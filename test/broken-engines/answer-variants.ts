@@ -9,8 +9,8 @@ export const ANSWER_VARIANTS = [
     replacements: [
       {
         file: 'request/decide-reservation.ts',
-        from: 'if (request !== null && row.fingerprint !== request.fingerprint) {',
-        to: 'if (request !== null && row.fingerprint === null) {',
+        from: "if (compared?.type === 'other') return { type: 'mismatch', differs: 'request' }",
+        to: '',
       },
     ],
     ride: 'keyed',

@@ -33,7 +33,7 @@ export const CALL_REPEAT_VARIANTS = [
     replacements: [
       {
         file: 'run/provider-key.ts',
-        from: "return `pawl_${sha256(bytes, 'base64url')}`",
+        from: "return `pawl_${sha256(lengthPrefixed(parts), 'base64url')}`",
         to: 'return `pawl_${row.id}`',
       },
     ],
@@ -72,7 +72,7 @@ export const CALL_REPEAT_VARIANTS = [
     replacements: [
       {
         file: 'storage/keys/give-back-key.ts',
-        from: 'giveBack.intent === null ? null : JSON.stringify(giveBack.intent)',
+        from: 'sealIntent(store.tables, hold, giveBack.intent)',
         to: 'null',
       },
     ],

@@ -170,8 +170,8 @@ export const HOLDING_VARIANTS = [
       },
       {
         file: 'storage/keys/insert-key.ts',
-        from: ` WHERE NOT EXISTS (SELECT 1 FROM \${keys} AS seen WHERE seen.scope = $2 AND seen.key = $3)`,
-        to: '',
+        from: ` WHERE NOT EXISTS (SELECT 1 FROM \${tables.keys} AS seen WHERE seen.scope = $2 AND seen.key = $3)`,
+        to: ' WHERE true',
       },
       { file: 'storage/keys/insert-key.ts', from: '  ON CONFLICT (scope, key) DO NOTHING\n', to: '' },
       { file: 'storage/schema/migrations/001-initial.ts', from: ',\n  UNIQUE (scope, key)\n', to: '\n' },
@@ -190,8 +190,8 @@ export const HOLDING_VARIANTS = [
     replacements: [
       {
         file: 'background/completer.ts',
-        from: 'return this.#sweep.next(store, this.#batchSize, isWanted)',
-        to: 'return this.#sweep.next(store, this.#batchSize, (keyId) => isWanted(keyId) && false)',
+        from: 'const isWanted = ({ id }: DueKey): boolean => !resting.has(id)',
+        to: "const isWanted = ({ id }: DueKey): boolean => id === '' && !resting.has(id)",
       },
     ],
     ride: 'keyed',

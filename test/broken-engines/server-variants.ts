@@ -46,9 +46,9 @@ export const SERVER_VARIANTS = [
     replacements: [
       {
         file: 'storage/keys/due-keys.ts',
-        from: "${leaseIsOver('k.', v.leaseBoundMs, ` + ${REST_AFTER_CRASH}`)}",
+        from: "${leaseIsOver('k.', leaseBoundMs, ` + ${REST_AFTER_CRASH}`)}",
         to: `(k.lease_until IS NULL OR k.lease_until + \${REST_AFTER_CRASH} <= clock_timestamp())
-        AND \${v.leaseBoundMs} > 0`,
+        AND \${leaseBoundMs} > 0`,
       },
     ],
     ride: 'keyed',

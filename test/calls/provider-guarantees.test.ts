@@ -85,7 +85,7 @@ describe('keyed', () => {
   test('two namespaces never share a provider key', async () => {
     const target = twoEffects()
     await execute(target)
-    await database.rows('DELETE FROM pawl.idempotency_keys')
+    await database.rows('DELETE FROM pawl.idempotency_keys; DELETE FROM pawl.effects')
     await execute(target, 'another')
     expect(new Set(await sentKeys()).size).toBe(4)
   })

@@ -65,7 +65,7 @@ test('a request with a member that execute does not know is refused, before anyt
   const mistyped = { ...request(), fingerPrint: 'x' }
   await expect(engine.execute(empty, mistyped)).rejects.toMatchObject({
     code: 'PAWL_INVALID_REQUEST',
-    message: "execute: unknown option 'fingerPrint'. The options are scope, key, input, fingerprint.",
+    message: "execute: unknown option 'fingerPrint'. The options are scope, key, input, fingerprint, bindTo.",
   })
   expect(await database.rows('SELECT 1 FROM pawl.idempotency_keys')).toEqual([])
   await engine.close()
