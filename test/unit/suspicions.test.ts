@@ -52,6 +52,8 @@ test.each([
   ['a time in milliseconds', '1794888681003'],
   ['a time stamp', '20261118123045'],
   ['a time stamp with milliseconds', '2026111812304517'],
+  ['a random fraction', '0.4111111111111111'],
+  ['a random fraction', '1794888681003-0.4111111111111111'],
   ['twenty digits', '41111111111111111110'],
   ['digits that letters touch', 'a4111111111111111'],
   ['digits that letters touch', '4111111111111111z'],

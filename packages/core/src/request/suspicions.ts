@@ -8,6 +8,9 @@ const HAS_CARD_DIGITS = new RegExp(String.raw`\d{13}|\d{4}${SEPARATOR}\d{3}`, 'u
 const GROUPS = new RegExp(String.raw`(?<![\p{L}\p{N}])\d+(?:${SEPARATOR}\d+)*(?![\p{L}\p{N}])`, 'gu')
 const BETWEEN_GROUPS = new RegExp(SEPARATOR, 'u')
 
+/** What `Math.random()` returns, which some clients put into their keys: one in a hundred or so would be taken for a card number. */
+const FRACTION = /(?<![\p{L}\p{N}.])0\.\d+/gu
+
 /** How card numbers are printed. Without this, the groups of a date and two counters could add up to a card number. */
 const GROUPINGS: readonly (readonly number[])[] = [
   ...[13, 14, 15, 16, 17, 18, 19].map((length) => [length]),
@@ -49,7 +52,7 @@ const NETWORKS: readonly (readonly [prefix: RegExp, lengths: readonly number[]])
 /** Whether a payment card's number is in the text: its digits, a network's prefix and length, and the right check digit. */
 export function hasCardNumber(text: string): boolean {
   if (!HAS_CARD_DIGITS.test(text)) return false
-  return [...text.matchAll(GROUPS)].some(([run]) => isCardAmong(run.split(BETWEEN_GROUPS)))
+  return [...text.replaceAll(FRACTION, ' ').matchAll(GROUPS)].some(([run]) => isCardAmong(run.split(BETWEEN_GROUPS)))
 }
 
 function isCardAmong(groups: readonly string[]): boolean {
