@@ -52,7 +52,9 @@ const NETWORKS: readonly (readonly [prefix: RegExp, lengths: readonly number[]])
 /** Whether a payment card's number is in the text: its digits, a network's prefix and length, and the right check digit. */
 export function hasCardNumber(text: string): boolean {
   if (!HAS_CARD_DIGITS.test(text)) return false
-  return [...text.replaceAll(FRACTION, ' ').matchAll(GROUPS)].some(([run]) => isCardAmong(run.split(BETWEEN_GROUPS)))
+  return [...text.replaceAll(FRACTION, ' ').matchAll(GROUPS)].some(([run]) =>
+    isCardAmong(run.split(BETWEEN_GROUPS)),
+  )
 }
 
 function isCardAmong(groups: readonly string[]): boolean {
