@@ -29,6 +29,9 @@ test('unset, each is off', async () => {
     retentionMs: null,
     wipe: 'nothing',
     protectKey: null,
+    limitNewPerMinute: null,
+    limitUnfinished: null,
+    waitersPerScope: null,
   })
 })
 
@@ -78,6 +81,29 @@ test.each([
     const ledger = await rides.ledger()
     expect(effects.map(({ provider_key }) => provider_key)).toEqual(ledger.map(({ reference }) => reference))
     if (shows) await expectBalancedBooks(rides)
+  } finally {
+    await rides.end()
+  }
+})
+
+test('a rider who sprays keys is limited, keeps every answer, and takes nothing from another rider', async () => {
+  const rides = await Rides.start()
+  try {
+    const api = await rides.startApi({ env: { LIMIT_NEW_PER_MINUTE: '3' } })
+    const keys = Array.from({ length: 8 }, newKey)
+    const answers = []
+    for (const key of keys) answers.push(await askForRide(api.url, key))
+    expect(answers.map(({ status }) => status).slice(0, 3)).toEqual([201, 201, 201])
+    const limited = answers.filter(({ status }) => status === 429)
+    // A token comes back every twenty seconds.
+    expect(limited.length).toBeGreaterThanOrEqual(3)
+    expect(json(limited[0] as (typeof answers)[number])).toMatchObject({ code: 'too_many_requests' })
+    expect(json(await askForRide(api.url, String(keys[0])))).toEqual(
+      json(answers[0] as (typeof answers)[number]),
+    )
+    const other = await askForRide(api.url, newKey(), { token: 'rider-2' })
+    expect(other.status).toBe(201)
+    expect(await rides.ledger()).toHaveLength(answers.length - limited.length + 1)
   } finally {
     await rides.end()
   }

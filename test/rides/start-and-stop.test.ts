@@ -57,6 +57,9 @@ onlyDeep(() => {
         RETENTION_MS: '1',
         WIPE: 'clean',
         PROTECT_KEY: 'k1:secret',
+        LIMIT_NEW_PER_MINUTE: '0',
+        LIMIT_UNFINISHED: 'few',
+        WAITERS_PER_SCOPE: '-1',
       }
       const wrong = new RidesProcess(script, { ...values, STRIPE_API_BASE: 'nowhere' })
       expect(await wrong.ended).toBe('1')
@@ -67,6 +70,8 @@ onlyDeep(() => {
         expect.stringMatching(/^DATABASE_URL is not set; /),
         "LAYOUT is 'hashed'; it takes plain or partitioned or citus.",
         expect.stringMatching(/^LEASE_MS is 'soon'; /),
+        expect.stringMatching(/^LIMIT_NEW_PER_MINUTE is '0'; /),
+        expect.stringMatching(/^LIMIT_UNFINISHED is 'few'; /),
         // The worker charges nobody.
         ...(script === 'server.js'
           ? [expect.stringMatching(/^Neither STRIPE_API_KEY .* nor STRIPE_API_BASE .* is set\.$/)]
@@ -77,6 +82,7 @@ onlyDeep(() => {
         expect.stringMatching(/^RETENTION_MS is '1'; /),
         expect.stringMatching(/^STRIPE_API_BASE is 'nowhere'; /),
         expect.stringMatching(/^STRIPE_TIMEOUT_MS is '-1'; /),
+        expect.stringMatching(/^WAITERS_PER_SCOPE is '-1'; /),
         expect.stringMatching(/^WIPE is 'clean'; /),
       ])
     },

@@ -12,10 +12,13 @@ export interface AppOptions {
   readonly engine: Engine<Database>
   readonly createRide: Pipeline<Database, RideInput>
   readonly logger: NonNullable<FastifyServerOptions['logger']>
+  /** Null for the default of the plugin. */
+  readonly waitersPerScope?: number | null
 }
 
 /** The API: its routes, and who may use them. */
-export async function buildApp({ engine, createRide, logger }: AppOptions): Promise<FastifyInstance> {
+export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+  const { engine, createRide, logger, waitersPerScope = null } = options
   const app = Fastify({ logger }).withTypeProvider<TypeBoxTypeProvider>()
 
   app.get('/healthz', async () => {
@@ -32,6 +35,7 @@ export async function buildApp({ engine, createRide, logger }: AppOptions): Prom
       enforce: 'error',
       // A rider may ask for 202 at once; the completer of `server.ts` does the rest.
       respondAsync: true,
+      ...(waitersPerScope === null ? {} : { waitersPerScope }),
     })
     const typed = riders.withTypeProvider<TypeBoxTypeProvider>()
 

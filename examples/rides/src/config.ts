@@ -15,6 +15,12 @@ export interface Config {
   readonly poolMax: number
   /** Whether the API's process also finishes unattended requests and deletes expired keys. */
   readonly background: 'on' | 'off'
+  /** How many new requests a rider may make in a minute. */
+  readonly limitNewPerMinute: number | null
+  /** How many requests of a rider may be unfinished at once. */
+  readonly limitUnfinished: number | null
+  /** How many duplicates of a rider's requests may wait for an answer at once. */
+  readonly waitersPerScope: number | null
   /** What becomes of a retry whose key was deleted after the charge. */
   readonly afterExpiry: 'refuse' | 'run'
   /** How long a finished key is kept. */
@@ -81,6 +87,9 @@ export function readConfig(env: NodeJS.ProcessEnv, { charges = true } = {}): Con
     poolMax: wholeNumber('POOL_MAX', 10, 1, 1_000) ?? 10,
     background: oneOf('BACKGROUND', ['on', 'off']),
     layout: oneOf('LAYOUT', LAYOUTS),
+    limitNewPerMinute: wholeNumber('LIMIT_NEW_PER_MINUTE', null, 1, 1_000_000),
+    limitUnfinished: wholeNumber('LIMIT_UNFINISHED', null, 1, 1_000_000),
+    waitersPerScope: wholeNumber('WAITERS_PER_SCOPE', null, 0, 10_000),
     afterExpiry: oneOf('AFTER_EXPIRY', ['refuse', 'run']),
     retentionMs: wholeNumber('RETENTION_MS', null, 1_000, 365 * 24 * 3_600_000),
     wipe: oneOf('WIPE', ['nothing', 'input', 'all']),

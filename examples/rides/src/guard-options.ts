@@ -16,3 +16,19 @@ export function guardOptions({ afterExpiry, protectKey, leaseMs, retentionMs, wi
     },
   }
 }
+
+const MINUTE_MS = 60_000
+
+/** How much a rider may have. The worker's engine has no such limits: its scope is the queue. */
+export function limitOptions({
+  limitNewPerMinute: max,
+  limitUnfinished: unfinished,
+}: Config): Pick<EngineOptions<Database>, 'limits'> {
+  if (max === null && unfinished === null) return {}
+  return {
+    limits: {
+      ...(max === null ? {} : { newKeys: { max, perMs: MINUTE_MS } }),
+      ...(unfinished === null ? {} : { unfinished }),
+    },
+  }
+}

@@ -5,7 +5,7 @@ import { readConfig } from './config.js'
 import { createRideWith } from './create-ride.js'
 import { createEngine } from './database.js'
 import { graphileQueue } from './graphile-queue.js'
-import { guardOptions } from './guard-options.js'
+import { guardOptions, limitOptions } from './guard-options.js'
 import { logBackground } from './log-background.js'
 import { migrate } from './migrate.js'
 import { openPool } from './open-pool.js'
@@ -33,9 +33,11 @@ async function main(): Promise<void> {
     // Where rides are on several servers, the queue is on one of them, and not atomic with the others: a relay fills it.
     ...(config.layout === 'citus' ? {} : { stager: graphileStager() }),
     ...guardOptions(config),
+    ...limitOptions(config),
   })
 
-  const app = await buildApp({ engine, createRide, logger: true })
+  const { waitersPerScope } = config
+  const app = await buildApp({ engine, createRide, logger: true, waitersPerScope })
   logBackground(app.log)
   // No relay otherwise: `graphileStager` puts jobs straight into their queue.
   const background = createBackground({
