@@ -67,7 +67,7 @@ export function casesOf(boundaries: readonly Boundary[], faults: readonly Fault[
 }
 
 /** How often a case is run again if its request did not pass the boundary. */
-const STRIKE_TRIES = 5
+const STRIKE_TRIES = 12
 
 /**
  * Runs a case until its fault has struck. On a busy machine a request may take another path, such as a second try after a
