@@ -184,7 +184,7 @@ describe('enqueued again', () => {
   test('many times at once, a key is one row, and one of the calls reports it as fresh', async () => {
     const engine = engineOf()
     const outcomes = await Promise.all(Array.from({ length: 30 }, () => engine.enqueue(ride, request)))
-    expect(outcomes.every(({ type }) => type === 'enqueued')).toBe(true)
+    expect(outcomes.filter(({ type }) => type !== 'enqueued')).toEqual([])
     expect(outcomes.filter((outcome) => outcome.type === 'enqueued' && outcome.fresh)).toHaveLength(1)
     expect(await database.rows('SELECT FROM pawl.idempotency_keys')).toHaveLength(1)
   })
