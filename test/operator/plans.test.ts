@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { createOperator, type Operator } from '@pawl/core'
 import pg from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
+import { IS_PARTITIONED } from '../support/layout.js'
 import { parentNames } from '../support/parent-names.js'
 import { seedKey } from '../support/seeded-rows.js'
 import { TestDatabase } from '../support/test-database.js'
@@ -57,6 +58,7 @@ const [deadJob] = await createOperator({ pool: database.admin, schema: database.
 const RUNNING = 'idempotency_keys_running'
 const STUCK = 'idempotency_keys_stuck'
 const FINISHED = 'idempotency_keys_finished'
+const UNFINISHED = 'idempotency_keys_unfinished'
 const BY_NAME = 'idempotency_keys_scope_key_key'
 const BY_ID = 'idempotency_keys_pkey'
 
@@ -120,6 +122,21 @@ const METHODS: readonly (readonly [string, (op: Operator) => Promise<unknown>, r
   ['doctor', (op) => op.doctor(), [FINISHED, RUNNING, STUCK, 'staged_jobs_dead', 'staged_jobs_waiting']],
 ]
 
+/** Where small partitions make other indexes the cheaper ones. */
+const INDEXES_OF_PARTITIONS: Readonly<Record<string, readonly string[]>> = {
+  status: [FINISHED, RUNNING, STUCK, UNFINISHED, 'staged_jobs_dead', 'staged_jobs_waiting'],
+  'erase of a key': [
+    BY_NAME,
+    BY_ID,
+    'effects_pkey',
+    'interventions_by_key',
+    'interventions_pkey',
+    'staged_jobs_by_scope',
+  ],
+  countUnfinished: [RUNNING, STUCK, UNFINISHED],
+  doctor: [FINISHED, RUNNING, STUCK, UNFINISHED, 'staged_jobs_dead', 'staged_jobs_waiting'],
+}
+
 /** Jobs know their scope by a column alone: an index on it would cost every job. Delivered ones are gone, so the table is small. */
 const READ_WHOLE: Readonly<Record<string, string>> = { erase: 'staged_jobs' }
 
@@ -178,6 +195,7 @@ describe('every statement of an operator goes by an index', () => {
     expect(whole).toEqual([])
     const used = nodes.flatMap((node) => node['Index Name'] ?? []).map(parentOf)
     const ours = used.filter((name) => TABLES.some((table) => name.startsWith(table)))
-    expect([...new Set(ours)].toSorted()).toEqual(indexes.toSorted())
+    const expected = (IS_PARTITIONED && INDEXES_OF_PARTITIONS[method]) || indexes
+    expect([...new Set(ours)].toSorted()).toEqual(expected.toSorted())
   })
 })

@@ -14,27 +14,26 @@ afterEach(() => trial.end())
 /** So late that everything else comes first. */
 const LATE = 1_000_000
 
-/** Writes due jobs of a scope, which is also their name, each due a millisecond after the one before it. */
+/**
+ * Writes due jobs of a scope, which is also their name, each due a millisecond after the one before it. Suspect ones are such that
+ * their deliveries never ended.
+ */
 async function write(
   scope: string,
   count: number,
-  { from = 0, keyId = null as string | null } = {},
+  { from = 0, keyId = null as string | null, areSuspect = false } = {},
 ): Promise<void> {
   await trial.database.rows(
-    `INSERT INTO pawl.staged_jobs (id, scope, seq, name, payload, key_id, run_after)
+    `INSERT INTO pawl.staged_jobs (id, scope, seq, name, payload, key_id, run_after, attempts, claim, claim_until)
      SELECT gen_random_uuid(), $1, n, $1, to_json(n), coalesce($4::uuid, gen_random_uuid()),
-            clock_timestamp() - interval '1 hour' + ($3 + n) * interval '1 ms'
+            clock_timestamp() - interval '1 hour' + ($3 + n) * interval '1 ms',
+            CASE WHEN $5 THEN 3 ELSE 0 END,
+            CASE WHEN $5 THEN gen_random_uuid() END,
+            CASE WHEN $5 THEN clock_timestamp() END
        FROM generate_series(1, $2) AS n`,
-    [scope, count, from, keyId],
+    [scope, count, from, keyId, areSuspect],
   )
 }
-
-/** Makes the jobs of a scope such that their deliveries never ended. */
-const makeSuspect = (scope: string) =>
-  trial.database.rows(
-    `UPDATE pawl.staged_jobs SET attempts = 3, claim = gen_random_uuid(), claim_until = clock_timestamp() WHERE scope = $1`,
-    [scope],
-  )
 
 /** Keeps whose jobs each delivery had. Those of scopes that hang do not end before they are let go. */
 class Calls implements Sink {
@@ -197,8 +196,7 @@ test('a scope whose jobs make the sink throw takes no job of another with it', a
 
 describe('jobs whose deliveries never ended', () => {
   test('take turns with those of others', async () => {
-    await write('killer', 5)
-    await makeSuspect('killer')
+    await write('killer', 5, { areSuspect: true })
     await write('good', 5, { from: LATE })
     const sink = new Calls()
     const relay = trial.relay({ sink })
@@ -213,8 +211,7 @@ describe('jobs whose deliveries never ended', () => {
     const sink = new Calls(['slow', 'killer'])
     started(sink)
     await sink.arrived('slow')
-    await write('killer', 1)
-    await makeSuspect('killer')
+    await write('killer', 1, { areSuspect: true })
     await write('good', 1, { from: LATE })
     await sink.arrived('good')
     expect(sink.countOf('killer')).toBe(0)
