@@ -70,6 +70,16 @@ describe('the layout partitioned', () => {
 })
 
 describe('migrate', () => {
+  test('says what the layout citus needs where there is no Citus, and changes nothing', async () => {
+    await expect(migrate(pool, { schema, layout: 'citus' })).rejects.toMatchObject({
+      code: 'PAWL_UNSUPPORTED_SERVER',
+      message: expect.stringContaining(
+        'CREATE EXTENSION citus; there and in a database of that name',
+      ) as string,
+    })
+    expect(await database.rows('SELECT FROM pg_namespace WHERE nspname = $1', [schema])).toEqual([])
+  })
+
   test.each([
     ['plain', 'partitioned (2)', { layout: 'plain' }, { layout: 'partitioned', partitions: 2 }],
     ['partitioned (2)', 'plain', { layout: 'partitioned', partitions: 2 }, { layout: 'plain' }],

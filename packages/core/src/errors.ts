@@ -22,7 +22,8 @@ export const errorCodes = {
   PAWL_MISSING_RIGHT: 'The role of the pool may not do what Pawl needs with its tables.',
   PAWL_MIGRATION_BLOCKED: 'migrate could not lock the tables, because other transactions use them.',
   PAWL_OTHER_LAYOUT: 'migrate was asked for another layout than the tables have.',
-  PAWL_UNSUPPORTED_SERVER: 'The server is older than the oldest PostgreSQL that Pawl works with.',
+  PAWL_UNSUPPORTED_SERVER:
+    'The server is older than the oldest PostgreSQL that Pawl works with, or has no Citus where the layout needs it.',
   PAWL_INVALID_RESPONSE: 'respond() got a status, header or body that cannot be stored.',
   PAWL_INVALID_RESULT:
     'A phase returned something that is neither state nor a response nor retryLater(), or a sink returned no results.',

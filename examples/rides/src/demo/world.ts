@@ -1,12 +1,11 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startPostgres } from '@pawl/dev-postgres'
 import pg from 'pg'
 import type { Fault } from '../stand-in/faults.js'
 import type { LedgerEntry } from '../stand-in/ledger.js'
+import { type DemoDatabase, startDatabase } from './demo-database.js'
 import { Service } from './service.js'
 
 /** Short, so that a take-over is soon possible; long enough for a slow machine to renew it. */
@@ -14,6 +13,8 @@ const LEASE_MS = 2_000
 const POLL_MS = 20
 /** What takes longer than this will not happen any more. */
 const WAIT_TIMEOUT_MS = 30_000
+
+const { LAYOUT = '' } = process.env
 
 /** A key's row, as an operator sees it. */
 export interface KeyRow {
@@ -48,29 +49,24 @@ export class World {
   readonly db: pg.Pool
   readonly standIn: Service
   readonly receiptsFile: string
-  readonly #stopDatabase: () => Promise<void>
+  readonly #database: DemoDatabase
   readonly #services: Service[] = []
   #started = 0
 
-  private constructor(
-    folder: string,
-    databaseUrl: string,
-    standIn: Service,
-    stopDatabase: () => Promise<void>,
-  ) {
+  private constructor(folder: string, database: DemoDatabase, standIn: Service) {
     this.folder = folder
-    this.databaseUrl = databaseUrl
+    this.databaseUrl = database.url
     this.standIn = standIn
-    this.#stopDatabase = stopDatabase
+    this.#database = database
     this.receiptsFile = join(folder, 'receipts.jsonl')
-    this.db = new pg.Pool({ connectionString: databaseUrl, max: 2 })
+    this.db = new pg.Pool({ connectionString: database.url, max: 2 })
     // The database ends before this pool's last connections do.
     this.db.on('error', () => {})
   }
 
   static async create(): Promise<World> {
     const folder = await mkdtemp(join(tmpdir(), 'pawl-rides-'))
-    const { url, stop } = await startDatabase()
+    const database = await startDatabase(LAYOUT)
     const env = { LEDGER_FILE: join(folder, 'ledger.jsonl'), PORT: '0', LIFE_LINE_FOLDER: folder }
     const standIn = await Service.start({
       name: 'stand-in',
@@ -78,7 +74,7 @@ export class World {
       env,
       logFolder: folder,
     })
-    return new World(folder, url, standIn, stop)
+    return new World(folder, database, standIn)
   }
 
   async startApi(options: ApiOptions = {}): Promise<Service> {
@@ -162,34 +158,11 @@ export class World {
     this.standIn.signal('SIGTERM')
     await Promise.all([...this.#services, this.standIn].map((service) => service.exited))
     await this.db.end()
-    await this.#stopDatabase()
+    await this.#database.stop()
     if (!keepLogs) await rm(this.folder, { recursive: true, force: true })
   }
 
   #environment(): Record<string, string> {
-    const { LAYOUT = '' } = process.env
     return { DATABASE_URL: this.databaseUrl, STRIPE_API_BASE: this.standIn.url, LAYOUT }
-  }
-}
-
-/** A PostgreSQL of its own; or, on the server of `DATABASE_URL`, a database of its own. */
-async function startDatabase(): Promise<{ readonly url: string; readonly stop: () => Promise<void> }> {
-  const given = process.env['DATABASE_URL'] ?? ''
-  if (given === '') {
-    const postgres = await startPostgres()
-    return { url: postgres.url, stop: () => postgres.stop() }
-  }
-  const name = `rides_${randomUUID().replaceAll('-', '').slice(0, 12)}`
-  const admin = new pg.Client({ connectionString: given })
-  await admin.connect()
-  await admin.query(`CREATE DATABASE ${name}`)
-  const url = new URL(given)
-  url.pathname = `/${name}`
-  return {
-    url: url.href,
-    async stop() {
-      await admin.query(`DROP DATABASE ${name} WITH (FORCE)`)
-      await admin.end()
-    },
   }
 }

@@ -1,5 +1,6 @@
 import type { Pool } from 'pg'
 import { checkKnownOptions, checkWholeNumber, invalidOption, type OptionOwner } from '../../check-option.js'
+import { sqlStateOf } from '../../driver/postgres-error.js'
 import { SessionPool } from '../../driver/session-pool.js'
 import { PawlError } from '../../errors.js'
 import { DEFAULT_MIGRATION_PATIENCE_MS, MAX_INT32, MIGRATION_DEADLINE_MS } from '../../limits.js'
@@ -11,7 +12,7 @@ import {
   MIGRATIONS,
   OWN_SEARCH_PATH,
 } from './apply-migrations.js'
-import { checkLayout, DEFAULT_LAYOUT, LAYOUT_OPTIONS, type LayoutOptions } from './layout.js'
+import { checkLayout, DEFAULT_LAYOUT, type Layout, LAYOUT_OPTIONS, type LayoutOptions } from './layout.js'
 import { isMissingRight } from './missing-right.js'
 import { firstOnPath, isFirstOnPath } from './search-path.js'
 import { readSession, type SessionFacts } from './read-session.js'
@@ -33,6 +34,8 @@ export interface MigrateOptions extends LayoutOptions {
    */
   readonly lockWaitMs?: number
 }
+
+const UNDEFINED_FUNCTION = '42883'
 
 /** The version that this code works with. */
 export const SCHEMA_VERSION = MIGRATIONS.length
@@ -89,7 +92,9 @@ export async function migrateAndWarn(
     const { detail, remedy } = firstOnPath(store, facts.role)
     return { applied, warnings: [`${detail} ${remedy}`] }
   } catch (error) {
-    throw facts !== null && isMissingRight(error) ? mayNot(tables, facts, error) : error
+    if (facts === null) throw error
+    if (lacksCitus(error, layout)) throw noCitus(facts, error)
+    throw isMissingRight(error) ? mayNot(tables, facts, error) : error
   } finally {
     session.release()
   }
@@ -129,6 +134,19 @@ function reasonOf(cause: unknown): string {
   // Several addresses were tried and none answered; the error itself then has no message.
   if (cause instanceof AggregateError) return [...new Set(cause.errors.map(reasonOf))].join('; ')
   return cause instanceof Error && cause.message !== '' ? cause.message : String(cause)
+}
+
+function lacksCitus(error: unknown, layout: Layout | null): boolean {
+  return layout?.kind === 'citus' && sqlStateOf(error) === UNDEFINED_FUNCTION
+}
+
+function noCitus({ database }: SessionFacts, cause: unknown): PawlError {
+  return new PawlError(
+    'PAWL_UNSUPPORTED_SERVER',
+    `Database '${database}' has no Citus, which layout 'citus' needs: CREATE EXTENSION citus; there and in a database of that name on ` +
+      `each worker; then SELECT citus_add_node(host, port) for each worker, on the coordinator. Nothing was changed.`,
+    { cause },
+  )
 }
 
 function mayNot({ schema }: Tables, { role, database }: SessionFacts, cause: unknown): PawlError {
