@@ -18,45 +18,51 @@ export async function startDatabase(layout: string): Promise<DemoDatabase> {
     const postgres = await startPostgres()
     return { url: postgres.url, stop: () => postgres.stop() }
   }
-  const admin = new pg.Client({ connectionString: given })
-  await admin.connect()
-  return layout === 'citus' ? borrow(admin, given) : createOn(admin, given)
+  return layout === 'citus' ? borrow(given) : createOn(given)
 }
 
-async function createOn(admin: pg.Client, server: string): Promise<DemoDatabase> {
+async function createOn(server: string): Promise<DemoDatabase> {
   const name = `rides_${randomUUID().replaceAll('-', '').slice(0, 12)}`
-  await admin.query(`CREATE DATABASE ${name}`)
+  await run(server, `CREATE DATABASE ${name}`)
   const url = new URL(server)
   url.pathname = `/${name}`
   return {
     url: url.href,
     async stop() {
-      await admin.query(`DROP DATABASE ${name} WITH (FORCE)`)
-      await admin.end()
+      await run(server, `DROP DATABASE ${name} WITH (FORCE)`)
     },
   }
 }
 
 /** The database of the URL itself, since one that is new would not be on the cluster's workers. It is left as it was. */
-async function borrow(admin: pg.Client, url: string): Promise<DemoDatabase> {
-  const { rows } = await admin.query<{ name: string }>(
+async function borrow(url: string): Promise<DemoDatabase> {
+  const there = await run(
+    url,
     `SELECT relname AS name FROM pg_class WHERE relname = ANY ($1) AND relnamespace = 'public'::regnamespace
       UNION ALL SELECT nspname FROM pg_namespace WHERE nspname = ANY ($2)`,
     [TABLES, SCHEMAS],
   )
-  if (rows.length > 0) {
-    await admin.end()
-    const names = rows.map(({ name }) => name).join(', ')
+  if (there.length > 0)
     throw new Error(
-      `DATABASE_URL names a database that has ${names} already. With LAYOUT=citus, the demo takes one without.`,
+      `DATABASE_URL names a database that has ${there.map(({ name }) => name).join(', ')} already. ` +
+        'With LAYOUT=citus, the demo takes one without.',
     )
-  }
   return {
     url,
     async stop() {
-      await admin.query(`DROP TABLE IF EXISTS ${TABLES.join(', ')}`)
-      await admin.query(`DROP SCHEMA IF EXISTS ${SCHEMAS.join(', ')} CASCADE`)
-      await admin.end()
+      await run(url, `DROP TABLE IF EXISTS ${TABLES.join(', ')}`)
+      await run(url, `DROP SCHEMA IF EXISTS ${SCHEMAS.join(', ')} CASCADE`)
     },
+  }
+}
+
+/** In a connection of its own: the server may be restarted while the demo runs. */
+async function run(url: string, sql: string, values: unknown[] = []): Promise<{ readonly name: string }[]> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    return (await client.query<{ name: string }>(sql, values)).rows
+  } finally {
+    await client.end()
   }
 }
