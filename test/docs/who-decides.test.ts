@@ -72,6 +72,7 @@ describe('the table of who decides', () => {
       runAfterMs: null,
       intent: null,
       effectEpoch: 0,
+      undoneBefore: 0,
       lastError: null,
       response: null,
       unstuckMs: null,

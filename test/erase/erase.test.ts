@@ -91,6 +91,9 @@ describe('a scope', () => {
     const recent = await seedKey(database, { scope, key: 'recent', status: 'finished', createdAgo: '1 hour' })
     await seedEffect(database, { scope, key: 'recent', keyId: recent, at: daysAgo(1 / 24) })
     await seedEffect(database, { scope, key: 'reaped', at: daysAgo(1 / 24) })
+    // A retry needs to know of it, or its provider would answer with what was undone.
+    await seedEffect(database, { scope, key: 'undone', at: daysAgo(1 / 24) })
+    await database.rows(`UPDATE pawl.effects SET undone_at = clock_timestamp() WHERE key = 'undone'`)
     const waiting = await seedKey(database, {
       scope,
       key: 'waiting',
@@ -107,6 +110,7 @@ describe('a scope', () => {
     expect(report.erased).toEqual({ keys: 1, effects: 1, jobs: 3, interventions: 1 })
     expect(report.kept.map(({ what, name, why }) => `${what} ${name} ${why}`).toSorted()).toEqual([
       'effect reaped recent_effect',
+      'effect undone recent_effect',
       'job mail undelivered',
       'job mail undelivered',
       'key recent recent_effect',
@@ -114,7 +118,7 @@ describe('a scope', () => {
       'key stuck stuck',
       'key waiting undelivered',
     ])
-    expect(report).toMatchObject({ complete: false, keptCount: 7 })
+    expect(report).toMatchObject({ complete: false, keptCount: 8 })
     const { until = null } = report.kept.find(({ id }) => id === recent) ?? {}
     expect(until?.getTime()).toBeGreaterThan(Date.now() + 22 * 3_600_000)
     // A request that goes on has all that it had, except for jobs that were given up.
@@ -125,7 +129,7 @@ describe('a scope', () => {
     })
 
     const forced = await operator.erase({ scope, ...because, recentEffects: true, undeliveredJobs: true })
-    expect(forced.erased).toEqual({ keys: 1, effects: 2, jobs: 1, interventions: 0 })
+    expect(forced.erased).toEqual({ keys: 1, effects: 3, jobs: 1, interventions: 0 })
     expect(forced.kept.map(({ what, name, why }) => `${what} ${name} ${why}`).toSorted()).toEqual([
       'job mail locked',
       'key running running',

@@ -155,7 +155,12 @@ describe('forget', () => {
       { detail: { given: { effectsUndone: [expect.any(String)] } } },
     ])
     expect(await execute(trial)).toMatchObject({ type: 'completed' })
-    expect(await trial.rides()).toHaveLength(2)
+    const rides = await trial.rides()
+    expect(rides).toHaveLength(2)
+    // The provider remembers the charge that was undone, and must not answer with it.
+    const charges = await trial.provider.ledger()
+    expect(charges).toHaveLength(2)
+    expect(new Set(rides.map(({ charge_id }) => charge_id))).toEqual(new Set(charges.map(({ id }) => id)))
   })
 
   test('refuses as long as effects of an earlier key of that name stand', async () => {

@@ -7,6 +7,7 @@ import { character } from './support/text.js'
 interface Parts {
   readonly texts: readonly string[]
   readonly epoch: number
+  readonly undone: number
 }
 
 /** Namespace, scope, key, fingerprint, pipeline, effect. */
@@ -25,11 +26,12 @@ const text = fc.oneof(
 const parts: fc.Arbitrary<Parts> = fc.record({
   texts: fc.array(text, { minLength: TEXTS, maxLength: TEXTS }),
   epoch: fc.oneof(fc.nat(12), fc.maxSafeNat()),
+  undone: fc.oneof(fc.constant(0), fc.nat(12)),
 })
 
-function keyOf({ texts, epoch: effectEpoch }: Parts): string {
+function keyOf({ texts, epoch: effectEpoch, undone: undoneBefore }: Parts): string {
   const [namespace = '', scope = '', key = '', fingerprint = '', pipeline = '', effect = ''] = texts
-  return providerKeyOf(namespace, { scope, key, fingerprint, pipeline, effectEpoch }, effect)
+  return providerKeyOf(namespace, { scope, key, fingerprint, pipeline, effectEpoch, undoneBefore }, effect)
 }
 
 const same = (one: Parts, other: Parts) => JSON.stringify(one) === JSON.stringify(other)
@@ -46,12 +48,18 @@ test('a provider key depends only on its parts, and has a form that providers ac
 
 test('nothing else of the row counts, because a lost commit hands an id out twice, and a take-over raises the fence', () =>
   assertProperty(
-    fc.property(parts, fc.uuid(), fc.nat(), fc.string(), ({ texts, epoch }, id, fence, recoveryPoint) => {
-      const [namespace = '', scope = '', key = '', fingerprint = '', pipeline = '', effect = ''] = texts
-      const row = { scope, key, fingerprint, pipeline, effectEpoch: epoch }
-      const whole = { id, fence, recoveryPoint, attempts: fence, holder: id, version: fence, ...row }
-      expect(providerKeyOf(namespace, whole, effect)).toBe(providerKeyOf(namespace, row, effect))
-    }),
+    fc.property(
+      parts,
+      fc.uuid(),
+      fc.nat(),
+      fc.string(),
+      ({ texts, epoch, undone }, id, fence, recoveryPoint) => {
+        const [namespace = '', scope = '', key = '', fingerprint = '', pipeline = '', effect = ''] = texts
+        const row = { scope, key, fingerprint, pipeline, effectEpoch: epoch, undoneBefore: undone }
+        const whole = { id, fence, recoveryPoint, attempts: fence, holder: id, version: fence, ...row }
+        expect(providerKeyOf(namespace, whole, effect)).toBe(providerKeyOf(namespace, row, effect))
+      },
+    ),
   ))
 
 test('two provider keys are equal exactly when all their parts are', () =>
@@ -61,12 +69,12 @@ test('two provider keys are equal exactly when all their parts are', () =>
     }),
   ))
 
-test('another namespace, scope, key, fingerprint, pipeline, effect or epoch makes another provider key', () =>
+test('another namespace, scope, key, fingerprint, pipeline, effect, epoch or number of undone effects makes another provider key', () =>
   assertProperty(
-    fc.property(parts, text, fc.nat(), ({ texts, epoch }, other, otherEpoch) => {
-      const changed = texts.map((_, index) => ({ texts: texts.with(index, other), epoch }))
-      for (const one of [...changed, { texts, epoch: otherEpoch }])
-        expect(keyOf(one) === keyOf({ texts, epoch })).toBe(same(one, { texts, epoch }))
+    fc.property(parts, text, fc.nat(), (of, other, otherNumber) => {
+      const changed = of.texts.map((_, index) => ({ ...of, texts: of.texts.with(index, other) }))
+      for (const one of [...changed, { ...of, epoch: otherNumber }, { ...of, undone: otherNumber }])
+        expect(keyOf(one) === keyOf(of)).toBe(same(one, of))
     }),
   ))
 
@@ -85,7 +93,8 @@ test('text that moves from one part to another makes another provider key', () =
       // The same words in the same order are cut into parts in two ways.
       const cut = (at: readonly number[]): Parts => {
         const ends = [...at, WORDS]
-        return { texts: ends.map((end, index) => list.slice(ends[index - 1] ?? 0, end).join(between)), epoch }
+        const texts = ends.map((end, index) => list.slice(ends[index - 1] ?? 0, end).join(between))
+        return { texts, epoch, undone: 0 }
       }
       const [one, other] = [cut(some), cut(others)]
       expect(keyOf(one) === keyOf(other)).toBe(same(one, other))

@@ -82,18 +82,41 @@ test('a key that had no effect runs again', async () => {
   expect(await engine.execute(plain, REQUEST)).toMatchObject({ type: 'completed' })
 })
 
-test('a key whose effects were all undone runs again, and one of which one stands does not', async () => {
+test.each<[string, Partial<EngineOptions<Database>>]>([
+  ['', {}],
+  [', with a limit on new keys', { limits: { newKeys: { max: 9, perMs: 1_000 } } }],
+  [', with a limit on unfinished keys', { limits: { unfinished: 9 } }],
+  [', where expired keys may run again', { afterExpiry: 'run' }],
+])(
+  'a key whose effects were all undone runs again, and one of which one stands does not%s',
+  async (_, more) => {
+    const { ride, engine } = engineOf(more)
+    await engine.execute(ride, REQUEST)
+    await expire(engine)
+    await database.rows(
+      `INSERT INTO pawl.effects (key_id, fence, version, scope, key, pipeline, phase, effect, provider_key)
+     SELECT key_id, fence, version, scope, key, pipeline, 'other', 'other', 'other' FROM pawl.effects`,
+    )
+    await database.rows(`UPDATE pawl.effects SET undone_at = clock_timestamp() WHERE phase <> 'other'`)
+    if (more.afterExpiry === undefined)
+      expect(await engine.execute(ride, REQUEST)).toMatchObject({ type: 'expired' })
+    await database.rows('UPDATE pawl.effects SET undone_at = clock_timestamp()')
+    expect(await engine.execute(ride, REQUEST)).toMatchObject({ type: 'completed' })
+    // The provider still remembers the first charge under its key.
+    expect(await chargesMade()).toBe(2)
+  },
+)
+
+test('a request that runs again after an undo keeps its provider key on every attempt', async () => {
   const { ride, engine } = engineOf()
   await engine.execute(ride, REQUEST)
   await expire(engine)
-  await database.rows(
-    `INSERT INTO pawl.effects (key_id, fence, version, scope, key, pipeline, phase, effect, provider_key)
-     SELECT key_id, fence, version, scope, key, pipeline, 'other', 'other', 'other' FROM pawl.effects`,
-  )
-  await database.rows(`UPDATE pawl.effects SET undone_at = clock_timestamp() WHERE phase <> 'other'`)
-  expect(await engine.execute(ride, REQUEST)).toMatchObject({ type: 'expired' })
   await database.rows('UPDATE pawl.effects SET undone_at = clock_timestamp()')
+  await provider.willMeet('executes_then_cuts')
+  expect(await engine.execute(ride, REQUEST)).toMatchObject({ type: 'retry_later' })
+  await database.rows('UPDATE pawl.idempotency_keys SET run_after = NULL')
   expect(await engine.execute(ride, REQUEST)).toMatchObject({ type: 'completed' })
+  expect(await chargesMade()).toBe(2)
 })
 
 test('neither another scope nor another key is affected', async () => {

@@ -53,6 +53,7 @@ const row: KeyRow = {
   runAfterMs: null,
   intent: null,
   effectEpoch: 0,
+  undoneBefore: 0,
   lastError: null,
   trail: [],
   response: null,

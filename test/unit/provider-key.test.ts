@@ -10,19 +10,20 @@ type Parts = [
   pipeline: string,
   effect: string,
   epoch: number,
+  undone: number,
 ]
-const keyOf = ([namespace, scope, key, fingerprint, pipeline, effect, effectEpoch]: Parts) =>
-  providerKeyOf(namespace, { scope, key, fingerprint, pipeline, effectEpoch }, effect)
+const keyOf = ([namespace, scope, key, fingerprint, pipeline, effect, effectEpoch, undoneBefore]: Parts) =>
+  providerKeyOf(namespace, { scope, key, fingerprint, pipeline, effectEpoch, undoneBefore }, effect)
 
 const text = fc.string({ unit: 'grapheme', maxLength: 6 })
-const parts: fc.Arbitrary<Parts> = fc.tuple(text, text, text, text, text, text, fc.nat(3))
+const parts: fc.Arbitrary<Parts> = fc.tuple(text, text, text, text, text, text, fc.nat(3), fc.nat(3))
 
 // Shows I8.
 test('the provider key of a request is the same in every version of Pawl, because providers remember it', () => {
-  expect(keyOf(['pawl', 'rider-1', 'key-1', 'ab'.repeat(32), 'create-ride', 'charge', 0])).toBe(
+  expect(keyOf(['pawl', 'rider-1', 'key-1', 'ab'.repeat(32), 'create-ride', 'charge', 0, 0])).toBe(
     'pawl_IJbxbJUQzKNw2cBL_3CPfCEQZ7MaWVczPpQY0Au2jgY',
   )
-  expect(keyOf(['pawl', 'rider-é', '🔑', 'ab'.repeat(32), 'create-ride', 'charge', 2])).toBe(
+  expect(keyOf(['pawl', 'rider-é', '🔑', 'ab'.repeat(32), 'create-ride', 'charge', 2, 0])).toBe(
     'pawl_6cb8hrNX6Xt22dUSOXRsR-QUILZL9MVLx3bTR05pg6U',
   )
 })
@@ -46,7 +47,7 @@ test('a provider key is equal exactly for equal parts', () => {
 
 test('it changes with every single part', () => {
   fc.assert(
-    fc.property(parts, fc.nat(6), (of, index) => {
+    fc.property(parts, fc.nat(7), (of, index) => {
       const changed = of.map((part, at) =>
         at !== index ? part : typeof part === 'number' ? part + 1 : `${part}x`,
       ) as Parts
@@ -69,6 +70,6 @@ test('it changes when text moves across the boundary of two parts', () => {
 })
 
 test('it is not fooled by parts that look like length prefixes', () => {
-  expect(keyOf(['1:a', '', '', '', '', '', 0])).not.toBe(keyOf(['', '1:a', '', '', '', '', 0]))
-  expect(keyOf(['a', '1:b', '', '', '', '', 0])).not.toBe(keyOf(['a1:1', 'b', '', '', '', '', 0]))
+  expect(keyOf(['1:a', '', '', '', '', '', 0, 0])).not.toBe(keyOf(['', '1:a', '', '', '', '', 0, 0]))
+  expect(keyOf(['a', '1:b', '', '', '', '', 0, 0])).not.toBe(keyOf(['a1:1', 'b', '', '', '', '', 0, 0]))
 })

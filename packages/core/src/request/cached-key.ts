@@ -31,6 +31,7 @@ const CARRIED = {
   runAfterMs: true,
   intent: false,
   effectEpoch: true,
+  undoneBefore: true,
   lastError: false,
   trail: false,
   response: false,

@@ -93,7 +93,7 @@ export async function checkedRequest(
 }
 
 /** The row that stores such a request. */
-export function newKeyOf(request: CheckedRequest, inputJson: string): NewKey {
+export function newKeyOf(request: CheckedRequest, inputJson: string): Omit<NewKey, 'undoneBefore'> {
   const { definition, kind, scope, key } = request
   const { name: pipeline, version, hash: definitionHash } = definition
   const { fingerprint, version: fingerprintVersion } = request.fingerprint.toStore()

@@ -5,7 +5,7 @@ import type { Registry } from '../pipeline/registry.js'
 import type { KeyRow } from '../storage/keys/key-row.js'
 import { findKeyById } from '../storage/keys/find-key-by-id.js'
 import { findKeyToReplay, findSameKey } from '../storage/keys/find-key.js'
-import { findLastEffect, type LastEffect } from '../storage/effects/find-last-effect.js'
+import { findLastEffect, type EffectsBefore, type LastEffect } from '../storage/effects/find-last-effect.js'
 import type { DueKey } from '../storage/keys/due-keys.js'
 import { type FirstGrant, insertKey, type NewKey } from '../storage/keys/insert-key.js'
 import { insertLimitedKey, type ScopeLimit } from '../storage/keys/insert-limited-key.js'
@@ -193,9 +193,11 @@ async function insertOrFind(
   if (row !== null) replayLikelihood.learn(true)
   else {
     // Over servers, nor does it look for effects. The key was looked for first: once it is deleted, they can be seen.
-    const spent = store.tables.spread.overServers ? await findSpent(engine, store, request) : null
+    const before = store.tables.spread.overServers ? await findLastEffect(store, scope, key) : null
+    const spent = before === null ? null : spentBy(engine, before)
     if (spent !== null) return spent
-    const inserted = await insert(engine, store, newKeyOf(request, input.json), first, limit)
+    const newKey = { ...newKeyOf(request, input.json), undoneBefore: before?.undone ?? 0 }
+    const inserted = await insert(engine, store, newKey, first, limit)
     replayLikelihood.learn(inserted === null)
     if (inserted?.type === 'inserted') return inserted
     row = await findKeyToReplay(store, scope, key)
@@ -203,7 +205,8 @@ async function insertOrFind(
     if (row === null && inserted !== null) return inserted
   }
   if (row !== null) return { type: 'found', row }
-  return (await findSpent(engine, store, request)) ?? { type: 'moved' }
+  if (engine.runsAgain) return { type: 'moved' }
+  return spentBy(engine, await findLastEffect(store, scope, key)) ?? { type: 'moved' }
 }
 
 /** Returns null when somebody has the key, or an effect of it is known. */
@@ -234,13 +237,8 @@ async function insert(
 }
 
 /** Returns null when nothing keeps the key from being reserved, as far as effects are concerned. */
-async function findSpent(
-  { runsAgain }: RequestContext,
-  store: Store,
-  { scope, key }: CheckedRequest,
-): Promise<Expired | null> {
-  const effect = runsAgain ? null : await findLastEffect(store, scope, key)
-  return effect === null ? null : { type: 'expired', effect }
+function spentBy({ runsAgain }: RequestContext, { last }: EffectsBefore): Expired | null {
+  return runsAgain || last === null ? null : { type: 'expired', effect: last }
 }
 
 async function takeOver(

@@ -6,6 +6,7 @@ import { defineStatement, msInterval, NOW, type Store } from '../statement.js'
 export interface EffectToErase extends EffectRow {
   /** Its key is still there, and keeps it. */
   readonly hasKey: boolean
+  /** Also if it was undone: its provider remembers it, and a retry needs another provider key. */
   readonly isRecent: boolean
   readonly undoneUs: string | null
 }
@@ -16,7 +17,7 @@ const findEffectsToEraseStatement = defineStatement(
   SELECT ${EFFECT_COLUMNS}, floor(extract(epoch FROM e.undone_at) * 1000000) AS undone_us,
          (SELECT k.revision FROM ${keys} AS k
            WHERE k.scope = $1 AND k.key = e.key AND k.id = e.key_id) IS NOT NULL AS has_key,
-         e.undone_at IS NULL AND e.created_at > (${NOW} - ${msInterval('$6')}) AS is_recent
+         e.created_at > (${NOW} - ${msInterval('$6')}) AS is_recent
     FROM ${effects} AS e
    WHERE e.scope = $1 AND (e.key, e.id) > ($2, $3::uuid) AND ($4::text IS NULL OR e.key = $4)
      AND (e.created_at + interval '0') <= to_timestamp($5::double precision / 1000)

@@ -1,6 +1,6 @@
 import type { KeyKind, KeyRow } from './key-row.js'
 import { defineStatement, epochMs, msInterval, NOW, type Store } from '../statement.js'
-import { standingEffects } from '../effects/find-last-effect.js'
+import { standingEffects, undoneEffects } from '../effects/find-last-effect.js'
 import type { Tables } from '../tables.js'
 import { sealJson } from '../sealed-values.js'
 import { uuidV7 } from '../../uuid-v7.js'
@@ -16,6 +16,8 @@ export interface NewKey {
   readonly fingerprint: Buffer
   readonly fingerprintVersion: number
   readonly inputJson: string
+  /** How many effects of earlier requests under this name were undone. Read over servers only: elsewhere, the statement looks. */
+  readonly undoneBefore: number
 }
 
 /** Whom it is reserved for. */
@@ -27,17 +29,19 @@ export interface FirstGrant {
   readonly durable: boolean
 }
 
-/** Its values: `newKeyValues`. */
-export const NEW_KEY = `$1::uuid, $2, $3, $4, $5, $6::integer, $7, $8::bytea, $9::smallint, $10::json, ${NOW}, ${NOW},
+const GIVEN = `$1::uuid, $2, $3, $4, $5, $6::integer, $7, $8::bytea, $9::smallint, $10::json, ${NOW}, ${NOW},
          ${NOW} + ${msInterval('$11')}, $12::integer, $13::uuid`
+
+/** Its values: `newKeyValues`. */
+export const newKeyIn = (tables: Tables): string => `${GIVEN}, ${undoneEffects(tables, '$2', '$3')}`
 
 export const insertInto = (keys: string, row: string): string => `
   INSERT INTO ${keys} AS k
     (id, scope, key, pipeline, kind, version, definition_hash, fingerprint, fingerprint_version, input, created_at,
-     updated_at, lease_until, attempts, holder)
+     updated_at, lease_until, attempts, holder, undone_before)
   ${row}
   ON CONFLICT (scope, key) DO NOTHING
-  RETURNING ${epochMs('k.created_at')} AS now_ms, k.revision`
+  RETURNING ${epochMs('k.created_at')} AS now_ms, k.revision, k.undone_before`
 
 /**
  * ON CONFLICT alone would be right, but it waits for whoever has the row locked, such as a holder that froze before its
@@ -52,12 +56,12 @@ const insertUnless =
   (tables: Tables): string =>
     insertInto(
       tables.keys,
-      `SELECT ${NEW_KEY}
+      `SELECT ${newKeyIn(tables)}
    WHERE NOT EXISTS (SELECT 1 FROM ${tables.keys} AS seen WHERE seen.scope = $2 AND seen.key = $3)${more(tables)}`,
     )
 
 /** Citus sends single rows to one server, and executes an INSERT of a SELECT itself. Whoever inserts has looked before. */
-const insertAtOnce = ({ keys }: Tables): string => insertInto(keys, `VALUES (${NEW_KEY})`)
+const insertAtOnce = ({ keys }: Tables): string => insertInto(keys, `VALUES (${GIVEN}, $14::integer)`)
 
 /** What has had an effect must not run again: the key was deleted, and the provider may have forgotten it too. */
 const insertUnspentKey = defineStatement(
@@ -87,7 +91,8 @@ export async function insertKey(
 ): Promise<KeyRow | null> {
   const values = newKeyValues(store, key, grant)
   const insert = runsAgain ? insertAnyKey : insertUnspentKey
-  const { rows } = await insert(store, values, grant.durable ? 'write' : 'write_soon')
+  const all = store.tables.spread.overServers ? [...values, key.undoneBefore] : values
+  const { rows } = await insert(store, all, grant.durable ? 'write' : 'write_soon')
   const row = rows[0]
   return row === undefined ? null : reservedRow(values, key, grant, row)
 }
@@ -147,6 +152,7 @@ export function reservedRow(
     runAfterMs: null,
     intent: null,
     effectEpoch: 0,
+    undoneBefore: Number(returned['undone_before']),
     lastError: null,
     trail: [],
     response: null,

@@ -9,8 +9,8 @@ import {
   type FirstGrant,
   insertInto,
   insertKey,
-  NEW_KEY,
   type NewKey,
+  newKeyIn,
   newKeyValues,
   reservedRow,
 } from './insert-key.js'
@@ -45,9 +45,10 @@ const looks = (tables: Tables): string => `
   )`
 
 /** The INSERT does not see the row that it has inserted, and neither does anything else of the statement. */
-const tells = ({ keys }: Tables, gate: string, tokens: string): string => `
-  , fresh AS (${insertInto(keys, `SELECT ${NEW_KEY} FROM ${gate}`)})
+const tells = (tables: Tables, gate: string, tokens: string): string => `
+  , fresh AS (${insertInto(tables.keys, `SELECT ${newKeyIn(tables)} FROM ${gate}`)})
   SELECT (SELECT now_ms FROM fresh) AS now_ms, (SELECT revision FROM fresh) AS revision,
+         (SELECT undone_before FROM fresh) AS undone_before,
          EXISTS (SELECT 1 FROM ${gate}) AS passed, (SELECT fits FROM new) AS fits, ${tokens} AS tokens`
 
 /**

@@ -63,6 +63,8 @@ export interface KeyRow {
   readonly runAfterMs: number | null
   readonly intent: Intent | null
   readonly effectEpoch: number
+  /** How many effects of earlier requests under this name had been undone when the key was reserved. */
+  readonly undoneBefore: number
   readonly lastError: string | null
   readonly trail: readonly TrailEntry[]
   readonly response: StoredResponse | null
@@ -94,7 +96,7 @@ const keyColumns = (
   k.id, k.scope, k.key, k.pipeline, k.kind, k.version, k.definition_hash, encode(k.fingerprint, 'hex') AS fingerprint,
   k.fingerprint_version, ${input} AS input, ${state} AS state, k.recovery_point, k.status, k.stuck_reason, k.fence, k.holder,
   ${epochMs('k.lease_until')} AS lease_until_ms, k.attempts, k.retries, ${epochMs('k.run_after')} AS run_after_ms,
-  k.intent, k.effect_epoch, k.last_error, ${trail} AS trail, k.response_status, k.response_headers,
+  k.intent, k.effect_epoch, k.undone_before, k.last_error, ${trail} AS trail, k.response_status, k.response_headers,
   encode(k.response_body, 'base64') AS response_body, ${epochMs('k.created_at')} AS created_ms,
   ${epochMs('k.unstuck_at')} AS unstuck_ms,
   ${epochMs('k.updated_at')} AS updated_ms, ${epochMs('k.expires_at')} AS expires_ms,
@@ -164,6 +166,7 @@ export function readKeyRow(row: TextRow, tables: Tables): KeyRow {
     retries: Number(text(row, 'retries')),
     runAfterMs: numberOrNull(row, 'run_after_ms'),
     effectEpoch: Number(text(row, 'effect_epoch')),
+    undoneBefore: Number(text(row, 'undone_before')),
     trail: readTrail(text(row, 'trail')),
     createdMs: Number(text(row, 'created_ms')),
     unstuckMs: numberOrNull(row, 'unstuck_ms'),

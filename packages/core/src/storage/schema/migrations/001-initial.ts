@@ -28,6 +28,7 @@ CREATE TABLE ${keys} (
   input               json NOT NULL,
   definition_hash     text COLLATE "C" NOT NULL,
   version             integer NOT NULL,
+  undone_before       integer NOT NULL DEFAULT 0,
   effect_epoch        integer NOT NULL DEFAULT 0,
   fence               bigint NOT NULL DEFAULT 1,
   holder              uuid NOT NULL,
@@ -210,6 +211,8 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
       'What is known of a call that is not settled: that it may have been made, what it returned, or that it was not made.',
     revision: 'Grows by one at every write of the row: whoever has read it can tell that it has changed.',
     unstuck_at: 'When a person last unstuck the key; its age is counted from here.',
+    undone_before:
+      'Part of the provider key: how many effects of earlier requests under this name had been undone.',
     effect_epoch:
       'Part of the provider key; raised when the provider is known not to have executed the call.',
     last_error: 'The last error, redacted and shortened.',
