@@ -37,6 +37,7 @@ export { checkPipelineSettings } from './pipeline/settings.js'
 export { checkLayout } from './storage/schema/layout.js'
 export { migrateAndWarn } from './storage/schema/migrate.js'
 export { qualified } from './storage/qualified.js'
+export { Opening, type RowName, type SealedColumn } from './storage/sealed-values.js'
 
 export { shorten } from './shorten.js'
 
@@ -63,6 +64,11 @@ export function hashKeyName<DB>(engine: Engine<DB>, scope: string, key: string):
 /** Why the engine's `keyPolicy` refuses a client's key; null where it does not. */
 export function judgeKey<DB>(engine: Engine<DB>, key: string): Suspicion | null {
   return (engine as RunningEngine<DB>).judgeKey(key)
+}
+
+/** Returns once an engine with a cache knows what it needs to use it, or cannot know. Otherwise its first request goes without. */
+export function learnCache<DB>(engine: Engine<DB>): Promise<void> {
+  return (engine as RunningEngine<DB>).learnCache()
 }
 
 /** Whether an engine has a secret that keys can be bound with. */

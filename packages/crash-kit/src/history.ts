@@ -9,7 +9,7 @@ export interface Change {
   readonly seq: number
   /** Without its schema. */
   readonly table: string
-  /** Whether it is one of the framework's tables: `idempotency_keys`, `effects`, `staged_jobs`, `interventions`. */
+  /** Whether it is one of the framework's tables: `idempotency_keys`, `effects`, `staged_jobs`, `interventions`, `scope_usage`. */
   readonly framework: boolean
   readonly op: 'INSERT' | 'UPDATE' | 'DELETE'
   readonly before: Row | null
@@ -108,6 +108,8 @@ export interface History {
   readonly requests: readonly ProviderRequest[]
   /** How many rounds of the completer the key needed to end once faults had stopped; null if it never ended. */
   readonly completerRounds: number | null
+  /** What was wrong with how values were sealed, in sentences. Left out where no engine seals any. */
+  readonly exposed?: readonly string[]
 }
 
 /** One line of a finding's timeline. */
@@ -136,6 +138,8 @@ export interface PipelineShape {
   readonly maxAttempts: number
   /** The age at which an unfinished key becomes stuck. Left out when no case could reach it. */
   readonly maxAgeMs?: number
+  /** With `afterExpiry: 'run'`: a request whose key was deleted is a new one, whatever effects it had. */
+  readonly runsAgain?: true
   /** With `commits: 'fewest'`: phases between two calls share a transaction. */
   readonly inLegs?: true
 }

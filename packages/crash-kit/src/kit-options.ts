@@ -37,6 +37,7 @@ export interface CrashKitOptions<DB, Input> {
     readonly scope: string
     readonly input: NoInfer<Input>
     readonly fingerprint?: JsonValue | Uint8Array
+    readonly bindTo?: string
   }
   /**
    * Creates your tables in the kit's schema, which comes first in the search path of the `pool` that it gets. Default: the kit
@@ -87,7 +88,12 @@ export function checkKitOptions(options: CrashKitOptions<never, never>): void {
     throw invalidOption(OWNER, 'pool', pool, 'a pg.Pool')
   if (typeof request?.scope !== 'string' || !('input' in request))
     throw invalidOption(OWNER, 'request', request, '{ scope, input }')
-  checkKnownOptions({ ...OWNER, where: 'crashKit: request' }, request, ['scope', 'input', 'fingerprint'])
+  checkKnownOptions({ ...OWNER, where: 'crashKit: request' }, request, [
+    'scope',
+    'input',
+    'fingerprint',
+    'bindTo',
+  ])
   checkOneOf(OWNER, 'layout', layout, LAYOUTS)
   checkLayout(OWNER, options)
   if (prepare !== undefined) checkFunction(OWNER, 'prepare', prepare)

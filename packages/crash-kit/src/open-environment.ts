@@ -38,7 +38,12 @@ export async function openEnvironment(options: CrashKitOptions<never, never>): P
   const { pool = null, provider, request, prepare = null } = options
   if (provider !== undefined) await joinProvider(provider)
   const controls = provider === undefined ? null : controlsOf(provider)
-  const database = await KitDatabase.open({ pool, prepare, layout: layoutOf(options) })
+  const database = await KitDatabase.open({
+    pool,
+    prepare,
+    layout: layoutOf(options),
+    protection: options.engine?.protect ?? null,
+  })
   await database.spreadSequences()
   const pools = new Pools(database)
   const children =
@@ -90,6 +95,7 @@ function shapeOf(pipeline: Pipeline<never, never>, engine: Partial<EngineOptions
     ),
     maxAttempts: settings.maxAttempts ?? engine.defaults?.maxAttempts ?? DEFAULT_MAX_ATTEMPTS,
     ...maxAgeOf(settings.maxAgeMs ?? engine.defaults?.maxAgeMs),
+    ...(engine.afterExpiry === 'run' && { runsAgain: true }),
     ...((settings.commits ?? engine.defaults?.commits) === 'fewest' && { inLegs: true }),
   }
 }

@@ -281,6 +281,11 @@ export class RunningEngine<DB> implements Engine<DB> {
     }
   }
 
+  /** Returns once the cache can be used, or it turned out that it cannot. */
+  async learnCache(): Promise<void> {
+    await this.#context.cache?.learn()
+  }
+
   async extend(
     scope: string,
     key: string,

@@ -59,7 +59,7 @@ export class CacheEpochs {
   readonly #ask: () => Promise<CacheEpoch>
   #known: KnownEpoch | null = null
   #asked: Moment | null = null
-  #isAsking = false
+  #asking: Promise<void> | null = null
 
   /** `ask` announces by itself what goes wrong. */
   constructor(owner: CacheOwner, ask: () => Promise<CacheEpoch>) {
@@ -79,18 +79,24 @@ export class CacheEpochs {
     return known !== null && known.isFresh ? known : null
   }
 
+  /** Asks, if it is time to. Returns once there is an answer, or none. */
+  async learn(): Promise<void> {
+    this.#askOnce()
+    await this.#asking
+  }
+
   #askOnce(): void {
-    if (this.#isAsking || (this.#asked !== null && msSince(this.#asked) < CACHE_EPOCH_ASK_MS)) return
-    this.#isAsking = true
+    if (this.#asking !== null) return
+    if (this.#asked !== null && msSince(this.#asked) < CACHE_EPOCH_ASK_MS) return
     const asked = thisMoment()
     this.#asked = asked
-    this.#ask().then(
+    this.#asking = this.#ask().then(
       (epoch) => {
-        this.#isAsking = false
+        this.#asking = null
         this.#known = new KnownEpoch(this.#owner, epoch, asked)
       },
       () => {
-        this.#isAsking = false
+        this.#asking = null
       },
     )
   }

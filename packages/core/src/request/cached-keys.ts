@@ -60,6 +60,11 @@ export class CachedKeys {
     return this.#epochs.last
   }
 
+  /** Returns once the epoch is known, or could not be read. */
+  learn(): Promise<void> {
+    return this.#epochs.learn()
+  }
+
   /** Returns a key's row as it was a moment ago, if that may be used. Never throws. */
   async find(scope: string, key: string): Promise<KeyRow | null> {
     const epoch = this.#epochs.fresh

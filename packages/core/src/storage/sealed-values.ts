@@ -20,13 +20,13 @@ export interface RowName {
   readonly key?: string
 }
 
-type Column = 'input' | 'state' | 'intent' | 'response_body' | 'last_error' | 'payload'
+export type SealedColumn = 'input' | 'state' | 'intent' | 'response_body' | 'last_error' | 'payload'
 
-function placeOf({ id, scope, key }: RowName, column: Column): ProtectedPlace {
+function placeOf({ id, scope, key }: RowName, column: SealedColumn): ProtectedPlace {
   return { scope, row: key === undefined ? id : `${id} ${key}`, column }
 }
 
-function seal(tables: Tables, of: RowName, column: Column, plain: Uint8Array | string): string | null {
+function seal(tables: Tables, of: RowName, column: SealedColumn, plain: Uint8Array | string): string | null {
   const { protection } = tables
   if (protection === null) return null
   const bytes = typeof plain === 'string' ? Buffer.from(plain) : plain
@@ -39,13 +39,18 @@ function bufferOn({ buffer, byteOffset, byteLength }: Uint8Array): Buffer<ArrayB
   return Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength)
 }
 
-export function sealJson(tables: Tables, of: RowName, column: Column, json: string): string {
+export function sealJson(tables: Tables, of: RowName, column: SealedColumn, json: string): string {
   const sealed = seal(tables, of, column, json)
   if (sealed !== null) return `"${sealed}"`
   return json.startsWith(JSON_MARK) ? ` ${json}` : json
 }
 
-export function sealText(tables: Tables, of: RowName, column: Column, text: string | null): string | null {
+export function sealText(
+  tables: Tables,
+  of: RowName,
+  column: SealedColumn,
+  text: string | null,
+): string | null {
   if (text === null) return null
   return seal(tables, of, column, text) ?? (text.startsWith(MARK) ? ` ${text}` : text)
 }
@@ -82,22 +87,22 @@ const LENGTH_BYTES = 4
 /** Opens the values of one row. What does not open is replaced, and `failed` says why: then the row must not be acted on. */
 export class Opening {
   failed: PawlError | null = null
-  readonly #tables: Tables
+  readonly #tables: Pick<Tables, 'protection'>
   readonly #of: RowName
 
-  constructor(tables: Tables, of: RowName) {
+  constructor(tables: Pick<Tables, 'protection'>, of: RowName) {
     this.#tables = tables
     this.#of = of
   }
 
   /** `instead`: what stands for a value that does not open. */
-  json(column: Column, json: string, instead: string): string {
+  json(column: SealedColumn, json: string, instead: string): string {
     if (!json.startsWith(JSON_MARK)) return json
     const opened = this.#open(column, json.slice(1, -1))
     return opened === null ? instead : opened.toString()
   }
 
-  text(column: Column, text: string | null): string | null {
+  text(column: SealedColumn, text: string | null): string | null {
     if (text?.startsWith(MARK) !== true) return text
     return this.#open(column, text)?.toString() ?? null
   }
@@ -123,7 +128,7 @@ export class Opening {
     return { status, headers, body: opened.subarray(bodyAt) }
   }
 
-  #open(column: Column, text: string): Buffer<ArrayBuffer> | null {
+  #open(column: SealedColumn, text: string): Buffer<ArrayBuffer> | null {
     const colon = text.indexOf(':', MARK.length)
     if (colon === -1) return this.#fail(damaged(column))
     return this.#openBytes(
@@ -133,7 +138,7 @@ export class Opening {
     )
   }
 
-  #openBytes(column: Column, keyId: string, bytes: Buffer): Buffer<ArrayBuffer> | null {
+  #openBytes(column: SealedColumn, keyId: string, bytes: Buffer): Buffer<ArrayBuffer> | null {
     const { protection } = this.#tables
     if (protection === null) return this.#fail(noProtection(column, keyId))
     try {

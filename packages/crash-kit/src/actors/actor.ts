@@ -6,7 +6,7 @@ import {
   type PhaseSettings,
   type Pipeline,
 } from '@pawl/core'
-import { createProbedEngine, type Position } from '@pawl/core/internal'
+import { createProbedEngine, learnCache, type Position } from '@pawl/core/internal'
 import { type NamedPosition, positionNamer } from '../plan/named-position.js'
 import { timelineText } from './timeline-text.js'
 import type { ActorPool } from './pools.js'
@@ -16,6 +16,9 @@ import { withSkewedClock } from './with-skewed-clock.js'
 
 /** The fingerprint of another request under the same key. */
 const OTHER_REQUEST = 'another request under the same key'
+
+/** What somebody else who has learnt the key is bound to. */
+const OTHER_BINDING = 'another binding of the same key'
 
 export interface ActorOptions {
   /** Called at every position of its engine, which stops there only if this returns a promise. */
@@ -30,6 +33,8 @@ export interface ActorOptions {
   readonly pipeline?: (pipeline: Pipeline<never, never>) => Pipeline<never, never>
   /** Whether it sends another request under the key. */
   readonly otherRequest?: boolean
+  /** Whether it sends the same request, bound to something else. */
+  readonly otherBinding?: boolean
   /** How far its machine's clock is off. */
   readonly skewMs?: number
   /** Whether it may get an outcome that says that something was unavailable. */
@@ -105,8 +110,8 @@ export class Actor {
   /** Sends the request. Resolves to 'died' if it dies before it gets the outcome. */
   async execute(): Promise<Outcome | 'died'> {
     const { trial } = this
-    const { otherRequest = false, skewMs = 0, key = trial.key } = this.#options
-    const { scope, input, fingerprint } = trial.environment.request
+    const { otherRequest = false, otherBinding = false, skewMs = 0, key = trial.key } = this.#options
+    const { scope, input, fingerprint, bindTo } = trial.environment.request
     const execution = trial.nextExecution()
     this.#execution = execution
     const lostBefore = trial.lost.length
@@ -116,14 +121,23 @@ export class Actor {
       key,
       input: input as never,
       ...(asked === undefined ? {} : { fingerprint: asked }),
+      ...(bindTo === undefined ? {} : { bindTo: otherBinding ? OTHER_BINDING : bindTo }),
     }
-    const outcome = await Promise.race([
-      withSkewedClock(skewMs, () => this.#engine.execute(this.#pipeline, request)),
-      this.died,
-    ])
+    const send = async (): Promise<Outcome> => {
+      // An actor lives for one request, which would be over before its engine knew how to use the cache.
+      if (trial.environment.engine.cache !== undefined) await learnCache(this.#engine)
+      return withSkewedClock(skewMs, () => this.#engine.execute(this.#pipeline, request))
+    }
+    const outcome = await Promise.race([send(), this.died])
     if (outcome === 'died') return outcome
     if (key === trial.key) {
-      const returned = { actor: this.name, execution, outcome, disturbed: this.disturbed, otherRequest }
+      const returned = {
+        actor: this.name,
+        execution,
+        outcome,
+        disturbed: this.disturbed,
+        otherRequest: otherRequest || otherBinding,
+      }
       await trial.recordOutcome(returned, trial.lost.slice(lostBefore))
     }
     return outcome

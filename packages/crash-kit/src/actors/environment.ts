@@ -23,4 +23,5 @@ interface KitRequest {
   readonly scope: string
   readonly input: unknown
   readonly fingerprint?: JsonValue | Uint8Array
+  readonly bindTo?: string
 }

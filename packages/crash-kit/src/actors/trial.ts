@@ -12,6 +12,7 @@ import {
   type Violation,
 } from '../history.js'
 import { KitError } from '../kit-error.js'
+import { LONG_TIME_MS } from '../limits.js'
 import type { Environment } from './environment.js'
 
 /** How much time passes beyond the lease in the first round. It doubles in each round. */
@@ -52,7 +53,7 @@ export class Trial {
   readonly violations: Violation[] = []
   /** The client went away, so only the completer may recover the key. */
   clientIsGone = false
-  /** The key's retention was over, so whoever sends the request again sends a new one. */
+  /** The key's retention was over. Whoever sends the request again is refused, or sends a new one if nothing is known of its effects. */
   reaped = false
   /** How far failovers have put the server's clock ahead of the first one's. */
   clockAheadMs = 0
@@ -203,6 +204,21 @@ export class Trial {
   async passTime(ms: number, what: string): Promise<void> {
     checkPassed(await this.environment.database.passTime(this.scope, this.key, ms), what)
     await this.record(KIT, what)
+  }
+
+  /** Lets the retention of the finished key be over, so that the reaper may delete it. The provider has forgotten its key as well. */
+  async retire(): Promise<void> {
+    this.reaped = true
+    this.environment.provider?.forgetKeys()
+    await this.passTime(LONG_TIME_MS, 'the retention is over')
+  }
+
+  /** Lets time pass until a client that was sent away because of a limit may come back. Without one, nothing happens. */
+  async passUntilAllowed(): Promise<void> {
+    const last = this.outcomes.at(-1)?.outcome
+    if (last?.type !== 'limited') return
+    const { retryAfterMs } = last
+    await this.passTime(retryAfterMs, `${retryAfterMs} ms pass, until the scope may have another key`)
   }
 
   /** From here on another server answers. It has everything that was committed, and a clock that is ahead by so much, or behind. */

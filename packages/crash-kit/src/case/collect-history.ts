@@ -4,8 +4,10 @@ import { BYSTANDER, type History, type Leftovers } from '../history.js'
 /** Collects everything that is known of the trial. What a bystander wrote is undone by now, but the provider has its requests. */
 export async function collectHistory(trial: Trial, completerRounds: number | null): Promise<History> {
   const { database, provider } = trial.environment
+  const { commits, exposed } = await database.writtenSince(trial.mark)
   return {
-    commits: await database.commitsSince(trial.mark),
+    commits,
+    exposed,
     lost: trial.lost,
     calls: trial.calls,
     outcomes: trial.outcomes,

@@ -39,8 +39,12 @@ async function finishTrial(trial: Trial): Promise<number | null> {
   const row = await rowNow()
   // A stuck key is not these clients' fault. The oracle checks why it is stuck.
   const disturbed = row?.['status'] === 'stuck' || rounds === null
-  if (!trial.reaped) await sendOnce(trial, 'late client', { disturbed })
-  if (row !== null) await sendOnce(trial, 'mismatch', { otherRequest: true, disturbed })
+  await sendOnce(trial, 'late client', { disturbed })
+  if (row !== null) {
+    await sendOnce(trial, 'mismatch', { otherRequest: true, disturbed })
+    if (trial.environment.request.bindTo !== undefined)
+      await sendOnce(trial, 'other binding', { otherBinding: true, disturbed })
+  }
   await relayJobs(trial)
   return rounds
 }

@@ -71,8 +71,9 @@ export async function runPending(
     if (attempt > 0 && !isStruck && trial.outcomes.length > outcomesBefore) checkRetry(trial)
     const row = await environment.database.keyRow(trial.scope, trial.key)
     if (attempt === 0) leftBehind = describeLeft(trial, row)
-    if (isOver(row)) break
-    if (row !== null) await trial.passUntilDue(attempt)
+    if (isOver(row) || trial.reaped) break
+    if (row === null) await trial.passUntilAllowed()
+    else await trial.passUntilDue(attempt)
   }
   return {
     ...(await concludeTrial(trial)),

@@ -4,7 +4,7 @@ import { createKindOf } from './pass-time.js'
 import { type Queryable, textRows } from './text-rows.js'
 
 /** The framework's tables whose changes are recorded. */
-const FRAMEWORK_TABLES = ['idempotency_keys', 'effects', 'staged_jobs', 'interventions']
+const FRAMEWORK_TABLES = ['idempotency_keys', 'effects', 'staged_jobs', 'interventions', 'scope_usage']
 
 /**
  * How values are written as text, whatever the writing session has set: equal values become equal text, which can be read back.

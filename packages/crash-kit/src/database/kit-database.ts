@@ -1,4 +1,4 @@
-import { migrate, type MigrateOptions } from '@pawl/core'
+import { migrate, type MigrateOptions, type Protection } from '@pawl/core'
 import { type DevPostgres, startPostgres } from '@pawl/dev-postgres'
 import pg from 'pg'
 import { type Commit, KIT, type Row } from '../history.js'
@@ -22,6 +22,7 @@ import { OwnerLock } from './owner-lock.js'
 import { changeServer, expireLease, type Passed, passTime } from './pass-time.js'
 import { type Prepare, prepareTables } from './prepare-tables.js'
 import { readCommits, setMark } from './read-history.js'
+import { type Exposed, SealedRows } from './sealed-rows.js'
 import { createSchemas, dropLeftovers, dropSchemas } from './schemas.js'
 import { spreadSequences } from './spread-sequences.js'
 import { readServer, type Server } from './server.js'
@@ -50,6 +51,8 @@ export interface KitDatabaseOptions {
   readonly prepare: Prepare | null
   /** How the framework's tables are stored. Default: plain. */
   readonly layout?: KitLayout
+  /** What engines on this database protect values with. Default: nothing, which leaves them as they are. */
+  readonly protection?: Protection | null
 }
 
 /** The kit's own connections do not have the application's time-outs. */
@@ -82,6 +85,7 @@ export class KitDatabase {
   readonly #server: Server
   readonly #lock: OwnerLock
   readonly #embedded: DevPostgres | null
+  readonly #protection: Protection | null
   /** The kit's own connections, for reading and changing what actors do not. */
   readonly admin: pg.Pool
   #closed: Promise<void> | null = null
@@ -92,12 +96,14 @@ export class KitDatabase {
     server: Server,
     lock: OwnerLock,
     embedded: DevPostgres | null,
+    protection: Protection | null,
   ) {
     this.#schemas = schemas
     this.#connection = connection
     this.#server = server
     this.#lock = lock
     this.#embedded = embedded
+    this.#protection = protection
     this.admin = new pg.Pool(withSettings(this.poolConfig(KIT, OWN_POOL), OWN_SETTINGS))
     // The pool does not listen on clients that are in use, and a fault may end a connection that another one holds.
     this.admin.on('connect', (client) => client.on('error', () => {}))
@@ -117,7 +123,7 @@ export class KitDatabase {
   }
 
   static async #openOn(
-    { pool, prepare, layout = {} }: KitDatabaseOptions,
+    { pool, prepare, layout = {}, protection = null }: KitDatabaseOptions,
     embedded: DevPostgres | null,
   ): Promise<KitDatabase> {
     const schemas = newKitSchemas()
@@ -125,7 +131,7 @@ export class KitDatabase {
     const server = await readServer(own)
     const connection = withSearchPath(own, joinPaths(schemas.business, server.searchPath))
     const lock = await OwnerLock.take(own, schemas.id)
-    const database = new KitDatabase(schemas, connection, server, lock, embedded)
+    const database = new KitDatabase(schemas, connection, server, lock, embedded, protection)
     try {
       await database.#createTables(prepare, layout)
     } catch (error) {
@@ -184,13 +190,21 @@ export class KitDatabase {
    * Returns all commits after the mark. Those that wrote a key's row are in their true order, which follows from the row's lock.
    * Of the others, only the time when they began to write is known.
    */
-  commitsSince(mark: number): Promise<Commit[]> {
-    return readCommits(this.admin, this.#schemas, mark)
+  async commitsSince(mark: number): Promise<Commit[]> {
+    return (await this.writtenSince(mark)).commits
+  }
+
+  /** Returns the same, and what was found out about sealed values: nothing where nothing is sealed. */
+  async writtenSince(mark: number): Promise<{ readonly commits: Commit[]; readonly exposed: Exposed }> {
+    const sealed = new SealedRows(this.#protection)
+    const commits = sealed.openCommits(await readCommits(this.admin, this.#schemas, mark))
+    return { commits, exposed: sealed.exposed }
   }
 
   /** Returns the key's row as the history would have it; null if there is none. */
-  keyRow(scope: string, key: string): Promise<Row | null> {
-    return readKeyRow(this.admin, this.#schemas, scope, key)
+  async keyRow(scope: string, key: string): Promise<Row | null> {
+    const row = await readKeyRow(this.admin, this.#schemas, scope, key)
+    return new SealedRows(this.#protection).openKey(row)
   }
 
   /**

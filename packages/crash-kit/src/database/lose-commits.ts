@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { KitError } from '../kit-error.js'
 import { UNDO_LOCK_TIMEOUT_MS } from '../limits.js'
 import type { KitSchemas } from './kit-schemas.js'
+import { outdateCopies } from './pass-time.js'
 import { SINCE_MARK } from './read-history.js'
 import { quotedTable, readForeignKeyChecks, readTriggers } from './standing-rules.js'
 import { readColumns, type TableColumns } from './table-columns.js'
@@ -38,6 +39,8 @@ export async function loseCommits(pool: pg.Pool, schemas: KitSchemas, loss: Loss
     )
     await undoAll(client, schemas, loss)
     await client.query('COMMIT')
+    // By itself, because an engine may be writing that row, which is no reason to begin again.
+    await client.query(outdateCopies(schemas.pawl))
   } catch (error) {
     await client.query('ROLLBACK')
     throw explain(error)

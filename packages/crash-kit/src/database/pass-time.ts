@@ -10,6 +10,13 @@ export type Passed =
   /** A stopped actor has written the row in an open transaction, so it cannot be changed. Nothing was changed. */
   | 'locked'
 
+/**
+ * Copies of keys that an engine has cached, with the times from before, are of no use from then on: time passes for a cache, too, and a
+ * server that takes over is another one.
+ */
+export const outdateCopies = (pawl: string): string =>
+  `UPDATE ${pawl}.cache_epoch SET epoch = gen_random_uuid()`
+
 const LOCK_NOT_AVAILABLE = '55P03'
 
 /** Keeps a statement from waiting for a row that an actor holds until the kit lets that actor go on. */
@@ -48,7 +55,7 @@ export const createKindOf = (audit: string): string => `
     RETURN 'called';
   END $$`
 
-/** Moves every time in the row into the past. */
+/** Moves every time in the row into the past, and fills the buckets of its scope's limits. */
 export function passTime(
   on: Queryable,
   { pawl, audit }: KitSchemas,
@@ -85,7 +92,11 @@ function moveMoments(
   )
   return updateKey(
     on,
-    `UPDATE ${pawl}.idempotency_keys AS k
+    `WITH outdated AS (${outdateCopies(pawl)}), refilled AS (
+       UPDATE ${pawl}.scope_usage AS u SET refilled_at = u.refilled_at - $3::double precision * interval '1 millisecond'
+        WHERE u.scope = $1
+     )
+     UPDATE ${pawl}.idempotency_keys AS k
         SET ${moved.join(', ')}, trail = ${movedTrail('$3')}, intent = ${intent}
        FROM ${BOUNDED}
       WHERE k.scope = $1 AND k.key = $2
@@ -107,7 +118,8 @@ export function expireLease(
 ): Promise<Passed> {
   return updateKey(
     on,
-    `UPDATE ${pawl}.idempotency_keys AS k
+    `WITH outdated AS (${outdateCopies(pawl)})
+     UPDATE ${pawl}.idempotency_keys AS k
         SET lease_until = ${overByNow('k.lease_until')}, run_after = ${overByNow('k.run_after')}
        FROM ${BOUNDED}
       WHERE k.scope = $1 AND k.key = $2

@@ -5,6 +5,7 @@ import { crash } from './crash.js'
 import { databaseClocks } from './database-clocks.js'
 import { disconnect, disconnectAndCrash } from './disconnect.js'
 import { failovers } from './failovers.js'
+import { expiry } from './expiry.js'
 import type { Fault } from './fault.js'
 import { freeze } from './freeze.js'
 import { leaseExpiry } from './lease-expiry.js'
@@ -49,6 +50,7 @@ export const FAULTS = {
   serverCrash: [serverCrash],
   failover: failovers,
   reaper: [reaper],
+  expiry: [expiry],
   otherVersion: [otherVersion],
   memory: [memory],
 } as const satisfies Record<string, readonly Fault[]>

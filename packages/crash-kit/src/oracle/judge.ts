@@ -19,6 +19,7 @@ import { providerKeys } from './provider-keys.js'
 import { reapedWhenExpired } from './reaped-when-expired.js'
 import { recordedEffects } from './recorded-effects.js'
 import { sameResponse } from './same-response.js'
+import { sealedValues } from './sealed-values.js'
 import { stagedJobs } from './staged-jobs.js'
 import { trueOutcomes } from './true-outcomes.js'
 import { outcomesWithoutAFault } from './outcomes-without-a-fault.js'
@@ -42,6 +43,7 @@ const RULES: readonly Rule[] = [
   nothingLeft, // I14
   ownTransaction, // I15
   everyKeyEnds, // L1
+  sealedValues,
   trueOutcomes,
   outcomesWithoutAFault,
   foreignRequests, // lints

@@ -8,12 +8,13 @@ import { isStateChanging } from './state-changing.js'
 export function oneEffect(history: History, shape: PipelineShape): Violation[] {
   return [
     ...shape.foreign.flatMap(({ phase, guarantee }) => {
+      const forgotten = timesForgotten(history, shape)
       const requests = requestsOf(history, phase)
       // A provider that deduplicates does so, whatever the database has lost.
       const unknown = guarantee === 'keyed' ? 0 : lostDeclarations(history, phase)
-      const twice = effectsOf(history, phase, requests, unknown)
+      const twice = effectsOf(phase, requests, forgotten + unknown)
       return guarantee === 'at_most_once'
-        ? [...twice, ...attemptsOf(history, shape, phase, requests, unknown)]
+        ? [...twice, ...attemptsOf(history, shape, phase, requests, forgotten + unknown)]
         : twice
     }),
     ...callsRepeated(history),
@@ -31,15 +32,10 @@ function requestsOf({ requests, calls }: History, phase: string): ProviderReques
   )
 }
 
-/** `unknown` is the number of calls that nobody could know of any more. */
-function effectsOf(
-  history: History,
-  phase: string,
-  requests: readonly ProviderRequest[],
-  unknown: number,
-): Violation[] {
+/** `unknown` is the number of calls that nobody could know of any more, or need know of. */
+function effectsOf(phase: string, requests: readonly ProviderRequest[], unknown: number): Violation[] {
   const executed = requests.filter((request) => request.executed)
-  if (executed.length <= 1 + timesForgotten(history) + unknown) return []
+  if (executed.length <= 1 + unknown) return []
   const detail = `The provider executed ${executed.length} requests of '${phase}': ${listOf(executed)}.`
   return [{ rule: 'I2', title: 'a phase has at most one effect at the provider', detail }]
 }
@@ -51,7 +47,7 @@ function attemptsOf(
   requests: readonly ProviderRequest[],
   unknown: number,
 ): Violation[] {
-  const allowed = 1 + timesForgotten(history) + raisedEpochs(history, shape, phase) + unknown
+  const allowed = 1 + raisedEpochs(history, shape, phase) + unknown
   if (requests.length <= allowed) return []
   const detail = `The provider got ${requests.length} requests of '${phase}', which may not be repeated: ${listOf(requests)}.`
   return [{ rule: 'I2', title: 'an at_most_once phase makes at most one attempt', detail }]

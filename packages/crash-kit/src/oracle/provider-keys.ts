@@ -1,5 +1,6 @@
 import type { History, PipelineShape, Violation } from '../history.js'
 import { raisedEpochs } from './raised-epochs.js'
+import { timesForgotten } from './reaped-when-expired.js'
 
 /** I8: a phase's calls carry one key, whoever makes them, and no other phase's calls carry it. */
 export function providerKeys(history: History, shape: PipelineShape): Violation[] {
@@ -14,7 +15,8 @@ function stable(history: History, shape: PipelineShape): Violation[] {
       users.set(idempotencyKey, (users.get(idempotencyKey) ?? new Set()).add(actor))
     }
     const raised = raisedEpochs(history, shape, phase)
-    if (users.size <= 1 + raised) return []
+    // Sent again after its key was deleted, it is another request, whose fingerprint may be made with another secret.
+    if (users.size <= 1 + raised + timesForgotten(history, shape)) return []
     const list = [...users].map(([key, actors]) => `${key} (${[...actors].join(', ')})`).join(', ')
     const epochs =
       raised === 0

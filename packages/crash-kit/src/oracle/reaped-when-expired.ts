@@ -1,5 +1,5 @@
-import { type History, KIT, type Violation } from '../history.js'
-import { whereIs } from './key-state.js'
+import { type History, KIT, type PipelineShape, type Violation } from '../history.js'
+import { textIn, whereIs } from './key-state.js'
 import { type KeyDelete, keyWrites } from './key-writes.js'
 
 /** I9: a key is deleted only when it is finished and expired. */
@@ -16,9 +16,21 @@ export function reapedWhenExpired(history: History): Violation[] {
   })
 }
 
-/** Returns how often the key was rightly deleted. From then on, the same request is a new one. */
-export function timesForgotten(history: History): number {
-  return deletions(history).filter(isDue).length
+/**
+ * Returns how often the key was rightly deleted with everything that was known of it, so that the same request is a new one. While
+ * an effect is on record, only `afterExpiry: 'run'` makes it one.
+ */
+export function timesForgotten(history: History, { runsAgain }: PipelineShape): number {
+  const recorded = new Set(
+    history.commits
+      .flatMap(({ changes }) => changes)
+      .flatMap(({ framework, table, after }) =>
+        framework && table === 'effects' && after !== null ? [textIn(after, 'key_id')] : [],
+      ),
+  )
+  return deletions(history).filter(
+    (write) => isDue(write) && (runsAgain === true || !recorded.has(write.before.id)),
+  ).length
 }
 
 function deletions(history: History): KeyDelete[] {

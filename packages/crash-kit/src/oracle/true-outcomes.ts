@@ -7,6 +7,8 @@ import { keyWrites } from './key-writes.js'
 export function trueOutcomes(history: History): Violation[] {
   return [
     ...asInTheRow(history),
+    ...limitedWhenNew(history),
+    ...expiredAfterDeletion(history),
     ...completedOnce(history),
     ...fencedOffBySomebody(history),
     ...ranNothing(history),
@@ -23,6 +25,30 @@ function asInTheRow(history: History): Violation[] {
     const detail = `${returned.actor} got ${contradiction}, but the row was ${row.status} ${whereIs(row)}.`
     return [violation('an outcome agrees with the row', detail)]
   })
+}
+
+/** Limits are for new keys. Whoever asks for one that is there is told of it, whatever else its scope has. */
+function limitedWhenNew({ outcomes }: History): Violation[] {
+  return outcomes
+    .filter(({ outcome, row }) => outcome.type === 'limited' && row !== null)
+    .map(({ actor }) =>
+      violation(
+        'a key that is there is never refused because of a limit',
+        `${actor} got 'limited', but the key had been reserved before.`,
+      ),
+    )
+}
+
+function expiredAfterDeletion(history: History): Violation[] {
+  if (history.lost.length > 0 || keyWrites(history).some(({ op }) => op === 'DELETE')) return []
+  return history.outcomes
+    .filter(({ outcome }) => outcome.type === 'expired')
+    .map(({ actor }) =>
+      violation(
+        'a key has expired only when it was deleted',
+        `${actor} got 'expired', but nobody had deleted the key.`,
+      ),
+    )
 }
 
 function contradictionOf(

@@ -14,7 +14,7 @@ export async function childStart(
   dieAt: string | null,
 ): Promise<ChildStart> {
   const { database, request, engine } = environment
-  const { input, fingerprint } = request
+  const { input, fingerprint, bindTo } = request
   if (!isSendable(input)) {
     throw new KitError(
       'PAWL_KIT_CHILD',
@@ -27,7 +27,13 @@ export async function childStart(
     pool: sendableOptions(await resolved(database.poolConfig(actor, { max: POOL_SIZE }))),
     engine: sendableOptions(engine),
     schema: database.pawlSchema,
-    request: { scope, key, input, ...(fingerprint === undefined ? {} : { fingerprint }) },
+    request: {
+      scope,
+      key,
+      input,
+      ...(fingerprint === undefined ? {} : { fingerprint }),
+      ...(bindTo === undefined ? {} : { bindTo }),
+    },
     dieAt,
   }
 }

@@ -4,7 +4,7 @@
  */
 import { writeSync } from 'node:fs'
 import type { Outcome } from '@pawl/core'
-import { createProbedEngine, type Position, readDefinition } from '@pawl/core/internal'
+import { createProbedEngine, learnCache, type Position, readDefinition } from '@pawl/core/internal'
 import pg from 'pg'
 import { instrumentPipeline } from '../actors/instrument-pipeline.js'
 import { positionNamer } from '../plan/named-position.js'
@@ -71,6 +71,7 @@ async function run({ schema, request, dieAt }: ChildStart, module: LoadedModule)
   )
   const { name, version, hash } = readDefinition(pipeline)
   await parent.sendAndWait({ type: 'ready', definition: { name, version, hash } })
+  if (module.engine.cache !== undefined) await learnCache(engine)
   const outcome = await engine.execute(pipeline, { ...request, input: request.input as never })
   await parent.sendAndWait({ type: 'outcome', outcome: sendableOutcome(outcome) })
   await engine.close()

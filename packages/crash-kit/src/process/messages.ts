@@ -25,6 +25,7 @@ export interface ChildStart {
     readonly key: string
     readonly input: unknown
     readonly fingerprint?: JsonValue | Uint8Array
+    readonly bindTo?: string
   }
   /** The position to die at, as `phase/step#occurrence:when`; null if it is not to die. */
   readonly dieAt: string | null

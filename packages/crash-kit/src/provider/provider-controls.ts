@@ -27,6 +27,8 @@ export interface ProviderControls {
   history(): ProviderRequest[]
   /** Returns the mistakes in the user's functions since the last reset. */
   failures(): readonly ProviderFailure[]
+  /** Forgets which keys it was sent, as a provider does after its window. The ledger and the requests stay. */
+  forgetKeys(): void
   /**
    * Begins with an empty state: requests, effects, answers, armed and held faults are forgotten, and requests that still wait for
    * an answer get 400. What is under way may end, but is not recorded anywhere.

@@ -79,6 +79,11 @@ export class ProviderState {
     return answer
   }
 
+  /** From here on, each key is a new one. What was executed stays in the ledger. */
+  forgetKeys(): void {
+    this.#remembered.clear()
+  }
+
   /** Records a mistake in one of the user's functions. The user sees it in the answer, and the kit among the failures. */
   failed(where: ProviderFailure['where'], error: unknown): WireAnswer {
     this.failures.push({ where, error })

@@ -78,6 +78,10 @@ export class RequestHandler implements ProviderControls {
     return [...this.#state.failures]
   }
 
+  forgetKeys(): void {
+    this.#state.forgetKeys()
+  }
+
   reset(): void {
     this.#state = new ProviderState(this.#rules)
     this.#faults.clear()

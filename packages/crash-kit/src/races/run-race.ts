@@ -1,7 +1,6 @@
 import type { Environment } from '../actors/environment.js'
 import { Trial } from '../actors/trial.js'
 import { type Conclusion, concludeTrial } from '../case/conclude-trial.js'
-import { LONG_TIME_MS } from '../limits.js'
 import { Scheduler } from './scheduler.js'
 import type { SteppedActor, Role } from './stepped-actor.js'
 import type { Schedule, Turn } from './schedule.js'
@@ -63,6 +62,5 @@ async function retire(trial: Trial, scheduler: Scheduler): Promise<void> {
   const row = await trial.environment.database.keyRow(trial.scope, trial.key)
   const clients = scheduler.actors.filter(({ role }) => role !== 'reaper')
   if (row?.['status'] !== 'finished' || clients.some(({ state }) => state !== 'ended')) return
-  trial.reaped = true
-  await trial.passTime(LONG_TIME_MS, 'the retention is over')
+  await trial.retire()
 }
