@@ -6,6 +6,7 @@ import { Children } from '../../packages/crash-kit/src/process/children.js'
 import type { Database, RideInput } from '../support/rides.js'
 import type { OddKind } from './fixtures/odd-rides.mjs'
 import { prepareRides, rideAt, whereabouts } from './ride-kit.js'
+import { BOUND, guarded } from '../support/guards.js'
 import { LAYOUT } from '../support/layout.js'
 
 export const RIDE_CHILD = new URL('./fixtures/ride-child.mjs', import.meta.url)
@@ -42,8 +43,9 @@ export async function openKit(
     provider,
     prepare: prepareRides,
     ...LAYOUT,
-    request: { scope: 'rider-1', input: { amount: 1_200 } },
+    request: { scope: 'rider-1', input: { amount: 1_200 }, ...BOUND },
     ...more,
+    engine: guarded(more.engine ?? {}),
   }
   const open = await openEnvironment(options as unknown as CrashKitOptions<never, never>)
   atEnd(() => open.close())

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { PipelineShape } from '../../packages/crash-kit/src/history.js'
+import type { History, PipelineShape } from '../../packages/crash-kit/src/history.js'
 import { judge } from '../../packages/crash-kit/src/oracle/judge.js'
 import type { HistoryBuilder } from './history-builder.js'
 import { begun, cleanRide, crashedRide, RIDES, ridesWith } from './ride-histories.js'
@@ -10,6 +10,9 @@ function broken(rule: string, story: HistoryBuilder, shape: PipelineShape = RIDE
     .filter((violation) => violation.rule === rule)
     .map(({ detail }) => detail)
 }
+
+const rulesBroken = (history: History, shape: PipelineShape): string[] =>
+  judge(history, shape, null).map(({ rule }) => rule)
 
 const PHASE = 'charge_created'
 const ONCE = ridesWith('at_most_once')
@@ -76,9 +79,19 @@ describe('I2: one effect', () => {
     expect(broken('I2', story, QUERYABLE)).toEqual([])
   })
 
-  test('a key that was rightly deleted has another effect when it is sent again', () => {
-    expect(broken('I2', sentAgain(cleanRide().expire().reap()), ONCE)).toEqual([])
-    expect(broken('I2', sentAgain(cleanRide().reap()))).toHaveLength(1)
+  test('a key that was rightly deleted has another effect when it is sent again, if that makes it a new one', () => {
+    const runsAgain = { ...ONCE, runsAgain: true } as const
+    expect(broken('I2', sentAgain(cleanRide().expire().reap()), runsAgain)).toEqual([])
+    expect(broken('I2', sentAgain(cleanRide().reap()), runsAgain)).not.toEqual([])
+    // Its effect is on record.
+    expect(broken('I2', sentAgain(cleanRide().expire().reap()), ONCE)).not.toEqual([])
+    const { commits, ...others } = sentAgain(cleanRide().expire().reap()).build()
+    const unrecorded = commits.map(({ changes, ...commit }) => ({
+      ...commit,
+      changes: changes.filter(({ table }) => table !== 'effects'),
+    }))
+    expect(rulesBroken({ ...others, commits: unrecorded }, ONCE)).not.toContain('I2')
+    expect(rulesBroken({ ...others, commits }, ONCE)).toContain('I2')
   })
 
   test('a failover allows a second effect only for a call whose declaration it lost', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import type { HistoryBuilder } from './history-builder.js'
 import { begun, crashedRide } from './ride-histories.js'
-import { FENCED_OFF, json, REFUSED, UNAVAILABLE } from './sample-outcomes.js'
+import { EXPIRED, FENCED_OFF, json, LIMITED, REFUSED, UNAVAILABLE } from './sample-outcomes.js'
 import { broken } from './broken.js'
 
 const PHASE = 'charge_created'
@@ -8,6 +9,9 @@ const OK = json(201, { id: 7 })
 
 /** A key that finished with a response. */
 const answered = (response = OK) => begun().story.finish('client', response)
+
+const sentTooLate = (story: HistoryBuilder) =>
+  story.returnTo('retry', EXPIRED, { disturbed: true, row: null })
 
 describe('outcome: an outcome agrees with the row', () => {
   const disturbed = { disturbed: true }
@@ -31,6 +35,27 @@ describe('outcome: an outcome agrees with the row', () => {
         "client got 'completed', but the row was running at 'ride_created' under fence 1.",
       ]
     `)
+  })
+
+  test("'limited' of a key that is there is reported, whatever had struck", () => {
+    const { story } = begun()
+    expect(broken('outcome', story.returnTo('retry', LIMITED, disturbed))).toMatchInlineSnapshot(`
+      [
+        "retry got 'limited', but the key had been reserved before.",
+      ]
+    `)
+    expect(broken('outcome', begun().story.returnTo('other', LIMITED, { ...disturbed, row: null }))).toEqual(
+      [],
+    )
+  })
+
+  test("'expired' of a key that nobody has deleted is reported", () => {
+    expect(broken('outcome', sentTooLate(answered()))).toMatchInlineSnapshot(`
+      [
+        "retry got 'expired', but nobody had deleted the key.",
+      ]
+    `)
+    expect(broken('outcome', sentTooLate(answered().expire().reap()))).toEqual([])
   })
 
   test("'stuck' of a row that is not stuck is reported", () => {

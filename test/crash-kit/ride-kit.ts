@@ -9,6 +9,7 @@ import type { Pipeline } from '@pawl/core'
 import pg from 'pg'
 import { inject } from 'vitest'
 import { createRideOf, type Database, type RideInput } from '../support/rides.js'
+import { BOUND, guarded } from '../support/guards.js'
 import { keyReference, LAYOUT } from '../support/layout.js'
 
 /** The three-phase ride of the design, against a fake provider. */
@@ -52,7 +53,8 @@ export function rideKit(
     provider,
     prepare: prepareRides,
     ...LAYOUT,
-    request: { scope: 'rider-1', input: { amount: 1_200 } },
+    request: { scope: 'rider-1', input: { amount: 1_200 }, ...BOUND },
     ...more,
+    engine: guarded(more.engine ?? {}),
   })
 }

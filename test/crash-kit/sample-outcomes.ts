@@ -26,6 +26,20 @@ export const UNAVAILABLE: OutcomeOf<'unavailable'> = {
   error: new Error('no connection'),
 }
 
+export const LIMITED: OutcomeOf<'limited'> = {
+  type: 'limited',
+  limit: 'new_keys',
+  max: 10,
+  perMs: 60_000,
+  retryAfterMs: 6_000,
+}
+
+export const EXPIRED: OutcomeOf<'expired'> = {
+  type: 'expired',
+  keyId: '01890a5d-ac96-774b-bcce-b302099a8057',
+  settledAt: new Date(0),
+}
+
 /** A response as the engine stores and returns it. */
 export function json(status: number, body: JsonValue, headers: Record<string, string> = {}): StoredResponse {
   const all = { 'content-type': 'application/json', ...headers }

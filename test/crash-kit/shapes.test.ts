@@ -4,6 +4,7 @@ import type { Generated } from 'kysely'
 import { expect, test } from 'vitest'
 import { whereabouts } from './ride-kit.js'
 import { onlyDeep } from '../support/amounts.js'
+import { BOUND, guarded } from '../support/guards.js'
 import { LAYOUT } from '../support/layout.js'
 
 interface Database {
@@ -29,7 +30,8 @@ async function findIn(shaped: () => Shaped): Promise<Finding | null> {
     pool: whereabouts(),
     ...LAYOUT,
     prepare: async ({ pool }) => void (await pool.query(TABLES)),
-    request: { scope: 'a-1', input: { amount: 1_000, email: 'a@example.com' } },
+    request: { scope: 'a-1', input: { amount: 1_000, email: 'a@example.com' }, ...BOUND },
+    engine: guarded({}),
   })
   try {
     await kit.exhaustive({ faults: ['crash', 'throw'] })
