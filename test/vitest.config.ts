@@ -43,6 +43,39 @@ const ALONE = [
 /** What runs only where `CITUS_URL` names a coordinator with workers. */
 const CITUS = 'citus/*.test.ts'
 
+/**
+ * With `PAWL_GUARDS=on`, on engines with all guard rails on: crashes, random pipelines and faults of the wire. Everybody runs a few of
+ * them, deep runs all.
+ */
+const GUARDED = IS_DEEP
+  ? ['crash-kit/**/*.test.ts', 'property/**/*.test.ts', 'wire/*.test.ts']
+  : ['crash-kit/ride.test.ts', 'property/{shipped,survival,tenants}.test.ts']
+const GUARDED_ALONE = IS_DEEP ? ALONE_AND_DEEP : []
+
+/** These are about the kit's own parts or options, or start processes, which get no functions of the engine's options. */
+const SAME_WITH_GUARDS = ['crash-kit/{finding,lint,oracle,plan,process,provider,database}*.test.ts']
+
+/** They repeat what is run without guard rails, so they do so less often. */
+const guards = {
+  PAWL_GUARDS: 'on',
+  ...fewer('PAWL_RUNS', IS_DEEP ? 60 : 8),
+  ...(IS_DEEP && {
+    ...fewer('PAWL_RACES', 10),
+    ...fewer('PAWL_WIRE_ALL', 0),
+    ...fewer('PAWL_WIRE_CASES', 20),
+    ...fewer('PAWL_WIRE_RACES', 10),
+    ...fewer('PAWL_SOAK_FAULTS', 200),
+  }),
+}
+
+/** Unless somebody asks for another amount. */
+function fewer(variable: string, amount: number): Record<string, string> {
+  return { [variable]: process.env[variable] ?? String(amount) }
+}
+
+/** All of it is guarded already. */
+const ARE_ALL_GUARDED = process.env['PAWL_GUARDS'] !== undefined
+
 /** The example takes these from the environment, as it would in a repository of its own. */
 const env = {
   ...(IS_DEEP ? {} : { RIDES_FAULTS: 'crash,lostCommitAck,providerTimeout' }),
@@ -108,6 +141,31 @@ export default defineConfig({
           name: 'alone',
           include: IS_DEEP ? ALONE_AND_DEEP : ALONE,
           exclude: [...configDefaults.exclude, ...(IS_DEEP ? [] : [DEEP_ONLY])],
+        },
+      },
+      {
+        ...shared,
+        test: {
+          ...sharedTest,
+          name: 'guarded',
+          isolate: false,
+          env: { ...env, ...guards },
+          include: ARE_ALL_GUARDED ? [] : GUARDED,
+          exclude: [
+            ...configDefaults.exclude,
+            ...ALONE,
+            ...SAME_WITH_GUARDS,
+            ...(IS_DEEP ? [] : [DEEP_ONLY]),
+          ],
+        },
+      },
+      {
+        ...shared,
+        test: {
+          ...sharedTest,
+          name: 'guarded alone',
+          env: { ...env, ...guards },
+          include: ARE_ALL_GUARDED ? [] : GUARDED_ALONE,
         },
       },
     ],

@@ -6,6 +6,7 @@ import { createRideTables, type RideOf } from './ride-of.js'
 import { isDeduplicated } from './rides.js'
 import type { EngineUnderTest } from './load-variant.js'
 import type { Search } from './variant.js'
+import { BOUND, guarded } from '../support/guards.js'
 import { LAYOUT } from '../support/layout.js'
 
 /** What the kit found in an engine or a pipeline, and after how many cases. */
@@ -56,9 +57,9 @@ async function searchOnce(
     provider,
     ...LAYOUT,
     prepare: (place) => createRideTables(place.pool, place.schema, place.pawlSchema),
-    request: { scope: 'rider-1', input: { amount: 1_200 } },
+    request: { scope: 'rider-1', input: { amount: 1_200 }, ...BOUND },
     // The kit has to find what a wrong ride does, so the engine must not refuse it.
-    engine: { strict: false },
+    engine: guarded({ strict: false }, core),
   })
   try {
     await run(running, search, races)

@@ -6,6 +6,7 @@ import { TestDatabase } from '../support/test-database.js'
 import type { Core } from './load-variant.js'
 import { chargeAt, findAt } from './charge-at.js'
 import { createRideTables, type RideDatabase, type RideInput, type RideOf } from './ride-of.js'
+import { BOUND, guarded } from '../support/guards.js'
 import { LAYOUT } from '../support/layout.js'
 
 /** One ride on an engine of the given core, on its own tables. It ends with the test. */
@@ -42,13 +43,13 @@ export class RideBench {
     const { schema } = this.database
     const pool = this.database.pool()
     const engine: Engine<RideDatabase> = this.core.createEngine<RideDatabase>({
+      ...guarded({ strict }, this.core),
       pool,
       pipelines: [ride],
       schema,
-      strict,
     })
     try {
-      return await engine.execute(ride, { scope: 'rider', key: this.#key, input: { amount } })
+      return await engine.execute(ride, { scope: 'rider', key: this.#key, input: { amount }, ...BOUND })
     } finally {
       await engine.close()
     }

@@ -3,6 +3,7 @@ import { createEngine, type Outcome, pawl, type PipelineSettings, respond } from
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { afterAll, expect, test } from 'vitest'
+import { BOUND, guarded } from '../support/guards.js'
 import { TestDatabase } from '../support/test-database.js'
 import { createFactTables, type FactDatabase } from './pipelines/fact-tables.js'
 import { amountOf } from '../support/amounts.js'
@@ -96,14 +97,11 @@ async function run(
     })
     .finish(() => respond(200, null))
   const { pipelining } = each
-  const engine = createEngine<FactDatabase>({
-    pool,
-    pipelines: [pipeline],
-    schema: database.schema,
-    pipelining,
-  })
+  const engine = createEngine<FactDatabase>(
+    guarded({ pool, pipelines: [pipeline], schema: database.schema, pipelining }),
+  )
   try {
-    const request = { scope, key: 'key', input: null }
+    const request = { scope, key: 'key', input: null, ...BOUND }
     const told = [await engine.execute(pipeline, request), await engine.execute(pipeline, request)] as const
     const rows = await database.rows<{ n: number }>('SELECT n FROM facts WHERE run = $1 ORDER BY n', [scope])
     return { told, facts: rows.map(({ n }) => n) }

@@ -68,11 +68,17 @@ const DEFAULT_SEED = 20_170_927
 /** Where random cases come from: the same seed leads to the same cases. */
 export const SEED = wholeNumber('PAWL_SEED', DEFAULT_SEED, -MAX_SEED - 1, MAX_SEED)
 
+/** `PAWL_GUARDS` and `PAWL_LAYOUT` select other engines and other tables for the same cases. */
+const SELECTING = ['PAWL_GUARDS', 'PAWL_LAYOUT']
+
 /** The line that runs a file again as it ran now. The amount is part of it, because fewer cases may not get as far. */
 export function replayLine(file: string, name: keyof typeof AMOUNTS): string {
   const { variable, shallow } = AMOUNTS[name]
   const amount = amountOf(name)
-  return `${amount === shallow ? '' : `${variable}=${amount} `}PAWL_SEED=${SEED} npm test -- ${file}`
+  const selecting = SELECTING.flatMap((each) =>
+    process.env[each] === undefined ? [] : [`${each}=${process.env[each]} `],
+  ).join('')
+  return `${selecting}${amount === shallow ? '' : `${variable}=${amount} `}PAWL_SEED=${SEED} npm test -- ${file}`
 }
 
 function wholeNumber(variable: string, whenMissing: number, least: number, most: number): number {

@@ -127,6 +127,8 @@ function engineOptions<DB, Input>({
   return {
     pipelines: [pipeline],
     defaults,
+    // What an engine asks about its cache travels whenever it does, so that no message would have a number of its own.
+    cached: false,
     ...(pipelining === undefined ? {} : { pipelining }),
     ...(preparedStatements === undefined ? {} : { preparedStatements }),
   }

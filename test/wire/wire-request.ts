@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Outcome, PawlError, type Pipeline } from '@pawl/core'
 import type { Row, ReturnedOutcome } from '../../packages/crash-kit/src/history.js'
+import { BOUND } from '../support/guards.js'
 import type { PlainEngine, WireTrial } from './wire-trial.js'
 
 /** A COMMIT was not answered, and nobody who knows what became of it could be reached: the row may be further on. */
@@ -39,7 +40,7 @@ export class WireRequest<DB, Input> {
 
   async ask({ engine, name }: PlainEngine<DB>): Promise<Outcome> {
     const { scope, key, input } = this
-    const outcome = await engine.execute(this.pipeline, { scope, key, input })
+    const outcome = await engine.execute(this.pipeline, { scope, key, input, ...BOUND })
     this.#record(name, outcome, null)
     return outcome
   }
@@ -51,6 +52,7 @@ export class WireRequest<DB, Input> {
       scope,
       key,
       input: this.input,
+      ...BOUND,
     })
     const row = isInTheDark(outcome) ? null : await this.#trial.database.keyRow(scope, key)
     this.#record(by.name, outcome, row)

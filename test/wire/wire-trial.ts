@@ -9,6 +9,7 @@ import type { Delivery, Violation } from '../../packages/crash-kit/src/history.j
 import type { ProviderControls } from '../../packages/crash-kit/src/provider/provider-controls.js'
 import { controlsOf } from '../../packages/crash-kit/src/provider/fake-provider.js'
 import { ProtocolProxy } from './protocol-proxy.js'
+import { guarded, IS_GUARDED } from '../support/guards.js'
 import { LAYOUT } from '../support/layout.js'
 
 /** It is short, so that what a fault leaves behind is soon over. The server's time-outs are half of it. */
@@ -35,6 +36,9 @@ const PASSED_EACH_ROUND_MS = 11 * 60_000
 /** Rounds of the completer that keys may need once faults have stopped: more than a plan has troubles of its own. */
 const MAX_COMPLETER_ROUNDS = 80
 
+/** Fewer than the completer's places: a scope gets some of them only. */
+const PER_SCOPE = IS_GUARDED ? { concurrencyPerScope: 2 } : {}
+
 /** How long connections and transactions may take to end by the server's own time-outs, on a busy machine. */
 const LEFTOVERS_MS = 10_000
 
@@ -51,19 +55,26 @@ export interface PlainEngine<DB> {
  */
 export class WireTrial {
   /** The copy of @pawl/core that the engines come from. */
-  readonly core: Pick<typeof shipped, 'createEngine' | 'createBackground'>
+  readonly core: Pick<typeof shipped, 'aesGcm' | 'createEngine' | 'createBackground'>
   readonly database: KitDatabase
   readonly provider: FakeProvider
   readonly controls: ProviderControls
   readonly rejections: unknown[] = []
   readonly deliveries: (Delivery & { readonly keyId: string })[] = []
+  readonly #guards: ReturnType<typeof guarded>
   readonly #pools = new Map<pg.Pool, string>()
   readonly #proxies: ProtocolProxy[] = []
   readonly #onRejection = (reason: unknown): void => void this.rejections.push(reason)
   #ticks = 0
 
-  private constructor(core: WireTrial['core'], database: KitDatabase, provider: FakeProvider) {
+  private constructor(
+    core: WireTrial['core'],
+    guards: ReturnType<typeof guarded>,
+    database: KitDatabase,
+    provider: FakeProvider,
+  ) {
     this.core = core
+    this.#guards = guards
     this.database = database
     this.provider = provider
     this.controls = controlsOf(provider)
@@ -80,9 +91,11 @@ export class WireTrial {
     const provider = fakeProvider()
     await provider.start()
     const pool = new pg.Pool({ connectionString: inject('databaseUrl') })
-    const database = await KitDatabase.open({ pool, prepare, layout: LAYOUT })
+    const guards = guarded({}, core)
+    const protection = guards.protect ?? null
+    const database = await KitDatabase.open({ pool, prepare, layout: LAYOUT, protection })
     await pool.end()
-    return new WireTrial(core, database, provider)
+    return new WireTrial(core, guards, database, provider)
   }
 
   tick(): number {
@@ -104,9 +117,11 @@ export class WireTrial {
       readonly connections?: number
       /** Settings of the server for its sessions. */
       readonly server?: Readonly<Record<string, string>>
+      /** Whether it has the cache of the guards. Default true. */
+      readonly cached?: boolean
     },
   ): PlainEngine<DB> {
-    const { connections = 3, server = {}, ...others } = options
+    const { connections = 3, server = {}, cached = true, ...others } = options
     const at = proxy === null ? {} : { host: proxy.host, port: proxy.port, ssl: false }
     const config = this.database.poolConfig(name, {
       ...at,
@@ -117,7 +132,15 @@ export class WireTrial {
     pool.on('error', () => {})
     pool.setMaxListeners(0)
     this.#pools.set(pool, name)
-    const engine = this.core.createEngine<DB>({ pool, schema: this.database.pawlSchema, ...others })
+    const { cache, ...guards } = this.#guards
+    const engine = this.core.createEngine<DB>({
+      ...guards,
+      ...(cached && cache !== undefined && { cache }),
+      pool,
+      schema: this.database.pawlSchema,
+      ...others,
+      defaults: { ...this.#guards.defaults, ...others.defaults },
+    })
     return { name, engine, pool }
   }
 
@@ -155,7 +178,7 @@ export class WireTrial {
         // Each round has a new completer: one that remembers would pause by the clock, and not by the time we let pass.
         const { completer } = this.core.createBackground({
           engine: completing.engine,
-          completer: { concurrency: 6, batchSize: 1_000 },
+          completer: { concurrency: 6, batchSize: 1_000, ...PER_SCOPE },
           reaper: false,
         })
         await completer?.runOnce()
@@ -220,7 +243,12 @@ export class WireTrial {
     const { rows } = await admin.query<{ name: string }>(
       `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
         WHERE schemaname = $1 OR (schemaname = $2 AND tablename = ANY ($3)) OR (schemaname = $4 AND tablename = 'history')`,
-      [schema, pawlSchema, ['idempotency_keys', 'effects', 'staged_jobs', 'interventions'], `${id}_audit`],
+      [
+        schema,
+        pawlSchema,
+        ['idempotency_keys', 'effects', 'staged_jobs', 'interventions', 'scope_usage'],
+        `${id}_audit`,
+      ],
     )
     await admin.query(`TRUNCATE ${rows.map(({ name }) => name).join(', ')}`)
     this.controls.reset()

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { openedJson } from '../../support/guards.js'
 import { runOf } from './fact-tables.js'
 import type { PlanTrial } from './plan-trial.js'
 import { chargeOf, inOrder, type Snapshot } from './reference-model.js'
@@ -24,7 +25,7 @@ export interface Charge {
 /** Everything that a request has left in the database, with each charge's id replaced by the name of its phase. */
 export async function observeTrial(trial: PlanTrial): Promise<Observed> {
   const [row] = await trial.database.rows<KeyRow>(
-    'SELECT id, status, recovery_point, state::text, trail, intent FROM pawl.idempotency_keys WHERE scope = $1',
+    'SELECT id, key, status, recovery_point, state::text, trail, intent FROM pawl.idempotency_keys WHERE scope = $1',
     [trial.scope],
   )
   if (row === undefined) return { key: null, snapshot: await snapshotOf(trial, NO_KEY) }
@@ -58,6 +59,7 @@ export async function effectsOf(
 
 interface KeyRow {
   readonly id: string
+  readonly key: string
   readonly status: string
   readonly recovery_point: string
   readonly state: string
@@ -68,6 +70,7 @@ interface KeyRow {
 /** Stands for a key that has just started: if it has no row, nothing else may be there. */
 const NO_KEY: KeyRow = {
   id: randomUUID(),
+  key: '',
   status: 'running',
   recovery_point: 'started',
   state: '{}',
@@ -86,8 +89,8 @@ async function snapshotOf(trial: PlanTrial, row: KeyRow): Promise<Snapshot> {
     'SELECT name, amount FROM totals WHERE scope = $1',
     [scope],
   )
-  const jobs = await database.rows<{ name: string; json: string }>(
-    'SELECT name, payload::text AS json FROM pawl.staged_jobs WHERE key_id = $1 ORDER BY seq',
+  const jobs = await database.rows<{ id: string; name: string; json: string }>(
+    'SELECT id, name, payload::text AS json FROM pawl.staged_jobs WHERE key_id = $1 ORDER BY seq',
     [row.id],
   )
   const named = (json: string) =>
@@ -95,10 +98,10 @@ async function snapshotOf(trial: PlanTrial, row: KeyRow): Promise<Snapshot> {
   return {
     point: row.recovery_point,
     skipped: row.trail.at(-1)?.s === true,
-    stateJson: row.state,
+    stateJson: openedJson({ id: row.id, scope, key: row.key }, 'state', row.state),
     facts: inOrder(facts.map((fact) => ({ ...fact, json: named(fact.json) }))),
     totals: Object.fromEntries(totals.map(({ name, amount }) => [name, amount])),
-    jobs,
+    jobs: jobs.map(({ id, name, json }) => ({ name, json: openedJson({ id, scope }, 'payload', json) })),
     effects: (await effectsOf(trial)).map(({ phase }) => phase),
   }
 }

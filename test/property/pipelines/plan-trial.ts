@@ -12,6 +12,7 @@ import pg from 'pg'
 import { inject } from 'vitest'
 import { engineThatDiesAt, positionNamer } from '../../support/crash.js'
 import { Provider } from '../../support/provider.js'
+import { BOUND, guarded } from '../../support/guards.js'
 import type { TestDatabase } from '../../support/test-database.js'
 import { buildPipeline, type ChargeProvider } from './build-pipeline.js'
 import { Chances } from './chances.js'
@@ -93,7 +94,7 @@ export class PlanTrial {
   async #askUntilFinal(engine: Engine<FactDatabase>): Promise<Ended> {
     const setbacks: string[] = []
     for (let tries = 0; tries < MAX_TRIES; tries++) {
-      const request = { scope: this.scope, key: 'key', input: this.#input }
+      const request = { scope: this.scope, key: 'key', input: this.#input, ...BOUND }
       const outcome = await engine.execute(this.#pipeline, request)
       switch (outcome.type) {
         case 'completed':
@@ -122,7 +123,7 @@ export class PlanTrial {
   }
 
   #options(pool: pg.Pool): EngineOptions<FactDatabase> {
-    return { pool, pipelines: [this.#pipeline], schema: this.database.schema }
+    return guarded({ pool, pipelines: [this.#pipeline], schema: this.database.schema })
   }
 }
 

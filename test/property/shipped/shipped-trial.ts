@@ -12,6 +12,8 @@ import { renderTimeline } from '../../../packages/crash-kit/src/finding/render-t
 import type { History, Row, Violation } from '../../../packages/crash-kit/src/history.js'
 import { type OpenEnvironment, openEnvironment } from '../../../packages/crash-kit/src/open-environment.js'
 import { judge } from '../../../packages/crash-kit/src/oracle/judge.js'
+import { BOUND, guarded } from '../../support/guards.js'
+import { LAYOUT } from '../../support/layout.js'
 import { buildPipeline, type ChargeProvider } from '../pipelines/build-pipeline.js'
 import { Chances } from '../pipelines/chances.js'
 import { createFactTables, type FactDatabase } from '../pipelines/fact-tables.js'
@@ -66,6 +68,8 @@ export class ShippedTrial {
       pool: new pg.Pool({ connectionString: inject('databaseUrl') }),
       provider,
       prepare: ({ pool, schema }) => createFactTables(pool, schema),
+      ...LAYOUT,
+      engine: guarded({}),
       request: { scope: 'any', input: null as never },
     })
     return new ShippedTrial(opened, provider)
@@ -91,6 +95,7 @@ export class ShippedTrial {
     for (const fault of each.provider) environment.provider?.arm(fault)
     const { database } = environment
     const engine = createEngine<FactDatabase>({
+      ...environment.engine,
       ...sending,
       pool: this.#pool,
       pipelines: [pipeline],
@@ -159,7 +164,7 @@ export class ShippedTrial {
         ),
         maxAttempts: SETTINGS.maxAttempts,
       },
-      request: { scope: `scope-${randomUUID()}`, input },
+      request: { scope: `scope-${randomUUID()}`, input, ...BOUND },
     }
   }
 
@@ -224,10 +229,15 @@ async function askOnce(
   trial: Trial,
   caller: Caller,
 ): Promise<void> {
-  const { scope, input } = trial.environment.request
+  const { scope, input, bindTo } = trial.environment.request
   const execution = trial.nextExecution()
   caller.execution = execution
-  const outcome = await engine.execute(pipeline, { scope, key: trial.key, input: input as never })
+  const outcome = await engine.execute(pipeline, {
+    scope,
+    key: trial.key,
+    input: input as never,
+    ...(bindTo === undefined ? {} : { bindTo }),
+  })
   await trial.recordOutcome({ actor: CLIENT, execution, outcome, disturbed: true, otherRequest: false })
 }
 

@@ -12,6 +12,8 @@ import type { History, Violation } from '../../../packages/crash-kit/src/history
 import { type OpenEnvironment, openEnvironment } from '../../../packages/crash-kit/src/open-environment.js'
 import { judge } from '../../../packages/crash-kit/src/oracle/judge.js'
 import { runRace } from '../../../packages/crash-kit/src/races/run-race.js'
+import { BOUND, guarded } from '../../support/guards.js'
+import { LAYOUT } from '../../support/layout.js'
 import { buildPipeline } from '../pipelines/build-pipeline.js'
 import { Chances } from '../pipelines/chances.js'
 import { createFactTables } from '../pipelines/fact-tables.js'
@@ -73,6 +75,8 @@ export class SurvivalTrial {
       pool: where,
       provider,
       prepare: ({ pool, schema }) => createFactTables(pool, schema),
+      ...LAYOUT,
+      engine: guarded({}),
       request: { scope: 'any', input: null as never },
     })
     return new SurvivalTrial(opened, provider)
@@ -99,7 +103,7 @@ export class SurvivalTrial {
         ),
         maxAttempts: 10,
       },
-      request: { scope: `scope-${randomUUID()}`, input },
+      request: { scope: `scope-${randomUUID()}`, input, ...BOUND },
     }
     const { history, seen, timeline, fired } = await disturb(environment, disturbance)
     this.fired += fired
