@@ -138,6 +138,21 @@ describe('a scope', () => {
     ])
   })
 
+  test('keeps what a person answered a moment ago: a call in doubt leaves no effect, and a retry would make it again', async () => {
+    const scope = 'rider-7'
+    await fillScope(database, scope, 'answered long ago')
+    const keyId = await seedKey(database, { scope, key: 'answered', status: 'stuck', createdAgo: '1 hour' })
+    await operator.answer({ scope, key: 'answered' }, because, { status: 200 })
+    const report = await operator.erase({ scope, ...because })
+    expect(report).toMatchObject({
+      erased: { keys: 1 },
+      kept: [
+        { what: 'key', id: keyId, name: 'answered', why: 'recent_effect', until: expect.any(Date) as Date },
+      ],
+    })
+    expect(await operator.erase({ scope, ...because, recentEffects: true })).toMatchObject({ complete: true })
+  })
+
   test('that somebody uses is erased up to the moment at which the erasure began', async () => {
     await createRideTables(database)
     const trial = new RideTrial(database)

@@ -8,7 +8,7 @@ import { createEngine } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 import { StuckRides, nameOf } from './stuck-rides.js'
 
-const { database, operator, execute, stuckByAge } = await StuckRides.create()
+const { database, operator, execute, stuckByAge, stuckOnce } = await StuckRides.create()
 afterAll(() => database.drop())
 
 const because = { actor: 'anna@ops-1', reason: 'case 4711' }
@@ -161,6 +161,34 @@ describe('forget', () => {
     const charges = await trial.provider.ledger()
     expect(charges).toHaveLength(2)
     expect(new Set(rides.map(({ charge_id }) => charge_id))).toEqual(new Set(charges.map(({ id }) => id)))
+  })
+
+  test('refuses a key that a person answered, because nobody recorded what its calls did', async () => {
+    const trial = await stuckOnce('executes_then_cuts')
+    await operator.answer(nameOf(trial), because, { status: 200 })
+    expect(await operator.forget(nameOf(trial), because)).toMatchObject({
+      type: 'refused',
+      detail: expect.stringContaining('A person answered it') as string,
+    })
+    expect(await execute(trial)).toMatchObject({ type: 'replayed' })
+    expect(await operator.forget(nameOf(trial), because, { effectsUndone: true })).toMatchObject({
+      type: 'done',
+    })
+  })
+
+  test('refuses a finished key that still knows of a call which was not settled', async () => {
+    const key = await finished()
+    await database.rows(
+      `UPDATE pawl.idempotency_keys SET intent = '{"kind":"called","phase":"charged","result":1}' WHERE id = $1`,
+      [key.id],
+    )
+    expect(await operator.forget(named(key), because)).toMatchObject({
+      type: 'refused',
+      detail: expect.stringContaining("The call of phase 'charged'") as string,
+    })
+    expect(await operator.forget(named(key), because, { effectsUndone: true })).toMatchObject({
+      type: 'done',
+    })
   })
 
   test('refuses as long as effects of an earlier key of that name stand', async () => {

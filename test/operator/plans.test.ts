@@ -82,11 +82,11 @@ const METHODS: readonly (readonly [string, (op: Operator) => Promise<unknown>, r
   ['revoke by id', (op) => op.revoke({ keyId: alsoHeldId }, because), [BY_ID, BY_NAME]],
   ['answer', (op) => op.answer(given, because, { status: 410 }), [BY_NAME]],
   ['extend', (op) => op.extend(done, because, new Date(Date.now() + 300 * 86_400_000)), [BY_NAME]],
-  ['forget', (op) => op.forget(done, because), [BY_NAME, 'effects_pkey']],
+  ['forget', (op) => op.forget(done, because), [BY_NAME, 'effects_pkey', 'interventions_by_key']],
   [
     'erase',
     (op) => op.erase({ scope: 'scope-7', ...because }),
-    [BY_NAME, BY_ID, 'effects_pkey', 'interventions_pkey', 'staged_jobs_by_scope'],
+    [BY_NAME, BY_ID, 'effects_pkey', 'interventions_by_key', 'interventions_pkey', 'staged_jobs_by_scope'],
   ],
   [
     'erase of a key',

@@ -136,7 +136,7 @@ describe('answer', () => {
     ])
   })
 
-  test('stores no body where none is given, and keeps the response for a day', async () => {
+  test('stores no body where none is given, and keeps the response for as long as effects', async () => {
     const trial = await stuckByAge()
     await operator.answer(nameOf(trial), because, { status: 204 })
     expect(await execute(trial)).toMatchObject({
@@ -144,11 +144,23 @@ describe('answer', () => {
       response: { status: 204, headers: {}, body: Buffer.alloc(0) },
     })
     const [row] = await database.rows(
-      `SELECT round(extract(epoch FROM expires_at - updated_at) / 3600)::int AS hours
+      `SELECT round(extract(epoch FROM expires_at - updated_at) / 86400)::int AS days
          FROM pawl.idempotency_keys WHERE scope = $1`,
       [trial.scope],
     )
-    expect(row).toEqual({ hours: 24 })
+    expect(row).toEqual({ days: 400 })
+  })
+
+  test('is what a retry still gets a month later, because no effect of a call in doubt is on record', async () => {
+    const trial = await stuckOnce('executes_then_cuts')
+    await operator.answer(nameOf(trial), because, { status: 200, body: { done: true } })
+    await database.rows(
+      `UPDATE pawl.idempotency_keys SET expires_at = expires_at - interval '30 days' WHERE scope = $1`,
+      [trial.scope],
+    )
+    await operator.reap(because)
+    expect(await execute(trial)).toMatchObject({ type: 'replayed', response: { status: 200 } })
+    expect(await trial.provider.ledger()).toHaveLength(1)
   })
 
   test('is refused unless the key is stuck', async () => {

@@ -26,7 +26,7 @@ export const answerCommand = defineCommand({
     ),
     body: value('JSON', parseJson, 'the response’s body; default: none'),
     header: values("'NAME: VALUE'", parseHeader, 'a header of the response; may be repeated'),
-    retention: value('DURATION', parseDuration, 'how long the response is replayed; default: 24h'),
+    retention: value('DURATION', parseDuration, 'how long the response is replayed; default: 400d'),
     ...allOptions,
   },
   details: [

@@ -14,7 +14,7 @@ import { checkRequest } from '../request/check-request.js'
 import {
   DEFAULT_MAX_RESPONSE_BYTES,
   DEFAULT_MAX_RESPONSE_HEADER_BYTES,
-  DEFAULT_RETENTION_MS,
+  DEFAULT_EFFECT_RETENTION_MS,
   MAX_INT32,
   MAX_DURATION_MS,
   MAX_LIST_LIMIT,
@@ -167,7 +167,8 @@ export function checkResponse(where: string, given: OperatorResponse): CheckedRe
   }
   checkSize(of, 'body', response.body.length)
   checkSize(of, 'headers', headerBytes(response), DEFAULT_MAX_RESPONSE_HEADER_BYTES)
-  return { response, retentionMs: given.retentionMs ?? DEFAULT_RETENTION_MS, wipe }
+  // No effect is on record of a call that nobody knows about: only the key itself keeps a retry from making it again.
+  return { response, retentionMs: given.retentionMs ?? DEFAULT_EFFECT_RETENTION_MS, wipe }
 }
 
 function checkSize(of: OptionOwner, option: string, bytes: number, cap = DEFAULT_MAX_RESPONSE_BYTES): void {

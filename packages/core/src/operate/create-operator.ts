@@ -198,7 +198,9 @@ class DatabaseOperator implements Operator {
     let mayBeCached = true
     const end = await steerKey(this.#context, { of, because, dryRun }, async (row, store) => {
       const standing = await findStandingEffects(store, row, MAX_SHOWN_WITH_KEY)
-      return decideForget(row, standing, effectsUndone, () => {
+      const interventions = await findInterventions(store, row, MAX_SHOWN_WITH_KEY)
+      const isAnswered = interventions.some(({ action }) => action === 'answer')
+      return decideForget(row, { standing, isAnswered }, effectsUndone, () => {
         mayBeCached = false
       })
     })

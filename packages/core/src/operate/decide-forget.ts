@@ -6,13 +6,18 @@ import type { KeyRow } from '../storage/keys/key-row.js'
 /** As many effects as fit in a sentence. */
 const NAMED_EFFECTS = 5
 
-/**
- * Whether a key may be deleted by hand. `standing`: its effects that nobody has undone. `onUncached`: called when it has been, and
- * no engine can replay it from a cache.
- */
+/** What is known of a key besides its row. */
+export interface KnownOfKey {
+  /** Its effects that nobody has undone. */
+  readonly standing: readonly EffectRow[]
+  /** Whether a person gave the response: what calls in doubt did is then nowhere on record. */
+  readonly isAnswered: boolean
+}
+
+/** Whether a key may be deleted by hand. `onUncached`: called when it has been, and no engine can replay it from a cache. */
 export function decideForget(
   row: KeyRow,
-  standing: readonly EffectRow[],
+  { standing, isAnswered }: KnownOfKey,
   effectsUndone: boolean,
   onUncached: () => void,
 ): Step {
@@ -25,6 +30,12 @@ export function decideForget(
       type: 'refuse',
       detail: `Its phases have had effects: ${listed(standing)}. The next request with this key would have them again. Undo them at the provider, and then say so (effectsUndone, or --effects-undone).`,
     }
+  const doubt = effectsUndone ? null : doubtAbout(row, isAnswered)
+  if (doubt !== null)
+    return {
+      type: 'refuse',
+      detail: `${doubt}, and the next request with this key might make it again. Make sure at the provider that there is nothing, or undo it, and then say so (effectsUndone, or --effects-undone).`,
+    }
   const ids = standing.map(({ id }) => id)
   return {
     type: 'write',
@@ -35,6 +46,13 @@ export function decideForget(
       return forgotten?.row ?? null
     },
   }
+}
+
+/** What may have happened without an effect on record. Returns null if nothing can have. */
+function doubtAbout({ intent }: KeyRow, isAnswered: boolean): string | null {
+  if (intent?.kind === 'called' || intent?.kind === 'calling')
+    return `The call of phase '${intent.phase}' may have been made, and was not settled`
+  return isAnswered ? 'A person answered it, so a call may have been made of which there is no record' : null
 }
 
 function listed(effects: readonly EffectRow[]): string {

@@ -161,7 +161,7 @@ export interface OperatorResponse {
   readonly headers?: Readonly<Record<string, string>>
   /** Sent as JSON; left out for no body. */
   readonly body?: JsonValue
-  /** How long it is replayed. Default 24 h. */
+  /** How long it is replayed. Default 400 days, as long as effects are kept: after that, a retry runs again. */
   readonly retentionMs?: number
   /** What is gone from the row along with it: the pipeline's setting of that name. Default `nothing`. */
   readonly wipe?: Wipe

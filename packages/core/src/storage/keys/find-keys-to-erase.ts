@@ -6,7 +6,7 @@ export interface KeyToErase {
   readonly key: string
   readonly status: 'running' | 'finished' | 'stuck'
   readonly hasUndeliveredJobs: boolean
-  /** When the latest of its young effects was settled; null if there is none. */
+  /** When the latest of its young effects was settled, or a person answered it not long ago; null if there is nothing. */
   readonly recentEffectMs: number | null
 }
 
@@ -21,17 +21,20 @@ export interface ErasedScope {
 
 /**
  * So written that jobs and effects are looked up key by key: for EXISTS, the planner may read all jobs, and for the latest effect all
- * effects of the window by their time.
+ * effects of the window by their time. A key that a person answered may have had an effect that nobody recorded.
  */
 const findKeysToEraseStatement = defineStatement(
   'find_keys_to_erase',
-  ({ keys, effects, stagedJobs }) => `
+  ({ keys, effects, stagedJobs, interventions }) => `
   SELECT k.id, k.key, k.status,
          (SELECT j.seq FROM ${stagedJobs} AS j
            WHERE j.scope = $1 AND j.key_id = k.id AND j.dead_at IS NULL LIMIT 1) IS NOT NULL AS has_jobs,
          (SELECT max(${epochMs('e.created_at')}) FROM ${effects} AS e
            WHERE e.scope = $1 AND e.key = k.key AND e.undone_at IS NULL
-             AND (e.created_at + interval '0') > (${NOW} - ${msInterval('$5')})) AS recent_ms
+             AND (e.created_at + interval '0') > (${NOW} - ${msInterval('$5')})) AS recent_ms,
+         (SELECT max(${epochMs('i.created_at')}) FROM ${interventions} AS i
+           WHERE i.scope = $1 AND i.key_id = k.id AND i.action = 'answer'
+             AND (i.created_at + interval '0') > (${NOW} - ${msInterval('$5')})) AS answered_ms
     FROM ${keys} AS k
    WHERE k.scope = $1 AND k.key > $2 AND ($3::text IS NULL OR k.key = $3)
      AND k.created_at <= to_timestamp($4::double precision / 1000)
@@ -52,6 +55,11 @@ export async function findKeysToErase(
     key: row['key'] ?? '',
     status: row['status'] as KeyToErase['status'],
     hasUndeliveredJobs: row['has_jobs'] === 't',
-    recentEffectMs: row['recent_ms'] == null ? null : Number(row['recent_ms']),
+    recentEffectMs: latest(row['recent_ms'], row['answered_ms']),
   }))
+}
+
+function latest(...moments: readonly (string | null | undefined)[]): number | null {
+  const known = moments.flatMap((moment) => (moment == null ? [] : [Number(moment)]))
+  return known.length === 0 ? null : Math.max(...known)
 }
