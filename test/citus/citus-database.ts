@@ -76,6 +76,15 @@ export class CitusDatabase {
     )
   }
 
+  /** Workers are reached through a proxy, which reads what the servers say to each other. */
+  async expectReadableConnections(): Promise<void> {
+    const [row] = await this.rows<{ conninfo: string }>(
+      `SELECT current_setting('citus.node_conninfo') AS conninfo`,
+    )
+    if (row?.conninfo.includes('sslmode=disable') === true) return
+    throw new Error(`citus.node_conninfo is '${row?.conninfo}'; these tests need sslmode=disable in it.`)
+  }
+
   /** Has the coordinator reach a worker at another port. */
   async pointTo({ nodeid, nodename }: Worker, port: number): Promise<void> {
     await this.rows('SELECT citus_update_node($1, $2, $3, true, 1000)', [nodeid, nodename, port])

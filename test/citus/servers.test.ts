@@ -10,7 +10,10 @@ describeOnCitus('a server of the cluster', () => {
   let worker: Worker
   let other: Worker
   let proxy: PostgresProxy
-  beforeAll(() => database.create())
+  beforeAll(async () => {
+    await database.expectReadableConnections()
+    await database.create()
+  })
   afterAll(() => database.drop())
 
   beforeEach(async () => {

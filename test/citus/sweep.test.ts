@@ -31,6 +31,7 @@ describeOnCitus('a connection that is', () => {
   /** Nobody disturbs it. */
   let calm: pg.Pool
   beforeAll(async () => {
+    await database.expectReadableConnections()
     await database.create()
     calm = database.pool({ max: 8 })
   })
