@@ -63,6 +63,24 @@ describe('the outcome is a field of one line, at a level that fits whoever has t
     await first
   })
 
+  test('retry_later and stuck, without what the engine is told to take out', async () => {
+    const target = pipeline<null>({ name: 'fragile', version: 1, maxAttempts: 2 })
+      .local('tried', () => {
+        throw new Error('Ann has moved', { cause: new Error('Ann left') })
+      })
+      .finish(() => respond(200))
+    const redact = (text: string): string => text.replaceAll('Ann', '[name]')
+    const { app, log, database } = await rideApp({ ...withFragile(target), engine: { redact } })
+    await post(app, '/fragile')
+    await database.rows('UPDATE pawl.idempotency_keys SET run_after = NULL')
+    await post(app, '/fragile')
+    expect(outcomesIn(log)).toMatchObject([
+      { idempotency: { outcome: 'retry_later' }, err: { message: '[name] has moved: [name] left' } },
+      { idempotency: { outcome: 'stuck', lastError: expect.stringContaining('[name] has moved') as string } },
+    ])
+    expect(JSON.stringify(log)).not.toContain('Ann')
+  })
+
   test('mismatch', async () => {
     const { app, log } = await rideApp()
     await ride(app)

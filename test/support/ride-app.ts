@@ -52,6 +52,7 @@ export interface RideAppOptions {
     readonly leaseMs?: number
     readonly caps?: Partial<Caps>
     readonly limits?: LimitsOption
+    readonly redact?: (text: string) => string
     readonly pool?: pg.Pool
   }
   /** Pipelines that are registered besides the ride. */

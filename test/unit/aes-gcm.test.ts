@@ -32,13 +32,20 @@ describe('its options', () => {
     [
       'several without a current one',
       { keys: { a: key(1), b: key(2) } },
-      'current is undefined; it takes the id of one of the keys: a, b',
+      'current takes the id of one of the keys: a, b',
     ],
-    ['a current one that is not there', { keys: { a: key(1) }, current: 'b' }, "current is 'b'"],
+    ['a current one that is not there', { keys: { a: key(1) }, current: 'b' }, 'one of the keys: a.'],
+    ['a key in place of the options', 'c0ffee'.repeat(10), 'aesGcm takes { keys }'],
+    [
+      'a key in place of its id',
+      { keys: { a: key(1) }, current: 'c0ffee'.repeat(10) },
+      'one of the keys: a.',
+    ],
     ['a switch that is none', { keys: { a: key(1) }, perScope: 1 }, 'perScope is 1; it takes true or false'],
     ['an unknown option', { keys: { a: key(1) }, key: 'a' }, "unknown option 'key'"],
   ])('%s', (_, options, message) => {
     expect(() => aesGcm(options as never)).toThrow(message)
+    expect(() => aesGcm(options as never)).not.toThrow('c0ffee')
     expect(codeOf(() => aesGcm(options as never))).toBe('PAWL_INVALID_OPTION')
   })
 })

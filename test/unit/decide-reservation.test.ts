@@ -226,6 +226,15 @@ describe('an older version that is not registered', () => {
   ])('is refused if the state() of its upgrade %s', (_, state) => {
     expect(upgraded({ state }).type).toBe('refuse')
   })
+  test('says what that threw, without secrets', () => {
+    const state = () => {
+      throw new Error('no seat for ann@example.com')
+    }
+    expect(upgraded({ state })).toEqual({
+      type: 'refuse',
+      detail: 'upgradesFrom version 1: state() failed: no seat for [e-mail]',
+    })
+  })
   test('is refused if no version upgrades from it', () => {
     expect(decide({}, asking, [ride(2)]).type).toBe('refuse')
   })

@@ -47,6 +47,16 @@ test.each([
   ['<ünal@bücher.example>', '<[e-mail]>'],
   ['key SG.abcdefghijklmnop.abcdefghijklmnop', 'key [key]'],
   ['key shpss_abcdefghijklmnop', 'key [key]'],
+  ['-----BEGIN PGP PRIVATE KEY BLOCK-----\nabc=', '[key]'],
+  ['card[number]=4242424242424242&card[cvc]=123&x=1', 'card[number]=[number]&card[cvc]=[number]&x=1'],
+  ['card%5Bcvc%5D=1234', 'card%5Bcvc%5D=[number]'],
+  ['{"cvv": "123"}', '{"cvv": "[number]"}'],
+  ['Cookie: session=abcdef; theme=dark\nHost: a', 'Cookie: [secret]\nHost: a'],
+  ['{"set-cookie":["sid=abc; Path=/"]}', '{"set-cookie":["[secret]"]}'],
+  ['{"cookie":"sid=abc"}', '{"cookie":"[secret]"}'],
+  ['sessionId=abc&session_id=def', 'sessionId=[secret]&session_id=[secret]'],
+  ['AccountKey=abcd==;EndpointSuffix=x', 'AccountKey=[secret]'],
+  ['?X-Amz-Signature=abcdef&x=1', '?X-Amz-Signature=[secret]&x=1'],
 ])('a secret is taken out of %s', (text, expected) => expect(redacted(text)).toBe(expected))
 
 test.each([

@@ -49,6 +49,15 @@ describe('safeError', () => {
     expect(JSON.stringify(logged(wordy()))).toMatch(/topsecret/)
   })
 
+  test('takes out of every text what the application says as well, and keeps none that it cannot redact', () => {
+    const error = new PaymentError('for Ann', { cause: new Error('of Ann') })
+    const copy = safeError(error, (text) => text.replaceAll('Ann', '[name]'))
+    expect(copy.message).toBe('for [name]')
+    expect(inspect(copy, { depth: 9, showHidden: true })).not.toContain('Ann')
+    for (const more of [() => null as never, () => JSON.parse('{') as never])
+      expect(inspect(safeError(error, more), { depth: 9, showHidden: true })).not.toContain('Ann')
+  })
+
   test.each([
     ['a string', `card ${CARD}`, 'card [number]'],
     ['null', null, 'null'],

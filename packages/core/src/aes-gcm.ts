@@ -48,6 +48,9 @@ const KEY_ID = /^[A-Za-z0-9._-]{1,32}$/
  * const engine = createEngine({ pool, pipelines, protect })
  */
 export function aesGcm(options: AesGcmOptions): Protection {
+  // Never shown, whatever it is: the key itself is easily passed in place of the options.
+  if (typeof options !== 'object' || options === null)
+    throw new PawlError(OWNER.code, `${OWNER.where} takes { keys }, an object of keys by id.`)
   checkKnownOptions(OWNER, options, OPTION_NAMES)
   return new AesGcm(checkKeys(options.keys), options.current, options.perScope ?? false)
 }
@@ -119,7 +122,10 @@ class AesGcm implements Protection {
     const ids = [...keys.keys()]
     const chosen = current ?? (ids.length === 1 ? ids[0] : undefined)
     if (typeof chosen !== 'string' || !keys.has(chosen))
-      throw invalidOption(OWNER, 'current', chosen, `the id of one of the keys: ${ids.join(', ')}`)
+      throw new PawlError(
+        OWNER.code,
+        `${OWNER.where}: current takes the id of one of the keys: ${ids.join(', ')}.`,
+      )
     if (typeof perScope !== 'boolean') throw invalidOption(OWNER, 'perScope', perScope, 'true or false')
     for (const [id, key] of keys) this.#keys.set(id, new DerivedKeys(id, key))
     this.#current = chosen

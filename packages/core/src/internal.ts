@@ -61,6 +61,11 @@ export function hashKeyName<DB>(engine: Engine<DB>, scope: string, key: string):
   return (engine as RunningEngine<DB>).hashKeyName(scope, key)
 }
 
+/** A copy of an error for logs: `safeError`, with the engine's option `redact`. */
+export function safeErrorOf<DB>(engine: Engine<DB>, error: unknown): Error {
+  return (engine as RunningEngine<DB>).safeError(error)
+}
+
 /** Why the engine's `keyPolicy` refuses a client's key; null where it does not. */
 export function judgeKey<DB>(engine: Engine<DB>, key: string): Suspicion | null {
   return (engine as RunningEngine<DB>).judgeKey(key)

@@ -3,7 +3,8 @@ import { urlAuthorities } from './url-authorities.js'
 
 /** Names under which secrets are passed on, in whatever notation: `api_key=`, `"apiKey":`, `X-Api-Key: `. */
 const SECRET_NAME =
-  'password|passwd|passphrase|pwd|secret|token|api[_-]?key|(?:secret|access|private|signing|encryption)[_-]?(?:access[_-]?)?key'
+  'password|passwd|passphrase|pwd|secret|token|session[_-]?id|(?:amz|goog)-signature|api[_-]?key|' +
+  '(?:secret|access|account|private|signing|encryption)[_-]?(?:access[_-]?)?key'
 /** What may stand between a name and its value: `=`, `": "`, `\":\"`, ` => `. */
 const ASSIGNED = String.raw`["'\\]{0,4}\s{0,4}[=:]>?\s{0,4}`
 /** A quoted value, an escaped one as in JSON within JSON, or a word. The closing quote may be beyond the cut. */
@@ -19,7 +20,9 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
   [new RegExp(String.raw`(?<!\d)\d(?:${SPACES_AND_DASHES}?\d){12,}`, 'gu'), '[number]'],
   // Dots count only between the groups of a card number; otherwise two host addresses would be taken for one number.
   [/(?<!\d)\d{4}\.(?:\d{4}\.\d{4}\.\d{1,7}|\d{6}\.\d{4,5})(?!\d)/g, '[number]'],
-  [/-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----[A-Za-z0-9+/=\s\\]*/g, '[key]'],
+  // A card's check code is never to be stored, says every network. In a form: `card[cvc]=123`.
+  [/((?:cvc2?|cvv2?)(?:["'\\\]]|%5D){0,4}\s{0,4}[=:]\s{0,4}["'\\]{0,4})\d{3,4}(?!\d)/gi, '$1[number]'],
+  [/-----BEGIN [A-Z ]{0,20}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s\\]*/g, '[key]'],
   [/\b(?:sk|pk|rk|whsec)_[A-Za-z0-9_]+/g, '[key]'],
   [/\bsk-[A-Za-z0-9_-]{16,}/g, '[key]'],
   [
@@ -36,6 +39,7 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/\bxox[a-z]-[A-Za-z0-9-]{8,}/g, '[key]'],
   [/\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,4}/g, '[token]'],
   [/\b(Bearer|Basic):?\s+[A-Za-z0-9._~+/=-]+/gi, '$1 [token]'],
+  [/(\bcookie["'\\]{0,4}\s{0,4}[=:]\s{0,4}(?:\[?["'\\]{1,4})?)[^\n"'\\]+/gi, '$1[secret]'],
   // Together with its scheme, which may be any word.
   [
     new RegExp(

@@ -175,6 +175,11 @@ export class HandledRequest implements PawlRequest {
     return earlyAnswer(this.#progress, this.#name, this.#atomic !== null)
   }
 
+  /** A copy of an error for the log. */
+  safeError(error: unknown): Error {
+    return this.#route.plugin.safeError(error)
+  }
+
   /** Whether to refuse an answer that is not the pipeline's. One given too early is always wrong. */
   get refusesOtherAnswers(): boolean {
     return this.#route.plugin.strict || this.#progress === 'running'
@@ -253,7 +258,7 @@ export class HandledRequest implements PawlRequest {
       return this.#answerError(error)
     }
     if (this.#atomic !== null) this.#leaveAtomic(this.#atomic, outcome, logged)
-    logOutcome(this.#request.log, logged, outcome)
+    logOutcome(this.#route.plugin, this.#request.log, logged, outcome)
     return this.#answer(answerTo(outcome))
   }
 
@@ -316,7 +321,7 @@ export class HandledRequest implements PawlRequest {
   /** What the engine throws means wrong use: the client learns no more than that. */
   async #answerError(error: unknown): Promise<void> {
     const problem = problemOf(error)
-    logThrownByEngine(this.#request.log, this.#name, problem.code, error)
+    logThrownByEngine(this.#route.plugin, this.#request.log, this.#name, problem.code, error)
     await this.#answer({ type: 'problem', problem })
   }
 

@@ -1,6 +1,6 @@
-import { safeError } from '@pawl/core'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Answerable } from './answer.js'
+import type { PluginSettings } from './plugin-settings.js'
 import type { ProblemCode } from './problems.js'
 
 /** What the line says about the request. The key is hashed: logs travel. */
@@ -21,6 +21,7 @@ export interface LoggedStatus {
 
 /** One line per request, at the level of whoever has to act on it. */
 export function logOutcome(
+  { safeError }: Pick<PluginSettings, 'safeError'>,
   log: FastifyBaseLogger,
   request: LoggedRequest | LoggedStatus,
   outcome: Answerable,
@@ -101,6 +102,7 @@ export function logNotAccepted(log: FastifyBaseLogger, route: string, code: Prob
 
 /** A request that could not be passed to the engine: the client's mistake, or the developer's. */
 export function logThrownByEngine(
+  { safeError }: Pick<PluginSettings, 'safeError'>,
   log: FastifyBaseLogger,
   route: string,
   code: ProblemCode,

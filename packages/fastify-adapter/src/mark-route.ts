@@ -1,4 +1,3 @@
-import { safeError } from '@pawl/core'
 import { prepareAtomic } from '@pawl/core/internal'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { type AtomicPipeline, atomicPipeline } from './atomic.js'
@@ -83,7 +82,7 @@ function checkAnswer(
     reply.code(500)
     return done(error)
   }
-  request.log.error({ err: safeError(error) }, 'a marked route answered without its pipeline')
+  request.log.error({ err: answered.safeError(error) }, 'a marked route answered without its pipeline')
   done(null, payload)
 }
 

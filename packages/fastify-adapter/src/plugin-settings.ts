@@ -9,6 +9,7 @@ import {
   checkWholeNumber,
   invalidOption,
   type OptionOwner,
+  safeErrorOf,
 } from '@pawl/core/internal'
 import { checkBoolean } from './check-boolean.js'
 import { readHeaderName } from './header-name.js'
@@ -23,6 +24,8 @@ import { StoredHeaders } from './stored-headers.js'
 export interface PluginSettings extends SharedSettings {
   readonly engine: FastifyPawlOptions['engine']
   readonly scope: FastifyPawlOptions['scope']
+  /** A copy of an error for logs, without what the engine redacts. */
+  readonly safeError: (error: unknown) => Error
   /** Null when keys are not bound. */
   readonly bindTo: NonNullable<FastifyPawlOptions['bindTo']> | null
   readonly header: string
@@ -82,6 +85,7 @@ export function readPluginOptions(options: FastifyPawlOptions): PluginSettings {
   return {
     engine,
     scope,
+    safeError: (error) => safeErrorOf(engine, error),
     bindTo: options.bindTo ?? null,
     header,
     ...readSharedOptions(PLUGIN, options, { header, keyScope: 'account', waitMs: 0, sentAt: null }),

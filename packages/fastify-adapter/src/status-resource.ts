@@ -116,19 +116,19 @@ async function answerFor(
     status = await readStatus(request, route, { scope, ...bound })
   } catch (error) {
     const problem = problemOf(error)
-    logThrownByEngine(request.log, name, problem.code, error)
+    logThrownByEngine(route.plugin, request.log, name, problem.code, error)
     return { type: 'problem', problem }
   }
   if (status.type === 'unknown') return notFound()
   if (status.type === 'unavailable') {
-    logOutcome(request.log, { asked: 'status' }, status)
+    logOutcome(route.plugin, request.log, { asked: 'status' }, status)
     return answerTo(status)
   }
   const { outcome, logged, asked } = status
   // The application answers what it throws, as with `scope`.
   const allowed: unknown = settings.authorize === null ? true : await settings.authorize(request, asked)
   if (allowed !== true) return notFound()
-  logOutcome(request.log, logged, outcome)
+  logOutcome(route.plugin, request.log, logged, outcome)
   return answerTo(outcome)
 }
 

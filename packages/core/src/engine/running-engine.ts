@@ -43,6 +43,7 @@ import {
 } from '../request/reserve-key.js'
 import { recheckInput } from '../request/validate-input.js'
 import { Run } from '../run/run.js'
+import { safeError } from '../safe-error.js'
 import { failRun, runPipeline } from '../run/run-pipeline.js'
 import { failure } from '../run/step-result.js'
 import { explaining } from '../storage/schema/explaining.js'
@@ -250,6 +251,11 @@ export class RunningEngine<DB> implements Engine<DB> {
   /** What messages call a key. */
   hashKeyName(scope: string, key: string): string {
     return this.#context.names.hash(scope, key)
+  }
+
+  /** A copy of an error for logs, without what the option `redact` takes out. */
+  safeError(error: unknown): Error {
+    return safeError(error, this.#context.redact)
   }
 
   /** Why a client's key is refused, where an adapter passes something else on to `execute`; null where it is not. */

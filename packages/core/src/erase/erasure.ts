@@ -3,7 +3,10 @@ import type { Because } from '../because.js'
 /** What is to be erased, by whom and why. */
 export interface Erasure extends Because {
   readonly scope: string
-  /** Only what belongs to this key. Default: everything of the scope. */
+  /**
+   * Only what is known to belong to this key, which a dead job of a key that was deleted before may not be. Default: everything of the
+   * scope.
+   */
   readonly key?: string
   /**
    * An effect younger than this is kept, together with its key, so that a retry is answered and does not have it again. Default: the

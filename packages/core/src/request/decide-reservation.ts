@@ -10,6 +10,7 @@ import type { ResolvedSettings } from '../pipeline/resolved-settings.js'
 import { CLOCK_WENT_BACK_MS } from '../limits.js'
 import { ageMs, type KeyKind, type KeyRow } from '../storage/keys/key-row.js'
 import { disarmPromise } from '../disarm-promise.js'
+import { safeError } from '../safe-error.js'
 import { type ComparedRequest, isKnownVersion, unknownVersion } from './request-fingerprint.js'
 
 /** A caller that asks for a key that somebody has already reserved. */
@@ -151,7 +152,8 @@ function upgrade(row: KeyRow, definition: PipelineDefinition, from: UpgradeFrom)
       at: { recoveryPoint, intent, effectEpoch: row.effectEpoch, stateJson: upgradeState(row, from) },
     }
   } catch (error) {
-    return { type: 'refuse', detail: `upgradesFrom version ${row.version}: state() failed: ${String(error)}` }
+    const { message } = safeError(error)
+    return { type: 'refuse', detail: `upgradesFrom version ${row.version}: state() failed: ${message}` }
   }
 }
 

@@ -2,6 +2,7 @@ import { announce } from '../announce/announce.js'
 import { MAX_ERROR_LENGTH } from '../limits.js'
 import { isError, messageOf, nameOf, readMember, UNREADABLE } from '../read-error.js'
 import { redact } from '../redact.js'
+import { type Redact, redactMore } from '../redact-more.js'
 import { storableText } from '../storable-text.js'
 
 /**
@@ -11,28 +12,15 @@ import { storableText } from '../storable-text.js'
 export function recordError(error: unknown, more: Redact | null = null): string {
   try {
     // Redacted last: removing other text afterwards could bring the halves of a secret together.
-    return redactMore(redact(describe(error), MAX_ERROR_LENGTH, storableText), more)
+    const redacted = redact(describe(error), MAX_ERROR_LENGTH, storableText)
+    return storableText(redactMore(redacted, more, warn).slice(0, MAX_ERROR_LENGTH))
   } catch {
     return UNREADABLE
   }
 }
 
-/** What the application takes out of texts, in addition to what Pawl does. */
-export type Redact = (text: string) => string
-
-/** Nothing is kept of a text that the application could not redact: what it hides would be in it. */
-const NOT_REDACTED = 'an error that the option redact could not redact'
-
-function redactMore(text: string, more: Redact | null): string {
-  if (more === null) return text
-  try {
-    const redacted: unknown = more(text)
-    if (typeof redacted === 'string') return storableText(redacted.slice(0, MAX_ERROR_LENGTH))
-    announce('pawl:warning', () => ({ message: 'the option redact returned no text', error: null }))
-  } catch (error) {
-    announce('pawl:warning', () => ({ message: 'the option redact threw', error }))
-  }
-  return NOT_REDACTED
+function warn(message: string, error: unknown): void {
+  announce('pawl:warning', () => ({ message, error }))
 }
 
 function describe(error: unknown): string {
