@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { createBackground, type Delivery, type JobToDeliver } from '@pawl/core'
+import { createBackground, type Delivery, type JobToDeliver, type Sink } from '@pawl/core'
 import type pg from 'pg'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { parentNames } from '../support/parent-names.js'
+import { gate } from '../support/signals.js'
 import { counts, DELIVERED, failed, Inbox, RelayTrial, stageJobs } from '../support/relay-trial.js'
 import { TestDatabase } from '../support/test-database.js'
 
@@ -127,6 +128,44 @@ describe('the statements of', () => {
     const probe = ({ step }: { step: string }) => void steps.push(step)
     await trial.relay({ sink: new Inbox() }, { probe }).runOnce()
     expect(steps).toEqual(['claim_jobs', 'claim_jobs'])
+  })
+})
+
+/** The statements of a started relay that delivers 1,000 jobs of so many scopes, by name, and its round trips. The first scope may hang. */
+async function costOfThousand(scopes: number, { hangs = false } = {}) {
+  await trial.insert(1_000)
+  await trial.database.rows(`UPDATE pawl.staged_jobs SET scope = 's-' || seq % $1`, [scopes])
+  const cost: Record<string, number> = { trips: 0 }
+  const probe = ({ step, when }: { step: string; when: string }) => {
+    const what = when === 'before' ? step : 'trips'
+    cost[what] = (cost[what] ?? 0) + 1
+  }
+  const [others, letGo] = [gate(), gate()]
+  let left = hangs ? 1_000 - 1_000 / scopes : 1_000
+  const sink: Sink = {
+    async deliver(jobs) {
+      if (hangs && Number(jobs[0]?.payload) % scopes === 1) await letGo.opened
+      else left -= jobs.length
+      if (left === 0) others.open()
+      return jobs.map(() => DELIVERED)
+    },
+  }
+  const relay = trial.relay({ sink, pollMs: AN_HOUR_MS }, { probe })
+  relay.start()
+  await others.opened
+  letGo.open()
+  await relay.stop()
+  return cost
+}
+
+describe('a thousand jobs', () => {
+  // Each scope has a delivery of its own, and yet a claim gets as many jobs as one delivery may have.
+  test.each([1_000, 500, 40])('of %i scopes take ten claims and ten deletes', async (scopes) => {
+    expect(await costOfThousand(scopes)).toEqual({ claim_jobs: 10, delete_jobs: 10, trips: 20 })
+  })
+
+  test('take one more of each while a scope hangs, and one for what hung', async () => {
+    expect(await costOfThousand(500, { hangs: true })).toEqual({ claim_jobs: 11, delete_jobs: 12, trips: 23 })
   })
 })
 

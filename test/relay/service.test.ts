@@ -50,7 +50,7 @@ describe('a lost answer', () => {
     const [jobId] = await trial.insert(1)
     const dead = hear('pawl:job_dead')
     const { relay, struck } = await relayThatLoses(
-      'last_error = each.last_error',
+      'last_error = coalesce(each.last_error',
       new Inbox(() => failed()),
       1,
     )

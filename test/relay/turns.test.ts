@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import type { Delivery, JobToDeliver, RelayOptions, Sink } from '@pawl/core'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { counts, DELIVERED, RelayTrial } from '../support/relay-trial.js'
-import { gate } from '../support/signals.js'
+import { heard } from '../support/heard.js'
+import { gate, hear } from '../support/signals.js'
 import { TestDatabase } from '../support/test-database.js'
 
 let trial: RelayTrial
@@ -10,6 +11,8 @@ beforeEach(async () => {
   trial = new RelayTrial(await TestDatabase.create())
 })
 afterEach(() => trial.end())
+
+const AN_HOUR_MS = 3_600_000
 
 /** So late that everything else comes first. */
 const LATE = 1_000_000
@@ -170,6 +173,64 @@ describe('a scope whose jobs hang', () => {
     await write('quick', 5)
     await sink.arrived('quick', 5)
     expect(sink.countOf('slow')).toBe(2)
+  })
+})
+
+/** The two jobs of the scope `quick`. */
+const quick = () =>
+  trial.database.rows(
+    `SELECT seq, run_after, attempts, last_error, claim_until IS NOT NULL AS is_claimed FROM pawl.staged_jobs
+      WHERE scope = 'quick' ORDER BY seq`,
+  )
+
+/** Two scopes hang in both places, and a third one has two jobs of one key behind them. */
+async function allHang(options: Partial<RelayOptions> = {}) {
+  for (const scope of ['slow', 'slower']) await write(scope, 1)
+  await write('quick', 2, { from: LATE, keyId: randomUUID() })
+  const before = await quick()
+  const sink = new Calls(['slow', 'slower'])
+  const relay = started(sink, { concurrency: 2, pollMs: AN_HOUR_MS, ...options })
+  await sink.arrived('slow')
+  return { before, sink, relay }
+}
+
+describe('jobs that were claimed and find all places taken', () => {
+  test('are given back soon, as they were, and another relay delivers them in their order', async () => {
+    const { before } = await allHang()
+    const claimed = before.map((job, nth) => ({ ...job, is_claimed: nth === 0, attempts: nth === 0 ? 1 : 0 }))
+    expect(await quick()).toEqual(claimed)
+    const got: unknown[] = []
+    const other = new Calls([], ({ payload, attempt }) => {
+      got.push([payload, attempt])
+      return DELIVERED
+    })
+    started(other)
+    await other.arrived('quick', 2)
+    expect(got).toEqual([
+      [1, 1],
+      [2, 1],
+    ])
+  })
+
+  test('are given back by a stop at once, as they were, and count as not claimed', async () => {
+    const { before, relay } = await allHang()
+    const rounds = hear('pawl:round')
+    const ended = heard('pawl:round')
+    await relay.stop({ timeoutMs: 0 })
+    await ended
+    expect(rounds).toEqual([{ service: 'relay', counts: counts({ claimed: 2, delivered: 2 }) }])
+    expect(await quick()).toEqual(before)
+  })
+
+  test('are delivered by the next place that becomes free', async () => {
+    const { sink } = await allHang()
+    sink.letGo.open()
+    await sink.arrived('quick', 2)
+  })
+
+  test('are none where one scope may have all places', async () => {
+    const { before } = await allHang({ concurrency: 1 })
+    expect(await quick()).toEqual(before)
   })
 })
 

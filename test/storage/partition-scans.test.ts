@@ -101,7 +101,7 @@ const STATEMENTS: Readonly<Record<string, readonly [Values, Bound]>> = {
   reap_effects: [[MANY, null, 1], { passes: 1, rows: firstOf(MANY), lookUps: MANY }],
   // The relay. For each job it looks for earlier ones of the same key.
   claim_jobs: [
-    [randomUUID(), 60_000, null, MANY, 3, '{}', 10, 'true', ''],
+    [randomUUID(), 60_000, null, MANY, 3, '{}', 10, 'true', '', 10],
     { passes: 1, rows: firstOf(READ), lookUps: 2 * firstOf(READ) + 2 * MANY },
   ],
   find_due_by_scope: [

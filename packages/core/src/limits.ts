@@ -315,6 +315,12 @@ export const DEFAULT_RELAY_CONCURRENCY = 10
 /** One, as when there was only one in all: while it is under way, the next jobs of its tenant gather for the next. */
 export const DEFAULT_RELAY_CONCURRENCY_PER_SCOPE = 1
 
+/**
+ * How long jobs that a relay has claimed wait for one of its places, while another relay may have a free one: less than that one
+ * waits between two looks. A place delivers its tenth of a batch in that time if a delivery takes less than 50 ms.
+ */
+export const CLAIMED_AHEAD_MS = 500
+
 /** Long for a queue; a claim lasts twice as long, and a dead relay's jobs wait for it. */
 export const DEFAULT_DELIVER_TIMEOUT_MS = 30 * SECOND_MS
 

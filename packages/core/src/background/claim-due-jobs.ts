@@ -18,7 +18,7 @@ export async function claimDueJobs(store: Store, claim: Claim, pass: ScopePass<D
   const claimed = await claimJobs(store, claim)
   if (claimed.sawAll || claimed.isAlone) return claimed
   const rest = ofOtherScopes(claim, claimed.jobs)
-  if (rest.scopes <= 0) return claimed
+  if (rest.places <= 0) return claimed
   const further = await claimByScope(store, rest, pass, claimed.jobs.length === 0)
   const isRestUnderWay = further.sawAll && further.jobs.length === 0
   return { ...further, isRestUnderWay, jobs: [...claimed.jobs, ...further.jobs] }
@@ -38,7 +38,7 @@ async function claimByScope(
     const next = await pass.next((after) => findDueByScope(store, claim, after), isExcluded)
     found.push(...next.due)
     isOver = next.isOver
-    if (groupByScope(found.filter(({ scope }) => !isExcluded(scope))).size > claim.scopes) break
+    if (groupByScope(found.filter(({ scope }) => !isExcluded(scope))).size > claim.places) break
   }
   const { jobs, isAlone } = choose(found, { ...claim, mayBeAlone: claim.mayBeAlone && mayBeAlone })
   const claimed = jobs.length === 0 ? [] : await claimTheseJobs(store, jobs, claim)
@@ -56,21 +56,35 @@ async function claimOverServers(store: Store, claim: Claim): Promise<Claimed> {
 /** As many again, of scopes that nothing has been claimed of. */
 function ofOtherScopes(claim: Claim, jobs: readonly ClaimedJob[]): Claim {
   const had = new Set(jobs.map(({ scope }) => scope))
-  return { ...claim, scopes: claim.scopes - had.size, without: [...claim.without, ...had] }
+  const [places, scopes] = [claim.places - had.size, claim.scopes - had.size]
+  return { ...claim, places, scopes, without: [...claim.without, ...had] }
 }
 
 /** The scopes take turns. A suspect job is claimed alone, when its turn has come. */
 function choose(
   due: readonly DueJob[],
-  { without, scopes, limit, last, mayBeAlone }: Claim,
+  { without, places, scopes, limit, last, mayBeAlone }: Claim,
 ): { readonly jobs: readonly DueJob[]; readonly isAlone: boolean } {
   const able = due.filter(({ scope, isSuspect }) => !without.includes(scope) && (mayBeAlone || !isSuspect))
   const ofScopes = [...groupByScope(able)].toSorted(([a], [b]) => Number(a === last) - Number(b === last))
   const first = ofScopes[0]?.[1][0]
   if (first?.isSuspect === true) return { jobs: [first], isAlone: true }
-  const lists = ofScopes.slice(0, scopes).map(([, jobs]) => jobs.filter(({ isSuspect }) => !isSuspect))
-  const inTurns = lists
+  const lists = ofScopes.map(([, jobs]) => jobs.filter(({ isSuspect }) => !isSuspect))
+  const inTurns = firstOf(lists, { places, scopes, limit })
     .flatMap((jobs) => jobs.map((job, turn) => ({ job, turn })))
     .toSorted((a, b) => a.turn - b.turn)
   return { jobs: inTurns.slice(0, limit).map(({ job }) => job), isAlone: false }
+}
+
+/** As many lists as are needed to fill all places, and then the batch. */
+function firstOf(
+  lists: readonly (readonly DueJob[])[],
+  { places, scopes, limit }: Pick<Claim, 'places' | 'scopes' | 'limit'>,
+): readonly (readonly DueJob[])[] {
+  let jobs = 0
+  return lists.slice(0, scopes).filter(({ length }, nth) => {
+    const isNeeded = nth < places || jobs < limit
+    jobs += length
+    return isNeeded
+  })
 }

@@ -2,7 +2,9 @@ import { checkKnownOptions, invalidOption, type OptionOwner } from '../check-opt
 import type { Engine } from '../engine/engine.js'
 import { Completer, type CompleterCounts, type CompleterOptions } from './completer.js'
 import { Reaper, type ReaperCounts, type ReaperOptions } from './reaper.js'
-import { Relay, type RelayCounts, type RelayOptions } from './relay.js'
+import type { RelayCounts } from './job-results.js'
+import { Relay } from './relay.js'
+import type { RelayOptions } from './relay-options.js'
 import type { Service, StopOptions } from './service.js'
 
 /** Which services run beside an engine. */

@@ -30,13 +30,14 @@ const claimJobsStatement = defineStatement(
       FROM read AS j
      WHERE ${isDue(tables, '$1', '$3', { oneByOne: true })} AND NOT j.scope = ANY ($6::text[])
   ), ranked AS (
-    SELECT scope, key_id, seq, is_suspect, dense_rank() OVER (ORDER BY is_last, since, scope) AS nth_scope,
+    SELECT scope, key_id, seq, is_suspect, dense_rank() OVER scopes AS nth_scope, rank() OVER scopes AS nth_of_scopes,
            row_number() OVER turns AS nth, first_value(is_suspect) OVER turns AS is_alone
       FROM due WHERE $8::boolean OR NOT is_suspect
-    WINDOW turns AS (ORDER BY turn, is_last, run_after, key_id, seq)
+    WINDOW scopes AS (ORDER BY is_last, since, scope), turns AS (ORDER BY turn, is_last, run_after, key_id, seq)
   ), chosen AS (
     SELECT scope, key_id, seq, nth FROM ranked
-     WHERE CASE WHEN is_alone THEN nth = 1 ELSE NOT is_suspect AND nth_scope <= $7::integer END
+     WHERE CASE WHEN is_alone THEN nth = 1 ELSE NOT is_suspect AND nth_scope <= $7::integer
+                  AND (nth_scope <= $10::integer OR nth_of_scopes <= $4::integer) END
   ), locked AS (
     SELECT j.scope, j.key_id, j.seq FROM ${tables.stagedJobs} AS j, ${eachJobOf(tables, 'chosen', ['nth'])}
      WHERE ${IS_THAT_JOB} AND ${isFree('$1', true)}
@@ -66,7 +67,9 @@ export interface Claim {
   readonly mayBeAlone: boolean
   /** Scopes of which none are claimed. */
   readonly without: readonly string[]
-  /** Of how many scopes at most. */
+  /** Of how many scopes there have to be some, if that many have any. */
+  readonly places: number
+  /** Of how many scopes at most: of more than `places` only if those have fewer jobs than `limit`. */
   readonly scopes: number
   /** The scope whose turn comes last. Null: none. */
   readonly last: string | null
@@ -88,8 +91,8 @@ export interface Claimed {
  * one.
  */
 export async function claimJobs(store: Store, claim: Claim): Promise<Claimed> {
-  const { id, forMs, names, limit, aloneAfter, without, scopes, mayBeAlone, last } = claim
-  const values = [id, forMs, names, limit, aloneAfter, without, scopes, mayBeAlone, last ?? '']
+  const { id, forMs, names, limit, aloneAfter, without, scopes, mayBeAlone, last, places } = claim
+  const values = [id, forMs, names, limit, aloneAfter, without, scopes, mayBeAlone, last ?? '', places]
   const { rows } = await claimJobsStatement(store, values)
   const jobs = readClaimedJobs(
     rows.filter((row) => row['id'] !== null),

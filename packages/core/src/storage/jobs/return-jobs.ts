@@ -2,11 +2,13 @@ import { sealText } from '../sealed-values.js'
 import { CLOCK, defineStatement, momentIn, type Store } from '../statement.js'
 import { eachGivenJob, IS_THAT_JOB, type JobName, namesOf } from './job-name.js'
 
-/** A delivery that failed. */
-export interface FailedJob extends JobName {
+/** A job that is given back. */
+export interface ReturnedJob extends JobName {
   readonly id: string
-  readonly afterMs: number
-  readonly lastError: string
+  /** Null: it stays due, in its place among the others. */
+  readonly afterMs: number | null
+  /** Null: nothing has failed, and what failed before is kept. */
+  readonly lastError: string | null
   readonly dead: boolean
   /** Deliveries that count. */
   readonly attempts: number
@@ -24,8 +26,9 @@ const returnJobsStatement = defineStatement(
   'return_jobs',
   (tables) => `
   UPDATE ${tables.stagedJobs} AS j
-     SET claim_until = NULL, attempts = each.attempts, run_after = ${momentIn('each.after_ms / 1000')},
-         last_error = each.last_error, dead_at = CASE WHEN each.dead THEN ${momentIn('0')} END
+     SET claim_until = NULL, attempts = each.attempts,
+         run_after = coalesce(${momentIn('each.after_ms / 1000')}, j.run_after),
+         last_error = coalesce(each.last_error, j.last_error), dead_at = CASE WHEN each.dead THEN ${momentIn('0')} END
     FROM ${eachGivenJob(tables, FAILED)}, ${CLOCK}
    WHERE ${IS_THAT_JOB}${tables.ofOneShard('j')} AND j.claim = $7::uuid
   RETURNING j.id`,
@@ -35,12 +38,14 @@ const returnJobsStatement = defineStatement(
 export async function returnJobs(
   store: Store,
   claimId: string,
-  jobs: readonly FailedJob[],
+  jobs: readonly ReturnedJob[],
 ): Promise<string[]> {
   const { rows } = await returnJobsStatement(store, [
     ...namesOf(jobs),
     jobs.map((job) => job.afterMs),
-    jobs.map((job) => sealText(store.tables, { id: job.id, scope: job.scope }, 'last_error', job.lastError)),
+    jobs.map(({ id, scope, lastError }) =>
+      lastError === null ? null : sealText(store.tables, { id, scope }, 'last_error', lastError),
+    ),
     jobs.map((job) => job.dead),
     claimId,
     jobs.map((job) => job.attempts),
