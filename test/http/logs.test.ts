@@ -20,6 +20,8 @@ const outcomesIn = (log: RideApp['log']) =>
 
 const ride = (app: RideApp['app'], amount = 20) => post(app, '/rides', { payload: { amount } })
 
+const withoutAnn = (text: string): string => text.replaceAll('Ann', '[name]')
+
 /** Fails as long as the switch is on. */
 function fragile(failing: { on: boolean }, maxAttempts: number): Pipeline<Database, null> {
   return pipeline<null>({ name: 'fragile', version: 1, maxAttempts })
@@ -69,8 +71,7 @@ describe('the outcome is a field of one line, at a level that fits whoever has t
         throw new Error('Ann has moved', { cause: new Error('Ann left') })
       })
       .finish(() => respond(200))
-    const redact = (text: string): string => text.replaceAll('Ann', '[name]')
-    const { app, log, database } = await rideApp({ ...withFragile(target), engine: { redact } })
+    const { app, log, database } = await rideApp({ ...withFragile(target), engine: { redact: withoutAnn } })
     await post(app, '/fragile')
     await database.rows('UPDATE pawl.idempotency_keys SET run_after = NULL')
     await post(app, '/fragile')

@@ -227,13 +227,8 @@ describe('an older version that is not registered', () => {
     expect(upgraded({ state }).type).toBe('refuse')
   })
   test('says what that threw, without secrets', () => {
-    const state = () => {
-      throw new Error('no seat for ann@example.com')
-    }
-    expect(upgraded({ state })).toEqual({
-      type: 'refuse',
-      detail: 'upgradesFrom version 1: state() failed: no seat for [e-mail]',
-    })
+    const asked = { state: () => JSON.parse('ann@example.com') as never }
+    expect(upgraded(asked)).toMatchObject({ detail: expect.stringContaining('[e-mail]') as string })
   })
   test('is refused if no version upgrades from it', () => {
     expect(decide({}, asking, [ride(2)]).type).toBe('refuse')
