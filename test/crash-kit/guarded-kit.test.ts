@@ -108,6 +108,16 @@ test("expiry: with afterExpiry: 'run', or without an effect on record, the reque
   expect(outcomesOf(without)).toEqual(['client: completed', 'late client: completed'])
 })
 
+test('erasure: a request that is under way keeps everything, and completes', async () => {
+  const { cache: _, ...others } = allGuards()
+  const kit = await openKit(rideAt, { engine: others })
+  const result = await survived(kit, 'erasure@charge_created/commit#1:after')
+  expect(outcomesOf(result)[0]).toBe('client: completed')
+  expect(result.timeline).toContainEqual(
+    expect.objectContaining({ who: 'eraser', what: 'erases what it can of the scope' }),
+  )
+})
+
 test('a scope has its limit in each case anew, and a client that reached it comes back', async () => {
   const limits = { newKeys: { max: 1, perMs: 3_600_000 }, unfinished: 1 }
   const { environment } = await openKit(rideAt, { engine: { limits } })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { judge } from '../../packages/crash-kit/src/oracle/judge.js'
 import type { HistoryBuilder } from './history-builder.js'
 import { begun, cleanRide, crashedRide, RIDES } from './ride-histories.js'
-import { insert } from './row-changes.js'
+import { insert, remove } from './row-changes.js'
 import { json, REFUSED } from './sample-outcomes.js'
 
 /** Returns what the rule reports about the story. */
@@ -234,6 +234,33 @@ describe('I9: the reaper', () => {
       ]
     `)
     expect(broken('I9', cleanRide().write('kit', { expires_at: null }).reap())).toHaveLength(1)
+  })
+})
+
+const deleted = (story: HistoryBuilder) => {
+  const effect = { id: story.id(), key_id: story.keyId, phase: 'charge_created' }
+  return story.commit('eraser', { ...remove('effects', effect), framework: true })
+}
+
+describe('I9: effects on record', () => {
+  test('may be deleted once their key is finished, or gone', () => {
+    expect(broken('I9', deleted(cleanRide()))).toEqual([])
+    const story = cleanRide()
+    const id = story.keyId
+    story
+      .expire()
+      .reap()
+      .commit('eraser', { ...remove('effects', { key_id: id }), framework: true })
+    expect(broken('I9', story)).toEqual([])
+  })
+
+  test('of an unfinished key that are deleted are reported', () => {
+    expect(broken('I9', deleted(begun().story))).toMatchInlineSnapshot(`
+      [
+        "eraser deleted the effect of 'charge_created', while its key was running at 'ride_created' under fence 1.",
+      ]
+    `)
+    expect(broken('I9', deleted(begun().story.markStuck('client', 'unknown_outcome')))).toHaveLength(1)
   })
 })
 

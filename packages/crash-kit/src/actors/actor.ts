@@ -164,6 +164,14 @@ export class Actor {
     return this.#dead ? 'died' : 'ended'
   }
 
+  /** Erases what it can of the trial's scope, however recent it is. */
+  async erase(): Promise<void> {
+    const { scope } = this.trial
+    const reason = 'a case of the crash kit'
+    await this.#engine.erase({ scope, actor: 'eraser', reason, recentEffects: true })
+    await this.trial.record(this.name, 'erases what it can of the scope')
+  }
+
   /** Hands all staged jobs over. */
   async relay(): Promise<void> {
     const { trial } = this

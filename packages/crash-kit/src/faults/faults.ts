@@ -5,6 +5,7 @@ import { crash } from './crash.js'
 import { databaseClocks } from './database-clocks.js'
 import { disconnect, disconnectAndCrash } from './disconnect.js'
 import { failovers } from './failovers.js'
+import { erasure } from './erasure.js'
 import { expiry } from './expiry.js'
 import type { Fault } from './fault.js'
 import { freeze } from './freeze.js'
@@ -51,6 +52,7 @@ export const FAULTS = {
   failover: failovers,
   reaper: [reaper],
   expiry: [expiry],
+  erasure: [erasure],
   otherVersion: [otherVersion],
   memory: [memory],
 } as const satisfies Record<string, readonly Fault[]>

@@ -2,6 +2,7 @@ import type { History, PipelineShape, Violation } from '../history.js'
 import { type CleanRun, compareWithClean } from './clean-run.js'
 import { sameDecisions } from './decisions.js'
 import { everyKeyEnds } from './every-key-ends.js'
+import { effectsStay } from './effects-stay.js'
 import { finalAnswers } from './final-answers.js'
 import { foreignRequests } from './foreign-requests.js'
 import { forwardOnly } from './forward-only.js'
@@ -37,6 +38,7 @@ const RULES: readonly Rule[] = [
   finalAnswers, // I7
   providerKeys, // I8
   reapedWhenExpired, // I9
+  effectsStay, // I9
   pinnedVersion, // I10
   mismatches, // I12
   stagedJobs, // I13
