@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import type { Plugin } from 'vitest/config'
 import { patchSource } from './patch-source.js'
-import { variantOf } from './variants.js'
+import { patchesOf } from './variants.js'
 
 const CORE = fileURLToPath(new URL('../../packages/core/src/', import.meta.url))
 const KIT = fileURLToPath(new URL('../../packages/crash-kit/src/', import.meta.url))
@@ -30,7 +30,7 @@ export function brokenEngines(): Plugin {
       if (variant === null) return null
       this.addWatchFile(path)
       const source = await readFile(path, 'utf8')
-      return path.startsWith(CORE) ? patchSource(variantOf(variant), path.slice(CORE.length), source) : source
+      return path.startsWith(CORE) ? patchSource(patchesOf(variant), path.slice(CORE.length), source) : source
     },
   }
 }

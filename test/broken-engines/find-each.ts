@@ -13,10 +13,12 @@ export function findEach(names: readonly VariantName[]): void {
   const found: string[] = []
   afterAll(() => console.log(found.join('\n')))
   describe('the kit finds every broken engine', () => {
-    test.each(names.map((name) => ({ ...variantOf(name), name })))(
+    test.each(names.map((name) => ({ engine: undefined, ...variantOf(name), name })))(
       '$name: $broken',
-      async ({ name, ride, search, expected }) => {
-        const { finding, cases } = await findWeakness(await loadVariant(name), RIDES[ride], search)
+      async ({ name, ride, engine, search, expected }) => {
+        const broken = await loadVariant(name)
+        const options = engine?.(broken.core)
+        const { finding, cases } = await findWeakness(broken, RIDES[ride], search, undefined, options)
         const rules = finding?.violations.map(({ rule }) => rule) ?? []
         expect(rules).toSatisfy(
           (seen: string[]) => expected.some((rule) => seen.includes(rule)),

@@ -1,3 +1,4 @@
+import type { EngineOptions } from '@pawl/core'
 import type { CrashKit, Finding } from '@pawl/crash-kit'
 import pg from 'pg'
 import { inject } from 'vitest'
@@ -27,10 +28,11 @@ export async function findWeakness(
   rideOf: RideOf,
   search: Search,
   races = RACES,
+  options: Partial<EngineOptions<never>> = {},
 ): Promise<Searched> {
   for (let tries = 1; ; tries++) {
     try {
-      return await searchOnce(engine, rideOf, search, races)
+      return await searchOnce(engine, rideOf, search, races, options)
     } catch (error) {
       if (!cannotCompare(error) || tries === COMPARE_TRIES) throw error
     }
@@ -47,6 +49,7 @@ async function searchOnce(
   rideOf: RideOf,
   search: Search,
   races: number,
+  options: Partial<EngineOptions<never>>,
 ): Promise<Searched> {
   const { crashKit, fakeProvider } = await kit()
   const provider = fakeProvider(isDeduplicated(rideOf) ? {} : { keyOf: null })
@@ -59,7 +62,7 @@ async function searchOnce(
     prepare: (place) => createRideTables(place.pool, place.schema, place.pawlSchema),
     request: { scope: 'rider-1', input: { amount: 1_200 }, ...BOUND },
     // The kit has to find what a wrong ride does, so the engine must not refuse it.
-    engine: guarded({ strict: false }, core),
+    engine: guarded({ ...options, strict: false }, core),
   })
   try {
     await run(running, search, races)

@@ -1,5 +1,5 @@
 import { LOADED_KEY, type LoadedPatch } from './patch-source.js'
-import { type VariantName, variantOf } from './variants.js'
+import { patchesOf, type ScenarioVariantName, type VariantName } from './variants.js'
 
 export type Core = typeof import('@pawl/core')
 type CoreInternal = typeof import('@pawl/core/internal')
@@ -14,10 +14,10 @@ export interface EngineUnderTest {
 }
 
 /** Loads a broken engine beside the right one and all other broken ones. */
-export async function loadVariant(name: VariantName): Promise<EngineUnderTest> {
+export async function loadVariant(name: VariantName | ScenarioVariantName): Promise<EngineUnderTest> {
   const engine = await load(`?broken=${name}`)
   const loaded = loadedPatches().filter(({ variant }) => variant === name)
-  for (const { file } of variantOf(name).replacements) {
+  for (const { file } of patchesOf(name).replacements) {
     if (loaded.some((each) => each.file === file)) continue
     throw new Error(`Broken engine '${name}': ${file} was patched, but @pawl/core does not load it.`)
   }

@@ -1,4 +1,4 @@
-import type { Variant } from './variant.js'
+import type { Patches } from './variant.js'
 
 /** Where a patched module reports that it has been loaded. */
 export const LOADED_KEY = 'pawl.test.broken-engines.loaded'
@@ -10,7 +10,7 @@ export interface LoadedPatch {
 }
 
 /** The source of a file of core as a variant has it. */
-export function patchSource(variant: Variant, file: string, source: string): string {
+export function patchSource(variant: Patches, file: string, source: string): string {
   const replacements = variant.replacements.filter((each) => each.file === file)
   if (replacements.length === 0) return source
   const patched = replacements.reduce((text, { from, to }) => {

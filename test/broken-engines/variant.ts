@@ -1,3 +1,5 @@
+import type { EngineOptions } from '@pawl/core'
+import type { Core } from './load-variant.js'
 import type { Fault, FaultName, Role } from '@pawl/crash-kit'
 
 /** A text in core's source that is replaced before it is compiled. */
@@ -42,6 +44,9 @@ export type Search =
   | { readonly by: 'faults'; readonly faults: readonly (FaultName | Fault)[]; readonly depth: 1 | 2 }
   | { readonly by: 'races'; readonly actors: readonly Role[] }
 
+/** A variant, and what makes it one. */
+export type Patches = Pick<Variant, 'name' | 'replacements'>
+
 /** The engine with one thing wrong, as somebody might write it. An undisturbed request still succeeds. */
 export interface Variant {
   readonly name: string
@@ -51,6 +56,8 @@ export interface Variant {
   readonly endangers: string
   readonly replacements: readonly Replacement[]
   readonly ride: NeededRide
+  /** The guard rails that it has, if the weakness is in one of them. `core`: the broken one. */
+  readonly engine?: (core: Core) => Partial<EngineOptions<never>>
   /** The smallest search that finds it. */
   readonly search: Search
   /** What provokes it, as seen on PostgreSQL, with positions as `phase/step#occurrence:when`, and what reveals it. */
