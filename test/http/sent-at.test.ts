@@ -125,6 +125,29 @@ test('a refused request without a key names none', async () => {
   expect(refused.headers['idempotency-key']).toBeUndefined()
 })
 
+test('that is accepted for as long as keys are kept is refused: nobody could tell whose key was deleted', async () => {
+  const day = { maxAgeMs: 24 * HOUR_MS - 60_000, maxSkewMs: 60_000 }
+  const told = 'sentAt is'
+  const strict = await rideApp({ plugin: { sentAt: day } })
+  expect((await send(strict.app)).statusCode).toBe(500)
+  expect(strict.log).toContainEqual(
+    expect.objectContaining({ err: expect.objectContaining({ message: expect.stringContaining(told) }) }),
+  )
+  await expectNothingDone(strict)
+  const lax = await rideApp({ plugin: { sentAt: day, strict: false } })
+  expect((await send(lax.app)).statusCode).toBe(201)
+  const less = await rideApp({ plugin: { sentAt: { ...day, maxSkewMs: 59_999 } } })
+  expect((await send(less.app)).statusCode).toBe(201)
+
+  const atomic = (retentionMs: number) =>
+    rideApp({
+      routes: (app) =>
+        void app.post('/notes', { idempotency: { atomic: { retentionMs }, sentAt } }, () => ({ ok: true })),
+    })
+  await expect(atomic(HOUR_MS)).rejects.toThrow('idempotency of POST /notes: sentAt is')
+  await expect(atomic(2 * HOUR_MS)).resolves.toBeDefined()
+})
+
 test('nobody reads it unless told to, and a route may go without or have its own', async () => {
   const off = await rideApp()
   expect((await send(off.app, { headers: { [NAME]: 'nonsense' } })).statusCode).toBe(201)

@@ -61,6 +61,11 @@ export function hashKeyName<DB>(engine: Engine<DB>, scope: string, key: string):
   return (engine as RunningEngine<DB>).hashKeyName(scope, key)
 }
 
+/** How long an engine keeps a finished key of a pipeline; null where it does not know the pipeline. */
+export function retentionMsOf<DB, Input>(engine: Engine<DB>, pipeline: Pipeline<DB, Input>): number | null {
+  return (engine as RunningEngine<DB>).retentionMsOf(pipeline)
+}
+
 /** A copy of an error for logs: `safeError`, with the engine's option `redact`. */
 export function safeErrorOf<DB>(engine: Engine<DB>, error: unknown): Error {
   return (engine as RunningEngine<DB>).safeError(error)

@@ -8,6 +8,7 @@ import {
   hashKeyName,
   judgeKey,
   OriginFingerprint,
+  retentionMsOf,
 } from '@pawl/core/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Answer, type Answerable, answerTo, problemOf } from './answer.js'
@@ -34,6 +35,7 @@ import { readKey } from './read-key.js'
 import { readPrefer } from './read-prefer.js'
 import { unsuitableKey } from './unsuitable-key.js'
 import { judgeSentAt } from './judge-sent-at.js'
+import { checkRetention } from './sent-at.js'
 import { type AnsweredKey, sendAnswer } from './send-answer.js'
 import { type AskEngine, awaitOutcome, type Wait } from './await-outcome.js'
 import { originOf, statusBelow } from './status-address.js'
@@ -129,6 +131,7 @@ export class HandledRequest implements PawlRequest {
         `${this.#name} is atomic: its handler is the transaction. Use request.tx, or remove atomic to run a pipeline.`,
       )
     }
+    this.#checkSentAt(pipeline)
     if (input === undefined && this.#request.body === undefined)
       return this.#refuse({ code: 'invalid_input', detail: 'This request has no content.' })
     const owner = await this.#findOwner()
@@ -190,6 +193,12 @@ export class HandledRequest implements PawlRequest {
     const { sentAt } = this.#route
     if (sentAt === null) return null
     return judgeSentAt(this.#request.raw.rawHeaders, sentAt, { hasKey, nowMs: Date.now() })
+  }
+
+  /** Which pipelines a route runs is known only here. Noticed in development, it harms nobody. */
+  #checkSentAt<DB, Input>(pipeline: Pipeline<DB, Input>): void {
+    const { sentAt, plugin, name } = this.#route
+    if (sentAt !== null && plugin.strict) checkRetention(name, sentAt, retentionMsOf(plugin.engine, pipeline))
   }
 
   /** Asks the application who sent the request. Returns null when that failed and has been answered. */

@@ -1,4 +1,4 @@
-import { prepareAtomic } from '@pawl/core/internal'
+import { prepareAtomic, retentionMsOf } from '@pawl/core/internal'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { type AtomicPipeline, atomicPipeline } from './atomic.js'
 import { handledRequest } from './augmentation.js'
@@ -6,6 +6,7 @@ import { boundErrors } from './bound-errors.js'
 import { HandledRequest } from './handled-request.js'
 import type { PluginSettings } from './plugin-settings.js'
 import { readRouteOption, type RouteMark, type RouteSettings } from './route-settings.js'
+import { checkRetention } from './sent-at.js'
 
 type Handler = RouteOptions['handler']
 
@@ -26,7 +27,11 @@ export function markRoute(
   route.schemaErrorFormatter = boundErrors(app, route.schemaErrorFormatter)
   if (atomic === null) route.handler = watched(route.handler)
   else
-    route.handler = inTransaction(route.handler, plugin, atomicPipeline(methods.join('-'), route.url, atomic))
+    route.handler = inTransaction(
+      route.handler,
+      mark.settings,
+      atomicPipeline(methods.join('-'), route.url, atomic),
+    )
   return mark
 }
 
@@ -97,8 +102,13 @@ function watched(handler: Handler): Handler {
 }
 
 /** Settings that do not fit together are refused here, when the route is declared. */
-function inTransaction(handler: Handler, { engine }: PluginSettings, pipeline: AtomicPipeline): Handler {
+function inTransaction(
+  handler: Handler,
+  { plugin: { engine }, name, sentAt }: RouteSettings,
+  pipeline: AtomicPipeline,
+): Handler {
   prepareAtomic(engine, pipeline)
+  if (sentAt !== null) checkRetention(name, sentAt, retentionMsOf(engine, pipeline))
   return function atomic(this: FastifyInstance, request, reply) {
     return (
       handled(request).takeKey() ??

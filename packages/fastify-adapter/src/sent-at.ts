@@ -31,6 +31,24 @@ export interface SentAtSettings {
   readonly required: boolean
 }
 
+/**
+ * Refuses a time that is accepted for as long as keys are kept, or longer: then a retry whose key has been deleted is not too old.
+ * `route`: its name. `retentionMs`: how long keys are kept; null where that is not known.
+ */
+export function checkRetention(
+  route: string,
+  { maxAgeMs, maxSkewMs }: SentAtSettings,
+  retentionMs: number | null,
+): void {
+  if (retentionMs === null || maxAgeMs + maxSkewMs < retentionMs) return
+  throw invalidOption(
+    { code: 'PAWL_INVALID_OPTION', where: `idempotency of ${route}` },
+    'sentAt',
+    `{ maxAgeMs: ${maxAgeMs}, maxSkewMs: ${maxSkewMs} }`,
+    `less than retentionMs (${retentionMs}) for both together, or a request would run again whose key has been deleted`,
+  )
+}
+
 const DEFAULT_HEADER = 'idempotency-sent-at'
 
 /** Checks the option, of the plugin or of a route. Returns null where it is off. */

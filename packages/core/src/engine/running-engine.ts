@@ -253,6 +253,14 @@ export class RunningEngine<DB> implements Engine<DB> {
     return this.#context.names.hash(scope, key)
   }
 
+  /** How long it keeps a finished key of a pipeline; null where it does not know the pipeline. */
+  retentionMsOf<Input>(pipeline: Pipeline<DB, Input>): number | null {
+    const { registry, atomicPipelines, settings } = this.#context
+    const definition = this.#definitionOf(pipeline)
+    const isKnown = registry.has(definition) || atomicPipelines.has(definition)
+    return isKnown ? settings.pipeline(definition).retentionMs : null
+  }
+
   /** A copy of an error for logs, without what the option `redact` takes out. */
   safeError(error: unknown): Error {
     return safeError(error, this.#context.redact)
