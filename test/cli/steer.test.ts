@@ -128,6 +128,17 @@ describe('a call in doubt', () => {
     expect(await pawlOn(database, ...argv, 'parcel_sent')).toMatchObject({ exit: 0 })
   })
 
+  test('can be answered, with no more left of it than its replay needs', async () => {
+    const answer = ['answer', 'shop', 'k', ...REASON, '--status', '410', '--wipe'] as const
+    expect(await pawlOn(database, ...answer, 'some')).toMatchObject({ exit: 2 })
+    const read = () => database.rows('SELECT input, state, last_error FROM pawl.idempotency_keys')
+    const [before] = await read()
+    expect(before).not.toMatchObject({ input: null })
+    expect(await pawlOn(database, ...answer, 'all')).toMatchObject({ exit: 0 })
+    expect(await read()).toEqual([{ input: null, state: {}, last_error: null }])
+    expect(await engine.execute(sendParcel, REQUEST)).toMatchObject({ type: 'replayed' })
+  })
+
   test('can be answered: from then on, the client gets what the operator gave', async () => {
     const response = ['--status', '410', '--body', '{"sorry":true}', '--header', 'Location: /help: now']
     expect(

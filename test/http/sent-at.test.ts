@@ -125,6 +125,12 @@ test('a refused request without a key names none', async () => {
   expect(refused.headers['idempotency-key']).toBeUndefined()
 })
 
+const atomic = (retentionMs: number) =>
+  rideApp({
+    routes: (app) =>
+      void app.post('/notes', { idempotency: { atomic: { retentionMs }, sentAt } }, () => ({ ok: true })),
+  })
+
 test('that is accepted for as long as keys are kept is refused: nobody could tell whose key was deleted', async () => {
   const day = { maxAgeMs: 24 * HOUR_MS - 60_000, maxSkewMs: 60_000 }
   const told = 'sentAt is'
@@ -139,11 +145,6 @@ test('that is accepted for as long as keys are kept is refused: nobody could tel
   const less = await rideApp({ plugin: { sentAt: { ...day, maxSkewMs: 59_999 } } })
   expect((await send(less.app)).statusCode).toBe(201)
 
-  const atomic = (retentionMs: number) =>
-    rideApp({
-      routes: (app) =>
-        void app.post('/notes', { idempotency: { atomic: { retentionMs }, sentAt } }, () => ({ ok: true })),
-    })
   await expect(atomic(HOUR_MS)).rejects.toThrow('idempotency of POST /notes: sentAt is')
   await expect(atomic(2 * HOUR_MS)).resolves.toBeDefined()
 })

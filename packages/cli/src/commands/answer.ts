@@ -1,11 +1,11 @@
-import type { JsonValue, OperatorResponse } from '@pawl/core'
+import type { JsonValue, OperatorResponse, Wipe } from '@pawl/core'
 import { becauseOf, becauseOptions } from '../because.js'
 import { defineCommand, required, value, values } from '../command.js'
 import { EXIT } from '../exit-code.js'
 import { reportIntervention } from '../intervene.js'
 import { keyOptions, keyOrAllArguments, keyReferenceOf } from '../key-arguments.js'
 import { parseDuration } from '../parse/duration.js'
-import { parseHeader, parseJson, parseWholeNumber } from '../parse/value.js'
+import { parseHeader, parseJson, parseOneOf, parseWholeNumber } from '../parse/value.js'
 import { allOptions, refuseFilters, steerKeys } from '../steer-keys.js'
 
 /** The statuses that can be stored as a final answer. */
@@ -27,11 +27,17 @@ export const answerCommand = defineCommand({
     body: value('JSON', parseJson, 'the response’s body; default: none'),
     header: values("'NAME: VALUE'", parseHeader, 'a header of the response; may be repeated'),
     retention: value('DURATION', parseDuration, 'how long the response is replayed; default: 400d'),
+    wipe: value(
+      'WHAT',
+      parseOneOf(['nothing', 'input', 'all']),
+      'what is gone from the row with it: input, or all, which is the state and last error as well; default: nothing',
+    ),
     ...allOptions,
   },
   details: [
     'Use it for a stuck key that nobody will finish, whatever made it stuck.',
     'Every later retry of the client gets this response. What phases wrote and what providers did stays as it is: if it has to be undone, undo it first.',
+    'pawl does not know the pipeline’s own setting of wipe: pass --wipe where it has one.',
     'With --all, every stuck key that matches the filters of pawl list gets this response, and each gets its own record. Try --dry-run first.',
   ],
   exits: {
@@ -66,12 +72,14 @@ function responseOf(options: {
   readonly body: JsonValue | undefined
   readonly header: readonly (readonly [string, string])[]
   readonly retention: number | undefined
+  readonly wipe: Wipe | undefined
 }): OperatorResponse {
-  const { status, body, header, retention } = options
+  const { status, body, header, retention, wipe } = options
   return {
     status,
     ...(header.length > 0 && { headers: Object.fromEntries(header) }),
     ...(body !== undefined && { body }),
     ...(retention !== undefined && { retentionMs: retention }),
+    ...(wipe !== undefined && { wipe }),
   }
 }
