@@ -27,7 +27,7 @@ export interface SecretInput {
 }
 
 const { pipeline, createEngine } = pawl<object>()
-export { createEngine }
+export { createEngine, pipeline }
 
 /** A pipeline that puts its secret wherever there is room for one. */
 export const secretRide = pipeline<SecretInput>({ name: 'secret-ride', version: 1, maxAttempts: 2 })

@@ -19,8 +19,11 @@ const because = { actor: 'anna', reason: 'a test' }
 const of = ({ key }: { readonly key: string }) => ({ scope: 's', key })
 
 /** Goes every way that writes a value, and returns the database. */
-async function everyWay(protection?: Protection): Promise<TestDatabase> {
-  const database = await TestDatabase.create()
+async function everyWay(
+  protection?: Protection,
+  create = (): Promise<TestDatabase> => TestDatabase.create(),
+): Promise<TestDatabase> {
+  const database = await create()
   databases.push(database)
   const { schema } = database
   const given = protection === undefined ? {} : { protect: protection }
@@ -110,6 +113,8 @@ async function everyWay(protection?: Protection): Promise<TestDatabase> {
   return database
 }
 
+const divided = (): Promise<TestDatabase> => TestDatabase.createPartitioned(3)
+
 /** Where the secret is when nothing is protected: what the test can see. */
 const HOLDING = [
   'idempotency_keys.input',
@@ -130,6 +135,10 @@ describe('the tables', () => {
 
   test('hold nothing of it in the clear where it is protected', async () => {
     expect(await columnsWith(await everyWay(protect), SECRET)).toEqual([])
+  })
+
+  test('hold nothing of it in the clear where they are divided by scope', async () => {
+    expect(await columnsWith(await everyWay(protect, divided), SECRET)).toEqual([])
   })
 
   test.each([

@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto'
-import { type Outcome, respond } from '@pawl/core'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { aesGcm, type Outcome, respond } from '@pawl/core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { drawn, ReplicaTrial } from '../support/replica-trial.js'
 import { ReplicatedServer } from '../support/replicated-server.js'
@@ -46,6 +46,22 @@ describe('a finished key', () => {
     expect(first).toEqual(fromPrimary)
     expect(second).toEqual(fromPrimary)
     expect(replays.at(-1)?.from).toBe('primary')
+  })
+
+  test('that is protected is replayed by whoever has its key, and by nobody else', async () => {
+    const protect = aesGcm({ keys: { k1: randomBytes(32) } })
+    const { engine: first } = trial.engine({ protect })
+    const { response } = (await trial.execute(first)) as { response: object }
+    await servers.caughtUp()
+    const replays = hear('pawl:replayed')
+    const { engine } = trial.engine({ protect, ...LONG })
+    expect(await trial.execute(engine)).toMatchObject({ type: 'replayed', response })
+    expect(replays.map(({ from }) => from)).toEqual(['replica'])
+    for (const other of [{}, { protect: aesGcm({ keys: { k1: randomBytes(32) } }) }]) {
+      const { engine: without, steps } = trial.engine({ ...other, ...LONG })
+      expect(await trial.execute(without)).toMatchObject({ type: 'refused' })
+      expect(steps).toEqual([POSITION, ...AT_REPLICA, 'reserve/insert_key', 'reserve/find_key'])
+    }
   })
 
   test.each(['execute', 'enqueue'] as const)('is replayed by %s', async (method) => {
