@@ -1,5 +1,10 @@
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { createReadStream } from 'node:fs'
+import { mkdtemp } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { askForRide, expectBalancedBooks, newKey } from '../support/rides-client.js'
 import {
@@ -59,6 +64,22 @@ test.each(['server.js', 'worker.js'])(
     await dropDatabase(url)
   },
 )
+
+test('a worker whose queue has given up ends, so that it is started again', async () => {
+  const api = await rides.startApi({ env: { BACKGROUND: 'off' } })
+  expect((await askForRide(api.url, newKey())).status).toBe(201)
+  // A pipe takes nothing until somebody reads it: the receipt is being written for as long as this test wants.
+  const pipe = join(await mkdtemp(join(tmpdir(), 'pawl-test-pipe-')), 'receipts')
+  execFileSync('mkfifo', [pipe])
+  const worker = await rides.startWorker({ env: { RECEIPTS_FILE: pipe } })
+  const locked = 'SELECT FROM graphile_worker.jobs WHERE locked_by IS NOT NULL'
+  await until('a job that is being done', async () => (await rides.rows(locked)).length > 0)
+  await away(rides.databaseUrl, true)
+  createReadStream(pipe).resume()
+  expect(await worker.ended).toBe('1')
+  await away(rides.databaseUrl, false)
+  expect(worker.errors.join('\n')).toContain('graphile-worker has stopped')
+})
 
 test('a server that accepts connections and says nothing is not waited for indefinitely', async () => {
   const silent = createServer(() => {}).listen(0, '127.0.0.1')

@@ -71,7 +71,7 @@ test.each([
   ['after it has sent', 'pawl:phase_committed receipt_sent', 1],
 ])('a worker killed %s leaves a job that the next one ends with one receipt', async (_, crashAt, sent) => {
   const before = (await rides.receipts()).length
-  const killed = await rides.startWorker(crashAt)
+  const killed = await rides.startWorker({ crashAt })
   expect(await ride()).toBe(201)
   expect(await killed.ended).toBe('SIGKILL')
   expect(await rides.receipts()).toHaveLength(before + sent)

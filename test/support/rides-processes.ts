@@ -109,6 +109,8 @@ export class Rides {
     this.standIn = standIn
     this.#folder = folder
     this.#db = new pg.Pool({ connectionString: databaseUrl, max: 2 })
+    // Tests end all connections to the database, and these are among them.
+    this.#db.on('error', () => {})
   }
 
   static async start(): Promise<Rides> {
@@ -127,10 +129,11 @@ export class Rides {
     return this.#start('server.js', { PORT: '0', ...crash, ...env }, preload).says('listening at')
   }
 
-  async startWorker(crashAt?: string): Promise<RidesProcess> {
-    const env = { RECEIPTS_FILE: this.receiptsFile, ...(crashAt === undefined ? {} : { CRASH_AT: crashAt }) }
+  async startWorker({ crashAt, env = {} }: Pick<ApiOptions, 'crashAt' | 'env'> = {}): Promise<RidesProcess> {
+    const crash = crashAt === undefined ? {} : { CRASH_AT: crashAt }
     const preload = crashAt === undefined ? [] : ['demo/crash-at.js']
-    return this.#start('worker.js', env, preload).says('worker ready')
+    const all = { RECEIPTS_FILE: this.receiptsFile, ...crash, ...env }
+    return this.#start('worker.js', all, preload).says('worker ready')
   }
 
   /** What the next charges meet at the provider, one after the other. */

@@ -34,13 +34,17 @@ async function main(): Promise<void> {
     preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
     taskList: { send_receipt: pipelineTask(engine, sendReceipt) },
   })
+  let isDraining = false
   drainOnSignal(async () => {
+    isDraining = true
     await runner.stop()
     await engine.close()
     await pool.end()
   })
   console.log(JSON.stringify({ msg: 'worker ready' }))
   await runner.promise
+  // It gives up when it cannot tell the database what became of a job. The pool alone would keep this process from ending.
+  if (!isDraining) throw new Error('graphile-worker has stopped: start this process again.')
 }
 
 await main().catch(exitOnError)
