@@ -46,10 +46,8 @@ export const GUARD_VARIANTS = [
       },
       {
         file: INSERT_LIMITED_KEY,
-        from: `if (row['passed'] === 't') {
-    if (newKeys !== null) await`,
-        to: `if (row['passed'] === 't') {
-    if (newKeys === undefined) await`,
+        from: 'if (ofScope?.newKeys != null && (passed',
+        to: 'if (ofScope?.newKeys === undefined && (passed',
       },
     ],
     ride: 'keyed',
@@ -105,8 +103,8 @@ export const GUARD_VARIANTS = [
       },
       {
         file: 'request/reserve-key.ts',
-        from: 'if (limit === null) {\n    const row',
-        to: 'const runsAgain = isToRunAgain || cache !== null\n  if (limit === null) {\n    const row',
+        from: 'if (limits === null) {\n    const row',
+        to: 'const runsAgain = isToRunAgain || cache !== null\n  if (limits === null) {\n    const row',
       },
     ],
     ride: 'keyed',

@@ -99,7 +99,7 @@ const SITUATIONS: Readonly<Record<string, readonly Answer[]>> = {
     answerTo({ type: 'mismatch', differs: 'pipeline' }),
   ],
   'a new key, and the scope has reached a limit': [
-    answerTo({ type: 'limited', limit: 'new_keys', max: 1, perMs: 1_000, retryAfterMs: 1_000 }),
+    answerTo({ type: 'limited', limit: 'new_keys', of: 'scope', max: 1, perMs: 1_000, retryAfterMs: 1_000 }),
   ],
   'retry, the key was deleted after its charge': [
     answerTo({ type: 'expired', keyId, settledAt: new Date(0) }),

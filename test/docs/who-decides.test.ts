@@ -66,6 +66,7 @@ describe('the table of who decides', () => {
       fence: 1,
       holder,
       revision: 1,
+      storedBytes: 0,
       leaseUntilMs: NOW - 1,
       attempts: 1,
       retries: 0,

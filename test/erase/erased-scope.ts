@@ -38,8 +38,8 @@ export async function fillScope(
     [randomUUID(), keyId, scope, key],
   )
   await database.rows(
-    `INSERT INTO pawl.scope_usage (scope, pipeline, tokens, refilled_at) VALUES ($1, '', 1, clock_timestamp())
-     ON CONFLICT (scope, pipeline) DO NOTHING`,
+    `INSERT INTO pawl.scope_usage (scope, kind, tokens, refilled_at, per_ms) VALUES ($1, 'new_keys', 1, clock_timestamp(), 1)
+     ON CONFLICT (scope, kind, pipeline, part) DO NOTHING`,
     [scope],
   )
   return keyId

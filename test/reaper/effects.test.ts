@@ -26,7 +26,7 @@ describe('effects', () => {
     await insertEffects(7, '47 hours')
     await insertExpired(database, 1)
     const { reaper, sent } = countedReaper(database, { batchSize: 10, effectRetentionMs: 48 * HOUR_MS })
-    expect(await reaper.runOnce()).toEqual({ deleted: 1, held: 0, effectsDeleted: 25 })
+    expect(await reaper.runOnce()).toEqual({ ...NOTHING, deleted: 1, effectsDeleted: 25 })
     expect(countOf(sent, 'reap_effects')).toBe(3)
     expect(await effectsLeft()).toBe(7)
   })

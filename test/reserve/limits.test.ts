@@ -1,7 +1,16 @@
-import { type EngineOptions, type Outcome, respond, retryLater, subscribe } from '@pawl/core'
-import { createProbedEngine } from '@pawl/core/internal'
+import { type EngineOptions, type Outcome, subscribe } from '@pawl/core'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
-import { createEngine, createRideTables, type Database, pipeline } from '../support/rides.js'
+import {
+  calls,
+  countOf,
+  HOUR_MS,
+  keysOf as keys,
+  limitedEngine,
+  note,
+  requestOf as request,
+  waits,
+} from '../support/limited-engine.js'
+import { createEngine, createRideTables, type Database } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 
 let database: TestDatabase
@@ -12,39 +21,10 @@ beforeEach(async () => {
 })
 afterEach(() => database.drop())
 
-const HOUR_MS = 3_600_000
-
-const note = pipeline<null>({ name: 'note', version: 1 }).finish(() => respond(204))
-const waits = pipeline<null>({ name: 'waits', version: 1 }).finish(() => retryLater())
-const calls = pipeline<null>({ name: 'calls', version: 1 })
-  .foreign('called', { call: () => Promise.resolve(null) })
-  .finish(() => respond(204))
-
 type Limits = EngineOptions<Database>['limits']
 
-function engineWith(limits: Limits, options: Partial<EngineOptions<Database>> = {}) {
-  const steps: string[] = []
-  const engine = createProbedEngine<Database>(
-    {
-      pool: database.pool(),
-      pipelines: [note, waits, calls],
-      schema: database.schema,
-      ...(limits === undefined ? {} : { limits }),
-      ...options,
-    },
-    ({ phase, step, when }) => {
-      if (phase === 'reserve' && when === 'before') steps.push(step)
-      return undefined
-    },
-  )
-  onTestFinished(() => engine.close())
-  return { engine, steps }
-}
-
-const request = (key: string, scope = 's') => ({ scope, key, input: null })
-const keys = (count: number, prefix = 'k') => Array.from({ length: count }, (_, n) => `${prefix}${n}`)
-const countOf = (outcomes: readonly Outcome[], type: Outcome['type']) =>
-  outcomes.filter((outcome) => outcome.type === type).length
+const engineWith = (limits: Limits, options: Partial<EngineOptions<Database>> = {}) =>
+  limitedEngine(database, { ...(limits === undefined ? {} : { limits }), ...options })
 const tokens = async () =>
   (await database.rows<{ tokens: number }>('SELECT tokens FROM pawl.scope_usage'))[0]?.tokens
 
@@ -105,7 +85,7 @@ test('attempts of one new request at the same moment take one token', async () =
 test('unfinished keys count until they end', async () => {
   const { engine } = engineWith({ unfinished: 2 })
   for (const key of keys(2)) await engine.execute(waits, request(key))
-  const refused = { type: 'limited', limit: 'unfinished', max: 2, perMs: null, retryAfterMs: 1_000 }
+  const refused = { type: 'limited', limit: 'unfinished', of: 'scope', max: 2, perMs: null, retryAfterMs: 1_000 }
   expect(await engine.execute(note, request('new'))).toEqual(refused)
   await database.rows(
     `UPDATE pawl.idempotency_keys SET status = 'stuck', stuck_reason = 'too_old' WHERE key = 'k0'`,
@@ -170,6 +150,37 @@ test('a function that throws, or returns what no limits are, is wrong use', asyn
   expect(await database.rows('SELECT 1 FROM pawl.idempotency_keys')).toEqual([])
 })
 
+test.each([
+  ['nothing', () => undefined],
+  ['a promise, which would limit nothing', () => Promise.resolve({ unfinished: 1 })],
+  ['a rejected promise, which would end the process', () => Promise.reject(new Error('no plan'))],
+  ['a list', () => []],
+  ['a number', () => 5],
+  ['an instance of a class', () => new Date()],
+  ['a limit that nobody knows', () => ({ keys: 1 })],
+  ['half a rate', () => ({ newKeys: { max: 1 } })],
+  ['a rate that is none', () => ({ newKeys: null })],
+  ['what is not a number', () => ({ unfinished: Number.NaN })],
+])('a function that returns %s is wrong use, and nothing is reserved', async (_what, limits) => {
+  const { engine } = engineWith(limits as never)
+  await expect(engine.execute(note, request('k'))).rejects.toMatchObject({ code: 'PAWL_INVALID_OPTION' })
+  await expect(engine.enqueue(note, request('k'))).rejects.toMatchObject({ code: 'PAWL_INVALID_OPTION' })
+  expect(await database.rows('SELECT 1 FROM pawl.idempotency_keys')).toEqual([])
+})
+
+test('a plan that changes holds from the next request on, and a bucket that was larger is cut', async () => {
+  let max = 10
+  const { engine } = engineWith(() => ({ newKeys: { max, perMs: HOUR_MS } }))
+  expect(await engine.execute(note, request('k0'))).toMatchObject({ type: 'completed' })
+  max = 2
+  const outcomes: Outcome[] = []
+  for (const key of keys(5, 'small')) outcomes.push(await engine.execute(note, request(key)))
+  expect(countOf(outcomes, 'completed')).toBe(2)
+  max = 1_000
+  // A larger bucket is not full at once: it fills at its own rate.
+  expect(await engine.execute(note, request('large'))).toMatchObject({ type: 'limited', max: 1_000 })
+})
+
 test('what is enqueued is limited as well, and so is an effect of the past', async () => {
   const { engine } = engineWith({ newKeys: { max: 1, perMs: HOUR_MS } })
   expect(await engine.enqueue(note, request('k0'))).toMatchObject({ type: 'enqueued', fresh: true })
@@ -212,5 +223,5 @@ test('is announced', async () => {
   const heard: unknown[] = []
   onTestFinished(subscribe('pawl:limited', (message) => void heard.push(message)))
   for (const key of keys(2)) await engine.execute(note, request(key))
-  expect(heard).toMatchObject([{ pipeline: 'note', limit: 'new_keys' }])
+  expect(heard).toMatchObject([{ pipeline: 'note', limit: 'new_keys', of: 'scope' }])
 })

@@ -47,6 +47,7 @@ const row: KeyRow = {
   fence: 4,
   holder: 'them',
   revision: 1,
+  storedBytes: 0,
   leaseUntilMs: NOW,
   attempts: 1,
   retries: 0,

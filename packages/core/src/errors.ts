@@ -40,6 +40,7 @@ export const errorCodes = {
   PAWL_NO_CONNECTION: 'No connection became available in time.',
   PAWL_STORE_AWAY:
     'PostgreSQL could not be reached several times in a row, so it was not asked. The error says when it will be.',
+  PAWL_LIMITED: 'The scope has looked up as many keys as its limits allow. The error says when it may look up another.',
   PAWL_KEY_WENT_BACK:
     'The recovery point of a key is earlier than a call that is on record: the database has lost commits.',
   PAWL_LEASE_LOST: 'Another holder took the key over.',
@@ -115,6 +116,32 @@ export class StoreAwayError extends PawlError {
       `PostgreSQL could not be reached several times in a row. The next request that looks whether it is back is let through in ${retryAfterMs} ms.`,
       { cause },
     )
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
+/**
+ * The scope has reached its limit of look-ups (`limits.lookups`). Nothing was read.
+ *
+ * @example
+ * if (error instanceof LimitedError) reply.code(429).header('retry-after', Math.ceil(error.retryAfterMs / 1_000))
+ */
+export class LimitedError extends PawlError {
+  override readonly name = 'LimitedError'
+  /** The most look-ups that the scope may make at once, and again in each `perMs`. */
+  readonly max: number
+  /** In which time. */
+  readonly perMs: number
+  /** When there will be room for another. */
+  readonly retryAfterMs: number
+
+  constructor({ max, perMs }: { readonly max: number; readonly perMs: number }, retryAfterMs: number) {
+    super(
+      'PAWL_LIMITED',
+      `The scope has looked up ${max} keys in ${perMs} ms, which is its limit (limits.lookups). It may look up another in ${retryAfterMs} ms.`,
+    )
+    this.max = max
+    this.perMs = perMs
     this.retryAfterMs = retryAfterMs
   }
 }

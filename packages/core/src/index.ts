@@ -20,9 +20,15 @@ export type { Service, StopOptions } from './background/service.js'
 export { deliverEach } from './background/sink.js'
 export type { Delivery, JobToDeliver, Sink } from './background/sink.js'
 export type { Erasure, ErasureReport, Kept, KeptBecause } from './erase/erasure.js'
-export { errorCodes, InvalidInputError, PawlError, StoreAwayError } from './errors.js'
+export { errorCodes, InvalidInputError, LimitedError, PawlError, StoreAwayError } from './errors.js'
 export type { InputIssue, PawlErrorCode } from './errors.js'
-export type { Limits, LimitsOption } from './request/scope-limits.js'
+export type {
+  Limits,
+  LimitsOption,
+  PipelineLimits,
+  PipelineLimitsOption,
+  RateLimit,
+} from './pipeline/limits-option.js'
 export type { Caps } from './run/caps.js'
 export type { KeyAction, KeyPolicyOptions } from './request/key-policy.js'
 export { createOperator } from './operate/create-operator.js'

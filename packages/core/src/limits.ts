@@ -277,6 +277,12 @@ export const IN_FLIGHT_RETRY_MS = 1 * SECOND_MS
 /** When to come back where a scope has too many unfinished keys: nobody knows when one of them ends. */
 export const UNFINISHED_RETRY_MS = 1 * SECOND_MS
 
+/** The largest `storedBytes`: an HTTP header field has no larger integer (RFC 9651). */
+export const MAX_STORED_BYTES = 999_999_999_999_999
+
+/** When to come back where a scope has stored too much: keys expire, and the reaper deletes them, within hours rather than seconds. */
+export const STORED_RETRY_MS = 60 * SECOND_MS
+
 /** Time that close() gives running requests, and then their aborted calls. */
 export const DEFAULT_CLOSE_TIMEOUT_MS = 10 * SECOND_MS
 export const CLOSE_ABORT_GRACE_MS = 2 * SECOND_MS

@@ -29,9 +29,20 @@ export type Answer =
     }
   | { readonly type: 'problem'; readonly problem: Problem }
 
+/** The status of too many requests was asked for. */
+export interface TooManyLookups {
+  readonly type: 'limited'
+  readonly limit: 'lookups'
+  readonly of: 'scope'
+  readonly max: number
+  readonly perMs: number
+  readonly retryAfterMs: number
+}
+
 /** What can be answered. */
 export type Answerable =
   | Outcome
+  | TooManyLookups
   | (Extract<EnqueueOutcome, { type: 'enqueued' }> & {
       /** Where to ask what became of it. */
       readonly location: string
@@ -64,8 +75,10 @@ export function answerTo(outcome: Answerable): Answer {
     case 'expired':
       return problem({ code: 'key_expired', keyId: outcome.keyId })
     case 'limited': {
-      const { limit, max, perMs, retryAfterMs } = outcome
-      return problem({ code: 'too_many_requests', retryAfterMs, limit: { name: limit, max, perMs } })
+      const { limit, of, max, perMs, retryAfterMs } = outcome
+      if (limit === 'lookups') return tooManyLookups(outcome)
+      const name = of === 'scope' ? limit : (`pipeline_${limit}` as const)
+      return problem({ code: 'too_many_requests', retryAfterMs, limit: { name, max, perMs } })
     }
     case 'retry_later':
       return answerToRetryLater(outcome)
@@ -76,6 +89,11 @@ export function answerTo(outcome: Answerable): Answer {
     case 'unavailable':
       return problem({ code: 'store_unavailable', retryAfterMs: untilNextLook(outcome.error) })
   }
+}
+
+function tooManyLookups({ limit: name, max, perMs, retryAfterMs }: TooManyLookups): Answer {
+  const detail = 'You have asked for the status of too many requests. Ask again later.'
+  return problem({ code: 'too_many_requests', detail, retryAfterMs, limit: { name, max, perMs } })
 }
 
 function answerToRetryLater(outcome: Extract<Outcome, { type: 'retry_later' }>): Answer {

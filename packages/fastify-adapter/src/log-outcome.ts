@@ -54,8 +54,8 @@ export function logOutcome(
       return
     }
     case 'limited': {
-      const { limit, retryAfterMs } = outcome
-      log.warn(line({ limit, retryAfterMs }), 'idempotent request refused: its scope has reached a limit')
+      const { limit, of, retryAfterMs } = outcome
+      log.warn(line({ limit, of, retryAfterMs }), 'idempotent request refused: its scope has reached a limit')
       return
     }
     case 'retry_later': {

@@ -1,8 +1,12 @@
+import type { Outcome } from '@pawl/core'
 import { serializeList } from 'structured-headers'
+
+type LimitName = Extract<Outcome, { type: 'limited' }>['limit']
 
 /** A limit that was reached. */
 export interface ReachedLimit {
-  readonly name: 'new_keys' | 'unfinished'
+  /** Limits of one pipeline have names of their own: a client may meet both. */
+  readonly name: LimitName | `pipeline_${LimitName}` | 'lookups'
   readonly max: number
   /** In which time; null for what is limited at any one moment. */
   readonly perMs: number | null
@@ -15,8 +19,9 @@ export function rateLimitFields(
   { name, max, perMs }: ReachedLimit,
   retryAfterMs: number,
 ): Readonly<Record<string, string>> {
+  const unit = name.endsWith('stored_bytes') ? 'content-bytes' : 'concurrent-requests'
   const window: [string, number | string] =
-    perMs === null ? ['qu', 'concurrent-requests'] : ['w', Math.ceil(perMs / SECOND_MS)]
+    perMs === null ? ['qu', unit] : ['w', Math.ceil(perMs / SECOND_MS)]
   const left = new Map([
     ['r', 0],
     ['t', Math.ceil(retryAfterMs / SECOND_MS)],

@@ -1,7 +1,7 @@
-import { PawlError } from '@pawl/core'
+import { LimitedError, PawlError } from '@pawl/core'
 import { hashKeyName, inspectOwn } from '@pawl/core/internal'
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
-import { type Answer, type Answerable, answerTo, problemOf } from './answer.js'
+import { type Answer, type Answerable, answerTo, problemOf, type TooManyLookups } from './answer.js'
 import { checkBinding } from './check-binding.js'
 import { checkScope } from './check-scope.js'
 import { pathOf } from './fingerprint-request.js'
@@ -16,6 +16,7 @@ import { KEY_ID_PARAMETER, originAsked, statusBelow } from './status-address.js'
 type KeyStatus =
   | { readonly type: 'unknown' }
   | { readonly type: 'unavailable'; readonly error: unknown }
+  | TooManyLookups
   | {
       readonly type: 'known'
       readonly logged: LoggedStatus
@@ -120,7 +121,7 @@ async function answerFor(
     return { type: 'problem', problem }
   }
   if (status.type === 'unknown') return notFound()
-  if (status.type === 'unavailable') {
+  if (status.type === 'unavailable' || status.type === 'limited') {
     logOutcome(route.plugin, request.log, { asked: 'status' }, status)
     return answerTo(status)
   }
@@ -147,6 +148,10 @@ async function readStatus(
     view = await inspectOwn(engine, { keyId: path.slice(slash + 1), ...owner, origin })
   } catch (error) {
     if (error instanceof PawlError && error.code === 'PAWL_INVALID_REQUEST') return { type: 'unknown' }
+    if (error instanceof LimitedError) {
+      const { max, perMs, retryAfterMs } = error
+      return { type: 'limited', limit: 'lookups', of: 'scope', max, perMs, retryAfterMs }
+    }
     return { type: 'unavailable', error }
   }
   if (view === null) return { type: 'unknown' }

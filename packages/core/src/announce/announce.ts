@@ -1,7 +1,7 @@
 import { channel } from 'node:diagnostics_channel'
 import { PawlError } from '../errors.js'
 import { safeError } from '../safe-error.js'
-import type { StuckReason, RetryReason } from '../pipeline/outcome.js'
+import type { Outcome, StuckReason, RetryReason } from '../pipeline/outcome.js'
 
 /**
  * What every message carries. Key and scope are hashed: listeners log, and logs travel. The hashes are the same in all
@@ -49,7 +49,7 @@ export interface PawlMessages {
   /** The key was deleted after it had an effect, and is not run again. `keyId`: the id that it had. */
   'pawl:expired': KeyMessage & { readonly keyId: string; readonly settledAt: Date }
   /** The scope had reached a limit, and a new key was refused. */
-  'pawl:limited': KeyMessage & { readonly limit: 'new_keys' | 'unfinished'; readonly retryAfterMs: number }
+  'pawl:limited': KeyMessage & Pick<Extract<Outcome, { type: 'limited' }>, 'limit' | 'of' | 'retryAfterMs'>
   /** An unattended key was granted again. */
   'pawl:taken_over': GrantMessage & { readonly attempts: number }
   /** A phase is about to run, or to go on. */

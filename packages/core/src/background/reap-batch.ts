@@ -46,8 +46,13 @@ export async function reapBatch(parts: BatchParts, fromMs: number | null): Promi
   } else {
     try {
       const reaped = await reapKeys(store, batchSize, fromMs)
-      deleted = countDeleted(reaped, undeletable)
       found = reaped
+      deleted = countDeleted(
+        reaped.filter(({ isCounted }) => !isCounted),
+        undeletable,
+      )
+      const counted = reaped.filter(({ isCounted }) => isCounted)
+      deleted += await reapOrHalve(parts, counted, undeletable)
     } catch (error) {
       if (!isAboutRows(error)) throw error
       // Something in the application keeps one of the rows. Find which, and delete the others.

@@ -17,11 +17,12 @@ import {
   REAPER_LOCK_TIMEOUT_MS,
 } from '../limits.js'
 import type { Engine } from '../engine/engine.js'
-import { contextOf } from '../engine/engine-context.js'
+import { contextOf, type EngineContext } from '../engine/engine-context.js'
 import { tellingRights } from '../storage/schema/missing-right.js'
 import type { Tables } from '../storage/tables.js'
 import { type Batch, reapBatch } from './reap-batch.js'
 import { reapOldEffects } from './reap-old-effects.js'
+import { reapUsage } from './reap-usage.js'
 import { Poller, type Service, type StopOptions } from './service.js'
 
 /** How the reaper works. */
@@ -44,6 +45,8 @@ export type ReaperCounts = {
   readonly held: number
   /** Old effects that were deleted. */
   readonly effectsDeleted: number
+  /** Rows of usage that were deleted: with limits, of scopes that have used nothing for a while. */
+  readonly usageDeleted: number
 }
 
 /** Where to reap: an engine's environment, or an operator's. */
@@ -60,9 +63,14 @@ const OPTION_NAMES = [
   'effectRetentionMs',
 ] as const satisfies readonly (keyof ReaperOptions)[]
 
-/** Deletes finished keys past their expiry, and effects past theirs. Never a running or stuck key, however old. */
+/**
+ * Deletes finished keys past their expiry, effects past theirs, and what is known of the usage of idle scopes. Never a running or stuck
+ * key, however old.
+ */
 export class Reaper implements Service<ReaperCounts> {
-  readonly #context: ReapContext
+  readonly #context: EngineContext
+  /** The scope after which the next round looks at usage. */
+  #usageAfter = ''
   readonly #pace: ReapPace
   readonly #poller: Poller
 
@@ -92,9 +100,32 @@ export class Reaper implements Service<ReaperCounts> {
   }
 
   #reap(stopping: AbortSignal): Promise<ReaperCounts> {
-    return tellingRights(this.#context, () => reap(this.#context, this.#pace, stopping))
+    return tellingRights(this.#context, async () => {
+      const counts = await reap(this.#context, this.#pace, stopping)
+      return { ...counts, usageDeleted: this.#context.limits.areOnAnywhere ? await this.#reapUsage(stopping) : 0 }
+    })
+  }
+
+  /** A part of the table in each round: nothing in it is in a hurry. */
+  async #reapUsage(stopping: AbortSignal): Promise<number> {
+    const { sessions, tables } = this.#context
+    let deleted = 0
+    for (let page = 0; page < USAGE_PAGES_PER_ROUND && !stopping.aborted; page++) {
+      if (page > 0) await pause(this.#pace, stopping)
+      const { deleted: ofPage, after } = await sessions.with('reaper', (session) => {
+        session.shortenLockTimeout(REAPER_LOCK_TIMEOUT_MS)
+        return reapUsage({ session, tables }, this.#pace.batchSize, this.#usageAfter)
+      })
+      deleted += ofPage
+      this.#usageAfter = after ?? ''
+      if (after === null) break
+    }
+    return deleted
   }
 }
+
+/** At most so many pages of usage in one round, which may find very many scopes with nothing to delete. */
+const USAGE_PAGES_PER_ROUND = 20
 
 /** How much at a time, how fast, and where. */
 export interface ReapPace {
@@ -153,14 +184,15 @@ export async function reap(
     const deleted = createdMs.length
     return { found: deleted, deleted, held: 0, lastMs: createdMs.reduce((a, b) => Math.max(a, b), -Infinity) }
   })
-  return { deleted: keys.deleted, held: keys.held, effectsDeleted: effects.deleted }
+  return { deleted: keys.deleted, held: keys.held, effectsDeleted: effects.deleted, usageDeleted: 0 }
 }
 
 async function inBatches(
-  { batchSize, pauseMs }: ReapPace,
+  pace: ReapPace,
   stopping: AbortSignal,
   next: (fromMs: number | null) => Promise<Batch>,
 ): Promise<{ readonly deleted: number; readonly held: number }> {
+  const { batchSize } = pace
   const total = { deleted: 0, held: 0 }
   let fromMs: number | null = null
   while (!stopping.aborted) {
@@ -170,8 +202,11 @@ async function inBatches(
     // A batch in which nothing moved would only be repeated.
     if (found < batchSize || deleted + held === 0) break
     fromMs = lastMs
-    // A stop cuts the pause short, which is not an error.
-    await delay(pauseMs, undefined, { signal: stopping }).catch(() => {})
+    await pause(pace, stopping)
   }
   return total
 }
+
+/** A stop cuts it short, which is not an error. */
+const pause = ({ pauseMs }: ReapPace, stopping: AbortSignal): Promise<void> =>
+  delay(pauseMs, undefined, { signal: stopping }).catch(() => {})

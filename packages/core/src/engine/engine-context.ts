@@ -12,7 +12,7 @@ import { resolveSettings } from '../pipeline/settings.js'
 import { ResolvedSettings } from '../pipeline/resolved-settings.js'
 import { Breaker } from '../request/breaker.js'
 import { KeyPolicy } from '../request/key-policy.js'
-import { limitsOf } from '../request/scope-limits.js'
+import { LimitsOfScopes } from '../request/scope-limits.js'
 import { CachedKeys } from '../request/cached-keys.js'
 import { Replica } from '../request/replica.js'
 import { FingerprintSecrets } from '../request/request-fingerprint.js'
@@ -37,6 +37,7 @@ export interface AtomicPipeline {
 
 /** What an engine is made of: one for each engine, shared by everything it does and by the services beside it. */
 export interface EngineContext extends RequestContext, RunContext {
+  readonly limits: LimitsOfScopes
   /** What erased names are replaced with is made with it; null where the application gave none. */
   readonly hashSecret: string | null
   readonly atomicPipelines: Map<PipelineDefinition, AtomicPipeline>
@@ -114,7 +115,7 @@ export function createContext(
     redact: options.redact ?? null,
     keyPolicy: new KeyPolicy(checked.keyPolicy),
     probe,
-    limits: limitsOf(options.limits),
+    limits: new LimitsOfScopes(options.limits, settings),
     runsAgain: checked.afterExpiry === 'run',
     fingerprintSecrets: new FingerprintSecrets(checked.tables.protection, checked.hashSecret),
     replayLikelihood: new ReplayLikelihood(),

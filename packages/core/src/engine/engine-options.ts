@@ -34,7 +34,7 @@ import { checkPipelineSettings, type PipelineSettings } from '../pipeline/settin
 import { checkProtection, type Protection } from '../protection.js'
 import type { ReplayCache } from '../request/replay-cache.js'
 import { DEFAULT_SCHEMA, type Tables, tablesIn } from '../storage/tables.js'
-import type { LimitsOption } from '../request/scope-limits.js'
+import { checkLimitsOption, type LimitsOption } from '../pipeline/limits-option.js'
 import type { BreakerOptions } from '../request/breaker.js'
 import { type KeyPolicyOptions, type KeyPolicySettings, readKeyPolicy } from '../request/key-policy.js'
 import type { Stager } from '../run/stager.js'
@@ -209,6 +209,7 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
   checkTimerMs(OWNER, 'acquireTimeoutMs', acquireTimeoutMs)
   checkOptionalFunction(OWNER, 'redact', options.redact)
   checkOneOf(OWNER, 'afterExpiry', options.afterExpiry, ['refuse', 'run'])
+  checkLimitsOption(OWNER, 'engine', options.limits)
   checkReplayFrom(options)
   checkCache(options)
   return {

@@ -21,9 +21,9 @@ export function reservationOutcome(reservation: NotGranted, asked: () => KeyMess
       return { type: 'expired', keyId, settledAt }
     }
     case 'limited': {
-      const { limit, max, perMs, retryAfterMs } = reservation
-      announce('pawl:limited', () => ({ ...asked(), limit, retryAfterMs }))
-      return { type: 'limited', limit, max, perMs, retryAfterMs }
+      const { limit, of, max, perMs, retryAfterMs } = reservation
+      announce('pawl:limited', () => ({ ...asked(), limit, of, retryAfterMs }))
+      return { type: 'limited', limit, of, max, perMs, retryAfterMs }
     }
     case 'decided':
       return decidedOutcome(reservation, asked)

@@ -4,7 +4,7 @@ import { announce, type KeyMessage } from '../announce/announce.js'
 import { type Because, checkBecause } from '../because.js'
 import { checkDate, checkKnownOptions, checkTimerMs, type OptionOwner } from '../check-option.js'
 import type { Probe } from '../driver/probe.js'
-import { PawlError } from '../errors.js'
+import { LimitedError, PawlError } from '../errors.js'
 import { isUuid } from '../is-uuid.js'
 import { checkErasure } from '../erase/check-erasure.js'
 import { eraseScope } from '../erase/erase-scope.js'
@@ -53,6 +53,8 @@ import { findKey } from '../storage/keys/find-key.js'
 import type { DueKey } from '../storage/keys/due-keys.js'
 import { findOwnKey } from '../storage/keys/find-own-key.js'
 import type { Store } from '../storage/statement.js'
+import { takeToken } from '../storage/usage/take-token.js'
+import type { Rate } from '../storage/usage/bucket.js'
 import { settledWithin } from '../settled-within.js'
 import { decideExtend } from './decide-extend.js'
 import type { Engine, OwnKey } from './engine.js'
@@ -244,7 +246,7 @@ export class RunningEngine<DB> implements Engine<DB> {
 
   async inspect(scope: string, key: string): Promise<KeyView | null> {
     checkRequest('inspect', scope, key)
-    const row = await this.#look((store) => findKey(store, scope, key))
+    const row = await this.#look(scope, (store) => findKey(store, scope, key))
     return row === null ? null : viewKey(row)
   }
 
@@ -277,7 +279,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     const { fingerprintSecrets: secrets } = this.#context
     checkKeyId('inspectOwn', id)
     if (bindTo !== undefined) checkBinding('inspectOwn', bindTo, secrets)
-    const row = await this.#look((store) =>
+    const row = await this.#look(scope, (store) =>
       findOwnKey(store, { id, scope, fingerprintStart: originOf(origin) }),
     )
     if (row === null) return null
@@ -347,12 +349,18 @@ export class RunningEngine<DB> implements Engine<DB> {
     return this.#context.fingerprintSecrets.canBind
   }
 
-  async #look(find: (store: Store) => Promise<KeyRow | null>): Promise<KeyRow | null> {
-    const { sessions, tables, breaker } = this.#context
+  /** For whoever asks for a key, whether or not there is one: both cost the scope the same. */
+  async #look(scope: string, find: (store: Store) => Promise<KeyRow | null>): Promise<KeyRow | null> {
+    const { sessions, tables, breaker, limits } = this.#context
+    const rate = limits.lookupsOf(scope)
     const refusal = breaker.refusal()
     if (refusal !== null) throw refusal
     return explaining(this.#context, () =>
-      sessions.with('inspect', (session) => find({ session, tables })),
+      sessions.with('inspect', async (session) => {
+        const store = { session, tables }
+        if (rate !== null) await takeLookup(store, scope, rate)
+        return find(store)
+      }),
     ).catch((error: unknown) => {
       breaker.failed(error)
       throw error
@@ -474,4 +482,9 @@ function checkKeyId(where: string, keyId: unknown): void {
     'PAWL_INVALID_REQUEST',
     `${where}: keyId is '${String(keyId)}'; it has to be the id of a key.`,
   )
+}
+
+async function takeLookup(store: Store, scope: string, rate: Rate): Promise<void> {
+  const waitMs = await takeToken(store, { scope, kind: 'lookups', pipeline: null }, rate)
+  if (waitMs !== null) throw new LimitedError(rate, waitMs)
 }

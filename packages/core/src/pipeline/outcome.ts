@@ -65,7 +65,9 @@ export type Outcome =
    */
   | {
       readonly type: 'limited'
-      readonly limit: 'new_keys' | 'unfinished'
+      readonly limit: 'new_keys' | 'unfinished' | 'stored_bytes'
+      /** Whether it is the limit of all pipelines together, or of this one. */
+      readonly of: 'scope' | 'pipeline'
       /** The most that the scope may have. */
       readonly max: number
       /** In which time, for new keys. */

@@ -35,6 +35,11 @@ export class ResolvedSettings {
     return this.#entry(definition).pipeline
   }
 
+  /** Of all pipelines. */
+  get all(): readonly ResolvedPipelineSettings[] {
+    return [...this.#entries.values()].map(({ pipeline }) => pipeline)
+  }
+
   phase(definition: PipelineDefinition, phase: string): ResolvedPhaseSettings {
     const settings = this.#entry(definition).phases.get(phase)
     if (settings === undefined) throw new TypeError(`no phase '${phase}' in pipeline '${definition.name}'`)

@@ -19,6 +19,7 @@ import {
   MAX_DURATION_MS,
   MIN_LEASE_MS,
 } from '../limits.js'
+import { checkLimitsOption, type PipelineLimitsOption } from './limits-option.js'
 
 const ISOLATION_LEVELS = ['read committed', 'repeatable read', 'serializable'] as const
 /** Isolation of a phase's transaction. A transaction that meets a conflict is retried automatically. */
@@ -71,6 +72,11 @@ export interface PipelineSettings extends Omit<PhaseSettings, 'commit'> {
    * the state and what is known of calls, too. Default `nothing`.
    */
   readonly wipe?: Wipe
+  /**
+   * How much one scope may have of this pipeline, counted for each pipeline by itself. The engine's `limits` hold as well.
+   * Default: nothing more is limited.
+   */
+  readonly limits?: PipelineLimitsOption
 }
 
 /** What becomes of a finished key's row. Its response, its trail and its names stay. */
@@ -78,9 +84,10 @@ export type Wipe = (typeof WIPES)[number]
 
 export const WIPES = ['nothing', 'input', 'all'] as const
 
-/** With all defaults filled in; only `commit` has none. */
+/** With all defaults filled in; only `commit` and `limits` have none. */
 export type ResolvedPhaseSettings = Required<Omit<PhaseSettings, 'commit'>> & Pick<PhaseSettings, 'commit'>
-export type ResolvedPipelineSettings = Required<PipelineSettings>
+export type ResolvedPipelineSettings = Required<Omit<PipelineSettings, 'limits'>> &
+  Pick<PipelineSettings, 'limits'>
 
 export const PHASE_SETTING_NAMES = [
   'isolation',
@@ -100,6 +107,7 @@ export const PIPELINE_SETTING_NAMES = [
   'retentionMs',
   'maxAgeMs',
   'wipe',
+  'limits',
 ] as const satisfies readonly (keyof PipelineSettings)[]
 
 /** Checks each setting by itself; how they fit together is known only once defaults are filled in. */
@@ -116,6 +124,7 @@ export function checkSettings(owner: OptionOwner, settings: PipelineSettings & P
   }
   checkWholeNumber(owner, 'retentionMs', settings.retentionMs, 1, MAX_DURATION_MS)
   checkWholeNumber(owner, 'maxAgeMs', settings.maxAgeMs, 1, MAX_DURATION_MS)
+  checkLimitsOption(owner, 'pipeline', settings.limits)
 }
 
 /** Checks the names as well, for adapters that take settings as part of their own options. */

@@ -1,11 +1,11 @@
 import type { SessionPool } from '../driver/session-pool.js'
 import type { Registry } from '../pipeline/registry.js'
 import type { ResolvedSettings } from '../pipeline/resolved-settings.js'
-import type { ScopeLimit } from '../storage/keys/insert-limited-key.js'
 import type { Tables } from '../storage/tables.js'
 import type { Breaker } from './breaker.js'
 import type { KeyPolicy } from './key-policy.js'
 import type { CachedKeys } from './cached-keys.js'
+import type { LimitsOfScopes } from './scope-limits.js'
 import type { Replica } from './replica.js'
 import type { FingerprintSecrets } from './request-fingerprint.js'
 import type { ReplayLikelihood } from './replay-likelihood.js'
@@ -21,8 +21,8 @@ export interface RequestContext {
   readonly keyPolicy: KeyPolicy
   /** What requests are told apart with. */
   readonly fingerprintSecrets: FingerprintSecrets
-  /** What a scope may have; null where nothing is limited. */
-  readonly limits: ((scope: string) => ScopeLimit | null) | null
+  /** What scopes may have. */
+  readonly limits: LimitsOfScopes
   readonly replayLikelihood: ReplayLikelihood
   /** Whether to ask the database at all. */
   readonly breaker: Breaker

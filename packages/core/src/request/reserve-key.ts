@@ -8,12 +8,13 @@ import { findKeyToReplay, findSameKey } from '../storage/keys/find-key.js'
 import { findLastEffect, type EffectsBefore, type LastEffect } from '../storage/effects/find-last-effect.js'
 import type { DueKey } from '../storage/keys/due-keys.js'
 import { type FirstGrant, insertKey, type NewKey } from '../storage/keys/insert-key.js'
-import { insertLimitedKey, type ScopeLimit } from '../storage/keys/insert-limited-key.js'
+import { insertLimitedKey } from '../storage/keys/insert-limited-key.js'
 import { markUnheldKeyStuck } from '../storage/keys/mark-unheld-key-stuck.js'
 import { takeOverKey } from '../storage/keys/take-over-key.js'
 import { writeOut } from '../storage/keys/write-out.js'
 import type { Store } from '../storage/statement.js'
-import { UNFINISHED_RETRY_MS } from '../limits.js'
+import type { MetLimit, ScopeLimits } from '../storage/usage/scope-limit.js'
+import { STORED_RETRY_MS, UNFINISHED_RETRY_MS } from '../limits.js'
 import { askForKey, type NoAnswer } from './ask-for-key.js'
 import { type Asking, type Decision, decideReservation } from './decide-reservation.js'
 import { type CheckedRequest, newKeyOf } from './execute-request.js'
@@ -38,7 +39,8 @@ export type NotGranted = NoAnswer | Decided | Expired | Limited
 /** The key is new, and its scope has reached a limit. */
 interface Limited {
   readonly type: 'limited'
-  readonly limit: 'new_keys' | 'unfinished'
+  readonly limit: MetLimit['limit']
+  readonly of: MetLimit['of']
   readonly max: number
   readonly perMs: number | null
   readonly retryAfterMs: number
@@ -83,10 +85,10 @@ export async function reserveToRun(
   const { definition } = request
   const leaseMs = engine.settings.leaseMsAt(definition, 'started')
   const durable = beginsWithCall(definition)
-  const limit = engine.limits === null ? null : engine.limits(request.scope)
+  const limits = engine.limits.of(request.scope, definition)
   const reservation = await askForKey(engine, async (store, holder) => {
     const askedAt = performance.now()
-    const met = await insertOrFind(engine, store, request, { holder, leaseMs, durable }, limit)
+    const met = await insertOrFind(engine, store, request, { holder, leaseMs, durable }, limits)
     if (met.type === 'inserted') return grant('reserved', met.row, definition, askedAt, store)
     if (met.type !== 'found') return met
     return takeOver(engine, store, met.row, askingFor(request, holder), among, askedAt)
@@ -106,10 +108,10 @@ export async function reserveToEnqueue(
   const { replica, registry, settings } = engine
   const replayed = replica === null ? null : await replayFrom(replica, engine, request, registry)
   if (replayed !== null) return replayed
-  const limit = engine.limits === null ? null : engine.limits(request.scope)
+  const limits = engine.limits.of(request.scope, request.definition)
   const reservation = await askForKey(engine, async (store, holder) => {
     // Nobody holds it, and whoever enqueues it is promised that it will run.
-    const met = await insertOrFind(engine, store, request, { holder, leaseMs: null, durable: true }, limit)
+    const met = await insertOrFind(engine, store, request, { holder, leaseMs: null, durable: true }, limits)
     if (met.type === 'inserted') return { type: 'enqueued', row: met.row, fresh: true } as const
     if (met.type !== 'found') return met
     const { row } = met
@@ -181,7 +183,7 @@ async function insertOrFind(
   store: Store,
   request: CheckedRequest,
   first: FirstGrant,
-  limit: ScopeLimit | null,
+  limits: ScopeLimits | null,
 ): Promise<Met> {
   const { replayLikelihood } = engine
   const { scope, key, input } = request
@@ -197,7 +199,7 @@ async function insertOrFind(
     const spent = before === null ? null : spentBy(engine, before)
     if (spent !== null) return spent
     const newKey = { ...newKeyOf(request, input.json), undoneBefore: before?.undone ?? 0 }
-    const inserted = await insert(engine, store, newKey, first, limit)
+    const inserted = await insert(engine, store, newKey, first, limits)
     replayLikelihood.learn(inserted === null)
     if (inserted?.type === 'inserted') return inserted
     row = await findKeyToReplay(store, scope, key)
@@ -215,25 +217,30 @@ async function insert(
   store: Store,
   newKey: NewKey,
   first: FirstGrant,
-  limit: ScopeLimit | null,
+  limits: ScopeLimits | null,
 ): Promise<Extract<Met, { type: 'inserted' | 'limited' }> | null> {
-  if (limit === null) {
+  if (limits === null) {
     const row = await insertKey(store, newKey, first, runsAgain)
     return row === null ? null : { type: 'inserted', row }
   }
-  const result = await insertLimitedKey(store, newKey, first, runsAgain, limit)
+  const result = await insertLimitedKey(store, newKey, first, runsAgain, limits)
   if (result.type === 'inserted') return result
   if (result.type === 'not_inserted') return null
-  const retryAfterMs = result.waitMs ?? UNFINISHED_RETRY_MS
-  return result.limit === 'unfinished'
-    ? { type: 'limited', limit: result.limit, max: limit.unfinished ?? 0, perMs: null, retryAfterMs }
-    : {
-        type: 'limited',
-        limit: result.limit,
-        max: limit.newKeys?.max ?? 0,
-        perMs: limit.newKeys?.perMs ?? null,
-        retryAfterMs,
-      }
+  return limitedBy(result, limits)
+}
+
+function limitedBy({ limit, of, waitMs }: MetLimit, limits: ScopeLimits): Limited {
+  const { newKeys = null, unfinished, storedBytes } = (of === 'scope' ? limits.ofScope : limits.ofPipeline) ?? {}
+  switch (limit) {
+    case 'unfinished':
+      return { type: 'limited', limit, of, max: unfinished ?? 0, perMs: null, retryAfterMs: UNFINISHED_RETRY_MS }
+    case 'stored_bytes':
+      return { type: 'limited', limit, of, max: storedBytes ?? 0, perMs: null, retryAfterMs: STORED_RETRY_MS }
+    case 'new_keys': {
+      const { max = 0, perMs = null } = newKeys ?? {}
+      return { type: 'limited', limit, of, max, perMs, retryAfterMs: waitMs ?? 0 }
+    }
+  }
 }
 
 /** Returns null when nothing keeps the key from being reserved, as far as effects are concerned. */
@@ -263,7 +270,7 @@ async function takeOver(
     }
     case 'ours':
       // Under limits, nobody has waited for the disk yet.
-      if (limits !== null && row.fence === 1 && beginsWithCall(decision.definition)) await writeOut(store)
+      if (limits.areOn(decision.definition) && row.fence === 1 && beginsWithCall(decision.definition)) await writeOut(store)
       return grant(row.fence === 1 ? 'reserved' : 'taken_over', row, decision.definition, askedAt, store)
     case 'mark_stuck': {
       const { reason, definition } = decision

@@ -38,7 +38,7 @@ export async function giveBack(run: Run, failed: Failure): Promise<Outcome> {
     (store) =>
       // Only its own requests know it, and nothing of it has committed.
       row.kind === 'atomic'
-        ? forgetKey(store, run.hold)
+        ? forgetKey(store, row)
         : giveBackKey(store, run.hold, {
             keepLease: failed.keepLease,
             runAfterMs,

@@ -9,12 +9,13 @@ import { PawlError } from '../errors.js'
 import { CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
 import type { Respond, RetryLater } from '../pipeline/directive.js'
 import type { StuckReason } from '../pipeline/outcome.js'
-import type { ResolvedPhaseSettings } from '../pipeline/settings.js'
+import type { IsolationLevel, ResolvedPhaseSettings } from '../pipeline/settings.js'
 import { advanceKey } from '../storage/keys/advance-key.js'
 import { insertEffect } from '../storage/effects/insert-effect.js'
 import { readAdvanced } from '../storage/keys/advanced.js'
 import { finishKey } from '../storage/keys/finish-key.js'
 import { advanceFoundNoRow, isInAnotherTransaction } from '../storage/keys/held-or-fail.js'
+import { countedKey } from '../storage/usage/stored-bytes.js'
 import { isMissingRight, missingRight } from '../storage/schema/missing-right.js'
 import { applyRaised } from './apply-raised.js'
 import { pauseBeforeRetry } from './back-off.js'
@@ -156,7 +157,7 @@ async function inTransaction(
     }
     const { effect } = first
     const effects = effect === null ? [] : [insertEffect(run.engine.tables, run.row, effect)]
-    const advance = advanceBy(run, work, leg, returned)
+    const advance = advanceBy(run, work, leg, returned, settings.isolation)
     const last = settings.isolation === 'serializable' ? byIndexOnly(advance) : [advance]
     const role = remembers ? [TAKE_ROLE_AGAIN] : []
     const flushed = leg.advance.declares === null ? [] : [WAIT_FOR_DISK]
@@ -233,8 +234,8 @@ async function commit(
   }
 }
 
-function advanceBy(run: Run, work: Work, leg: Leg, returned: Onward): Bound {
-  const { settings, tables } = run.engine
+function advanceBy(run: Run, work: Work, leg: Leg, returned: Onward, isolation: IsolationLevel): Bound {
+  const { settings, tables, limits } = run.engine
   const { definition, hold } = run
   if (returned.type === 'advance') return advanceKey(tables, hold, leg.advance)
   const { retentionMs, wipe } = settings.pipeline(definition)
@@ -243,7 +244,11 @@ function advanceBy(run: Run, work: Work, leg: Leg, returned: Onward): Bound {
   const { trail } = leg.reach('finished', leg.stateJson, { outcomeUnknown })
   const { response } = returned
   const ending = { response, retentionMs, wipe }
-  return finishKey(tables, hold, { ...ending, stateJson, trail, firstPhase, carriedCallOf })
+  // An engine without limits leaves the count as it is: its role may have no right to change it.
+  const isCounted = run.row.storedBytes > 0 && limits.areOn(definition)
+  const left = { ...ending, stateJson: stateJson ?? run.row.stateJson }
+  const counts = isCounted ? countedKey(run.row, left, isolation) : null
+  return finishKey(tables, hold, { ...ending, stateJson, trail, firstPhase, carriedCallOf, counts })
 }
 
 /** Finds out what became of a COMMIT that got no answer, by raising the fence: after that, it can no longer land. */

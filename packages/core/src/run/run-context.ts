@@ -3,6 +3,7 @@ import type { WakeSignal } from '../wake-signal.js'
 import type { KyselyFactory } from '../driver/kysely-driver.js'
 import type { Probe } from '../driver/probe.js'
 import type { SessionPool } from '../driver/session-pool.js'
+import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import type { ResolvedSettings } from '../pipeline/resolved-settings.js'
 import type { Tables } from '../storage/tables.js'
 import type { RunningCall } from './call-provider.js'
@@ -18,6 +19,8 @@ export interface RunContext {
   readonly sessions: SessionPool
   readonly tables: Tables
   readonly settings: ResolvedSettings
+  /** Whether this engine counts what keys take. */
+  readonly limits: { areOn(definition: PipelineDefinition): boolean; readonly areOnAnywhere: boolean }
   readonly caps: Caps
   /** Keeps the provider keys of two applications on one provider account apart. */
   readonly namespace: string

@@ -1,18 +1,33 @@
 import { raiseCacheEpoch } from '../cache/raise-cache-epoch.js'
 import { defineStatement, eachGiven, statusIs, type Store } from '../statement.js'
+import type { Tables } from '../tables.js'
+import { freeingBytes } from '../usage/stored-bytes.js'
 
 const IS_THAT_ROW = 'k.scope = $1 AND k.key = each.key AND k.id = each.id'
 
-const eraseKeysStatement = defineStatement(
-  'erase_keys',
-  (tables) => `
+const free = (tables: Tables): string => `
   WITH free AS (
     SELECT k.key, k.id FROM ${tables.keys} AS k, ${eachGiven(tables, { key: '$2::text[]', id: '$3::uuid[]' })}
      WHERE ${IS_THAT_ROW} AND ${statusIs('finished')}
        FOR UPDATE OF k SKIP LOCKED
-  )
-  DELETE FROM ${tables.keys} AS k USING free AS each WHERE ${IS_THAT_ROW} AND ${statusIs('finished')}
+  )`
+
+const erase = ({ keys }: Tables): string => `
+  DELETE FROM ${keys} AS k USING free AS each WHERE ${IS_THAT_ROW} AND ${statusIs('finished')}`
+
+/** Leaves those whose bytes are counted. */
+const eraseKeysStatement = defineStatement(
+  'erase_keys',
+  (tables) => `${free(tables)}${erase(tables)} AND k.stored_bytes = 0
   RETURNING k.id`,
+)
+
+const eraseCountedKeysStatement = defineStatement(
+  'erase_keys',
+  (tables) => `${free(tables)}, gone AS (${erase(tables)}
+  RETURNING k.id, k.scope, k.pipeline, k.stored_bytes
+  ), freed AS (${freeingBytes(tables, 'gone')})
+  SELECT id FROM gone`,
 )
 
 /**
@@ -22,9 +37,10 @@ const eraseKeysStatement = defineStatement(
 export async function eraseKeys(
   { session, tables }: Store,
   scope: string,
-  keys: readonly { readonly id: string; readonly key: string }[],
+  keys: readonly { readonly id: string; readonly key: string; readonly isCounted: boolean }[],
 ): Promise<string[]> {
   const values = [scope, keys.map(({ key }) => key), keys.map(({ id }) => id)]
-  const [gone] = await session.runEach([eraseKeysStatement.bind(tables, values), ...raiseCacheEpoch(tables)])
+  const statement = keys.some(({ isCounted }) => isCounted) ? eraseCountedKeysStatement : eraseKeysStatement
+  const [gone] = await session.runEach([statement.bind(tables, values), ...raiseCacheEpoch(tables)])
   return gone?.rows.map((row) => row['id'] ?? '') ?? []
 }

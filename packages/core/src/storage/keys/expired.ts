@@ -6,6 +6,8 @@ import type { Tables } from '../tables.js'
 export interface ExpiredKey extends KeyName {
   readonly id: string
   readonly expiresMs: number
+  /** Whether its bytes are counted. */
+  readonly isCounted: boolean
 }
 
 /** An expired key and what became of it. If it was not deleted, something in the application keeps it, without an error. */
@@ -30,14 +32,21 @@ export const expired = (columns: string, { keys }: Tables): string => `
 export const HAS_EXPIRED = `(k.expires_at + interval '0') <= ${NOW}`
 
 /** Repeats what must be true of a row that is deleted. */
-export const deleteExpired = (tables: Tables): string => `
+const deleteThose = (tables: Tables): string => `
     DELETE FROM ${tables.keys} AS k USING ${eachKeyOf(tables, 'expired')}
-     WHERE ${IS_THAT_KEY}${tables.ofOneShard('k')} AND ${statusIs('finished')}
+     WHERE ${IS_THAT_KEY}${tables.ofOneShard('k')} AND ${statusIs('finished')}`
+
+/** Leaves those whose bytes are counted: to take them off, a statement needs more rights. */
+export const deleteExpired = (tables: Tables): string => `${deleteThose(tables)} AND k.stored_bytes = 0
     RETURNING k.scope, k.key`
+
+/** Deletes those as well. */
+export const deleteCounted = (tables: Tables): string => `${deleteThose(tables)}
+    RETURNING k.scope, k.key, k.pipeline, k.stored_bytes`
 
 export const REAPED = `
   SELECT expired.id, expired.scope, expired.key, ${epochMs('expired.expires_at')} AS expires_ms,
-         gone.key IS NOT NULL AS deleted
+         expired.stored_bytes > 0 AS is_counted, gone.key IS NOT NULL AS deleted
     FROM expired LEFT JOIN gone ON gone.scope = expired.scope AND gone.key = expired.key
    ORDER BY expired.expires_at`
 
@@ -49,6 +58,7 @@ export function readExpiredKey(row: Row): ExpiredKey {
     scope: row['scope'] ?? '',
     key: row['key'] ?? '',
     expiresMs: Number(row['expires_ms']),
+    isCounted: row['is_counted'] === 't',
   }
 }
 

@@ -6,6 +6,8 @@ export interface KeyToErase {
   readonly key: string
   readonly status: 'running' | 'finished' | 'stuck'
   readonly hasUndeliveredJobs: boolean
+  /** Whether its bytes are counted. */
+  readonly isCounted: boolean
   /** When the latest of its young effects was settled, or a person answered it not long ago; null if there is nothing. */
   readonly recentEffectMs: number | null
 }
@@ -26,7 +28,7 @@ export interface ErasedScope {
 const findKeysToEraseStatement = defineStatement(
   'find_keys_to_erase',
   ({ keys, effects, stagedJobs, interventions }) => `
-  SELECT k.id, k.key, k.status,
+  SELECT k.id, k.key, k.status, k.stored_bytes > 0 AS is_counted,
          (SELECT j.seq FROM ${stagedJobs} AS j
            WHERE j.scope = $1 AND j.key_id = k.id AND j.dead_at IS NULL LIMIT 1) IS NOT NULL AS has_jobs,
          (SELECT max(${epochMs('e.created_at')}) FROM ${effects} AS e
@@ -55,6 +57,7 @@ export async function findKeysToErase(
     key: row['key'] ?? '',
     status: row['status'] as KeyToErase['status'],
     hasUndeliveredJobs: row['has_jobs'] === 't',
+    isCounted: row['is_counted'] === 't',
     recentEffectMs: latest(row['recent_ms'], row['answered_ms']),
   }))
 }

@@ -6,29 +6,59 @@ import { heldOrFail } from './held-or-fail.js'
 import { heldBy, type Hold, WRITTEN } from './hold.js'
 import { trailJson, type TrailEntry } from './trail.js'
 import { sealJson, sealResponse } from '../sealed-values.js'
-import { defineStatement, msInterval, NOW } from '../statement.js'
+import { defineStatement, msInterval, NOW, type RunStatement } from '../statement.js'
 import type { Tables } from '../tables.js'
+import { type CountedKey, countedValues, countingBytes } from '../usage/stored-bytes.js'
 
-/** `intent`: what becomes of what is known of a call. `wiped`: what becomes of columns that a replay does not need. */
-const finish = (keys: string, intent: string, wiped: string): string =>
-  heldOrFail(`
+interface Parts {
+  /** What becomes of what is known of a call. */
+  readonly intent: string
+  /** What becomes of columns that a replay does not need. */
+  readonly wiped: string
+}
+
+/** `counted`: what is counted of the key afterwards, if it is counted. `also`: what else the statement does. */
+const finish = (keys: string, { intent, wiped }: Parts, counted: string, also: string): string =>
+  heldOrFail(
+    `
   UPDATE ${keys} AS k
      SET recovery_point = 'finished', status = 'finished', state = coalesce($6::json, k.state), trail = $7::json, lease_until = NULL,
-         attempts = 0, retries = 0, run_after = NULL,${intent}, last_error = NULL,${wiped}
+         attempts = 0, retries = 0, run_after = NULL,${intent}, last_error = NULL,${wiped}${counted}
          response_status = $8::smallint, response_headers = $9::json, response_body = $10::bytea,
          expires_at = ${NOW} + ${msInterval('$11')}, updated_at = ${NOW}, ${WRITTEN}
    WHERE ${AS_LEFT} AND ${intentIs('$12', '$13')}
-  RETURNING ${ADVANCED}`)
+  RETURNING ${ADVANCED}`,
+    '',
+    also,
+  )
 
 const WITHOUT_INPUT = ` input = 'null',`
 
 /** By what is wiped. */
-const FINISH = {
-  nothing: defineStatement('finish_key', ({ keys }) => finish(keys, intentAfter('$13'), '')),
-  input: defineStatement('finish_key', ({ keys }) => finish(keys, intentAfter('$13'), WITHOUT_INPUT)),
-  all: defineStatement('finish_key', ({ keys }) =>
-    finish(keys, ` intent = NULL, ${epochAfter('$13')}`, WITHOUT_INPUT),
-  ),
+const PARTS: Readonly<Record<Wipe, Parts>> = {
+  nothing: { intent: intentAfter('$13'), wiped: '' },
+  input: { intent: intentAfter('$13'), wiped: WITHOUT_INPUT },
+  all: { intent: ` intent = NULL, ${epochAfter('$13')}`, wiped: WITHOUT_INPUT },
+}
+
+const finishing = (wipe: Wipe): RunStatement =>
+  defineStatement('finish_key', ({ keys }) => finish(keys, PARTS[wipe], '', ''))
+
+/** The same for a key whose bytes are counted. */
+const finishingCounted = (wipe: Wipe): RunStatement =>
+  defineStatement('finish_key', (tables) => {
+    const counting = countingBytes(
+      tables,
+      `SELECT 'stored_bytes', $1, $15, $16::integer, $17::bigint FROM advanced`,
+    )
+    return finish(tables.keys, PARTS[wipe], ' stored_bytes = $14::bigint,', `, counted AS (${counting})`)
+  })
+
+const FINISH = { nothing: finishing('nothing'), input: finishing('input'), all: finishing('all') } as const
+const FINISH_COUNTED = {
+  nothing: finishingCounted('nothing'),
+  input: finishingCounted('input'),
+  all: finishingCounted('all'),
 } as const
 
 /** What a key is finished with. */
@@ -42,12 +72,15 @@ export interface Finish extends Carrying {
   readonly firstPhase: string
   /** What a replay does not need, and nobody is to find any more. */
   readonly wipe: Wipe
+  /** Null where the key's bytes are not counted. */
+  readonly counts: CountedKey | null
 }
 
 /** Stores the response and finishes the key, inside the transaction of the last phases and as its last statement. */
 export function finishKey(tables: Tables, hold: Hold, to: Finish): Bound {
   const { headersJson, body } = sealResponse(tables, hold, to.response)
-  return FINISH[to.wipe].bind(tables, [
+  const { counts } = to
+  const values = [
     ...heldBy(hold),
     hold.recoveryPoint,
     stateLeft(tables, hold, to),
@@ -58,7 +91,10 @@ export function finishKey(tables: Tables, hold: Hold, to: Finish): Bound {
     to.retentionMs,
     to.firstPhase,
     to.carriedCallOf,
-  ])
+  ]
+  return counts === null
+    ? FINISH[to.wipe].bind(tables, values)
+    : FINISH_COUNTED[to.wipe].bind(tables, [...values, ...countedValues(counts)])
 }
 
 function stateLeft(tables: Tables, hold: Hold, { wipe, stateJson }: Finish): string | null {

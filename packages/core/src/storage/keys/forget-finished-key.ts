@@ -3,14 +3,18 @@ import { asRead } from './as-read.js'
 import { KEY_COLUMNS_WRITTEN, type KeyRow, readKeyRow } from './key-row.js'
 import { type Steering, steeringValues } from './steered.js'
 import { defineStatement, NOW, statusIs, type Store } from '../statement.js'
+import type { Tables } from '../tables.js'
+import { freeingBytes } from '../usage/stored-bytes.js'
 
 /**
  * An effect that became known since the operator looked is in nobody's word: with it, nothing is deleted, and if it comes only while this
  * waits for the row, it stands. The rows of the others stay, for reconciliation.
  */
-const forgetFinishedKeyStatement = defineStatement(
-  'forget_finished_key',
-  ({ keys, effects, interventions, server }) => `
+const forget =
+  (also: (tables: Tables) => string) =>
+  (tables: Tables): string => {
+    const { keys, effects, interventions, server } = tables
+    return `
   WITH target AS (
     SELECT k.scope, k.key, ${server} AS server FROM ${keys} AS k
      WHERE k.scope = $1 AND k.key = $2 AND ${asRead('k.', 3)} AND ${statusIs('finished')}
@@ -27,8 +31,19 @@ const forgetFinishedKeyStatement = defineStatement(
   ), noted AS (
     INSERT INTO ${interventions} (id, key_id, scope, key, action, actor, reason, detail, created_at)
     SELECT $7::uuid, id, $1, key, 'forget', $8, $9, $10::json, ${NOW} FROM gone
-  )
-  SELECT * FROM gone`,
+  )${also(tables)}
+  SELECT * FROM gone`
+  }
+
+const forgetFinishedKeyStatement = defineStatement(
+  'forget_finished_key',
+  forget(() => ''),
+)
+
+/** The same for a key whose bytes are counted. */
+const forgetCountedKeyStatement = defineStatement(
+  'forget_finished_key',
+  forget((tables) => `, freed AS (${freeingBytes(tables, 'gone')})`),
 )
 
 /** A key that was deleted. */
@@ -47,8 +62,9 @@ export async function forgetFinishedKey(
   steering: Steering,
   undoneEffectIds: readonly string[],
 ): Promise<ForgottenKey | null> {
-  const forget = forgetFinishedKeyStatement.bind(tables, [...steeringValues(steering), undoneEffectIds])
-  const [forgotten, raised] = await session.runEach([forget, ...raiseCacheEpoch(tables)])
+  const statement = steering.read.storedBytes > 0 ? forgetCountedKeyStatement : forgetFinishedKeyStatement
+  const bound = statement.bind(tables, [...steeringValues(steering), undoneEffectIds])
+  const [forgotten, raised] = await session.runEach([bound, ...raiseCacheEpoch(tables)])
   const row = forgotten?.rows[0]
   return row === undefined ? null : { row: readKeyRow(row, tables), mayBeCached: isCached(raised?.rows[0]) }
 }

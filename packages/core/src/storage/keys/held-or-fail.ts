@@ -25,9 +25,12 @@ const IN_ANOTHER = 'pawl: in another transaction'
 const IN_PHASE_OR_FAIL = `CASE WHEN current_setting('${IN_PHASE}', true) = 'yes' THEN 1
               ELSE ('${IN_ANOTHER}, rows: ' || count(*))::integer END AS in_phase`
 
-/** The advance, which fails unless it finds its row in the transaction of its phase. `more`: further columns. */
-export const heldOrFail = (update: string, more = ''): string => `
-  WITH advanced AS (${update})
+/**
+ * The advance, which fails unless it finds its row in the transaction of its phase. `more`: further columns. `also`: what else the
+ * statement does.
+ */
+export const heldOrFail = (update: string, more = '', also = ''): string => `
+  WITH advanced AS (${update})${also}
   SELECT max(now_ms) AS now_ms, max(expires_ms) AS expires_ms, ${more === '' ? '' : `${more}, `}${ONE_ROW_OR_FAIL},
          ${IN_PHASE_OR_FAIL} FROM advanced`
 

@@ -35,10 +35,11 @@ const GIVEN = `$1::uuid, $2, $3, $4, $5, $6::integer, $7, $8::bytea, $9::smallin
 /** Its values: `newKeyValues`. */
 export const newKeyIn = (tables: Tables): string => `${GIVEN}, ${undoneEffects(tables, '$2', '$3')}`
 
-export const insertInto = (keys: string, row: string): string => `
+/** `more`: further columns. */
+export const insertInto = (keys: string, row: string, more = ''): string => `
   INSERT INTO ${keys} AS k
     (id, scope, key, pipeline, kind, version, definition_hash, fingerprint, fingerprint_version, input, created_at,
-     updated_at, lease_until, attempts, holder, undone_before)
+     updated_at, lease_until, attempts, holder, undone_before${more})
   ${row}
   ON CONFLICT (scope, key) DO NOTHING
   RETURNING ${epochMs('k.created_at')} AS now_ms, k.revision, k.undone_before`
@@ -126,6 +127,7 @@ export function reservedRow(
   key: NewKey,
   grant: FirstGrant,
   returned: Readonly<Record<string, string | null>>,
+  storedBytes = 0,
 ): KeyRow {
   const attempts = grant.leaseMs === null ? 0 : 1
   const nowMs = Number(returned['now_ms'])
@@ -163,6 +165,7 @@ export function reservedRow(
     nowMs,
     server: null,
     revision: Number(returned['revision']),
+    storedBytes,
     sealed: null,
   }
 }

@@ -1,55 +1,83 @@
 import { standingEffects } from '../effects/find-last-effect.js'
 import { defineStatement, NOW, type Store } from '../statement.js'
 import type { Tables } from '../tables.js'
-import { type Rate, takingToken, tokensNow, waitForToken } from '../usage/bucket.js'
-import { countUnfinishedOfScope, unfinishedOf } from '../usage/count-unfinished-of-scope.js'
+import { fromFullBucket, isBucket, type Rate, takingToken, tokensAt, waitForToken } from '../usage/bucket.js'
+import { unfinishedOf } from '../usage/count-unfinished-of-scope.js'
 import { returnToken } from '../usage/return-token.js'
-import { takeToken } from '../usage/take-token.js'
-import {
-  type FirstGrant,
-  insertInto,
-  insertKey,
-  type NewKey,
-  newKeyIn,
-  newKeyValues,
-  reservedRow,
-} from './insert-key.js'
+import type { MetLimit, ScopeLimits } from '../usage/scope-limit.js'
+import { bytesOfNewKey, countingBytes, partFor } from '../usage/stored-bytes.js'
+import { type FirstGrant, insertInto, type NewKey, newKeyIn, newKeyValues, reservedRow } from './insert-key.js'
+import { insertOverServers } from './insert-limited-over-servers.js'
 import type { KeyRow } from './key-row.js'
 import { writeOut } from './write-out.js'
-
-/** How much one scope may have. */
-export interface ScopeLimit {
-  readonly newKeys: Rate | null
-  /** Running and stuck keys at once. */
-  readonly unfinished: number | null
-}
 
 /** What came of reserving a key under limits. */
 export type LimitedInsert =
   | { readonly type: 'inserted'; readonly row: KeyRow }
   /** Somebody has the key, or an effect of it is known. */
   | { readonly type: 'not_inserted' }
-  /** `waitMs`: null when nobody knows how long. */
-  | { readonly type: 'limited'; readonly limit: 'new_keys' | 'unfinished'; readonly waitMs: number | null }
+  | ({ readonly type: 'limited' } & MetLimit)
 
-/** $14: whether the key may run again. $15: the most unfinished keys. $16, $17: the rate. */
-const looks = (tables: Tables): string => `
+/** Whether a number is within its limit, which is a parameter, or there is none. */
+const within = (limit: string, type: string, condition: string): string =>
+  `(${limit}::${type} IS NULL OR ${condition} ${limit}::${type})`
+
+/**
+ * $14: whether the key may run again. $15 and $16: the most unfinished keys of the scope, and of the pipeline. `stored`: rows with the
+ * bytes that are stored, and whether there is room for more.
+ */
+const looks = (tables: Tables, stored: { readonly rows: string; readonly fits: string }): string => `
   WITH known AS (
     SELECT 1 FROM ${tables.keys} AS seen WHERE seen.scope = $2 AND seen.key = $3
   ), spent AS (
     SELECT 1 FROM ${standingEffects(tables, '$2', '$3')} AND NOT $14::boolean
-  ), unfinished AS (${unfinishedOf(tables, '$2', 'coalesce($15::integer, 0)')}),
+  ), of_scope AS (${unfinishedOf(tables, '$2', 'coalesce($15::integer, 0)', null)}),
+  of_pipeline AS (${unfinishedOf(tables, '$2', 'coalesce($16::integer, 0)', '$4')}),
+  stored AS (${stored.rows}),
   new AS (
-    SELECT ($15::integer IS NULL OR unfinished.n < $15::integer) AS fits FROM unfinished
+    SELECT ${within('$15', 'integer', 'of_scope.n <')} AS fits, ${within('$16', 'integer', 'of_pipeline.n <')} AS fits_pipeline,
+           ${stored.fits}
+      FROM of_scope, of_pipeline, stored
      WHERE NOT EXISTS (SELECT 1 FROM known) AND NOT EXISTS (SELECT 1 FROM spent)
+  ), room AS (
+    SELECT 1 FROM new WHERE fits AND fits_pipeline AND fits_bytes AND fits_pipeline_bytes
   )`
 
+const WITHOUT_BYTES = {
+  rows: 'SELECT 1',
+  fits: 'true AS fits_bytes, true AS fits_pipeline_bytes',
+}
+
+/** $21, $22: the most bytes of the scope and of the pipeline. $23: those of this key. */
+const bytesOf = ({ scopeUsage }: Tables) => ({
+  rows: `
+    SELECT coalesce(sum(u.bytes), 0::numeric) AS all_bytes,
+           coalesce(sum(u.bytes) FILTER (WHERE u.pipeline = $4), 0::numeric) AS pipeline_bytes
+      FROM ${scopeUsage} AS u
+     WHERE u.scope = $2 AND u.kind = 'stored_bytes' AND $23::bigint > 0`,
+  fits: `${within('$21', 'numeric', '(all_bytes + $23::numeric) <=')} AS fits_bytes,
+           ${within('$22', 'numeric', '(pipeline_bytes + $23::numeric) <=')} AS fits_pipeline_bytes`,
+})
+
 /** The INSERT does not see the row that it has inserted, and neither does anything else of the statement. */
-const tells = (tables: Tables, gate: string, tokens: string): string => `
-  , fresh AS (${insertInto(tables.keys, `SELECT ${newKeyIn(tables)} FROM ${gate}`)})
+const tells = (gate: string, tokens: string): string => `
   SELECT (SELECT now_ms FROM fresh) AS now_ms, (SELECT revision FROM fresh) AS revision,
          (SELECT undone_before FROM fresh) AS undone_before,
-         EXISTS (SELECT 1 FROM ${gate}) AS passed, (SELECT fits FROM new) AS fits, ${tokens} AS tokens`
+         EXISTS (SELECT 1 FROM ${gate}) AS passed, new.fits, new.fits_pipeline, new.fits_bytes, new.fits_pipeline_bytes, ${tokens}
+    FROM (SELECT 1) AS one LEFT JOIN new ON true`
+
+const OF_SCOPE = { scope: '$2', kind: `'new_keys'`, pipeline: `''`, max: '$17', perMs: '$18' }
+const OF_PIPELINE = { scope: '$2', kind: `'new_keys'`, pipeline: '$4', max: '$19', perMs: '$20' }
+
+const tokensIn = ({ scopeUsage }: Tables, bucket: typeof OF_SCOPE): string =>
+  `(SELECT ${tokensAt(NOW, bucket)} FROM ${scopeUsage} AS u WHERE ${isBucket(bucket)})`
+
+/** Takes no lock, and leaves no trace if the key is not inserted. */
+const insertCountedKey = defineStatement(
+  'insert_key',
+  (tables) => `${looks(tables, WITHOUT_BYTES)}
+  , fresh AS (${insertInto(tables.keys, `SELECT ${newKeyIn(tables)} FROM room`)})${tells('room', 'NULL AS tokens')}`,
+)
 
 /**
  * The token is taken only for a key that nobody has, and the key is inserted only for a token. Whoever meets a known key
@@ -57,68 +85,136 @@ const tells = (tables: Tables, gate: string, tokens: string): string => `
  */
 const insertRatedKey = defineStatement(
   'insert_key',
-  (tables) => `${looks(tables)}, token AS (
-    INSERT INTO ${tables.scopeUsage} AS u (scope, pipeline, tokens, refilled_at)
-    SELECT $2, '', $16::double precision - 1::double precision, ${NOW} FROM new WHERE fits${takingToken('$16', '$17')}
+  (tables) => `${looks(tables, WITHOUT_BYTES)}
+  , token AS (${takingToken(tables.scopeUsage, `SELECT ${fromFullBucket(NOW, OF_SCOPE)} FROM room`, OF_SCOPE)}
     RETURNING u.scope
-  )${tells(
+  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyIn(tables)} FROM token`)})${tells('token', `${tokensIn(tables, OF_SCOPE)} AS tokens`)}`,
+)
+
+/** A bucket that is not there is full. */
+const hasToken = ({ scopeUsage }: Tables, bucket: typeof OF_SCOPE): string =>
+  `(${bucket.max}::double precision IS NULL OR NOT EXISTS (
+       SELECT 1 FROM ${scopeUsage} AS u WHERE ${isBucket(bucket)} AND ${tokensAt(NOW, bucket)} < 1::double precision))`
+
+/**
+ * Everything that can be limited. Two buckets are first looked into, so that an empty one seldom costs the other a token: only when
+ * somebody else has just emptied it. Bytes are counted only together with their key.
+ */
+const insertMeasuredKey = defineStatement(
+  'insert_key',
+  (tables) => `${looks(tables, bytesOf(tables))}
+  , open_buckets AS (
+    SELECT 1 FROM room WHERE ${hasToken(tables, OF_SCOPE)} AND ${hasToken(tables, OF_PIPELINE)}
+  ), token AS (${takingToken(
+    tables.scopeUsage,
+    `SELECT ${fromFullBucket(NOW, OF_SCOPE)} FROM open_buckets WHERE $17::double precision IS NOT NULL`,
+    OF_SCOPE,
+  )}
+    RETURNING u.scope
+  ), first_gate AS (
+    SELECT 1 FROM open_buckets WHERE $17::double precision IS NULL OR EXISTS (SELECT 1 FROM token)
+  ), pipeline_token AS (${takingToken(
+    tables.scopeUsage,
+    `SELECT ${fromFullBucket(NOW, OF_PIPELINE)} FROM first_gate WHERE $19::double precision IS NOT NULL`,
+    OF_PIPELINE,
+  )}
+    RETURNING u.scope
+  ), gate AS (
+    SELECT 1 FROM first_gate WHERE $19::double precision IS NULL OR EXISTS (SELECT 1 FROM pipeline_token)
+  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyIn(tables)}, $23::bigint FROM gate`, ', stored_bytes')}
+  ), counted AS (${countingBytes(
     tables,
-    'token',
-    `(SELECT ${tokensNow('$16', '$17')} FROM ${tables.scopeUsage} AS u WHERE u.scope = $2 AND u.pipeline = '')`,
+    `SELECT 'stored_bytes', $2, $4, $24::integer, $23::bigint FROM fresh WHERE $23::bigint > 0`,
+  )})${tells(
+    'gate',
+    `EXISTS (SELECT 1 FROM first_gate) AS took_first, ${tokensIn(tables, OF_SCOPE)} AS tokens,
+         ${tokensIn(tables, OF_PIPELINE)} AS pipeline_tokens`,
   )}`,
 )
 
-const insertCountedKey = defineStatement(
-  'insert_key',
-  (tables) => `${looks(tables)}, room AS (SELECT 1 FROM new WHERE fits)${tells(tables, 'room', 'NULL')}`,
-)
-
-/** Reserves the key if it is free, and if the scope's limits leave room for it. */
+/** Reserves the key if it is free, and if its scope's limits leave room for it. */
 export async function insertLimitedKey(
   store: Store,
   key: NewKey,
   grant: FirstGrant,
   runsAgain: boolean,
-  limit: ScopeLimit,
+  limits: ScopeLimits,
 ): Promise<LimitedInsert> {
-  if (store.tables.spread.overServers) return insertOverServers(store, key, grant, runsAgain, limit)
-  const { newKeys } = limit
+  if (store.tables.spread.overServers) return insertOverServers(store, key, grant, runsAgain, limits)
+  const { ofScope, ofPipeline } = limits
+  const isMeasured = measuresBytes(limits)
+  const bytes = isMeasured ? bytesOfNewKey(key.inputJson) : 0
+  const [insert, more] = choose(limits, bytes)
   const values = newKeyValues(store, key, grant)
-  const more = [runsAgain, limit.unfinished, ...(newKeys === null ? [] : [newKeys.max, newKeys.perMs])]
-  const insert = newKeys === null ? insertCountedKey : insertRatedKey
+  const unfinished = [ofScope?.unfinished ?? null, ofPipeline?.unfinished ?? null]
   // A holder waits for the disk afterwards: the scope's row would be locked meanwhile, and its requests would queue for it.
   // What is enqueued is found by others, who promise that it will run.
   const isEnqueued = grant.leaseMs === null
-  const { rows } = await insert(store, [...values, ...more], isEnqueued ? 'write' : 'write_soon')
+  const does = isEnqueued ? 'write' : 'write_soon'
+  const { rows } = await insert(store, [...values, runsAgain, ...unfinished, ...more], does)
   const row = rows[0] ?? {}
   if (row['now_ms'] != null) {
     if (grant.durable && !isEnqueued) await writeOut(store)
-    return { type: 'inserted', row: reservedRow(values, key, grant, row) }
+    return { type: 'inserted', row: reservedRow(values, key, grant, row, bytes) }
   }
-  if (row['passed'] === 't') {
-    if (newKeys !== null) await returnToken(store, key.scope, newKeys)
-    return { type: 'not_inserted' }
-  }
-  if (row['fits'] == null) return { type: 'not_inserted' }
-  if (row['fits'] === 'f') return { type: 'limited', limit: 'unfinished', waitMs: null }
-  if (newKeys === null) return { type: 'not_inserted' }
-  return { type: 'limited', limit: 'new_keys', waitMs: waitForToken(newKeys, Number(row['tokens'] ?? 0)) }
+  const met = limitMet(row, limits)
+  await returnTokens(store, key, limits, row)
+  return met === null ? { type: 'not_inserted' } : { type: 'limited', ...met }
 }
 
-/** The caller has looked for the key and its effects. */
-async function insertOverServers(
-  store: Store,
-  key: NewKey,
-  grant: FirstGrant,
-  runsAgain: boolean,
-  { newKeys, unfinished }: ScopeLimit,
-): Promise<LimitedInsert> {
-  if (unfinished !== null && (await countUnfinishedOfScope(store, key.scope, unfinished)) >= unfinished)
-    return { type: 'limited', limit: 'unfinished', waitMs: null }
-  const waitMs = newKeys === null ? null : await takeToken(store, key.scope, newKeys)
-  if (waitMs !== null) return { type: 'limited', limit: 'new_keys', waitMs }
-  const row = await insertKey(store, key, grant, runsAgain)
-  if (row !== null) return { type: 'inserted', row }
-  if (newKeys !== null) await returnToken(store, key.scope, newKeys)
-  return { type: 'not_inserted' }
+/** Whether the bytes of such keys are counted. */
+export const measuresBytes = ({ ofScope, ofPipeline }: ScopeLimits): boolean =>
+  (ofScope?.storedBytes ?? ofPipeline?.storedBytes ?? null) !== null
+
+/** The least that holds all limits, with the values that it needs more. */
+function choose(
+  limits: ScopeLimits,
+  bytes: number,
+): readonly [typeof insertCountedKey, readonly (number | null)[]] {
+  const { ofScope, ofPipeline } = limits
+  const rate = rateValues(ofScope?.newKeys)
+  const pipelineRate = ofPipeline?.newKeys ?? null
+  if (pipelineRate !== null || measuresBytes(limits)) {
+    const most = [ofScope?.storedBytes ?? null, ofPipeline?.storedBytes ?? null]
+    const part = partFor('read committed')
+    return [insertMeasuredKey, [...rate, ...rateValues(pipelineRate), ...most, bytes, part]]
+  }
+  return ofScope?.newKeys == null ? [insertCountedKey, []] : [insertRatedKey, rate]
+}
+
+const rateValues = (rate: Rate | null | undefined): readonly (number | null)[] => [
+  rate?.max ?? null,
+  rate?.perMs ?? null,
+]
+
+type Returned = Readonly<Record<string, string | null>>
+
+/** Which limit kept the key from being inserted; null if none did. */
+function limitMet(row: Returned, { ofScope, ofPipeline }: ScopeLimits): MetLimit | null {
+  // Null where the key or an effect of it is known.
+  if (row['passed'] === 't' || row['fits'] == null) return null
+  if (row['fits'] === 'f') return { limit: 'unfinished', of: 'scope', waitMs: null }
+  if (row['fits_pipeline'] === 'f') return { limit: 'unfinished', of: 'pipeline', waitMs: null }
+  if (row['fits_bytes'] === 'f') return { limit: 'stored_bytes', of: 'scope', waitMs: null }
+  if (row['fits_pipeline_bytes'] === 'f') return { limit: 'stored_bytes', of: 'pipeline', waitMs: null }
+  const waits = [
+    waitFor('scope', ofScope?.newKeys, row['tokens']),
+    waitFor('pipeline', ofPipeline?.newKeys, row['pipeline_tokens']),
+  ].filter((each) => each !== null)
+  // Both have to have a token, so the longer wait counts.
+  return waits.toSorted((a, b) => (b.waitMs ?? 0) - (a.waitMs ?? 0))[0] ?? null
+}
+
+function waitFor(of: MetLimit['of'], rate: Rate | null | undefined, tokens: string | null | undefined): MetLimit | null {
+  return rate == null ? null : { limit: 'new_keys', of, waitMs: waitForToken(rate, Number(tokens ?? 0)) }
+}
+
+/** What was taken for a key that was not inserted. */
+async function returnTokens(store: Store, key: NewKey, { ofScope, ofPipeline }: ScopeLimits, row: Returned): Promise<void> {
+  const bucket = { scope: key.scope, kind: 'new_keys' } as const
+  const passed = row['passed'] === 't'
+  if (ofScope?.newKeys != null && (passed || row['took_first'] === 't'))
+    await returnToken(store, { ...bucket, pipeline: null }, ofScope.newKeys)
+  if (ofPipeline?.newKeys != null && passed)
+    await returnToken(store, { ...bucket, pipeline: key.pipeline }, ofPipeline.newKeys)
 }

@@ -81,6 +81,8 @@ export interface KeyRow {
   readonly server: string | null
   /** Grows by one at every write: it differs if anything at all has changed since. */
   readonly revision: number
+  /** What is counted of it as bytes that its scope has stored; 0 where that is not counted. */
+  readonly storedBytes: number
   /**
    * Why some of its values could not be opened; null where all could. If there is something, they are empty here, with no response
    * and no last error, and nothing may be done with the row that depends on them.
@@ -100,7 +102,7 @@ const keyColumns = (
   encode(k.response_body, 'base64') AS response_body, ${epochMs('k.created_at')} AS created_ms,
   ${epochMs('k.unstuck_at')} AS unstuck_ms,
   ${epochMs('k.updated_at')} AS updated_ms, ${epochMs('k.expires_at')} AS expires_ms,
-  ${epochMs(now)} AS now_ms, k.revision`
+  ${epochMs(now)} AS now_ms, k.revision, k.stored_bytes`
 
 const ALL = { input: 'k.input', state: 'k.state', trail: 'k.trail' }
 
@@ -175,6 +177,7 @@ export function readKeyRow(row: TextRow, tables: Tables): KeyRow {
     nowMs: Number(text(row, 'now_ms')),
     server: text(row, 'server'),
     revision: Number(text(row, 'revision')),
+    storedBytes: Number(text(row, 'stored_bytes')),
   }
 }
 

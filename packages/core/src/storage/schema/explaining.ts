@@ -1,13 +1,5 @@
-import type { SessionPool } from '../../driver/session-pool.js'
-import { isMissingRight, missingRight, type Worker } from './missing-right.js'
+import { isMissingRight, missingRight, type Place, type Worker } from './missing-right.js'
 import { isNotMigrated, notMigrated } from './not-migrated.js'
-import type { Tables } from '../tables.js'
-
-/** Where the framework's tables are, and how to get there. */
-interface Place {
-  readonly sessions: SessionPool
-  readonly tables: Tables
-}
 
 /** Runs work on the tables. Where they are missing, or may not be used, the error says what to do. */
 export async function explaining<T>(

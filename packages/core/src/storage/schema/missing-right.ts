@@ -16,7 +16,7 @@ const ALL = ['SELECT', 'INSERT', 'UPDATE', 'DELETE']
 
 /** The rights that docs/operations-reference.md says to grant to each. */
 const NEEDED: Readonly<Record<Worker, Readonly<Record<string, readonly string[]>>>> = {
-  application: { idempotency_keys: ALL, effects: ALL, staged_jobs: ALL, scope_usage: ALL },
+  application: { idempotency_keys: ALL, effects: ALL, staged_jobs: ALL },
   steering_application: { idempotency_keys: ['SELECT', 'UPDATE'], interventions: ['SELECT', 'INSERT'] },
   operator: {
     idempotency_keys: ['SELECT', 'UPDATE', 'DELETE'],
@@ -31,9 +31,13 @@ const NEEDED: Readonly<Record<Worker, Readonly<Record<string, readonly string[]>
     effects: ALL,
     staged_jobs: ['SELECT', 'UPDATE', 'DELETE'],
     interventions: ALL,
+    scope_usage: ALL,
     cache_epoch: ['SELECT', 'INSERT', 'UPDATE'],
   },
 }
+
+/** What whoever has limits needs as well; and whoever deletes or finishes a key whose bytes are counted, as the server then says. */
+const USAGE = { scope_usage: ALL }
 
 /**
  * Whether a statement of the framework failed because a right is missing. Where a trigger or a function lacks one, the
@@ -43,17 +47,25 @@ export function isMissingRight(error: unknown): boolean {
   return sqlStateOf(error) === INSUFFICIENT_PRIVILEGE && isOfStatementItself(error)
 }
 
+/** Where the framework's tables are, how to get there, and whether the engine has limits. */
+export interface Place {
+  readonly sessions: SessionPool
+  readonly tables: Tables
+  readonly limits?: { readonly areOnAnywhere: boolean }
+}
+
 /**
  * Says which rights are missing on what, and how to grant them. We ask the server for them, because its own message names
  * only the first table, and in its own language.
  */
 export async function missingRight(
-  place: { readonly sessions: SessionPool; readonly tables: Tables },
+  place: Place,
   cause: unknown,
   worker: Worker,
 ): Promise<PawlError> {
-  const { sessions, tables } = place
-  const needed = Object.entries(NEEDED[worker]).flatMap(([table, rights]) =>
+  const { sessions, tables, limits } = place
+  const ofUsage = limits?.areOnAnywhere === true || (cause as Error).message.includes('scope_usage')
+  const needed = Object.entries(ofUsage ? { ...NEEDED[worker], ...USAGE } : NEEDED[worker]).flatMap(([table, rights]) =>
     rights.map((right): NeededRight => ({ table, right })),
   )
   const found = await sessions
@@ -65,7 +77,7 @@ export async function missingRight(
 
 /** Runs work on the tables. Where a right is missing, the error says which. */
 export async function tellingRights<T>(
-  place: { readonly sessions: SessionPool; readonly tables: Tables },
+  place: Place,
   work: () => Promise<T>,
 ): Promise<T> {
   try {

@@ -1,32 +1,63 @@
-import { NOW } from '../statement.js'
-
-/** How many new keys a scope may reserve: `max` at once, and as many again in each `perMs`. */
+/** How many tokens a bucket has: `max` at once, and as many again in each `perMs`. */
 export interface Rate {
   readonly max: number
   readonly perMs: number
 }
 
-/** If the clock has gone back by more than this, the bucket is filled as if it had gone forward: it must not stay empty. */
-const FAR = "interval '10 minutes'"
+/** What a scope takes tokens for. */
+export type BucketKind = 'new_keys' | 'lookups'
 
-const seconds = (interval: string): string => `extract(epoch FROM (${interval}))::double precision`
+/** Parameters, or other expressions. `pipeline`: `''` stands for all of them. */
+export interface BucketParts {
+  readonly scope: string
+  readonly kind: string
+  readonly pipeline: string
+  readonly max: string
+  readonly perMs: string
+}
 
 /**
- * What is in the bucket `u` now. `max`, `perMs`: parameters. Whoever waited for the row arrived before it was last written,
- * and finds no more in it than was left. There is no CASE, because Citus refuses one around a clock.
+ * If the clock has gone back by more than this, the bucket is filled as if it had gone forward: it must not stay empty. A clock that
+ * is behind by less fills nothing.
  */
-export const tokensNow = (max: string, perMs: string): string =>
+const FAR_SECONDS = '600::double precision'
+
+/** Of the difference of two moments: unlike a moment and an interval, it depends on nothing else, such as the time zone. */
+const seconds = (difference: string): string => `extract(epoch FROM (${difference}))::double precision`
+
+/**
+ * What is in the bucket `u` at a moment. Whoever waited for the row arrived before it was last written, and finds no more in it
+ * than was left.
+ */
+export const tokensAt = (now: string, { max, perMs }: Pick<BucketParts, 'max' | 'perMs'>): string =>
   `least(${max}::double precision, u.tokens
-          + (((greatest(0::double precision, ${seconds(`${NOW} - u.refilled_at`)})
-               + greatest(0::double precision, ${seconds(`(u.refilled_at - ${FAR}) - ${NOW}`)}))
+          + (((greatest(0::double precision, ${seconds(`${now} - u.refilled_at`)})
+               + greatest(0::double precision, ${seconds(`u.refilled_at - ${now}`)} - ${FAR_SECONDS}))
              * 1000::double precision) * (${max}::double precision / ${perMs}::double precision)))`
 
-/** Takes a token from the row that is there, if there is one. Part of an INSERT of a full bucket from which one was taken. */
-export const takingToken = (max: string, perMs: string): string => `
-  ON CONFLICT (scope, pipeline) DO UPDATE
-     SET tokens = (${tokensNow(max, perMs)} - 1::double precision),
-         refilled_at = least(greatest(u.refilled_at, ${NOW}), (${NOW} + ${FAR}))
-   WHERE ${tokensNow(max, perMs)} >= 1::double precision`
+/** Names the row of the bucket `u`. */
+export const isBucket = ({ scope, kind, pipeline }: BucketParts): string =>
+  `u.scope = ${scope} AND u.kind = ${kind} AND u.pipeline = ${pipeline} AND u.part = 0`
+
+/**
+ * Takes a token, if there is one: from the row that is there, or from a full bucket. `row`: what is inserted, by `fromFullBucket`.
+ * Citus accepts no clock in ON CONFLICT: the moment comes with the row that was to be inserted.
+ */
+export function takingToken(usage: string, row: string, bucket: BucketParts): string {
+  const then = tokensAt('excluded.refilled_at', bucket)
+  return `
+  INSERT INTO ${usage} AS u (scope, kind, pipeline, part, tokens, refilled_at, per_ms)
+  ${row}
+  ON CONFLICT (scope, kind, pipeline, part) DO UPDATE
+     SET tokens = (${then} - 1::double precision), per_ms = excluded.per_ms,
+         refilled_at = CASE WHEN ${seconds('u.refilled_at - excluded.refilled_at')} > ${FAR_SECONDS} THEN excluded.refilled_at
+                            ELSE greatest(u.refilled_at, excluded.refilled_at) END
+   WHERE ${then} >= 1::double precision`
+}
+
+/** The row of a bucket from which one token was taken. */
+export const fromFullBucket = (now: string, { scope, kind, pipeline, max, perMs }: BucketParts): string =>
+  `${scope}, ${kind}, ${pipeline}, 0, ${max}::double precision - 1::double precision, ${now}, ${perMs}::double precision`
 
 /** When there will be one more token, if there are so many now. */
 export function waitForToken({ max, perMs }: Rate, tokens: number): number {

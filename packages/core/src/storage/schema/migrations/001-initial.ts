@@ -39,6 +39,7 @@ CREATE TABLE ${keys} (
   intent              json,
   attempts            integer NOT NULL DEFAULT 1,
   retries             integer NOT NULL DEFAULT 0,
+  stored_bytes        bigint NOT NULL DEFAULT 0,
   revision            bigint NOT NULL DEFAULT 1,
   updated_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
   lease_until         timestamptz,
@@ -114,10 +115,14 @@ CREATE INDEX interventions_by_time ON ${interventions} (created_at);
 
 CREATE TABLE ${scopeUsage} (
   scope       text COLLATE "C" NOT NULL,
+  kind        text COLLATE "C" NOT NULL,
   pipeline    text COLLATE "C" NOT NULL DEFAULT '',
-  tokens      double precision NOT NULL,
-  refilled_at timestamptz NOT NULL,
-  PRIMARY KEY (scope, pipeline)
+  part        integer NOT NULL DEFAULT 0,
+  tokens      double precision,
+  refilled_at timestamptz,
+  per_ms      double precision,
+  bytes       bigint,
+  PRIMARY KEY (scope, kind, pipeline, part)
 ) WITH (fillfactor = 50);
 CREATE TABLE ${cacheEpoch} (
   id     smallint NOT NULL DEFAULT 1,
@@ -210,6 +215,7 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     intent:
       'What is known of a call that is not settled: that it may have been made, what it returned, or that it was not made.',
     revision: 'Grows by one at every write of the row: whoever has read it can tell that it has changed.',
+    stored_bytes: 'What is counted of the row in scope_usage; 0 where that is not limited.',
     unstuck_at: 'When a person last unstuck the key; its age is counted from here.',
     undone_before:
       'Part of the provider key: how many effects of earlier requests under this name had been undone.',
@@ -273,9 +279,13 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   scope_usage: {
     '': 'How much of its limits a scope has used. Without limits, it is empty.',
     scope: 'The scope that is limited.',
-    pipeline: 'The pipeline that the limit is for; empty for all of them.',
-    tokens: 'How many new keys might have been reserved at once at refilled_at.',
+    kind: 'new_keys and lookups: a bucket of tokens; stored_bytes: what keys take that are stored.',
+    pipeline: 'The pipeline that is limited, or whose keys are counted; empty for all of them.',
+    part: 'Bytes are counted in several rows, whose sum counts.',
+    tokens: 'How many tokens there were at refilled_at.',
     refilled_at: 'When tokens were last reckoned.',
+    per_ms: 'How long it takes to fill the bucket.',
+    bytes: 'What is counted in this part: the sum of all is the sum of stored_bytes of the keys.',
   },
   cache_epoch: {
     '': 'One row: what copies of keys in a cache have to be written under. Delete it in the transaction that deletes finished keys by hand.',
