@@ -29,6 +29,7 @@ export const UNAVAILABLE: OutcomeOf<'unavailable'> = {
 export const LIMITED: OutcomeOf<'limited'> = {
   type: 'limited',
   limit: 'new_keys',
+  of: 'scope',
   max: 10,
   perMs: 60_000,
   retryAfterMs: 6_000,

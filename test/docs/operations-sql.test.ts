@@ -108,9 +108,34 @@ test('every SQL block of the page has a name and is run here', () => {
       'unstick: cause removed',
       'unstick: it did not happen',
       'unstick: it did happen',
+      'count stored bytes again',
     ].toSorted(),
   )
   engine = createEngine({ pool: database.pool(), pipelines: [fax()], schema: database.schema })
+})
+
+test('what is counted of stored bytes is put right, whatever was deleted by hand', async () => {
+  const ride = charge(1)
+  const limits = { storedBytes: 1_000_000 }
+  engine = createEngine({ pool: database.pool(), pipelines: [ride], schema: database.schema, limits })
+  call = () => ({ id: 'ch_1' })
+  for (const scope of ['one', 'two', 'three'])
+    await engine.execute(ride, { scope, key: 'k', input: { amount: 7 } })
+  expect(await run('count stored bytes again')).toEqual([])
+  await database.rows(`DELETE FROM pawl.idempotency_keys WHERE scope = 'one'`)
+  await database.rows(`DELETE FROM pawl.scope_usage WHERE scope = 'two'`)
+  expect(new Set((await run('count stored bytes again')).map(({ scope }) => scope))).toEqual(
+    new Set(['one', 'two']),
+  )
+  const counted = await database.rows(
+    `SELECT scope, sum(bytes)::int > 1000 AS has FROM pawl.scope_usage WHERE kind = 'stored_bytes' GROUP BY 1 ORDER BY 1`,
+  )
+  expect(counted).toEqual([
+    { scope: 'one', has: false },
+    { scope: 'three', has: true },
+    { scope: 'two', has: true },
+  ])
+  expect(await run('count stored bytes again')).toEqual([])
 })
 
 test('stuck keys are listed and shown, and the decision is recorded', async () => {

@@ -48,6 +48,28 @@ test("somebody else's request, one that never existed and an invalid id look the
   for (const other of [done, ...others]) expect(seen(other)).toEqual(seen(running))
 })
 
+test('a scope that asks for too many is told when to come back, and its requests go on', async () => {
+  const { app } = await rideApp({ plugin, engine: { limits: { lookups: { max: 2, perMs: 3_600_000 } } } })
+  const accepted = await sendAsync(app)
+  const unknown = { url: `${STATUS}/${randomUUID()}` }
+  expect((await ask(app, accepted)).statusCode).toBe(202)
+  expect((await ask(app, accepted, unknown)).statusCode).toBe(404)
+  const [known, guessed] = [await ask(app, accepted), await ask(app, accepted, unknown)]
+  for (const refused of [known, guessed]) {
+    expect(refused.statusCode).toBe(429)
+    expect(refused.json()).toMatchObject({
+      code: 'too_many_requests',
+      detail: expect.stringMatching(/status/),
+    })
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(60)
+    expect(refused.headers['ratelimit-policy']).toBe('"lookups";q=2;w=3600')
+  }
+  // It tells nothing of whether there is such a request.
+  expect(known.payload).toBe(guessed.payload)
+  expect((await ask(app, accepted, { headers: { authorization: 'Bearer bob' } })).statusCode).toBe(404)
+  expect((await sendAsync(app, { headers: { 'idempotency-key': 'another' } })).statusCode).toBe(202)
+})
+
 test('the id may be written in capitals', async () => {
   const { app } = await rideApp({ plugin })
   const accepted = await sendAsync(app)

@@ -85,7 +85,14 @@ test('attempts of one new request at the same moment take one token', async () =
 test('unfinished keys count until they end', async () => {
   const { engine } = engineWith({ unfinished: 2 })
   for (const key of keys(2)) await engine.execute(waits, request(key))
-  const refused = { type: 'limited', limit: 'unfinished', of: 'scope', max: 2, perMs: null, retryAfterMs: 1_000 }
+  const refused = {
+    type: 'limited',
+    limit: 'unfinished',
+    of: 'scope',
+    max: 2,
+    perMs: null,
+    retryAfterMs: 1_000,
+  }
   expect(await engine.execute(note, request('new'))).toEqual(refused)
   await database.rows(
     `UPDATE pawl.idempotency_keys SET status = 'stuck', stuck_reason = 'too_old' WHERE key = 'k0'`,

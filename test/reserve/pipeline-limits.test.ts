@@ -93,15 +93,22 @@ test("unfinished keys of a pipeline count towards its limit and the engine's, th
 
 test('by a function of the scope, also as a default of all pipelines, each with a bucket of its own', async () => {
   const [one, other, own] = [named('one'), named('other'), named('own', () => null)]
-  const limits = (scope: string) => (scope === 'free' ? perHour(1) : null)
-  const { engine } = limitedEngine(database, { pipelines: [one, other, own], defaults: { limits } })
+  const defaults = { limits: (scope: string) => (scope === 'free' ? perHour(1) : null) }
+  const { engine } = limitedEngine(database, { pipelines: [one, other, own], defaults })
   const types = async (scope: string) => {
     const outcomes: Outcome[] = []
     for (const of of [one, other, own])
       for (const key of keysOf(2, of.name)) outcomes.push(await engine.execute(of, requestOf(key, scope)))
     return outcomes.map(({ type }) => type)
   }
-  expect(await types('free')).toEqual(['completed', 'limited', 'completed', 'limited', 'completed', 'completed'])
+  expect(await types('free')).toEqual([
+    'completed',
+    'limited',
+    'completed',
+    'limited',
+    'completed',
+    'completed',
+  ])
   expect(new Set(await types('paid'))).toEqual(new Set(['completed']))
 })
 

@@ -208,8 +208,8 @@ const isSentToMany = (name: string): boolean => !ONE_SERVER_ONLY.includes(name.r
 
 /** What columns are set to after ON CONFLICT DO UPDATE, and the condition. */
 function updatedOnConflict(text: string): string[] {
-  return [...text.matchAll(/\bDO UPDATE\s+SET\b/g)].flatMap(({ 0: found, index }) => {
-    const rest = text.slice(index + found.length)
+  return [...text.matchAll(/\bDO UPDATE\s+SET\b/g)].flatMap(({ 0: begin, index }) => {
+    const rest = text.slice(index + begin.length)
     const expressions: string[] = []
     let [depth, from] = [0, 0]
     // A last end, for a statement that ends there.

@@ -1,4 +1,4 @@
-import { createBackground, createOperator, respond, subscribe } from '@pawl/core'
+import { createBackground, createOperator, type Limits, respond, subscribe } from '@pawl/core'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { pawl } from '../cli/pawl.js'
 import { randomLetters } from '../support/random-letters.js'
@@ -44,8 +44,8 @@ const charge = pipeline<null>({ name: 'charge', version: 1 })
   })
 const request = { scope: 's', key: 'k', input: null }
 
-function engineAs() {
-  return createEngine({ pool: asRole(), schema: database.schema, pipelines: [charge] })
+function engineAs(options: { readonly limits?: Limits } = {}) {
+  return createEngine({ pool: asRole(), schema: database.schema, pipelines: [charge], ...options })
 }
 
 describe('a request whose role lacks rights', () => {
@@ -66,7 +66,6 @@ describe('a request whose role lacks rights', () => {
         `GRANT ${ALL} ON ${table('idempotency_keys')} TO "${role}";`,
         `GRANT ${ALL} ON ${table('effects')} TO "${role}";`,
         `GRANT ${ALL} ON ${table('staged_jobs')} TO "${role}";`,
-        `GRANT ${ALL} ON ${table('scope_usage')} TO "${role}";`,
       ])
       await database.admin.query(grantsIn(error.message).join(' '))
       await expect(ask()).resolves.not.toMatchObject({ type: 'unavailable' })
@@ -81,7 +80,6 @@ describe('a request whose role lacks rights', () => {
     expect(grantsIn(error.message)).toEqual([
       `GRANT INSERT, DELETE ON ${table('idempotency_keys')} TO "${role}";`,
       `GRANT ${ALL} ON ${table('staged_jobs')} TO "${role}";`,
-      `GRANT ${ALL} ON ${table('scope_usage')} TO "${role}";`,
     ])
     await engine.close()
   })
@@ -98,9 +96,46 @@ describe('a request whose role lacks rights', () => {
     )
     expect(grantsIn(row?.last_error ?? '')).toEqual([
       `GRANT INSERT, UPDATE, DELETE ON ${table('effects')} TO "${role}";`,
-      `GRANT ${ALL} ON ${table('scope_usage')} TO "${role}";`,
     ])
     expect(row?.intent).toMatchObject({ kind: 'called', result: { id: 'ch_1' } })
+    await engine.close()
+  })
+
+  test.each(['execute', 'enqueue', 'inspect'] as const)(
+    '%s under limits also needs those on usage, and what it has, it does not ask for',
+    async (method) => {
+      await grant(
+        USAGE(),
+        ...['idempotency_keys', 'effects', 'staged_jobs'].map((name) => `${ALL} ON ${table(name)}`),
+      )
+      const rate = { max: 10, perMs: 1_000 }
+      const engine = engineAs({ limits: { newKeys: rate, lookups: rate, storedBytes: 10_000 } })
+      const ask = (): Promise<unknown> =>
+        method === 'inspect' ? engine.inspect('s', 'k') : engine[method](charge, request)
+      const error = (await ask().catch((thrown: unknown) => thrown)) as Error
+      expect(grantsIn(error.message)).toEqual([`GRANT ${ALL} ON ${table('scope_usage')} TO "${role}";`])
+      await database.admin.query(grantsIn(error.message).join(' '))
+      await expect(ask()).resolves.not.toMatchObject({ type: 'unavailable' })
+      await engine.close()
+    },
+  )
+
+  test('without limits, needs none on usage: it runs, replays, and its keys are reaped', async () => {
+    await grant(
+      USAGE(),
+      ...['idempotency_keys', 'effects', 'staged_jobs'].map((name) => `${ALL} ON ${table(name)}`),
+    )
+    const engine = engineAs()
+    expect(await engine.execute(charge, request)).toMatchObject({ type: 'completed' })
+    await database.rows(`UPDATE pawl.idempotency_keys SET expires_at = clock_timestamp()`)
+    const { reaper } = createBackground({ engine, completer: false, relay: [] })
+    expect(await reaper?.runOnce()).toMatchObject({ deleted: 1 })
+    // What another process has counted cannot be deleted without taking it off.
+    await seedKey(database, { scope: 's', key: 'counted', status: 'finished' })
+    await database.rows(
+      `UPDATE pawl.idempotency_keys SET expires_at = clock_timestamp(), stored_bytes = 1000`,
+    )
+    await expect(reaper?.runOnce()).rejects.toThrow(`GRANT ${ALL} ON ${table('scope_usage')} TO "${role}";`)
     await engine.close()
   })
 

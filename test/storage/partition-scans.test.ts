@@ -138,7 +138,8 @@ const STATEMENTS: Readonly<Record<string, readonly [Values, Bound]>> = {
   find_effects_of_key: [[one.scope, one.key, one.id, MANY], { lookUps: 1 }],
   unstick_key: [[...asRead, ...because, 1, null], { lookUps: 2 }],
   revoke_lease: [[...asRead, ...because], { lookUps: 2 }],
-  answer_key: [[...asRead, ...because, 410, '{}', '', 1, '[]'], { lookUps: 2 }],
+  // The last four are for a key whose bytes are counted.
+  answer_key: [[...asRead, ...because, 410, '{}', '', 1, '[]', 1_000, 'p-0', 1, 1], { lookUps: 2 }],
   // The operator: jobs, and the key of each.
   requeue_dead_jobs: [
     ['anna', 'plans', '{}', tomorrow, null, MANY],
@@ -221,13 +222,77 @@ test.each(OF_ONE_SCOPE)('%s names the scope wherever it reads a table that is di
   }
 })
 
+/** How many values a statement takes. */
+const parametersIn = (text: string): number =>
+  Math.max(0, ...[...text.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)))
+
+const newKey: Values = [
+  randomUUID(),
+  one.scope,
+  'a new key',
+  'p-0',
+  'pipeline',
+  1,
+  'hash',
+  '\\x00',
+  1,
+  '{}',
+  30_000,
+  1,
+  randomUUID(),
+  // Whether it may run again; unfinished keys of scope and pipeline; two rates; bytes of both, and of the key; the part that counts it.
+  'false',
+  5,
+  5,
+  10,
+  1_000,
+  10,
+  1_000,
+  100_000,
+  100_000,
+  2_000,
+  1,
+]
+/** By how many values they take: unfinished keys alone, with a bucket, and everything that can be limited. */
+const LIMITED = [16, 18, 24]
+
+describe.each(['custom', 'generic'] as const)('a reservation under limits, with a %s plan', (plan) => {
+  const limited = (texts.get('insert_key') ?? []).filter((text) => LIMITED.includes(parametersIn(text)))
+
+  test('there are as many texts as there are kinds of it', () => {
+    expect(new Set(limited.map(parametersIn))).toEqual(new Set(LIMITED))
+    expect(limited).toHaveLength(LIMITED.length)
+  })
+
+  test.each(limited.map((text) => [parametersIn(text), text] as const))(
+    'of %i values looks into one partition of each table',
+    async (count, written) => {
+      const text = written.replaceAll('"pawl".', `"${database.schema}".`)
+      const { wholePartitions, passes, lookUps } = await readingOf(
+        database,
+        { text, values: newKey.slice(0, count) },
+        plan,
+      )
+      expect(wholePartitions).toEqual([])
+      expect(passes).toBe(0)
+      // The key, its effects and those that were undone, and unfinished keys of the scope and of the pipeline.
+      expect(lookUps).toBeGreaterThan(0)
+      expect(lookUps).toBeLessThanOrEqual(5)
+    },
+  )
+})
+
 describe.each(['custom', 'generic'] as const)('with a %s plan', (plan) => {
   test.each(Object.entries(STATEMENTS))(
     '%s reads no partition twice, and no more than it needs',
     async (name, [values, bound]) => {
       for (const written of texts.get(name) ?? []) {
         const text = written.replaceAll('"pawl".', `"${database.schema}".`)
-        const { wholePartitions, ...reading } = await readingOf(database, { text, values }, plan)
+        const { wholePartitions, ...reading } = await readingOf(
+          database,
+          { text, values: values.slice(0, parametersIn(text)) },
+          plan,
+        )
         expect(wholePartitions).toEqual([])
         const most = { passes: 0, rows: 0, lookUps: 0, ...bound }
         for (const of of ['passes', 'rows', 'lookUps'] as const)

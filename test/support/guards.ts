@@ -10,7 +10,8 @@ export const IS_GUARDED = process.env['PAWL_GUARDS'] === 'on'
 export const BOUND = IS_GUARDED ? ({ bindTo: 'session-1' } as const) : {}
 
 /** More than any test needs, and few enough that somebody who takes them for nothing is noticed. */
-const LIMITS = { newKeys: { max: 2_000, perMs: 24 * 3_600_000 }, unfinished: 500 } as const
+const RATE = { max: 2_000, perMs: 24 * 3_600_000 } as const
+const LIMITS = { newKeys: RATE, unfinished: 500, storedBytes: 1_000_000_000, lookups: RATE } as const
 
 /**
  * A key is rotated between any two values: each is sealed with the other key than the one before. Fingerprints stay with one key:

@@ -29,7 +29,8 @@ export function limitedEngine(database: TestDatabase, options: Partial<EngineOpt
 
 export const requestOf = (key: string, scope = 's') => ({ scope, key, input: null })
 
-export const keysOf = (count: number, prefix = 'k') => Array.from({ length: count }, (_, n) => `${prefix}${n}`)
+export const keysOf = (count: number, prefix = 'k') =>
+  Array.from({ length: count }, (_, n) => `${prefix}${n}`)
 
 export const countOf = (outcomes: readonly Outcome[], type: Outcome['type']) =>
   outcomes.filter((outcome) => outcome.type === type).length

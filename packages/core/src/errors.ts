@@ -40,7 +40,8 @@ export const errorCodes = {
   PAWL_NO_CONNECTION: 'No connection became available in time.',
   PAWL_STORE_AWAY:
     'PostgreSQL could not be reached several times in a row, so it was not asked. The error says when it will be.',
-  PAWL_LIMITED: 'The scope has looked up as many keys as its limits allow. The error says when it may look up another.',
+  PAWL_LIMITED:
+    'The scope has looked up as many keys as its limits allow. The error says when it may look up another.',
   PAWL_KEY_WENT_BACK:
     'The recovery point of a key is earlier than a call that is on record: the database has lost commits.',
   PAWL_LEASE_LOST: 'Another holder took the key over.',

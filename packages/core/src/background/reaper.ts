@@ -102,7 +102,10 @@ export class Reaper implements Service<ReaperCounts> {
   #reap(stopping: AbortSignal): Promise<ReaperCounts> {
     return tellingRights(this.#context, async () => {
       const counts = await reap(this.#context, this.#pace, stopping)
-      return { ...counts, usageDeleted: this.#context.limits.areOnAnywhere ? await this.#reapUsage(stopping) : 0 }
+      return {
+        ...counts,
+        usageDeleted: this.#context.limits.areOnAnywhere ? await this.#reapUsage(stopping) : 0,
+      }
     })
   }
 

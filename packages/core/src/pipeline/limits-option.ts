@@ -1,9 +1,4 @@
-import {
-  checkKnownOptions,
-  checkWholeNumber,
-  invalidOption,
-  type OptionOwner,
-} from '../check-option.js'
+import { checkKnownOptions, checkWholeNumber, invalidOption, type OptionOwner } from '../check-option.js'
 import { disarmPromise } from '../disarm-promise.js'
 import { isPlainObject } from '../is-plain-object.js'
 import { MAX_DURATION_MS, MAX_INT32, MAX_STORED_BYTES } from '../limits.js'
@@ -46,7 +41,11 @@ export type LimitsOption = Limits | ((scope: string) => Limits | null)
 /** The same for one pipeline. */
 export type PipelineLimitsOption = PipelineLimits | ((scope: string) => PipelineLimits | null)
 
-const NAMES_OF_PIPELINE = ['newKeys', 'unfinished', 'storedBytes'] as const satisfies readonly (keyof Limits)[]
+const NAMES_OF_PIPELINE = [
+  'newKeys',
+  'unfinished',
+  'storedBytes',
+] as const satisfies readonly (keyof Limits)[]
 const NAMES = {
   engine: [...NAMES_OF_PIPELINE, 'lookups'],
   pipeline: NAMES_OF_PIPELINE,
@@ -57,8 +56,7 @@ export type LimitsOf = keyof typeof NAMES
 
 /** Checks what was given. A function is asked at each request, and what it returns is checked then. */
 export function checkLimitsOption(owner: OptionOwner, of: LimitsOf, option: unknown): void {
-  if (option !== undefined && typeof option !== 'function')
-    checkLimits(owner, 'limits', of, option)
+  if (option !== undefined && typeof option !== 'function') checkLimits(owner, 'limits', of, option)
 }
 
 /** `what`: how a complaint names it. */

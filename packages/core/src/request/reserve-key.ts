@@ -230,10 +230,21 @@ async function insert(
 }
 
 function limitedBy({ limit, of, waitMs }: MetLimit, limits: ScopeLimits): Limited {
-  const { newKeys = null, unfinished, storedBytes } = (of === 'scope' ? limits.ofScope : limits.ofPipeline) ?? {}
+  const {
+    newKeys = null,
+    unfinished,
+    storedBytes,
+  } = (of === 'scope' ? limits.ofScope : limits.ofPipeline) ?? {}
   switch (limit) {
     case 'unfinished':
-      return { type: 'limited', limit, of, max: unfinished ?? 0, perMs: null, retryAfterMs: UNFINISHED_RETRY_MS }
+      return {
+        type: 'limited',
+        limit,
+        of,
+        max: unfinished ?? 0,
+        perMs: null,
+        retryAfterMs: UNFINISHED_RETRY_MS,
+      }
     case 'stored_bytes':
       return { type: 'limited', limit, of, max: storedBytes ?? 0, perMs: null, retryAfterMs: STORED_RETRY_MS }
     case 'new_keys': {
@@ -270,7 +281,8 @@ async function takeOver(
     }
     case 'ours':
       // Under limits, nobody has waited for the disk yet.
-      if (limits.areOn(decision.definition) && row.fence === 1 && beginsWithCall(decision.definition)) await writeOut(store)
+      if (limits.areOn(decision.definition) && row.fence === 1 && beginsWithCall(decision.definition))
+        await writeOut(store)
       return grant(row.fence === 1 ? 'reserved' : 'taken_over', row, decision.definition, askedAt, store)
     case 'mark_stuck': {
       const { reason, definition } = decision

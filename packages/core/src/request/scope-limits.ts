@@ -49,9 +49,9 @@ export class LimitsOfScopes {
     const known = this.#ofPipelines.get(definition)
     if (known !== undefined) return known
     const { limits } = this.#settings.pipeline(definition)
-    const asked = askable(limits, 'pipeline', `pipeline '${definition.name}'`)
-    this.#ofPipelines.set(definition, asked)
-    return asked
+    const asks = askable(limits, 'pipeline', `pipeline '${definition.name}'`)
+    this.#ofPipelines.set(definition, asks)
+    return asks
   }
 }
 

@@ -19,10 +19,11 @@ const answer = (wiped: string, also?: (tables: Tables) => string): ((tables: Tab
     also,
   )
 
-const counted = (tables: Tables): string => `, counted AS (${countingBytes(
-  tables,
-  `SELECT 'stored_bytes', $1, $17, $18::integer, $19::bigint FROM steered`,
-)})`
+const counted = (tables: Tables): string =>
+  `, counted AS (${countingBytes(
+    tables,
+    `SELECT 'stored_bytes', $1, $17, $18::integer, $19::bigint FROM steered`,
+  )})`
 const COUNTED = ', stored_bytes = $16::bigint'
 
 const WIPED: Readonly<Record<Wipe, string>> = {

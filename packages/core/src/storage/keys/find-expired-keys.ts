@@ -3,7 +3,10 @@ import { readAllShards } from '../schema/read-all-shards.js'
 import { defineStatement, epochMs, type Store } from '../statement.js'
 
 const findExpiredKeysStatement = defineStatement('find_expired_keys', (tables) =>
-  expired(`k.id, k.scope, k.key, ${epochMs('k.expires_at')} AS expires_ms, k.stored_bytes > 0 AS is_counted`, tables),
+  expired(
+    `k.id, k.scope, k.key, ${epochMs('k.expires_at')} AS expires_ms, k.stored_bytes > 0 AS is_counted`,
+    tables,
+  ),
 )
 
 /** Finds the keys that the same batch would delete, and maybe some that are locked. It locks nothing. */

@@ -6,7 +6,7 @@ import { heldOrFail } from './held-or-fail.js'
 import { heldBy, type Hold, WRITTEN } from './hold.js'
 import { trailJson, type TrailEntry } from './trail.js'
 import { sealJson, sealResponse } from '../sealed-values.js'
-import { defineStatement, msInterval, NOW, type RunStatement } from '../statement.js'
+import { defineStatement, msInterval, NOW } from '../statement.js'
 import type { Tables } from '../tables.js'
 import { type CountedKey, countedValues, countingBytes } from '../usage/stored-bytes.js'
 
@@ -41,24 +41,31 @@ const PARTS: Readonly<Record<Wipe, Parts>> = {
   all: { intent: ` intent = NULL, ${epochAfter('$13')}`, wiped: WITHOUT_INPUT },
 }
 
-const finishing = (wipe: Wipe): RunStatement =>
-  defineStatement('finish_key', ({ keys }) => finish(keys, PARTS[wipe], '', ''))
+const plain = ({ keys }: Tables, wipe: Wipe): string => finish(keys, PARTS[wipe], '', '')
 
-/** The same for a key whose bytes are counted. */
-const finishingCounted = (wipe: Wipe): RunStatement =>
-  defineStatement('finish_key', (tables) => {
-    const counting = countingBytes(
+/** What is counted of the key changes by $17 in the same statement. */
+const counted = (tables: Tables, wipe: Wipe): string =>
+  finish(
+    tables.keys,
+    PARTS[wipe],
+    ' stored_bytes = $14::bigint,',
+    `, counted AS (${countingBytes(
       tables,
       `SELECT 'stored_bytes', $1, $15, $16::integer, $17::bigint FROM advanced`,
-    )
-    return finish(tables.keys, PARTS[wipe], ' stored_bytes = $14::bigint,', `, counted AS (${counting})`)
-  })
+    )})`,
+  )
 
-const FINISH = { nothing: finishing('nothing'), input: finishing('input'), all: finishing('all') } as const
+const FINISH = {
+  nothing: defineStatement('finish_key', (tables) => plain(tables, 'nothing')),
+  input: defineStatement('finish_key', (tables) => plain(tables, 'input')),
+  all: defineStatement('finish_key', (tables) => plain(tables, 'all')),
+} as const
+
+/** Of a key whose bytes are counted. */
 const FINISH_COUNTED = {
-  nothing: finishingCounted('nothing'),
-  input: finishingCounted('input'),
-  all: finishingCounted('all'),
+  nothing: defineStatement('finish_key', (tables) => counted(tables, 'nothing')),
+  input: defineStatement('finish_key', (tables) => counted(tables, 'input')),
+  all: defineStatement('finish_key', (tables) => counted(tables, 'all')),
 } as const
 
 /** What a key is finished with. */

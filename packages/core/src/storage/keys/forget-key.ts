@@ -25,10 +25,7 @@ const forgetCountedKeyStatement = defineStatement(
 /**
  * Deletes a key whose first phase has not committed, as if it had never been sent. Returns false when we were fenced off.
  */
-export async function forgetKey(
-  store: Store,
-  hold: Hold & Pick<KeyRow, 'storedBytes'>,
-): Promise<boolean> {
+export async function forgetKey(store: Store, hold: Hold & Pick<KeyRow, 'storedBytes'>): Promise<boolean> {
   const forgetIt = hold.storedBytes > 0 ? forgetCountedKeyStatement : forgetKeyStatement
   const { rows } = await forgetIt(store, heldBy(hold))
   return rows.length === 1

@@ -6,7 +6,14 @@ import { unfinishedOf } from '../usage/count-unfinished-of-scope.js'
 import { returnToken } from '../usage/return-token.js'
 import type { MetLimit, ScopeLimits } from '../usage/scope-limit.js'
 import { bytesOfNewKey, countingBytes, partFor } from '../usage/stored-bytes.js'
-import { type FirstGrant, insertInto, type NewKey, newKeyIn, newKeyValues, reservedRow } from './insert-key.js'
+import {
+  type FirstGrant,
+  insertInto,
+  type NewKey,
+  newKeyIn,
+  newKeyValues,
+  reservedRow,
+} from './insert-key.js'
 import { insertOverServers } from './insert-limited-over-servers.js'
 import type { KeyRow } from './key-row.js'
 import { writeOut } from './write-out.js'
@@ -72,18 +79,18 @@ const OF_PIPELINE = { scope: '$2', kind: `'new_keys'`, pipeline: '$4', max: '$19
 const tokensIn = ({ scopeUsage }: Tables, bucket: typeof OF_SCOPE): string =>
   `(SELECT ${tokensAt(NOW, bucket)} FROM ${scopeUsage} AS u WHERE ${isBucket(bucket)})`
 
-/** Takes no lock, and leaves no trace if the key is not inserted. */
-const insertCountedKey = defineStatement(
+/** Reserves the key where only unfinished keys are limited. It takes no lock, and leaves no trace if the key is not inserted. */
+const insertCountedKeyStatement = defineStatement(
   'insert_key',
   (tables) => `${looks(tables, WITHOUT_BYTES)}
   , fresh AS (${insertInto(tables.keys, `SELECT ${newKeyIn(tables)} FROM room`)})${tells('room', 'NULL AS tokens')}`,
 )
 
 /**
- * The token is taken only for a key that nobody has, and the key is inserted only for a token. Whoever meets a known key
+ * Reserves the key where the scope has one bucket. The token is taken only for a key that nobody has, and the key is inserted only for a token. Whoever meets a known key
  * locks nothing and takes no transaction id.
  */
-const insertRatedKey = defineStatement(
+const insertRatedKeyStatement = defineStatement(
   'insert_key',
   (tables) => `${looks(tables, WITHOUT_BYTES)}
   , token AS (${takingToken(tables.scopeUsage, `SELECT ${fromFullBucket(NOW, OF_SCOPE)} FROM room`, OF_SCOPE)}
@@ -97,10 +104,10 @@ const hasToken = ({ scopeUsage }: Tables, bucket: typeof OF_SCOPE): string =>
        SELECT 1 FROM ${scopeUsage} AS u WHERE ${isBucket(bucket)} AND ${tokensAt(NOW, bucket)} < 1::double precision))`
 
 /**
- * Everything that can be limited. Two buckets are first looked into, so that an empty one seldom costs the other a token: only when
+ * Reserves the key under everything that can be limited. Two buckets are first looked into, so that an empty one seldom costs the other a token: only when
  * somebody else has just emptied it. Bytes are counted only together with their key.
  */
-const insertMeasuredKey = defineStatement(
+const insertMeasuredKeyStatement = defineStatement(
   'insert_key',
   (tables) => `${looks(tables, bytesOf(tables))}
   , open_buckets AS (
@@ -144,7 +151,12 @@ export async function insertLimitedKey(
   const { ofScope, ofPipeline } = limits
   const isMeasured = measuresBytes(limits)
   const bytes = isMeasured ? bytesOfNewKey(key.inputJson) : 0
-  const [insert, more] = choose(limits, bytes)
+  const { type, more } = neededFor(limits, bytes)
+  const insert = {
+    counted: insertCountedKeyStatement,
+    rated: insertRatedKeyStatement,
+    measured: insertMeasuredKeyStatement,
+  }[type]
   const values = newKeyValues(store, key, grant)
   const unfinished = [ofScope?.unfinished ?? null, ofPipeline?.unfinished ?? null]
   // A holder waits for the disk afterwards: the scope's row would be locked meanwhile, and its requests would queue for it.
@@ -163,23 +175,25 @@ export async function insertLimitedKey(
 }
 
 /** Whether the bytes of such keys are counted. */
-export const measuresBytes = ({ ofScope, ofPipeline }: ScopeLimits): boolean =>
+const measuresBytes = ({ ofScope, ofPipeline }: ScopeLimits): boolean =>
   (ofScope?.storedBytes ?? ofPipeline?.storedBytes ?? null) !== null
 
 /** The least that holds all limits, with the values that it needs more. */
-function choose(
-  limits: ScopeLimits,
-  bytes: number,
-): readonly [typeof insertCountedKey, readonly (number | null)[]] {
+interface Needed {
+  readonly type: 'counted' | 'rated' | 'measured'
+  readonly more: readonly (number | null)[]
+}
+
+function neededFor(limits: ScopeLimits, bytes: number): Needed {
   const { ofScope, ofPipeline } = limits
   const rate = rateValues(ofScope?.newKeys)
   const pipelineRate = ofPipeline?.newKeys ?? null
   if (pipelineRate !== null || measuresBytes(limits)) {
     const most = [ofScope?.storedBytes ?? null, ofPipeline?.storedBytes ?? null]
     const part = partFor('read committed')
-    return [insertMeasuredKey, [...rate, ...rateValues(pipelineRate), ...most, bytes, part]]
+    return { type: 'measured', more: [...rate, ...rateValues(pipelineRate), ...most, bytes, part] }
   }
-  return ofScope?.newKeys == null ? [insertCountedKey, []] : [insertRatedKey, rate]
+  return ofScope?.newKeys == null ? { type: 'counted', more: [] } : { type: 'rated', more: rate }
 }
 
 const rateValues = (rate: Rate | null | undefined): readonly (number | null)[] => [
@@ -205,12 +219,21 @@ function limitMet(row: Returned, { ofScope, ofPipeline }: ScopeLimits): MetLimit
   return waits.toSorted((a, b) => (b.waitMs ?? 0) - (a.waitMs ?? 0))[0] ?? null
 }
 
-function waitFor(of: MetLimit['of'], rate: Rate | null | undefined, tokens: string | null | undefined): MetLimit | null {
+function waitFor(
+  of: MetLimit['of'],
+  rate: Rate | null | undefined,
+  tokens: string | null | undefined,
+): MetLimit | null {
   return rate == null ? null : { limit: 'new_keys', of, waitMs: waitForToken(rate, Number(tokens ?? 0)) }
 }
 
 /** What was taken for a key that was not inserted. */
-async function returnTokens(store: Store, key: NewKey, { ofScope, ofPipeline }: ScopeLimits, row: Returned): Promise<void> {
+async function returnTokens(
+  store: Store,
+  key: NewKey,
+  { ofScope, ofPipeline }: ScopeLimits,
+  row: Returned,
+): Promise<void> {
   const bucket = { scope: key.scope, kind: 'new_keys' } as const
   const passed = row['passed'] === 't'
   if (ofScope?.newKeys != null && (passed || row['took_first'] === 't'))

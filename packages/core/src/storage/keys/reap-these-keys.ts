@@ -1,5 +1,13 @@
 import { freeingBytes } from '../usage/stored-bytes.js'
-import { deleteCounted, deleteExpired, type ExpiredKey, HAS_EXPIRED, readReapedKey, REAPED, type ReapedKey } from './expired.js'
+import {
+  deleteCounted,
+  deleteExpired,
+  type ExpiredKey,
+  HAS_EXPIRED,
+  readReapedKey,
+  REAPED,
+  type ReapedKey,
+} from './expired.js'
 import { eachGivenKey, IS_THAT_KEY, namesOf } from './named-keys.js'
 import { defineStatement, statusIs, type Store } from '../statement.js'
 import type { Tables } from '../tables.js'

@@ -58,15 +58,11 @@ export interface Place {
  * Says which rights are missing on what, and how to grant them. We ask the server for them, because its own message names
  * only the first table, and in its own language.
  */
-export async function missingRight(
-  place: Place,
-  cause: unknown,
-  worker: Worker,
-): Promise<PawlError> {
+export async function missingRight(place: Place, cause: unknown, worker: Worker): Promise<PawlError> {
   const { sessions, tables, limits } = place
   const ofUsage = limits?.areOnAnywhere === true || (cause as Error).message.includes('scope_usage')
-  const needed = Object.entries(ofUsage ? { ...NEEDED[worker], ...USAGE } : NEEDED[worker]).flatMap(([table, rights]) =>
-    rights.map((right): NeededRight => ({ table, right })),
+  const needed = Object.entries(ofUsage ? { ...NEEDED[worker], ...USAGE } : NEEDED[worker]).flatMap(
+    ([table, rights]) => rights.map((right): NeededRight => ({ table, right })),
   )
   const found = await sessions
     .with('rights', (session) => findMissingRights({ session, tables }, needed))
@@ -76,10 +72,7 @@ export async function missingRight(
 }
 
 /** Runs work on the tables. Where a right is missing, the error says which. */
-export async function tellingRights<T>(
-  place: Place,
-  work: () => Promise<T>,
-): Promise<T> {
+export async function tellingRights<T>(place: Place, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {

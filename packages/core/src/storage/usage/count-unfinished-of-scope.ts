@@ -2,7 +2,12 @@ import { defineStatement, type Store } from '../statement.js'
 import type { Tables } from '../tables.js'
 
 /** How many unfinished keys a scope has, up to a limit. `pipeline`: an expression that is null for all of them. */
-export const unfinishedOf = ({ keys }: Tables, scope: string, limit: string, pipeline: string | null): string =>
+export const unfinishedOf = (
+  { keys }: Tables,
+  scope: string,
+  limit: string,
+  pipeline: string | null,
+): string =>
   `SELECT count(*) AS n FROM (
      SELECT 1 FROM ${keys} AS k WHERE k.scope = ${scope} AND k.status <> 'finished'${pipeline === null ? '' : ` AND k.pipeline = ${pipeline}`}
       LIMIT ${limit}
