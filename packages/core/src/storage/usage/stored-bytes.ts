@@ -8,7 +8,7 @@ import type { Tables } from '../tables.js'
  * What a key takes beside its values: the rest of its row, and its entries in the indexes. `pawl size` has measured it (`keyRow` and
  * `keyIndexes`, without the 200 bytes of values). It is counted so that very many small keys are not free.
  */
-export const KEY_ROW_BYTES = 1_300
+const KEY_ROW_BYTES = 1_300
 
 /** What is counted of a key while it is not finished. Sizes are those of the values as phases see them: UTF-8, not sealed or compressed. */
 export const bytesOfNewKey = (inputJson: string): number => KEY_ROW_BYTES + Buffer.byteLength(inputJson)
@@ -50,7 +50,7 @@ export const countedValues = ({ bytes, pipeline, part, change }: CountedKey): un
 const PARTS = 16
 
 /** Whoever frees bytes has a row of its own, which nobody finishing waits for. A part by itself may be negative; their sum is not. */
-export const FREED_PART = 0
+const FREED_PART = 0
 
 /**
  * Which row to add to. Under a stricter isolation, a transaction that meets a row that has changed since it began fails; it adds one
