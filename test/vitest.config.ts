@@ -52,8 +52,17 @@ const GUARDED = IS_DEEP
   : ['crash-kit/ride.test.ts', 'property/{shipped,survival,tenants}.test.ts']
 const GUARDED_ALONE = IS_DEEP ? ALONE_AND_DEEP : []
 
-/** These are about the kit's own parts or options, or start processes, which get no functions of the engine's options. */
-const SAME_WITH_GUARDS = ['crash-kit/{finding,lint,oracle,plan,process,provider,database}*.test.ts']
+/**
+ * These have guard rails of their own, or none: they are about the kit's own parts, or start processes, which get no functions of the
+ * engine's options.
+ */
+const SAME_WITH_GUARDS = [
+  'broken-engines/{guard-engines.deep,scenarios,variants}.test.ts',
+  'crash-kit/{database,finding,guarded,lint,oracle,plan,process,provider,sealed}*.test.ts',
+  'property/{engine-db,fingerprint,http-key,provider-key,suspicions}.test.ts',
+  'property/{pipelines,support}/*.test.ts',
+  'wire/protocol-proxy.test.ts',
+]
 
 /** They repeat what is run without guard rails, so they do so less often. */
 const guards = {
@@ -166,6 +175,7 @@ export default defineConfig({
           name: 'guarded alone',
           env: { ...env, ...guards },
           include: ARE_ALL_GUARDED ? [] : GUARDED_ALONE,
+          exclude: [...configDefaults.exclude, ...SAME_WITH_GUARDS],
         },
       },
     ],

@@ -31,6 +31,7 @@ export const ANSWER_VARIANTS = [
       },
     ],
     ride: 'keyed',
+    unsealed: true,
     search: { by: 'clean run' },
     foundBy:
       'The stored body has a space after each colon and comma, and so has every replay. The first answer ' +

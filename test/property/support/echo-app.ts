@@ -1,7 +1,11 @@
 import { type JsonValue, respond } from '@pawl/core'
 import { listen, type Received, send } from '../../support/http-client.js'
+import { BOUND, guarded, IS_GUARDED } from '../../support/guards.js'
 import { type RideApp, rideApp } from '../../support/ride-app.js'
-import { pipeline } from '../../support/rides.js'
+import { createEngine, pipeline } from '../../support/rides.js'
+
+/** What guards requests before they get to the engine. */
+const PLUGIN = IS_GUARDED ? { bindTo: () => BOUND.bindTo ?? null, waitersPerScope: 2 } : {}
 
 /** A body on its way to the app, under one key. */
 interface Sent {
@@ -31,6 +35,8 @@ export async function echoApp(): Promise<EchoApp> {
   })
   const { app, log } = await rideApp({
     pipelines: [echo],
+    engineOf: (options) => createEngine(guarded(options)),
+    plugin: PLUGIN,
     before: (server) => {
       server.addContentTypeParser('application/octet-stream', { parseAs: 'buffer' }, asItIs)
     },

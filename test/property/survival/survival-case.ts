@@ -64,6 +64,7 @@ const FEW: readonly FaultName[] = [
   'tableLock',
   'serverCrash',
   'reaper',
+  'erasure',
   'otherVersion',
 ]
 
