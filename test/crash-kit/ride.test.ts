@@ -19,6 +19,7 @@ const SOME: readonly FaultName[] = [
   'provider5xx',
   'serverCrash',
   'reaper',
+  'expiry',
   'otherVersion',
 ]
 
