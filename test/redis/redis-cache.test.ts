@@ -83,6 +83,20 @@ describeOnRedis('a cache in Redis', () => {
       expect(await trial.execution(engine)).toMatchObject({ outcome: { response }, source: 'primary' })
     })
 
+    test('may hold values that no client could read', async () => {
+      const own = await RedisServer.start()
+      onTestFinished(() => own.stop())
+      const { response } = await trial.finished()
+      const engine = await engineOn(name, undefined, own)
+      await trial.replayedFrom(engine, 'cache')
+      const names = (await own.ask('KEYS', 'pawl:*')).split(',')
+      for (const each of names) await own.ask('SETRANGE', each, String(HUGE_BYTES), 'x')
+      const before = await sentBytes(own)
+      expect(await trial.execution(engine)).toMatchObject({ outcome: { response }, source: 'primary' })
+      expect(await sentBytes(own)).toBeLessThan(before + HUGE_BYTES / 8)
+      expect(await trial.replayedFrom(engine, 'cache')).toMatchObject({ response })
+    })
+
     test('may be full, and evict what it likes', async () => {
       const full = await RedisServer.start('--maxmemory', '2mb', '--maxmemory-policy', 'allkeys-random')
       onTestFinished(() => full.stop())
@@ -166,6 +180,12 @@ describeOnRedis('a cache in Redis', () => {
     })
   })
 })
+
+/** Redis keeps values up to sixteen times as large, which node-redis could not even survive. */
+const HUGE_BYTES = 32 * 1024 * 1024
+
+const sentBytes = async (of: RedisServer): Promise<number> =>
+  Number(/total_net_output_bytes:(\d+)/.exec(await of.ask('INFO', 'stats'))?.[1])
 
 async function opened(name: ClientName, of = server) {
   const { client, ready } = CLIENTS[name](of.url)

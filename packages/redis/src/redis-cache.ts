@@ -16,6 +16,9 @@ const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'redisCache' }
 /** Bytes as text of the same length, which every client and every Redis can carry. */
 const TEXT = 'latin1'
 
+/** Several times what an engine caches. Nothing longer is written, and of anything longer only the start is read. */
+const MAX_VALUE_BYTES = 512 * 1024
+
 /**
  * A cache in Redis for `createEngine`: an engine looks there before it asks PostgreSQL. Without Redis, everything works as before.
  *
@@ -31,15 +34,16 @@ export function redisCache(options: RedisCacheOptions): ReplayCache {
   return {
     async get(name) {
       whenReady()
-      const value = await commands.get(prefix + name)
-      if (typeof value === 'string') return Buffer.from(value, TEXT)
+      const value = await commands.getStart(prefix + name, MAX_VALUE_BYTES)
       // The client of an application may be set to return bytes.
-      return value instanceof Uint8Array ? Buffer.from(Buffer.from(value).toString('utf8'), TEXT) : null
+      const text = value instanceof Uint8Array ? Buffer.from(value).toString('utf8') : value
+      return typeof text === 'string' && text !== '' ? Buffer.from(text, TEXT) : null
     },
     async set(name, value, { ttlMs, onlyIfAbsent }) {
       whenReady()
       const text = Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString(TEXT)
-      await commands.set(prefix + name, text, ttlMs, onlyIfAbsent)
+      if (Buffer.byteLength(text) <= MAX_VALUE_BYTES)
+        await commands.set(prefix + name, text, ttlMs, onlyIfAbsent)
     },
     async delete(name) {
       whenReady()
@@ -52,8 +56,7 @@ function checked(options: RedisCacheOptions): RedisCacheOptions {
   checkKnownOptions(OWNER, options, ['client', 'prefix'])
   const { client, prefix } = options
   if (!isClient(client)) throw invalidOption(OWNER, 'client', client, 'a client of ioredis or redis')
-  for (const command of ['get', 'set', 'del'] as const)
-    checkFunction(OWNER, `client.${command}`, client[command])
+  for (const command of ['set', 'del'] as const) checkFunction(OWNER, `client.${command}`, client[command])
   if (prefix !== undefined && typeof prefix !== 'string')
     throw invalidOption(OWNER, 'prefix', prefix, 'a string')
   return options
@@ -61,6 +64,9 @@ function checked(options: RedisCacheOptions): RedisCacheOptions {
 
 function isClient(client: unknown): boolean {
   if (typeof client !== 'object' || client === null) return false
-  const { getBuffer, status, isOpen } = client as Record<string, unknown>
-  return (typeof getBuffer === 'function' && typeof status === 'string') || typeof isOpen === 'boolean'
+  const { getrange, status, getRange, isOpen } = client as Record<string, unknown>
+  return (
+    (typeof getrange === 'function' && typeof status === 'string') ||
+    (typeof getRange === 'function' && typeof isOpen === 'boolean')
+  )
 }
