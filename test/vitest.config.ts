@@ -30,7 +30,11 @@ function testFilesWith(text: string): string[] {
 }
 
 /** These files replace our modules, or load other copies of them, which no other file may get. */
-const ALONE_AND_DEEP = ['broken-engines/*.test.ts', 'wire/broken-engines.deep.test.ts']
+const ALONE_AND_DEEP = [
+  'broken-engines/*.test.ts',
+  'property/hostile-cache.test.ts',
+  'wire/broken-engines.deep.test.ts',
+]
 const ALONE = [
   ...ALONE_AND_DEEP,
   // It counts the subscriptions of its process.

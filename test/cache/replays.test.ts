@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { aesGcm, respond, type StoredResponse } from '@pawl/core'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { aesGcm, type Protection, respond, type StoredResponse } from '@pawl/core'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { CacheTrial, drawn } from '../support/cache-trial.js'
 import { MemoryCache } from '../support/memory-cache.js'
 import { pipeline } from '../support/rides.js'
@@ -121,6 +121,38 @@ test('with protect, a response is sealed in the cache, and replayed by whoever h
 })
 
 describe('what is written to the cache', () => {
+  test('may fail to be sealed: the request has its answer', async () => {
+    const codec = aesGcm({ keys: { k1: randomBytes(32) }, current: 'k1' })
+    let isBroken = false
+    const protect: Protection = {
+      seal: (plain, at) => {
+        if (isBroken && at.column === 'response_body')
+          throw new Error('the device that has the key does not answer')
+        return codec.seal(plain, at)
+      },
+      open: (sealed, at) => codec.open(sealed, at),
+      fingerprintSecret: (keyId) => codec.fingerprintSecret(keyId),
+    }
+    const { engine } = trial.engine({ cache, protect })
+    await trial.execute(engine)
+    isBroken = true
+    // Until the epoch is known, nothing is cached.
+    cache.looks.splice(0)
+    while (cache.looks.length === 0) expect(await trial.execute(engine)).toMatchObject({ type: 'replayed' })
+    expect(await trial.execute(engine)).toMatchObject({ type: 'replayed' })
+  })
+
+  test('may be refused for ever: somebody is told, once', async () => {
+    const { engine } = trial.engine({ cache })
+    await trial.warmUp(engine)
+    const warnings = hear('pawl:warning')
+    cache.before = (command) => {
+      if (command === 'set') throw new Error("READONLY You can't write against a read only replica.")
+    }
+    for (let times = 0; times < 25; times++) await trial.execute(engine, randomUUID())
+    expect(warnings).toMatchObject([{ message: expect.stringContaining('takes no values') as string }])
+  })
+
   test('comes after the COMMIT', async () => {
     const { engine } = trial.engine({ cache })
     await trial.warmUp(engine)
@@ -186,6 +218,42 @@ describe('a key that was deleted by hand, and the epoch with it,', () => {
     for (const [name, value] of old) cache.values.set(name, value)
     expect(await trial.execute(next)).toMatchObject({ type: 'completed' })
   })
+})
+
+test('what is cached is of no use to tables that were restored from a backup, with the epoch in it', async () => {
+  const { engine } = trial.engine({ cache })
+  await trial.warmUp(engine)
+  const [epoch] = await trial.database.rows<Record<string, unknown>>('SELECT * FROM pawl.cache_epoch')
+  const lost = await trial.execute(engine)
+  await trial.replayedFrom(engine, 'cache')
+  await trial.database.rows(`${DELETED}; DELETE FROM pawl.cache_epoch`)
+  await trial.database.rows(
+    'INSERT INTO pawl.cache_epoch SELECT * FROM json_populate_record(NULL::pawl.cache_epoch, $1)',
+    [JSON.stringify(epoch)],
+  )
+  expect(await trial.database.rows('SELECT * FROM pawl.cache_epoch')).toEqual([epoch])
+  const { engine: next } = trial.engine({ cache })
+  await trial.warmUp(next)
+  const again = await trial.execute(next)
+  expect(again).toMatchObject({ type: 'completed' })
+  expect(again).not.toMatchObject({ response: (lost as { response: unknown }).response })
+})
+
+test('the wait for a connection does not make the epoch older than it is', async () => {
+  await trial.finished()
+  await trial.replayedFrom(trial.engine({ cache }).engine, 'cache')
+  const pool = trial.database.pool({ max: 1 })
+  const { engine } = trial.engine({ cache, pool })
+  const onlyClient = await pool.connect()
+  const first = trial.execution(engine)
+  // It asks for the key, and for the epoch.
+  while (pool.waitingCount < 2) await new Promise(setImmediate)
+  const now = Date.now.bind(Date)
+  vi.spyOn(Date, 'now').mockImplementation(() => now() + 5 * EPOCH_MS)
+  onTestFinished(() => void vi.restoreAllMocks())
+  onlyClient.release()
+  expect(await first).toMatchObject({ source: 'primary' })
+  expect(await trial.execution(engine)).toMatchObject({ source: 'cache' })
 })
 
 test('while PostgreSQL cannot be asked for the epoch, the cache answers for a second at most', async () => {

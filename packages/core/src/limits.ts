@@ -145,6 +145,9 @@ export const CACHE_EXPIRY_MARGIN_MS = 5 * SECOND_MS
 /** A larger response is not cached: reading it from there would take as long as from PostgreSQL, and push many others out. */
 export const CACHE_MAX_VALUE_BYTES = 64 * 1024
 
+/** After this many writes in a row that a cache refused, somebody is told. A few may be a failover of it. */
+export const CACHE_FAILED_WRITES = 10
+
 /** Looks and writes that may be under way at a cache. Beyond that it is too slow to be of use, and they are left out. */
 export const CACHE_MAX_LOOKS = 1_000
 export const CACHE_MAX_WRITES = 256

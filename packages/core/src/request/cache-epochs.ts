@@ -23,8 +23,12 @@ export class KnownEpoch {
   readonly #asked: Moment
   readonly #nowMs: number
 
-  constructor(owner: CacheOwner, { secret, epoch, database, server, nowMs }: CacheEpoch, asked: Moment) {
-    this.token = sha256(lengthPrefixed([CARRIED_FORMAT, database, server, epoch]), 'hex')
+  constructor(
+    owner: CacheOwner,
+    { secret, epoch, written, database, server, nowMs }: CacheEpoch,
+    asked: Moment,
+  ) {
+    this.token = sha256(lengthPrefixed([CARRIED_FORMAT, database, server, written, epoch]), 'hex')
     this.signing = new KeyedHash(Buffer.from(`values:${secret}`))
     this.#naming = new KeyedHash(Buffer.from(`names:${secret}`))
     this.#place = lengthPrefixed([owner.namespace, database, owner.schema])
@@ -55,15 +59,13 @@ export class KnownEpoch {
 
 /** What this process knows of the epoch. Nobody waits for it: as long as nothing is known, PostgreSQL decides. */
 export class CacheEpochs {
-  readonly #owner: CacheOwner
-  readonly #ask: () => Promise<CacheEpoch>
+  readonly #ask: () => Promise<KnownEpoch>
   #known: KnownEpoch | null = null
   #asked: Moment | null = null
   #asking: Promise<void> | null = null
 
   /** `ask` announces by itself what goes wrong. */
-  constructor(owner: CacheOwner, ask: () => Promise<CacheEpoch>) {
-    this.#owner = owner
+  constructor(ask: () => Promise<KnownEpoch>) {
     this.#ask = ask
   }
 
@@ -88,12 +90,11 @@ export class CacheEpochs {
   #askOnce(): void {
     if (this.#asking !== null) return
     if (this.#asked !== null && msSince(this.#asked) < CACHE_EPOCH_ASK_MS) return
-    const asked = thisMoment()
-    this.#asked = asked
+    this.#asked = thisMoment()
     this.#asking = this.#ask().then(
       (epoch) => {
         this.#asking = null
-        this.#known = new KnownEpoch(this.#owner, epoch, asked)
+        this.#known = epoch
       },
       () => {
         this.#asking = null

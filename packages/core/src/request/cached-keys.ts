@@ -1,7 +1,8 @@
 import { announce } from '../announce/announce.js'
-import type { SessionPool } from '../driver/session-pool.js'
+import type { Session } from '../driver/session.js'
 import {
   CACHE_EXPIRY_MARGIN_MS,
+  CACHE_FAILED_WRITES,
   CACHE_MARK_MS,
   CACHE_MAX_LOOKS,
   CACHE_MAX_TTL_MS,
@@ -9,29 +10,23 @@ import {
   CACHE_MAX_WRITES,
   CACHE_REST_MS,
 } from '../limits.js'
-import { type CacheEpoch, readCacheEpoch } from '../storage/cache/read-cache-epoch.js'
+import { readCacheEpoch } from '../storage/cache/read-cache-epoch.js'
 import type { KeyRow } from '../storage/keys/key-row.js'
 import type { Tables } from '../storage/tables.js'
-import { CacheEpochs, type KnownEpoch } from './cache-epochs.js'
+import type { Moment } from '../moment.js'
+import { type AskedPrimary, askPrimary } from './ask-primary.js'
+import { CacheEpochs, KnownEpoch } from './cache-epochs.js'
 import { type CachedKey, readCachedKey, writeCachedKey } from './cached-key.js'
 import type { ReplayCache } from './replay-cache.js'
-import { SourceRest } from './source-rest.js'
+import { SideSource } from './side-source.js'
 
-export interface CachedKeysOptions {
+export interface CachedKeysOptions extends AskedPrimary {
   readonly cache: ReplayCache
-  readonly primary: SessionPool
   readonly tables: Tables
   readonly namespace: string
   /** How long a request waits. */
   readonly timeoutMs: number
-  /** What `close` waits for. */
-  readonly afterwards: Set<Promise<void>>
 }
-
-/** What came of a look at the cache. */
-type Look =
-  | { readonly type: 'looked'; readonly value: Uint8Array | null }
-  | { readonly type: 'failed'; readonly why: string; readonly error: unknown }
 
 /**
  * Copies of keys, in front of PostgreSQL: of finished ones, and for a moment of some that are held. A copy is used only if it was
@@ -42,14 +37,17 @@ type Look =
 export class CachedKeys {
   readonly #options: CachedKeysOptions
   readonly #epochs: CacheEpochs
-  readonly #rest = new SourceRest(CACHE_REST_MS)
+  readonly #source: SideSource
   #underWay = { looks: 0, writes: 0 }
+  #failedWrites = 0
   #announced: string | null = null
 
   constructor(options: CachedKeysOptions) {
     this.#options = options
-    const { namespace, tables } = options
-    this.#epochs = new CacheEpochs({ namespace, schema: tables.schema }, () => this.#askForEpoch())
+    const { timeoutMs } = options
+    this.#epochs = new CacheEpochs(() => this.#askForEpoch())
+    const restMs = CACHE_REST_MS
+    this.#source = new SideSource({ timeoutMs, restMs, tooLate: tooLate(timeoutMs), failed: FAILED })
   }
 
   /**
@@ -70,22 +68,26 @@ export class CachedKeys {
     const epoch = this.#epochs.fresh
     if (epoch === null || !this.#mayLook()) return null
     const name = epoch.nameOf(scope, key)
-    const look = await this.#lookInTime(name)
-    if (look.type === 'failed') {
-      this.#rest.missed(look.why, look.error)
-      return null
-    }
+    const look = await this.#source.ask(() => this.#look(name))
+    if (look === null) return null
     // Those that a cache has left unanswered may stay so, and must not count for ever.
-    if (this.#rest.isResting) this.#underWay = { looks: 0, writes: 0 }
-    this.#rest.found()
-    if (look.value === null || !epoch.isFresh) return null
+    if (look.isBack) this.#underWay = { looks: 0, writes: 0 }
+    if (look.told === null || !epoch.isFresh) return null
     const nowMs = epoch.databaseNowMs
-    const cached = read(this.#options.tables, look.value, { scope, key, name }, epoch, nowMs)
+    const cached = read(this.#options.tables, look.told, { scope, key, name }, epoch, nowMs)
     return cached !== null && nowMs < cached.usableUntilMs ? cached.row : null
   }
 
-  /** Keeps a copy of a row that PostgreSQL has committed. Nobody waits for it. */
+  /** Keeps a copy of a row that PostgreSQL has committed. Nobody waits for it. Never throws: the request has its answer. */
   keep(row: KeyRow, under: KnownEpoch | null): void {
+    try {
+      this.#keep(row, under)
+    } catch {
+      // A codec of the application may fail to seal the copy. What is not cached is in PostgreSQL.
+    }
+  }
+
+  #keep(row: KeyRow, under: KnownEpoch | null): void {
     if (under === null || !this.#mayWrite()) return
     const cached = row.response === null ? heldKey(row) : finishedKey(row, under)
     if (cached === null) return
@@ -109,50 +111,59 @@ export class CachedKeys {
   }
 
   #mayLook(): boolean {
-    const { isResting } = this.#rest
-    return (isResting || this.#underWay.looks < CACHE_MAX_LOOKS) && this.#rest.mayAsk()
+    return this.#source.isResting || this.#underWay.looks < CACHE_MAX_LOOKS
   }
 
   #mayWrite(): boolean {
-    return this.#underWay.writes < CACHE_MAX_WRITES && !this.#rest.isResting
+    return this.#underWay.writes < CACHE_MAX_WRITES && !this.#source.isResting
   }
 
   #write(write: (cache: ReplayCache) => Promise<unknown>): void {
     const { cache } = this.#options
     const underWay = this.#underWay
     underWay.writes++
-    const ended = (): void => void underWay.writes--
-    // A cache that cannot be written to is of no use, and is found out by the next looks.
-    void (async () => write(cache))().then(ended, ended)
+    void (async () => write(cache))().then(
+      () => {
+        underWay.writes--
+        this.#failedWrites = 0
+      },
+      (error: unknown) => {
+        underWay.writes--
+        // One that is away is found out by the next looks.
+        if (++this.#failedWrites === CACHE_FAILED_WRITES)
+          announce('pawl:warning', () => ({ message: TAKES_NOTHING, error }))
+      },
+    )
   }
 
-  #lookInTime(name: string): Promise<Look> {
-    const { timeoutMs, cache } = this.#options
+  async #look(name: string): Promise<{ readonly type: 'told'; readonly told: Uint8Array | null }> {
+    const { cache } = this.#options
     const underWay = this.#underWay
     underWay.looks++
-    const looked = (async () => cache.get(name))().then(
-      (value): Look => ({ type: 'looked', value: value ?? null }),
-      (error: unknown): Look => ({ type: 'failed', why: FAILED, error }),
-    )
-    void looked.then(() => underWay.looks--)
-    return inTime(looked, timeoutMs)
+    try {
+      return { type: 'told', told: (await cache.get(name)) ?? null }
+    } finally {
+      underWay.looks--
+    }
   }
 
-  async #askForEpoch(): Promise<CacheEpoch> {
-    const { primary, tables, afterwards } = this.#options
-    const asked = primary.with('reserve', async (session) => {
-      if (tables.spread.overServers) throw new Error(OVER_SERVERS)
-      const epoch = await readCacheEpoch(session, tables)
-      if (epoch === null) throw new Error(NO_EPOCH)
+  async #askForEpoch(): Promise<KnownEpoch> {
+    try {
+      const epoch = await askPrimary(this.#options, (session, asked) => this.#readEpoch(session, asked))
+      this.#announced = null
       return epoch
-    })
-    const ended: Promise<void> = asked.then(
-      () => void (this.#announced = null),
-      (error: unknown) => this.#announce(error),
-    )
-    afterwards.add(ended)
-    void ended.then(() => afterwards.delete(ended))
-    return asked
+    } catch (error) {
+      this.#announce(error)
+      throw error
+    }
+  }
+
+  async #readEpoch(session: Session, asked: Moment): Promise<KnownEpoch> {
+    const { tables, namespace } = this.#options
+    if (tables.spread.overServers) throw new Error(OVER_SERVERS)
+    const epoch = await readCacheEpoch(session, tables)
+    if (epoch === null) throw new Error(NO_EPOCH)
+    return new KnownEpoch({ namespace, schema: tables.schema }, epoch, asked)
   }
 
   /** Once for each reason, until the epoch is known again. */
@@ -193,25 +204,13 @@ function heldKey(row: KeyRow): CachedKey | null {
   return { row, usableUntilMs: Math.min(leaseUntilMs, nowMs + CACHE_MARK_MS) }
 }
 
-/**
- * Gives up after a while. When this process itself was busy for longer, an answer that has arrived meanwhile still counts: it is
- * read in the turn of the event loop after the timer's.
- */
-function inTime(looked: Promise<Look>, timeoutMs: number): Promise<Look> {
-  return new Promise((resolve) => {
-    const late = (): void => resolve({ type: 'failed', why: tooLate(timeoutMs), error: null })
-    const timer = setTimeout(() => setImmediate(late), timeoutMs)
-    void looked.then((look) => {
-      clearTimeout(timer)
-      resolve(look)
-    })
-  })
-}
-
 const tooLate = (timeoutMs: number): string =>
   `The cache did not answer within ${timeoutMs} ms. Everything comes from PostgreSQL meanwhile.`
 
 const FAILED = 'The cache could not be asked. Everything comes from PostgreSQL meanwhile.'
+
+const TAKES_NOTHING =
+  'The cache answers, but takes no values: it may be full, without a policy for eviction, or a replica. It is of no use until it does.'
 
 const UNKNOWN_EPOCH =
   'PostgreSQL could not say which cached keys are still true, so none is used. If a right is missing: the cache needs SELECT, ' +

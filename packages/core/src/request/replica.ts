@@ -2,33 +2,24 @@ import type { Pool } from 'pg'
 import type { SessionOptions } from '../driver/session.js'
 import { SessionPool } from '../driver/session-pool.js'
 import { REPLICA_REST_MS } from '../limits.js'
-import { thisMoment } from '../moment.js'
 import { findKeyOnReplica } from '../storage/keys/find-key-on-replica.js'
 import type { KeyRow } from '../storage/keys/key-row.js'
 import { readWrittenPosition } from '../storage/keys/read-written-position.js'
 import type { Tables } from '../storage/tables.js'
-import { judgeReplica, type Unfit } from './judge-replica.js'
+import { type AskedPrimary, askPrimary } from './ask-primary.js'
+import { judgeReplica } from './judge-replica.js'
 import { KnownPosition, PrimaryPositions } from './primary-positions.js'
-import { SourceRest } from './source-rest.js'
+import { type Look, SideSource } from './side-source.js'
 
-export interface ReplicaOptions {
+export interface ReplicaOptions extends AskedPrimary {
   /** Of the replica. */
   readonly pool: Pool
   readonly ofSessions: SessionOptions
-  readonly primary: SessionPool
   readonly tables: Tables
   readonly maxLagMs: number
   /** How long a request waits. */
   readonly timeoutMs: number
-  /** What `close` waits for. */
-  readonly afterwards: Set<Promise<void>>
 }
-
-/** What came of a look at the replica. */
-type Look =
-  /** It is fit to answer. `row`: a finished key that has not expired; null if it knows of none. */
-  | { readonly type: 'found'; readonly row: KeyRow | null }
-  | { readonly type: 'unfit'; readonly why: Unfit; readonly error: unknown }
 
 /**
  * A copy of the database that finished keys are looked for on. It answers only if it knows of everything that the primary had
@@ -39,7 +30,7 @@ export class Replica {
   readonly #options: ReplicaOptions
   readonly #sessions: SessionPool
   readonly #positions: PrimaryPositions
-  readonly #rest = new SourceRest(REPLICA_REST_MS)
+  readonly #source: SideSource
 
   constructor(options: ReplicaOptions) {
     const { pool, ofSessions, timeoutMs, maxLagMs } = options
@@ -48,40 +39,18 @@ export class Replica {
     const limits = { statementDeadlineMs: timeoutMs, lockTimeoutMs: timeoutMs, acquireTimeoutMs: timeoutMs }
     // What a replica answers says nothing of the primary.
     this.#sessions = new SessionPool(pool, { ...ofSessions, ...limits, signs: null, learn: nothingToLearn })
-    this.#positions = new PrimaryPositions(() => this.#askPrimary(), maxLagMs)
+    this.#positions = new PrimaryPositions(() => this.#askForPosition(), maxLagMs)
+    const restMs = REPLICA_REST_MS
+    this.#source = new SideSource({ timeoutMs, restMs, tooLate: tooLate(timeoutMs), failed: FAILED })
   }
 
   /** Returns a finished key's row, if it may be replayed from here. Never throws. */
   async findFinished(scope: string, key: string): Promise<KeyRow | null> {
-    if (!this.#rest.mayAsk()) return null
-    const look = await this.#lookInTime(scope, key)
-    if (look.type === 'found') {
-      this.#rest.found()
-      return look.row
-    }
-    this.#rest.missed(look.why, look.error)
-    return null
+    const look = await this.#source.ask(() => this.#look(scope, key))
+    return look?.told ?? null
   }
 
-  async #lookInTime(scope: string, key: string): Promise<Look> {
-    const { timeoutMs } = this.#options
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<Look>((resolve) => {
-      timer = setTimeout(() => resolve({ type: 'unfit', why: tooLate(timeoutMs), error: null }), timeoutMs)
-    })
-    const look = this.#look(scope, key).catch((error: unknown): Look => ({
-      type: 'unfit',
-      why: FAILED,
-      error,
-    }))
-    try {
-      return await Promise.race([look, late])
-    } finally {
-      clearTimeout(timer)
-    }
-  }
-
-  async #look(scope: string, key: string): Promise<Look> {
+  async #look(scope: string, key: string): Promise<Look<KeyRow | null>> {
     const { tables } = this.#options
     const known = await this.#positions.oldestAllowed()
     if (tables.spread.overServers) return { type: 'unfit', why: OVER_SERVERS, error: null }
@@ -90,22 +59,15 @@ export class Replica {
     )
     const why = judgeReplica(at, known.written)
     if (why !== null) return { type: 'unfit', why, error: null }
-    return { type: 'found', row: row !== null && mayReplay(row, known) ? row : null }
+    return { type: 'told', told: row !== null && mayReplay(row, known) ? row : null }
   }
 
-  #askPrimary(): Promise<KnownPosition> {
-    const { primary, tables, afterwards } = this.#options
-    const asked = primary.with('reserve', async (session) => {
-      const moment = thisMoment()
-      return new KnownPosition(await readWrittenPosition({ session, tables }), moment)
-    })
-    const ended: Promise<void> = asked.then(
-      () => {},
-      () => {},
+  #askForPosition(): Promise<KnownPosition> {
+    const { tables } = this.#options
+    return askPrimary(
+      this.#options,
+      async (session, asked) => new KnownPosition(await readWrittenPosition({ session, tables }), asked),
     )
-    afterwards.add(ended)
-    void ended.then(() => afterwards.delete(ended))
-    return asked
   }
 }
 
@@ -120,7 +82,7 @@ function mayReplay({ response, expiresMs }: KeyRow, known: KnownPosition): boole
 /** Whoever asks the primary for its position learns how the tables are spread. */
 const nothingToLearn = (): Promise<void> => Promise.resolve()
 
-const tooLate = (timeoutMs: number): Unfit =>
+const tooLate = (timeoutMs: number): string =>
   `The replica of replayFrom, or the primary when asked for its position, did not answer within ${timeoutMs} ms. ` +
   'Replays come from the primary meanwhile.'
 

@@ -10,6 +10,8 @@ export interface CacheEpoch {
   readonly secret: string
   /** Another one after each change that cached keys do not know of. */
   readonly epoch: string
+  /** Which write of which table it comes from: a row that was restored from a backup is another one, whatever is in it. */
+  readonly written: string
   /** Which database of which cluster it is. */
   readonly database: string
   /** Since which start of the server: commits that a crash has lost were made before. */
@@ -21,7 +23,7 @@ export interface CacheEpoch {
 const readCacheEpochStatement = defineStatement(
   'read_cache_epoch',
   ({ cacheEpoch, server }) => `
-  SELECT e.secret, e.epoch, e.cached, ${DATABASE} AS database, ${server} AS server, pg_is_in_recovery() AS in_recovery,
+  SELECT e.secret, e.epoch, e.cached, e.xmin AS written_by, e.tableoid AS written_to, ${DATABASE} AS database, ${server} AS server, pg_is_in_recovery() AS in_recovery,
          ${epochMs(NOW)} AS now_ms
     FROM ${cacheEpoch} AS e WHERE e.id = 1`,
 )
@@ -54,7 +56,8 @@ export async function readCacheEpoch(session: Session, tables: Tables): Promise<
   const { secret, epoch, database, server } = row ?? {}
   if (secret == null || epoch == null || database == null || server == null) return null
   if (row?.['cached'] !== 't' || row['in_recovery'] !== 'f') return null
-  return { secret, epoch, database, server, nowMs: Number(row['now_ms']) }
+  const written = `${row['written_to'] ?? ''}/${row['written_by'] ?? ''}`
+  return { secret, epoch, written, database, server, nowMs: Number(row['now_ms']) }
 }
 
 function runUnnamed(
