@@ -99,8 +99,14 @@ describe('a key that is held', () => {
     cache.before = () => void cache.values.set(mark.name, mark.value)
     await finish()
     const finishedAt = performance.now()
-    while ((await duplicate()).type === 'in_flight')
-      expect(performance.now() - finishedAt).toBeLessThan(MARK_MS)
+    for (;;) {
+      const askedAt = performance.now()
+      const outcome = await duplicate()
+      if (outcome.type === 'replayed') break
+      expect(outcome).toMatchObject({ type: 'in_flight' })
+      // The answer may take its time on a busy machine.
+      expect(askedAt - finishedAt).toBeLessThan(MARK_MS)
+    }
   })
 
   test('does not overwrite a response that came first', async () => {
