@@ -3,11 +3,11 @@ import { redisCache } from '@pawl/redis'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { CacheTrial } from '../support/cache-trial.js'
-import { describeOnRedis, RedisServer } from '../support/redis-server.js'
+import { describeOnOwnRedis, describeOnRedis, RedisServer, SharedRedis } from '../support/redis-server.js'
 import { hear } from '../support/signals.js'
 import { CLIENT_NAMES, CLIENTS, type ClientName } from './redis-client.js'
 
-let server: RedisServer
+let server: SharedRedis
 let trial: CacheTrial
 
 /** Longer than by default: the machine may be busy. */
@@ -16,30 +16,32 @@ const TIMEOUT_MS = 30
 /** What a request may wait for a cache that is of no use, and what a busy machine adds. */
 const SLOW_MS = TIMEOUT_MS + 500
 
+beforeEach(async () => {
+  trial = await CacheTrial.create()
+})
+afterEach(() => trial.drop())
+
 describeOnRedis('a cache in Redis', () => {
   beforeAll(async () => {
-    server = await RedisServer.start()
+    server = await SharedRedis.open()
   })
-  afterAll(() => server.stop())
-  beforeEach(async () => {
-    trial = await CacheTrial.create()
-  })
-  afterEach(() => trial.drop())
+  afterEach(() => server.empty())
+  afterAll(() => server.close())
 
   describe.each(CLIENT_NAMES)('with %s', (name) => {
     test('has finished keys, under names that begin with the prefix and expire', async () => {
-      await server.ask('FLUSHALL')
       const { response } = await trial.finished()
-      const engine = await engineOn(name, 'rides:')
+      const engine = await engineOn(name)
       expect(await trial.replayedFrom(engine, 'cache')).toMatchObject({ response })
-      const [only = ''] = (await server.ask('KEYS', 'rides:*')).split(',')
+      const [only = '', ...more] = await server.names()
+      expect(more).toEqual([])
       const leftMs = Number(await server.ask('PTTL', only))
       expect(leftMs).toBeGreaterThan(0)
       expect(leftMs).toBeLessThanOrEqual(3_600_000)
     })
 
     test('carries every byte of a response', async () => {
-      const cache = redisCache({ client: (await opened(name)).client })
+      const cache = redisCache({ client: (await opened(name)).client, prefix: server.prefix })
       const value = Buffer.from(Array.from({ length: 512 }, (_, at) => at % 256))
       const key = randomUUID()
       await cache.set(key, value, { ttlMs: 60_000, onlyIfAbsent: true })
@@ -55,7 +57,7 @@ describeOnRedis('a cache in Redis', () => {
       const { response } = await trial.finished()
       const engine = await engineOn(name)
       await trial.replayedFrom(engine, 'cache')
-      await server.ask('FLUSHALL')
+      await server.empty()
       expect(await trial.execution(engine)).toMatchObject({ outcome: { response }, source: 'primary' })
       expect(await trial.replayedFrom(engine, 'cache')).toMatchObject({ response })
     })
@@ -64,7 +66,7 @@ describeOnRedis('a cache in Redis', () => {
       const { response } = await trial.finished()
       const engine = await engineOn(name)
       await trial.replayedFrom(engine, 'cache')
-      const names = (await server.ask('KEYS', 'pawl:*')).split(',')
+      const names = await server.names()
       const [real = ''] = await Promise.all(names.map((each) => server.ask('GET', each)))
       const garbage = [
         '',
@@ -82,12 +84,16 @@ describeOnRedis('a cache in Redis', () => {
       for (const each of names) await server.ask('LPUSH', each, 'a list')
       expect(await trial.execution(engine)).toMatchObject({ outcome: { response }, source: 'primary' })
     })
+  })
+})
 
+describeOnOwnRedis('a Redis', () => {
+  describe.each(CLIENT_NAMES)('with %s', (name) => {
     test('may hold values that no client could read', async () => {
       const own = await RedisServer.start()
       onTestFinished(() => own.stop())
       const { response } = await trial.finished()
-      const engine = await engineOn(name, undefined, own)
+      const engine = await engineOn(name, own)
       await trial.replayedFrom(engine, 'cache')
       const names = (await own.ask('KEYS', 'pawl:*')).split(',')
       for (const each of names) await own.ask('SETRANGE', each, String(HUGE_BYTES), 'x')
@@ -100,7 +106,7 @@ describeOnRedis('a cache in Redis', () => {
     test('may be full, and evict what it likes', async () => {
       const full = await RedisServer.start('--maxmemory', '2mb', '--maxmemory-policy', 'allkeys-random')
       onTestFinished(() => full.stop())
-      const engine = await engineOn(name, undefined, full)
+      const engine = await engineOn(name, full)
       const responses = new Map<string, unknown>()
       for (let nth = 0; nth < 50; nth++) {
         await full.ask('SET', `filler:${nth}`, 'x'.repeat(100_000))
@@ -118,7 +124,7 @@ describeOnRedis('a cache in Redis', () => {
       const full = await RedisServer.start('--maxmemory', '1', '--maxmemory-policy', 'noeviction')
       onTestFinished(() => full.stop())
       const { response } = await trial.finished()
-      const engine = await engineOn(name, undefined, full)
+      const engine = await engineOn(name, full)
       for (let times = 0; times < 5; times++)
         expect(await trial.execution(engine)).toMatchObject({ outcome: { response }, source: 'primary' })
     })
@@ -153,7 +159,7 @@ describeOnRedis('a cache in Redis', () => {
       const own = await RedisServer.start()
       onTestFinished(() => own.stop())
       const old = await trial.finished()
-      const engine = await engineOn(name, undefined, own)
+      const engine = await engineOn(name, own)
       await trial.replayedFrom(engine, 'cache')
       await own.save()
       await own.kill()
@@ -161,7 +167,7 @@ describeOnRedis('a cache in Redis', () => {
       await own.restart()
       expect(Number(await own.ask('DBSIZE'))).toBeGreaterThan(0)
       // Another process: it has known no epoch but the new one.
-      const next = await engineOn(name, undefined, own)
+      const next = await engineOn(name, own)
       await trial.warmUp(next)
       const outcome = await trial.execute(next)
       expect(outcome).toMatchObject({ type: 'completed' })
@@ -187,14 +193,21 @@ const HUGE_BYTES = 32 * 1024 * 1024
 const sentBytes = async (of: RedisServer): Promise<number> =>
   Number(/total_net_output_bytes:(\d+)/.exec(await of.ask('INFO', 'stats'))?.[1])
 
-async function opened(name: ClientName, of = server) {
+/** `prefix`: where others may have values in it, too. */
+interface Place {
+  readonly url: string
+  readonly prefix?: string
+}
+
+async function opened(name: ClientName, of: Place = server) {
   const { client, ready } = CLIENTS[name](of.url)
   await ready()
   return { client }
 }
 
-async function engineOn(name: ClientName, prefix?: string, of = server) {
+async function engineOn(name: ClientName, of: Place = server) {
   const { client } = await opened(name, of)
+  const { prefix } = of
   const cache = redisCache(prefix === undefined ? { client } : { client, prefix })
   return trial.engine({ cache }).engine
 }

@@ -1,4 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -9,11 +10,70 @@ import { Redis } from 'ioredis'
 import { describe } from 'vitest'
 
 const hasServer = isOnPath('redis-server')
+const givenUrl = process.env['REDIS_URL'] ?? ''
 
-/** Tests of Redis start servers of their own, since most of them end one. Without the program, they do not run. */
+/** For tests that need a Redis, and leave it as it is: the one that `REDIS_URL` names, or one of their own. */
 export function describeOnRedis(what: string, tests: () => void): void {
+  const runs = hasServer || givenUrl !== ''
+  if (!runs)
+    console.warn(`NOT RUN, because there is neither REDIS_URL nor a redis-server on the PATH: ${what}`)
+  describe.runIf(runs)(what, tests)
+}
+
+/** For tests that start servers, and end them. Without the program, they do not run. */
+export function describeOnOwnRedis(what: string, tests: () => void): void {
   if (!hasServer) console.warn(`NOT RUN, because there is no redis-server on the PATH: ${what}`)
   describe.runIf(hasServer)(what, tests)
+}
+
+/** How soon a test asks again whether the server has come up. */
+const RETRY_MS = 10
+
+/** Sends one command on a connection of its own. Waits until the server takes it. */
+async function askRedis(url: string, command: string, ...args: readonly string[]): Promise<unknown> {
+  const client = new Redis(url, { maxRetriesPerRequest: null, retryStrategy: () => RETRY_MS })
+  client.on('error', () => {})
+  try {
+    return await client.call(command, ...args)
+  } finally {
+    client.disconnect()
+  }
+}
+
+/** A Redis in which others may have values, too. */
+export class SharedRedis {
+  readonly url: string
+  /** What the names of all values begin with. */
+  readonly prefix = `pawl-test-${randomUUID()}:`
+  readonly #own: RedisServer | null
+
+  private constructor(url: string, own: RedisServer | null) {
+    this.url = url
+    this.#own = own
+  }
+
+  static async open(): Promise<SharedRedis> {
+    if (givenUrl !== '') return new SharedRedis(givenUrl, null)
+    const own = await RedisServer.start()
+    return new SharedRedis(own.url, own)
+  }
+
+  async ask(command: string, ...args: readonly string[]): Promise<string> {
+    return String(await askRedis(this.url, command, ...args))
+  }
+
+  async names(): Promise<string[]> {
+    return (await askRedis(this.url, 'KEYS', `${this.prefix}*`)) as string[]
+  }
+
+  async empty(): Promise<void> {
+    for (const name of await this.names()) await this.ask('DEL', name)
+  }
+
+  async close(): Promise<void> {
+    await this.empty()
+    await this.#own?.stop()
+  }
 }
 
 /** Debian has it; the package starts no server that a test would use. */
@@ -61,15 +121,8 @@ export class RedisServer {
     this.#pid = Number(/process_id:(\d+)/.exec(await this.ask('INFO', 'server'))?.[1])
   }
 
-  /** Sends one command on a connection of its own. Waits until the server takes it. */
   async ask(command: string, ...args: readonly string[]): Promise<string> {
-    const client = new Redis(this.url, { maxRetriesPerRequest: null, retryStrategy: () => RETRY_MS })
-    client.on('error', () => {})
-    try {
-      return String(await client.call(command, ...args))
-    } finally {
-      client.disconnect()
-    }
+    return String(await askRedis(this.url, command, ...args))
   }
 
   /** Writes a snapshot, which the next `restart` reads. */
@@ -101,9 +154,6 @@ export class RedisServer {
     await rm(this.#folder, { recursive: true, force: true })
   }
 }
-
-/** How soon a test asks again whether the server has come up. */
-const RETRY_MS = 10
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')

@@ -29,6 +29,8 @@ export interface Config {
   readonly wipe: 'nothing' | 'input' | 'all'
   /** Null where Pawl's tables hold values as they are. */
   readonly protectKey: ProtectKeys | null
+  /** Where answers are cached; null where nothing is. */
+  readonly redisUrl: string | null
   /** How the tables are stored, Pawl's and those of `migrate.ts`. */
   readonly layout: Layout
 }
@@ -76,6 +78,13 @@ export function readConfig(env: NodeJS.ProcessEnv, { charges = true } = {}): Con
       )
     return keys
   }
+  // It may have a password in it, and an error is logged.
+  const redisUrl = () => {
+    const text = env['REDIS_URL'] ?? ''
+    if (text !== '' && !/^rediss?:$/.test(URL.canParse(text) ? new URL(text).protocol : ''))
+      problems.push('REDIS_URL is not usable; it takes an address such as redis://127.0.0.1:6379.')
+    return text || null
+  }
   const config = {
     host: env['HOST'] || '127.0.0.1',
     port: wholeNumber('PORT', 3_000, 0, 65_535) ?? 0,
@@ -94,6 +103,7 @@ export function readConfig(env: NodeJS.ProcessEnv, { charges = true } = {}): Con
     retentionMs: wholeNumber('RETENTION_MS', null, 1_000, 365 * 24 * 3_600_000),
     wipe: oneOf('WIPE', ['nothing', 'input', 'all']),
     protectKey: protectKey(),
+    redisUrl: redisUrl(),
   }
   if (config.databaseUrl === '')
     problems.push('DATABASE_URL is not set; it takes postgresql://user@host/database.')

@@ -8,6 +8,7 @@ import { graphileQueue } from './graphile-queue.js'
 import { guardOptions, limitOptions } from './guard-options.js'
 import { logBackground } from './log-background.js'
 import { migrate } from './migrate.js'
+import { openCache } from './open-cache.js'
 import { openPool } from './open-pool.js'
 import { stripePayments } from './payments.js'
 import { drainOnSignal, exitOnError } from './process.js'
@@ -26,6 +27,7 @@ async function main(): Promise<void> {
     retentionMs: config.retentionMs,
     namesCharge: config.protectKey === null,
   })
+  const cached = config.redisUrl === null ? null : await openCache(config.redisUrl)
   const engine = createEngine({
     pool,
     pipelines: [createRide],
@@ -34,6 +36,7 @@ async function main(): Promise<void> {
     ...(config.layout === 'citus' ? {} : { stager: graphileStager() }),
     ...guardOptions(config),
     ...limitOptions(config),
+    ...(cached === null ? {} : { cache: cached.cache }),
   })
 
   const { waitersPerScope } = config
@@ -50,6 +53,7 @@ async function main(): Promise<void> {
   drainOnSignal(async () => {
     // Concurrently: from here on neither begins anything, and neither waits for the other to end what it has begun.
     await Promise.all([background.stop(), app.close()])
+    cached?.close()
     await pool.end()
   })
   await app.listen({ host: config.host, port: config.port })
