@@ -87,7 +87,7 @@ function fewer(variable: string, amount: number): Record<string, string> {
 }
 
 /** All of it is guarded already. */
-const ARE_ALL_GUARDED = process.env['PAWL_GUARDS'] !== undefined
+const ARE_ALL_GUARDED = process.env['PAWL_GUARDS'] === 'on'
 
 /** The example takes these from the environment, as it would in a repository of its own. */
 const env = {

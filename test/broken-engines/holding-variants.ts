@@ -173,6 +173,11 @@ export const HOLDING_VARIANTS = [
         from: ` WHERE NOT EXISTS (SELECT 1 FROM \${tables.keys} AS seen WHERE seen.scope = $2 AND seen.key = $3)`,
         to: ' WHERE true',
       },
+      {
+        file: 'storage/keys/insert-limited-key.ts',
+        from: 'WHERE NOT EXISTS (SELECT 1 FROM known) AND',
+        to: 'WHERE NOT EXISTS (SELECT 1 FROM known WHERE false) AND',
+      },
       { file: 'storage/keys/insert-key.ts', from: '  ON CONFLICT (scope, key) DO NOTHING\n', to: '' },
       { file: 'storage/schema/migrations/001-initial.ts', from: ',\n  UNIQUE (scope, key)\n', to: '\n' },
     ],
