@@ -9,11 +9,13 @@ import { hasAbsurdSchema } from '../../bench/src/contenders/absurd-schema-file.j
 import { handWritten } from '../../bench/src/contenders/hand-written.js'
 import { handWrittenFastify } from '../../bench/src/contenders/hand-written-fastify.js'
 import { noIdempotency } from '../../bench/src/contenders/no-idempotency.js'
+import { pawlGuarded } from '../../bench/src/contenders/guarded.js'
 import { original } from '../../bench/src/contenders/original.js'
 import { pawlFewest } from '../../bench/src/contenders/pawl-fewest.js'
 import { pawlFastify } from '../../bench/src/contenders/pawl-fastify.js'
 import { pawlEach } from '../../bench/src/contenders/pawl-each.js'
 import { pawl } from '../../bench/src/contenders/pawl.js'
+import { schemaOfVariant } from '../../bench/src/contenders/registry.js'
 import { restate } from '../../bench/src/contenders/restate.js'
 import { selectRoute } from '../../bench/src/contenders/select-route.js'
 import { StandIn } from '../../bench/src/provider/stand-in.js'
@@ -180,6 +182,16 @@ test('Pawl resumes everything that was refused through its completer, even more 
   await database.observer.query(makeDue)
   expect(await one.controls?.['complete']?.(2)).toMatchObject({ completed: 120 })
   expect(await count(`bench_pawl.idempotency_keys WHERE status = 'finished'`)).toBe(120)
+})
+
+test('Pawl with all guard rails on refuses nothing, counts what scopes use, and seals what it keeps', async () => {
+  const variant = 'pawl-guarded@all'
+  const schema = schemaOfVariant(variant)
+  const one = await opened(pawlGuarded(variant, schema))
+  for (let sent = 0; sent < 10; sent++) expect((await one.request(randomUUID())).status).toBe(201)
+  expect(await count(`${schema}.scope_usage`)).toBeGreaterThan(0)
+  expect(await count(`${schema}.idempotency_keys WHERE state::text LIKE '%"ride"%'`)).toBe(0)
+  expect(await count(`${schema}.idempotency_keys WHERE status = 'finished'`)).toBe(10)
 })
 
 test('the route with one SELECT answers with what was stored, and nothing else', async () => {

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import {
   createBackground,
   type Engine,
+  type EngineOptions,
   migrate,
   type Outcome,
   type PipelineSettings,
@@ -62,13 +63,15 @@ export interface Way {
   readonly ride?: typeof plainRide
   readonly settings?: PipelineSettings
   readonly layout?: 'plain' | 'partitioned'
+  /** Options of the engine that are off by default. */
+  readonly guards?: Pick<EngineOptions<Database>, 'limits' | 'protect' | 'hashSecret'>
   /** The scope of a request with this key. Default: the same for all. */
   readonly scopeOf?: (key: string) => string
 }
 
 /** An engine on a pool of its own, with the pipeline that it runs. */
 export function openEngine(schema: string, options: ContenderOptions, way: Way = {}) {
-  const { ride = plainRide, settings = {} } = way
+  const { ride = plainRide, settings = {}, guards = {} } = way
   const pool = openPool(options.databaseUrl, schema, options.poolSize)
   const charges = openCharges(options.providerUrl, options.providerDelayMs)
   const createRide = ride(charges)
@@ -79,6 +82,7 @@ export function openEngine(schema: string, options: ContenderOptions, way: Way =
     preparedStatements: true,
     preparedQueries: true,
     defaults: settings,
+    ...guards,
   })
   return {
     engine,

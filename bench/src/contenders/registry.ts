@@ -1,6 +1,7 @@
 import { riderOf } from '../business.js'
 import type { Contender } from '../contender.js'
 import { hasAbsurdSchema } from './absurd-schema-file.js'
+import type { GuardedVariant } from './guarded.js'
 
 /** All contenders. Each is loaded in its own process only, so that no other carries its libraries. */
 const loaders = {
@@ -25,7 +26,7 @@ export type ContenderName = keyof typeof loaders
  * Pawl with separate tables, plain or partitioned, for scenarios that compare Pawl with itself: `pawl@growth_0`. Its requests
  * have many scopes, as those of a service do.
  */
-export type PawlVariant = `pawl@${string}` | `pawl-partitioned@${string}`
+export type PawlVariant = `pawl@${string}` | `pawl-partitioned@${string}` | GuardedVariant
 
 /** Why a contender cannot take part on this machine, or null. */
 export function reasonToLeaveOut(name: ContenderName): string | null {
@@ -41,10 +42,17 @@ export const schemaOfVariant = (variant: PawlVariant): string =>
 
 export async function loadContender(name: string): Promise<Contender> {
   if (isContender(name)) return loaders[name]()
+  if (name.startsWith('pawl-guarded@')) return loadGuarded(name)
   if (!isVariant(name)) throw new TypeError(`there is no contender '${name}'`)
   const [{ pawlIn }, { FEWEST }] = await Promise.all([import('./pawl.js'), import('./pawl-fewest.js')])
   const layout = name.startsWith('pawl@') ? 'plain' : 'partitioned'
   return pawlIn(schemaOfVariant(name), name, 'Pawl', { ...FEWEST, layout, scopeOf: riderOf })
+}
+
+async function loadGuarded(name: string): Promise<Contender> {
+  const { isGuardedVariant, pawlGuarded } = await import('./guarded.js')
+  if (!isGuardedVariant(name)) throw new TypeError(`there is no contender '${name}'`)
+  return pawlGuarded(name, schemaOfVariant(name))
 }
 
 function isContender(name: string): name is ContenderName {

@@ -107,6 +107,24 @@ const RULES: readonly Rule[] = [
     ratio: ofRounds('replay over HTTP', 'pawl-fastify', 'select-route', 'requestsPerSecond'),
   },
   {
+    name: 'limits on, many scopes, C=32, requests/s against all guard rails off',
+    bound: 0.93,
+    kind: 'at least',
+    ratio: ofRounds('guards', 'limits', 'all off', 'requestsPerSecond'),
+  },
+  {
+    name: 'limits on, one scope, C=32, requests/s against all guard rails off',
+    bound: 0.93,
+    kind: 'at least',
+    ratio: ofRounds('guards', 'limits, one scope', 'all off, one scope', 'requestsPerSecond'),
+  },
+  {
+    name: 'protect on, C=32, requests/s against all guard rails off',
+    bound: 0.9,
+    kind: 'at least',
+    ratio: ofRounds('guards', 'protect', 'all off', 'requestsPerSecond'),
+  },
+  {
     name: '2 million keys, fresh, C=32, requests/s against an empty table',
     bound: 0.97,
     kind: 'at least',

@@ -2,6 +2,7 @@ import { away } from './away.js'
 import { duplicates } from './duplicates.js'
 import { fresh } from './fresh.js'
 import { growth } from './growth.js'
+import { guards } from './guards.js'
 import { reaper } from './reaper.js'
 import { replay } from './replay.js'
 import { resume } from './resume.js'
@@ -17,6 +18,7 @@ export const scenarios = {
   duplicates,
   'slow-provider': slowProvider,
   away,
+  guards,
   growth,
   reaper,
   resume,
