@@ -134,6 +134,7 @@ describe('forget', () => {
     expect(await operator.forget(named(key), because)).toEqual({ type: 'not_found' })
   })
 
+  // Shows I19.
   test('refuses a key that had effects, until the operator says that they were undone', async () => {
     const trial = new RideTrial(database)
     await execute(trial)

@@ -72,6 +72,7 @@ const change = (set: string, { scope = 's', key }: Named, values: unknown[] = []
 const refused = (code: string) => ({ type: 'refused', detail: expect.stringContaining(code) as string })
 
 describe('a process that lacks the key', () => {
+  // Shows I18.
   test.each([
     ['has none', null],
     ['has another one', protectOther],
@@ -88,6 +89,7 @@ describe('a process that lacks the key', () => {
     }
   })
 
+  // Shows I18.
   test('runs a completer that neither marks its keys stuck nor is held up by them', async () => {
     const lost = { key: randomUUID() }
     await send(protect, lost, 'fails')
@@ -104,6 +106,7 @@ describe('a process that lacks the key', () => {
     expect(await send(protectBoth, lost, 'fails')).toMatchObject({ type: 'stuck' })
   })
 
+  // Shows I18.
   test('runs a relay that gives a job back, in its turn and with its attempts', async () => {
     await database.rows('DELETE FROM pawl.staged_jobs')
     await send(protect, { key: randomUUID() })
@@ -303,6 +306,7 @@ describe('a value opens only where it was sealed', () => {
     expect(await send(protect, named)).toMatchObject(refused('PAWL_SEALED'))
   })
 
+  // Shows I17.
   test('a whole response moved to another scope is not replayed there', async () => {
     for (const protection of [protect, aesGcm({ keys: { k1: KEY_2 }, perScope: true })]) {
       const [mine, theirs] = [

@@ -57,6 +57,7 @@ const throwing = () => {
 }
 
 describe('a call that ends after its key was given up', () => {
+  // Shows I17.
   test.each(['keyed', 'at_most_once'] as const)('leaves its result sealed (%s)', async (guarantee) => {
     const { key, target } = await endsLate(guarantee, () => ({ id: SECRET }))
     expect(await columnsWith(database, SECRET)).toEqual([])

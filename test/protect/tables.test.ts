@@ -133,6 +133,7 @@ describe('the tables', () => {
     expect(await columnsWith(await everyWay(), SECRET)).toEqual(HOLDING)
   })
 
+  // Shows I17.
   test('hold nothing of it in the clear where it is protected', async () => {
     expect(await columnsWith(await everyWay(protect), SECRET)).toEqual([])
   })

@@ -45,6 +45,7 @@ async function expire(engine: ReturnType<typeof engineOf>['engine']): Promise<vo
 const keys = () => database.rows('SELECT key FROM pawl.idempotency_keys')
 const chargesMade = async () => (await provider.ledger()).length
 
+// Shows I19.
 test.each(['', ' without pipelining', ' with prepared statements'])(
   'a retry of a key that was deleted after its charge is not run again%s',
   async (how) => {
@@ -107,6 +108,7 @@ test.each<[string, Partial<EngineOptions<Database>>]>([
   },
 )
 
+// Shows I8, I19.
 test('a request that runs again after an undo keeps its provider key on every attempt', async () => {
   const { ride, engine } = engineOf()
   await engine.execute(ride, REQUEST)
