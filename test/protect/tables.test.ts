@@ -22,13 +22,14 @@ const of = ({ key }: { readonly key: string }) => ({ scope: 's', key })
 async function everyWay(
   protection?: Protection,
   create = (): Promise<TestDatabase> => TestDatabase.create(),
+  commits: 'each' | 'fewest' = 'each',
 ): Promise<TestDatabase> {
   const database = await create()
   databases.push(database)
   const { schema } = database
   const given = protection === undefined ? {} : { protect: protection }
   const pool = database.pool()
-  const engine = createEngine({ pool, schema, pipelines: [secretRide], ...given })
+  const engine = createEngine({ pool, schema, pipelines: [secretRide], defaults: { commits }, ...given })
   const operator = createOperator({ pool, schema, ...given })
   const send = async (
     way: SecretInput['way'],
@@ -136,6 +137,10 @@ describe('the tables', () => {
   // Shows I17.
   test('hold nothing of it in the clear where it is protected', async () => {
     expect(await columnsWith(await everyWay(protect), SECRET)).toEqual([])
+  })
+
+  test('hold nothing of it in the clear where phases share a transaction', async () => {
+    expect(await columnsWith(await everyWay(protect, undefined, 'fewest'), SECRET)).toEqual([])
   })
 
   test('hold nothing of it in the clear where they are divided by scope', async () => {
