@@ -91,6 +91,16 @@ describe('I2: one effect', () => {
       changes: changes.filter(({ table }) => table !== 'effects'),
     }))
     expect(rulesBroken({ ...others, commits: unrecorded }, ONCE)).not.toContain('I2')
+    // Its request went on without a call that may have been made.
+    const unknown = unrecorded.map(({ changes, ...commit }) => ({
+      ...commit,
+      changes: changes.map((change) =>
+        change.op === 'DELETE' && change.table === 'idempotency_keys'
+          ? { ...change, before: { ...change.before, trail: [{ p: PHASE, f: 1, u: true }] } }
+          : change,
+      ),
+    }))
+    expect(rulesBroken({ ...others, commits: unknown }, ONCE)).toContain('I2')
     expect(rulesBroken({ ...others, commits }, ONCE)).toContain('I2')
   })
 

@@ -18,7 +18,7 @@ export function reapedWhenExpired(history: History): Violation[] {
 
 /**
  * Returns how often the key was rightly deleted with everything that was known of it, so that the same request is a new one. While
- * an effect is on record, only `afterExpiry: 'run'` makes it one.
+ * an effect is on record, or a call was made whose outcome nobody knows, only `afterExpiry: 'run'` makes it one.
  */
 export function timesForgotten(history: History, { runsAgain }: PipelineShape): number {
   const recorded = new Set(
@@ -28,8 +28,10 @@ export function timesForgotten(history: History, { runsAgain }: PipelineShape): 
         framework && table === 'effects' && after !== null ? [textIn(after, 'key_id')] : [],
       ),
   )
+  const mayHaveHadAnEffect = ({ before }: KeyDelete): boolean =>
+    recorded.has(before.id) || before.trail.some(({ u }) => u === true)
   return deletions(history).filter(
-    (write) => isDue(write) && (runsAgain === true || !recorded.has(write.before.id)),
+    (write) => isDue(write) && (runsAgain === true || !mayHaveHadAnEffect(write)),
   ).length
 }
 
