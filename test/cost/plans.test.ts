@@ -194,3 +194,12 @@ describe('every statement about a key uses an index', () => {
     }
   })
 })
+
+test('a reservation looks for effects once: for those that stand, and those that were undone', async () => {
+  const texts = [...(collector.sent.get('insert_key')?.values() ?? [])]
+  expect(texts).not.toEqual([])
+  for (const sent of texts) {
+    const scans = (await explain(sent)).filter((node) => parentOf(node['Relation Name'] ?? '') === 'effects')
+    expect(scans.map(indexOf)).toEqual(['effects_pkey'])
+  }
+})

@@ -275,9 +275,9 @@ describe.each(['custom', 'generic'] as const)('a reservation under limits, with 
       )
       expect(wholePartitions).toEqual([])
       expect(passes).toBe(0)
-      // The key, its effects and those that were undone, and unfinished keys of the scope and of the pipeline.
+      // The key, its effects, and unfinished keys of the scope and of the pipeline.
       expect(lookUps).toBeGreaterThan(0)
-      expect(lookUps).toBeLessThanOrEqual(5)
+      expect(lookUps).toBeLessThanOrEqual(4)
     },
   )
 })

@@ -8,24 +8,24 @@ export interface LastEffect {
   readonly settledMs: number
 }
 
-/** From where, and which: effects under this scope and key that nobody has undone. */
-export const standingEffects = ({ effects }: Tables, scope: string, key: string): string =>
-  `${effects} AS e WHERE e.scope = ${scope} AND e.key = ${key} AND e.undone_at IS NULL`
+const ofName = ({ effects }: Tables, scope: string, key: string): string =>
+  `${effects} AS e WHERE e.scope = ${scope} AND e.key = ${key}`
 
 /**
- * How many effects under this scope and key were undone. It is a part of the provider keys of the next request under that name: under
- * the old ones, a provider would answer with what was undone.
+ * How many effects under this scope and key stand, and how many were undone: one row, and one look for both. Those that were undone
+ * are a part of the provider keys of the next request under that name: under the old ones, a provider would answer with what was undone.
  */
-export const undoneEffects = ({ effects }: Tables, scope: string, key: string): string =>
-  `(SELECT count(*) FROM ${effects} AS e WHERE e.scope = ${scope} AND e.key = ${key} AND e.undone_at IS NOT NULL)`
+export const effectsBefore = (tables: Tables, scope: string, key: string): string =>
+  `SELECT count(*) - count(e.undone_at) AS standing, count(e.undone_at) AS undone FROM ${ofName(tables, scope, key)}`
 
 const findLastEffectStatement = defineStatement(
   'find_last_effect',
   (tables) => `
   SELECT last.key_id, last.settled_ms, had.undone
-    FROM ${undoneEffects(tables, '$1', '$2')} AS had (undone)
+    FROM (${effectsBefore(tables, '$1', '$2')}) AS had
     LEFT JOIN (
-      SELECT e.key_id, ${epochMs('e.created_at')} AS settled_ms FROM ${standingEffects(tables, '$1', '$2')}
+      SELECT e.key_id, ${epochMs('e.created_at')} AS settled_ms FROM ${ofName(tables, '$1', '$2')}
+         AND e.undone_at IS NULL
        ORDER BY e.created_at DESC LIMIT 1) AS last ON true`,
 )
 

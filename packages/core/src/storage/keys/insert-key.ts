@@ -1,6 +1,6 @@
 import type { KeyKind, KeyRow } from './key-row.js'
 import { defineStatement, epochMs, msInterval, NOW, type Store } from '../statement.js'
-import { standingEffects, undoneEffects } from '../effects/find-last-effect.js'
+import { effectsBefore } from '../effects/find-last-effect.js'
 import type { Tables } from '../tables.js'
 import { sealJson } from '../sealed-values.js'
 import { uuidV7 } from '../../uuid-v7.js'
@@ -32,8 +32,8 @@ export interface FirstGrant {
 const GIVEN = `$1::uuid, $2, $3, $4, $5, $6::integer, $7, $8::bytea, $9::smallint, $10::json, ${NOW}, ${NOW},
          ${NOW} + ${msInterval('$11')}, $12::integer, $13::uuid`
 
-/** Its values: `newKeyValues`. */
-export const newKeyIn = (tables: Tables): string => `${GIVEN}, ${undoneEffects(tables, '$2', '$3')}`
+/** Its values: `newKeyValues`. `had`: a row of `effectsBefore`. */
+export const newKeyAfter = (had: string): string => `${GIVEN}, ${had}.undone`
 
 /** `more`: further columns. */
 export const insertInto = (keys: string, row: string, more = ''): string => `
@@ -53,32 +53,21 @@ export const insertInto = (keys: string, row: string, more = ''): string => `
  * server that crashes before that loses only a reservation that nothing has followed.
  */
 const insertUnless =
-  (more: (tables: Tables) => string) =>
+  (more: string) =>
   (tables: Tables): string =>
     insertInto(
       tables.keys,
-      `SELECT ${newKeyIn(tables)}
-   WHERE NOT EXISTS (SELECT 1 FROM ${tables.keys} AS seen WHERE seen.scope = $2 AND seen.key = $3)${more(tables)}`,
+      `SELECT ${newKeyAfter('had')} FROM (${effectsBefore(tables, '$2', '$3')}) AS had
+   WHERE NOT EXISTS (SELECT 1 FROM ${tables.keys} AS seen WHERE seen.scope = $2 AND seen.key = $3)${more}`,
     )
 
 /** Citus sends single rows to one server, and executes an INSERT of a SELECT itself. Whoever inserts has looked before. */
 const insertAtOnce = ({ keys }: Tables): string => insertInto(keys, `VALUES (${GIVEN}, $14::integer)`)
 
 /** What has had an effect must not run again: the key was deleted, and the provider may have forgotten it too. */
-const insertUnspentKey = defineStatement(
-  'insert_key',
-  insertUnless(
-    (tables) => `
-     AND NOT EXISTS (SELECT 1 FROM ${standingEffects(tables, '$2', '$3')})`,
-  ),
-  insertAtOnce,
-)
+const insertUnspentKey = defineStatement('insert_key', insertUnless(' AND had.standing = 0'), insertAtOnce)
 
-const insertAnyKey = defineStatement(
-  'insert_key',
-  insertUnless(() => ''),
-  insertAtOnce,
-)
+const insertAnyKey = defineStatement('insert_key', insertUnless(''), insertAtOnce)
 
 /**
  * Reserves the key if it is free. Returns null when somebody has it or, unless `runsAgain`, when an effect of it is known.

@@ -1,4 +1,4 @@
-import { standingEffects } from '../effects/find-last-effect.js'
+import { effectsBefore } from '../effects/find-last-effect.js'
 import { defineStatement, NOW, type Store } from '../statement.js'
 import type { Tables } from '../tables.js'
 import { fromFullBucket, isBucket, type Rate, takingToken, tokensAt, waitForToken } from '../usage/bucket.js'
@@ -10,7 +10,7 @@ import {
   type FirstGrant,
   insertInto,
   type NewKey,
-  newKeyIn,
+  newKeyAfter,
   newKeyValues,
   reservedRow,
 } from './insert-key.js'
@@ -36,16 +36,14 @@ const within = (limit: string, type: string, condition: string): string =>
 const looks = (tables: Tables, stored: { readonly rows: string; readonly fits: string }): string => `
   WITH known AS (
     SELECT 1 FROM ${tables.keys} AS seen WHERE seen.scope = $2 AND seen.key = $3
-  ), spent AS (
-    SELECT 1 FROM ${standingEffects(tables, '$2', '$3')} AND NOT $14::boolean
-  ), of_scope AS (${unfinishedOf(tables, '$2', 'coalesce($15::integer, 0)', null)}),
+  ), had AS (${effectsBefore(tables, '$2', '$3')}), of_scope AS (${unfinishedOf(tables, '$2', 'coalesce($15::integer, 0)', null)}),
   of_pipeline AS (${unfinishedOf(tables, '$2', 'coalesce($16::integer, 0)', '$4')}),
   stored AS (${stored.rows}),
   new AS (
     SELECT ${within('$15', 'integer', 'of_scope.n <')} AS fits, ${within('$16', 'integer', 'of_pipeline.n <')} AS fits_pipeline,
            ${stored.fits}
-      FROM of_scope, of_pipeline, stored
-     WHERE NOT EXISTS (SELECT 1 FROM known) AND NOT EXISTS (SELECT 1 FROM spent)
+      FROM of_scope, of_pipeline, stored, had
+     WHERE NOT EXISTS (SELECT 1 FROM known) AND (had.standing = 0 OR $14::boolean)
   ), room AS (
     SELECT 1 FROM new WHERE fits AND fits_pipeline AND fits_bytes AND fits_pipeline_bytes
   )`
@@ -83,7 +81,7 @@ const tokensIn = ({ scopeUsage }: Tables, bucket: typeof OF_SCOPE): string =>
 const insertCountedKeyStatement = defineStatement(
   'insert_key',
   (tables) => `${looks(tables, WITHOUT_BYTES)}
-  , fresh AS (${insertInto(tables.keys, `SELECT ${newKeyIn(tables)} FROM room`)})${tells('room', 'NULL AS tokens')}`,
+  , fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('had')} FROM room, had`)})${tells('room', 'NULL AS tokens')}`,
 )
 
 /**
@@ -95,7 +93,7 @@ const insertRatedKeyStatement = defineStatement(
   (tables) => `${looks(tables, WITHOUT_BYTES)}
   , token AS (${takingToken(tables.scopeUsage, `SELECT ${fromFullBucket(NOW, OF_SCOPE)} FROM room`, OF_SCOPE)}
     RETURNING u.scope
-  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyIn(tables)} FROM token`)})${tells('token', `${tokensIn(tables, OF_SCOPE)} AS tokens`)}`,
+  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('had')} FROM token, had`)})${tells('token', `${tokensIn(tables, OF_SCOPE)} AS tokens`)}`,
 )
 
 /** A bucket that is not there is full. */
@@ -128,7 +126,7 @@ const insertMeasuredKeyStatement = defineStatement(
     RETURNING u.scope
   ), gate AS (
     SELECT 1 FROM first_gate WHERE $19::double precision IS NULL OR EXISTS (SELECT 1 FROM pipeline_token)
-  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyIn(tables)}, $23::bigint FROM gate`, ', stored_bytes')}
+  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('had')}, $23::bigint FROM gate, had`, ', stored_bytes')}
   ), counted AS (${countingBytes(
     tables,
     `SELECT 'stored_bytes', $2, $4, $24::integer, $23::bigint FROM fresh WHERE $23::bigint > 0`,
