@@ -119,6 +119,7 @@ onlyDeep(() => {
         'frozen, overtaken, woken: 1 of 1',
         'two failures of the provider: 1 of 1',
         'card declined; sent twice: 0 of 1',
+        'another rider sprays 40 keys: 3 of 3',
         'kill -9, and the client never retries: 1 of 1',
       ])
     },

@@ -1,6 +1,7 @@
 import { type Answer, Client } from './client.js'
 import { pawlShow } from './pawl-show.js'
 import type { Service } from './service.js'
+import { sprayedKeys } from './spraying.js'
 import type { Story } from './story.js'
 import { judge, type Verdict } from './verdict.js'
 import type { KeyRow, World } from './world.js'
@@ -31,6 +32,7 @@ export const scenarios: readonly ((stage: Stage) => Promise<Verdict>)[] = [
   frozenAndOvertaken,
   providerOutage,
   declinedCard,
+  sprayedKeys,
   clientThatNeverRetries,
 ]
 

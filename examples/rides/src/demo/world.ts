@@ -37,6 +37,8 @@ export interface ApiOptions {
   readonly host?: string
   /** Null for the engine's default. */
   readonly leaseMs?: number | null
+  /** How many new requests a rider may make in a minute. Any number by default. */
+  readonly limitNewPerMinute?: number
   /** Where to end or freeze it: a channel of the engine's announcements, and a phase. */
   readonly crashAt?: string
   readonly crashSignal?: 'SIGKILL' | 'SIGSTOP'
@@ -79,13 +81,14 @@ export class World {
 
   async startApi(options: ApiOptions = {}): Promise<Service> {
     const { name, crashAt, crashSignal = 'SIGKILL', port = '0', host = '127.0.0.1' } = options
-    const { leaseMs = LEASE_MS } = options
+    const { leaseMs = LEASE_MS, limitNewPerMinute } = options
+    const limit = limitNewPerMinute === undefined ? {} : { LIMIT_NEW_PER_MINUTE: String(limitNewPerMinute) }
     const crash = crashAt === undefined ? {} : { CRASH_AT: crashAt, CRASH_SIGNAL: crashSignal }
     const lease = leaseMs === null ? {} : { LEASE_MS: String(leaseMs) }
     const service = await Service.start({
       name: name ?? `api-${++this.#started}`,
       script: 'server.js',
-      env: { ...this.#environment(), ...crash, ...lease, PORT: port, HOST: host },
+      env: { ...this.#environment(), ...crash, ...lease, ...limit, PORT: port, HOST: host },
       logFolder: this.folder,
       preload: crashAt === undefined ? [] : ['demo/crash-at.js'],
     })

@@ -29,49 +29,58 @@ export type LimitedInsert =
 const within = (limit: string, type: string, condition: string): string =>
   `(${limit}::${type} IS NULL OR ${condition} ${limit}::${type})`
 
-/**
- * $14: whether the key may run again. $15 and $16: the most unfinished keys of the scope, and of the pipeline. `stored`: rows with the
- * bytes that are stored, and whether there is room for more.
- */
-const looks = (tables: Tables, stored: { readonly rows: string; readonly fits: string }): string => `
-  WITH known AS (
-    SELECT 1 FROM ${tables.keys} AS seen WHERE seen.scope = $2 AND seen.key = $3
-  ), had AS (${effectsBefore(tables, '$2', '$3')}), of_scope AS (${unfinishedOf(tables, '$2', 'coalesce($15::integer, 0)', null)}),
-  of_pipeline AS (${unfinishedOf(tables, '$2', 'coalesce($16::integer, 0)', '$4')}),
-  stored AS (${stored.rows}),
-  new AS (
-    SELECT ${within('$15', 'integer', 'of_scope.n <')} AS fits, ${within('$16', 'integer', 'of_pipeline.n <')} AS fits_pipeline,
-           ${stored.fits}
-      FROM of_scope, of_pipeline, stored, had
-     WHERE NOT EXISTS (SELECT 1 FROM known) AND (had.standing = 0 OR $14::boolean)
-  ), room AS (
-    SELECT 1 FROM new WHERE fits AND fits_pipeline AND fits_bytes AND fits_pipeline_bytes
-  )`
-
-const WITHOUT_BYTES = {
-  rows: 'SELECT 1',
-  fits: 'true AS fits_bytes, true AS fits_pipeline_bytes',
+/** What else is looked at, beside the unfinished keys of the scope. Each part is planned at every reservation. */
+interface Looks {
+  /** Queries by name, each with one row. */
+  readonly at: Readonly<Record<string, string>>
+  /** Conditions by name, on what they have returned. */
+  readonly fits: Readonly<Record<string, string>>
 }
 
-/** $21, $22: the most bytes of the scope and of the pipeline. $23: those of this key. */
-const bytesOf = ({ scopeUsage }: Tables) => ({
-  rows: `
+/** $14: whether the key may run again. $15: the most unfinished keys of the scope. */
+function looks(tables: Tables, { at, fits }: Looks): string {
+  const more = Object.entries(at).map(([name, query]) => `, ${name} AS (${query})`)
+  const conditions = Object.entries({ fits: within('$15', 'integer', 'of_scope.n <'), ...fits })
+  return `
+  WITH known AS (
+    SELECT 1 FROM ${tables.keys} AS seen WHERE seen.scope = $2 AND seen.key = $3
+  ), had AS (${effectsBefore(tables, '$2', '$3')}), of_scope AS (${unfinishedOf(tables, '$2', 'coalesce($15::integer, 0)', null)})${more.join('')},
+  new AS (
+    SELECT ${conditions.map(([name, condition]) => `${condition} AS ${name}`).join(',\n           ')}
+      FROM ${['of_scope', ...Object.keys(at), 'had'].join(', ')}
+     WHERE NOT EXISTS (SELECT 1 FROM known) AND (had.standing = 0 OR $14::boolean)
+  ), room AS (
+    SELECT 1 FROM new WHERE ${conditions.map(([name]) => name).join(' AND ')}
+  )`
+}
+
+const NOTHING_ELSE: Looks = { at: {}, fits: {} }
+
+/** $18: the most unfinished keys of the pipeline. $21, $22: the most bytes of the scope and of the pipeline. $23: those of this key. */
+const everythingElse = (tables: Tables): Looks => ({
+  at: {
+    of_pipeline: unfinishedOf(tables, '$2', 'coalesce($18::integer, 0)', '$4'),
+    stored: `
     SELECT coalesce(sum(u.bytes), 0::numeric) AS all_bytes,
            coalesce(sum(u.bytes) FILTER (WHERE u.pipeline = $4), 0::numeric) AS pipeline_bytes
-      FROM ${scopeUsage} AS u
+      FROM ${tables.scopeUsage} AS u
      WHERE u.scope = $2 AND u.kind = 'stored_bytes' AND $23::bigint > 0`,
-  fits: `${within('$21', 'numeric', '(all_bytes + $23::numeric) <=')} AS fits_bytes,
-           ${within('$22', 'numeric', '(pipeline_bytes + $23::numeric) <=')} AS fits_pipeline_bytes`,
+  },
+  fits: {
+    fits_pipeline: within('$18', 'integer', 'of_pipeline.n <'),
+    fits_bytes: within('$21', 'numeric', '(all_bytes + $23::numeric) <='),
+    fits_pipeline_bytes: within('$22', 'numeric', '(pipeline_bytes + $23::numeric) <='),
+  },
 })
 
 /** The INSERT does not see the row that it has inserted, and neither does anything else of the statement. */
 const tells = (gate: string, tokens: string): string => `
   SELECT (SELECT now_ms FROM fresh) AS now_ms, (SELECT revision FROM fresh) AS revision,
          (SELECT undone_before FROM fresh) AS undone_before,
-         EXISTS (SELECT 1 FROM ${gate}) AS passed, new.fits, new.fits_pipeline, new.fits_bytes, new.fits_pipeline_bytes, ${tokens}
+         EXISTS (SELECT 1 FROM ${gate}) AS passed, new.*, ${tokens}
     FROM (SELECT 1) AS one LEFT JOIN new ON true`
 
-const OF_SCOPE = { scope: '$2', kind: `'new_keys'`, pipeline: `''`, max: '$17', perMs: '$18' }
+const OF_SCOPE = { scope: '$2', kind: `'new_keys'`, pipeline: `''`, max: '$16', perMs: '$17' }
 const OF_PIPELINE = { scope: '$2', kind: `'new_keys'`, pipeline: '$4', max: '$19', perMs: '$20' }
 
 const tokensIn = ({ scopeUsage }: Tables, bucket: typeof OF_SCOPE): string =>
@@ -80,17 +89,17 @@ const tokensIn = ({ scopeUsage }: Tables, bucket: typeof OF_SCOPE): string =>
 /** Reserves the key where only unfinished keys are limited. It takes no lock, and leaves no trace if the key is not inserted. */
 const insertCountedKeyStatement = defineStatement(
   'insert_key',
-  (tables) => `${looks(tables, WITHOUT_BYTES)}
+  (tables) => `${looks(tables, NOTHING_ELSE)}
   , fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('had')} FROM room, had`)})${tells('room', 'NULL AS tokens')}`,
 )
 
 /**
- * Reserves the key where the scope has one bucket. The token is taken only for a key that nobody has, and the key is inserted only for a token. Whoever meets a known key
- * locks nothing and takes no transaction id.
+ * Reserves the key where the scope has one bucket. The token is taken only for a key that nobody has, and the key is inserted only
+ * for a token. Whoever meets a known key locks nothing and takes no transaction id.
  */
 const insertRatedKeyStatement = defineStatement(
   'insert_key',
-  (tables) => `${looks(tables, WITHOUT_BYTES)}
+  (tables) => `${looks(tables, NOTHING_ELSE)}
   , token AS (${takingToken(tables.scopeUsage, `SELECT ${fromFullBucket(NOW, OF_SCOPE)} FROM room`, OF_SCOPE)}
     RETURNING u.scope
   ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('had')} FROM token, had`)})${tells('token', `${tokensIn(tables, OF_SCOPE)} AS tokens`)}`,
@@ -102,22 +111,22 @@ const hasToken = ({ scopeUsage }: Tables, bucket: typeof OF_SCOPE): string =>
        SELECT 1 FROM ${scopeUsage} AS u WHERE ${isBucket(bucket)} AND ${tokensAt(NOW, bucket)} < 1::double precision))`
 
 /**
- * Reserves the key under everything that can be limited. Two buckets are first looked into, so that an empty one seldom costs the other a token: only when
- * somebody else has just emptied it. Bytes are counted only together with their key.
+ * Reserves the key under everything that can be limited. Two buckets are first looked into, so that an empty one seldom costs the
+ * other a token: only when somebody else has just emptied it. Bytes are counted only together with their key.
  */
 const insertMeasuredKeyStatement = defineStatement(
   'insert_key',
-  (tables) => `${looks(tables, bytesOf(tables))}
+  (tables) => `${looks(tables, everythingElse(tables))}
   , open_buckets AS (
     SELECT 1 FROM room WHERE ${hasToken(tables, OF_SCOPE)} AND ${hasToken(tables, OF_PIPELINE)}
   ), token AS (${takingToken(
     tables.scopeUsage,
-    `SELECT ${fromFullBucket(NOW, OF_SCOPE)} FROM open_buckets WHERE $17::double precision IS NOT NULL`,
+    `SELECT ${fromFullBucket(NOW, OF_SCOPE)} FROM open_buckets WHERE $16::double precision IS NOT NULL`,
     OF_SCOPE,
   )}
     RETURNING u.scope
   ), first_gate AS (
-    SELECT 1 FROM open_buckets WHERE $17::double precision IS NULL OR EXISTS (SELECT 1 FROM token)
+    SELECT 1 FROM open_buckets WHERE $16::double precision IS NULL OR EXISTS (SELECT 1 FROM token)
   ), pipeline_token AS (${takingToken(
     tables.scopeUsage,
     `SELECT ${fromFullBucket(NOW, OF_PIPELINE)} FROM first_gate WHERE $19::double precision IS NOT NULL`,
@@ -146,7 +155,6 @@ export async function insertLimitedKey(
   limits: ScopeLimits,
 ): Promise<LimitedInsert> {
   if (store.tables.spread.overServers) return insertOverServers(store, key, grant, runsAgain, limits)
-  const { ofScope, ofPipeline } = limits
   const isMeasured = measuresBytes(limits)
   const bytes = isMeasured ? bytesOfNewKey(key.inputJson) : 0
   const { type, more } = neededFor(limits, bytes)
@@ -156,12 +164,11 @@ export async function insertLimitedKey(
     measured: insertMeasuredKeyStatement,
   }[type]
   const values = newKeyValues(store, key, grant)
-  const unfinished = [ofScope?.unfinished ?? null, ofPipeline?.unfinished ?? null]
   // A holder waits for the disk afterwards: the scope's row would be locked meanwhile, and its requests would queue for it.
   // What is enqueued is found by others, who promise that it will run.
   const isEnqueued = grant.leaseMs === null
   const does = isEnqueued ? 'write' : 'write_soon'
-  const { rows } = await insert(store, [...values, runsAgain, ...unfinished, ...more], does)
+  const { rows } = await insert(store, [...values, runsAgain, ...more], does)
   const row = rows[0] ?? {}
   if (row['now_ms'] != null) {
     if (grant.durable && !isEnqueued) await writeOut(store)
@@ -182,16 +189,19 @@ interface Needed {
   readonly more: readonly (number | null)[]
 }
 
-function neededFor(limits: ScopeLimits, bytes: number): Needed {
-  const { ofScope, ofPipeline } = limits
+function neededFor({ ofScope, ofPipeline }: ScopeLimits, bytes: number): Needed {
+  const unfinished = ofScope?.unfinished ?? null
   const rate = rateValues(ofScope?.newKeys)
-  const pipelineRate = ofPipeline?.newKeys ?? null
-  if (pipelineRate !== null || measuresBytes(limits)) {
-    const most = [ofScope?.storedBytes ?? null, ofPipeline?.storedBytes ?? null]
-    const part = partFor('read committed')
-    return { type: 'measured', more: [...rate, ...rateValues(pipelineRate), ...most, bytes, part] }
+  if (ofPipeline === null && bytes === 0)
+    return ofScope?.newKeys == null
+      ? { type: 'counted', more: [unfinished] }
+      : { type: 'rated', more: [unfinished, ...rate] }
+  const ofThis = [ofPipeline?.unfinished ?? null, ...rateValues(ofPipeline?.newKeys)]
+  const most = [ofScope?.storedBytes ?? null, ofPipeline?.storedBytes ?? null]
+  return {
+    type: 'measured',
+    more: [unfinished, ...rate, ...ofThis, ...most, bytes, partFor('read committed')],
   }
-  return ofScope?.newKeys == null ? { type: 'counted', more: [] } : { type: 'rated', more: rate }
 }
 
 const rateValues = (rate: Rate | null | undefined): readonly (number | null)[] => [
