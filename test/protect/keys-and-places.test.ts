@@ -6,6 +6,7 @@ import {
   type JsonValue,
   type Outcome,
   type Protection,
+  respond,
 } from '@pawl/core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { TestDatabase } from '../support/test-database.js'
@@ -15,6 +16,7 @@ import {
   protect,
   protectBoth,
   protectNext,
+  pipeline,
   protectOther,
   SECRET,
   secretRide,
@@ -256,6 +258,42 @@ describe('values are as they were', () => {
   })
 })
 
+test.each(['pawl:sealed:k1:AAAA', sealedElsewhere])(
+  'a text that looks sealed is a text, as an input, a payload and an error, before protection is switched on',
+  async (text) => {
+    const echo = pipeline<string>({ name: 'echo', version: 1 })
+      .local('failed', ({ input }) => {
+        // eslint-disable-next-line @typescript-eslint/only-throw-error -- whatever is thrown is recorded
+        if (input === text) throw text
+      })
+      .finish(() => respond(204))
+    const telling = pipeline<string>({ name: 'telling', version: 1 }).finish(async ({ input, stage }) => {
+      await stage('tell', input)
+      return respond(200, input)
+    })
+    const { schema } = database
+    const engineOf = (given: { readonly protect?: Protection }) => {
+      const engine = createEngine({ pool: database.pool(), schema, pipelines: [echo, telling], ...given })
+      onTestFinished(() => engine.close())
+      return engine
+    }
+    const request = { scope: 's', key: randomUUID(), input: text }
+    await engineOf({}).execute(echo, request)
+    const told = { ...request, key: randomUUID() }
+    await engineOf({}).execute(telling, told)
+    const engine = engineOf({ protect })
+    expect(await engine.inspect('s', request.key)).toMatchObject({
+      sealed: null,
+      input: text,
+      lastError: ` ${text}`,
+    })
+    expect(await engine.inspect('s', told.key)).toMatchObject({ sealed: null, input: text })
+    const report = await operatorWith(protect).show({ scope: 's', key: told.key })
+    expect(report?.jobs).toMatchObject([{ sealed: null, payload: text }])
+    await database.rows('DELETE FROM pawl.staged_jobs')
+  },
+)
+
 describe('a value opens only where it was sealed', () => {
   /** What a key's row was changed to by somebody who can write to the table. */
   const changes = [
@@ -304,6 +342,13 @@ describe('a value opens only where it was sealed', () => {
     await send(protect, other)
     await change(`response_body = ${body}`, named, [other.key])
     expect(await send(protect, named)).toMatchObject(refused('PAWL_SEALED'))
+  })
+
+  test('a response whose row was given another key is not replayed under that', async () => {
+    const [mine, theirs] = [{ key: randomUUID() }, { key: randomUUID() }]
+    await send(protect, theirs)
+    await change('key = $3', theirs, [mine.key])
+    expect(await send(protect, mine)).toMatchObject(refused('PAWL_SEALED'))
   })
 
   // Shows I17.

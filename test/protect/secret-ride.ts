@@ -16,6 +16,8 @@ export type Way =
   | 'finishes'
   /** The call returns, and settling it fails for now. */
   | 'settle_fails'
+  /** The same, in a way that nobody expected. */
+  | 'settle_throws'
   /** Before its call, for now. */
   | 'fails'
   /** Nobody knows what came of its call. */
@@ -43,6 +45,7 @@ export const secretRide = pipeline<SecretInput>({ name: 'secret-ride', version: 
     },
     settle: ({ state: { way }, result }) => {
       if (way === 'settle_fails') return retryLater(new Error(`not now: ${JSON.stringify(result.found)}`))
+      if (way === 'settle_throws') throw new Error(`not like this: ${JSON.stringify(result.found)}`)
       return { settled: result.found }
     },
   })

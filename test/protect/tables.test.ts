@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import {
   createBackground,
   createOperator,
@@ -8,7 +8,7 @@ import {
 } from '@pawl/core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { TestDatabase } from '../support/test-database.js'
-import { columnsWith } from './dump.js'
+import { columnsOf, watchWrites, type WrittenRow } from './dump.js'
 import { createEngine, protect, SECRET, type SecretInput, secretRide } from './secret-ride.js'
 
 const databases: TestDatabase[] = []
@@ -18,14 +18,15 @@ const because = { actor: 'anna', reason: 'a test' }
 
 const of = ({ key }: { readonly key: string }) => ({ scope: 's', key })
 
-/** Goes every way that writes a value, and returns the database. */
+/** Goes every way that writes a value, and returns all rows that were ever written. */
 async function everyWay(
   protection?: Protection,
   create = (): Promise<TestDatabase> => TestDatabase.create(),
   commits: 'each' | 'fewest' = 'each',
-): Promise<TestDatabase> {
+): Promise<WrittenRow[]> {
   const database = await create()
   databases.push(database)
+  const written = await watchWrites(database)
   const { schema } = database
   const given = protection === undefined ? {} : { protect: protection }
   const pool = database.pool()
@@ -79,6 +80,12 @@ async function everyWay(
     await operator.unstick(of(unknown), because, { type: 'executed', result: { found: SECRET } }),
   ).toMatchObject({ type: 'done', key: { call: { result: { found: SECRET } } } })
 
+  // Its result is known when it gets stuck.
+  const known = await send('settle_throws')
+  // The grant that has made the call does not count.
+  await send('settle_throws', known.key)
+  expect(await send('settle_throws', known.key)).toMatchObject({ type: 'stuck' })
+
   // A person answers it.
   const answered = await send('fails')
   expect(await send('fails', answered.key)).toMatchObject({ type: 'stuck' })
@@ -111,7 +118,7 @@ async function everyWay(
     interventions: [{ detail: { before: { lastError: expect.stringContaining(SECRET) as string } } }],
   })
   await engine.close()
-  return database
+  return written()
 }
 
 const divided = (): Promise<TestDatabase> => TestDatabase.createPartitioned(3)
@@ -129,22 +136,34 @@ const HOLDING = [
   'staged_jobs.payload',
 ]
 
+/** Of what a person said that a call returned, and of what they answered. */
+const DIGESTS = [{ found: SECRET }, { secret: SECRET }].map((value) =>
+  createHash('sha256').update(JSON.stringify(value)).digest('hex'),
+)
+
 describe('the tables', () => {
   test('hold what requests contain, unless it is protected', async () => {
-    expect(await columnsWith(await everyWay(), SECRET)).toEqual(HOLDING)
+    const rows = await everyWay()
+    expect(columnsOf(rows, SECRET)).toEqual(HOLDING)
+    for (const digest of DIGESTS) expect(columnsOf(rows, digest)).toEqual(['interventions.detail'])
   })
 
   // Shows I17.
   test('hold nothing of it in the clear where it is protected', async () => {
-    expect(await columnsWith(await everyWay(protect), SECRET)).toEqual([])
+    const rows = await everyWay(protect)
+    expect(columnsOf(rows, SECRET)).toEqual([])
+    // Whoever can guess a value could check the guess.
+    for (const digest of DIGESTS) expect(columnsOf(rows, digest)).toEqual([])
+    const errors = rows.map(({ row }) => row['last_error'] ?? 'pawl:sealed:none')
+    for (const error of errors) expect(error).toMatch(/^pawl:sealed:/)
   })
 
   test('hold nothing of it in the clear where phases share a transaction', async () => {
-    expect(await columnsWith(await everyWay(protect, undefined, 'fewest'), SECRET)).toEqual([])
+    expect(columnsOf(await everyWay(protect, undefined, 'fewest'), SECRET)).toEqual([])
   })
 
   test('hold nothing of it in the clear where they are divided by scope', async () => {
-    expect(await columnsWith(await everyWay(protect, divided), SECRET)).toEqual([])
+    expect(columnsOf(await everyWay(protect, divided), SECRET)).toEqual([])
   })
 
   test.each([
@@ -161,6 +180,6 @@ describe('the tables', () => {
       open: (sealed, at) => (at.column === forgotten ? sealed.bytes : protect.open(sealed, at)),
       fingerprintSecret: (keyId) => protect.fingerprintSecret(keyId),
     }
-    expect(await columnsWith(await everyWay(leaky), SECRET)).toEqual(columns)
+    expect(columnsOf(await everyWay(leaky), SECRET)).toEqual(columns)
   })
 })
