@@ -31,7 +31,8 @@ export const ANSWER_VARIANTS = [
       },
     ],
     ride: 'keyed',
-    unsealed: true,
+    // Sealed bytes are no text, so that nothing could be finished at all.
+    without: ['protect'],
     search: { by: 'clean run' },
     foundBy:
       'The stored body has a space after each colon and comma, and so has every replay. The first answer ' +

@@ -70,6 +70,8 @@ export const DRIVER_VARIANTS = [
       },
     ],
     ride: 'at_most_once',
+    // It asks for its epoch on a second connection, and the pool may then give that to the request.
+    without: ['cache'],
     search: { by: 'faults', faults: [openTransaction], depth: 1 },
     foundBy:
       'Somebody begins a transaction on a connection that a request has given back. The next one reserves its key in it, and ' +

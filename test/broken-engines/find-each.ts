@@ -13,11 +13,12 @@ export function findEach(names: readonly VariantName[]): void {
   const found: string[] = []
   afterAll(() => console.log(found.join('\n')))
   describe('the kit finds every broken engine', () => {
-    test.each(names.map((name) => ({ engine: undefined, unsealed: false, ...variantOf(name), name })))(
+    test.each(names.map((name) => ({ engine: undefined, without: [], ...variantOf(name), name })))(
       '$name: $broken',
-      async ({ name, ride, engine, unsealed, search, expected }) => {
+      async ({ name, ride, engine, without, search, expected }) => {
         const broken = await loadVariant(name)
-        const options = { ...engine?.(broken.core), ...(unsealed && { protect: undefined as never }) }
+        const left = Object.fromEntries(without.map((guard) => [guard, undefined]))
+        const options = { ...left, ...engine?.(broken.core) }
         const { finding, cases } = await findWeakness(broken, RIDES[ride], search, undefined, options)
         const rules = finding?.violations.map(({ rule }) => rule) ?? []
         expect(rules).toSatisfy(

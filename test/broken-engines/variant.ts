@@ -58,8 +58,8 @@ export interface Variant {
   readonly ride: NeededRide
   /** The guard rails that it has, if the weakness is in one of them. `core`: the broken one. */
   readonly engine?: (core: Core) => Partial<EngineOptions<never>>
-  /** It cannot read what is sealed at all, so it is searched without `protect`. */
-  readonly unsealed?: true
+  /** Guard rails with which it is not searched, because they are in the way of what shows the weakness. */
+  readonly without?: readonly ('protect' | 'cache')[]
   /** The smallest search that finds it. */
   readonly search: Search
   /** What provokes it, as seen on PostgreSQL, with positions as `phase/step#occurrence:when`, and what reveals it. */

@@ -141,7 +141,7 @@ test('a value that is not sealed is a finding', async () => {
   const { history } = await concludeTrial(trial)
   expect(judge(history, environment.shape, null)).toContainEqual(
     expect.objectContaining({
-      rule: 'sealed',
+      rule: 'I17',
       detail: expect.stringContaining('is stored in the clear') as string,
     }),
   )

@@ -93,7 +93,7 @@ test('it is a violation of its own rule', () => {
   const history = { ...crashedRide().build(), exposed: ['The input of row 1 is stored in the clear.'] }
   expect(judge(history, RIDES, null)).toEqual([
     {
-      rule: 'sealed',
+      rule: 'I17',
       title: 'what is protected is sealed, and opens nowhere but in its own place',
       detail: 'The input of row 1 is stored in the clear.',
     },

@@ -11,7 +11,8 @@ export const BOUND = IS_GUARDED ? ({ bindTo: 'session-1' } as const) : {}
 
 /** More than any test needs, and few enough that somebody who takes them for nothing is noticed. */
 const RATE = { max: 2_000, perMs: 24 * 3_600_000 } as const
-const LIMITS = { newKeys: RATE, unfinished: 500, storedBytes: 1_000_000_000, lookups: RATE } as const
+const OF_PIPELINE = { newKeys: RATE, unfinished: 500, storedBytes: 1_000_000_000 } as const
+const LIMITS = { ...OF_PIPELINE, lookups: RATE } as const
 
 /**
  * A key is rotated between any two values: each is sealed with the other key than the one before. Fingerprints stay with one key:
@@ -70,7 +71,7 @@ export function allGuards(core: Pick<typeof shipped, 'aesGcm'> = shipped): Guard
     // It opens at the first failure, and looks again at once.
     breaker: { failures: 1, probeMs: 1 },
     afterExpiry: 'refuse',
-    defaults: { wipe: 'input' },
+    defaults: { wipe: 'input', limits: OF_PIPELINE },
   }
 }
 

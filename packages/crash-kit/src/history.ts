@@ -146,7 +146,7 @@ export interface PipelineShape {
 
 /** A guarantee of the design, or a lint, that did not hold. */
 export interface Violation {
-  /** `I1` to `I15`, `L1`, `oracle`, `outcome`, or `lint`. */
+  /** `I1` to `I15`, `I17`, `L1`, `oracle`, `outcome`, or `lint`. */
   readonly rule: string
   /** What must hold, in one sentence. */
   readonly title: string

@@ -7,7 +7,7 @@ const RULE_TITLES: ReadonlyMap<string, string> = new Map([
   ['I2', 'one effect per key'],
   ['I1', 'one holder per key'],
   ['I11', 'scopes stay apart'],
-  ['sealed', 'protected values are sealed'],
+  ['I17', 'protected values are sealed'],
   ['I3', 'one response per key'],
   ['I15', 'each statement in its transaction'],
   ['I4', 'rows and recovery point together'],

@@ -45,7 +45,7 @@ const RULES: readonly Rule[] = [
   nothingLeft, // I14
   ownTransaction, // I15
   everyKeyEnds, // L1
-  sealedValues,
+  sealedValues, // I17
   trueOutcomes,
   outcomesWithoutAFault,
   foreignRequests, // lints
