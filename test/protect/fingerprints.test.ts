@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { createHash } from 'node:crypto'
 import type { EngineOptions, Outcome } from '@pawl/core'
 import { inspectOwn, OriginFingerprint } from '@pawl/core/internal'
+import type { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { TestDatabase } from '../support/test-database.js'
 import {
@@ -15,8 +16,11 @@ import {
 } from './secret-ride.js'
 
 let database: TestDatabase
+/** Of all engines: with one each, the server would run out of connections. */
+let pool: Pool
 beforeAll(async () => {
   database = await TestDatabase.create()
+  pool = database.pool()
 })
 afterAll(() => database.drop())
 
@@ -26,7 +30,7 @@ const hashSecret = 'a secret of thirty-two characters'
 
 function engineWith(given: Given) {
   const engine = createEngine({
-    pool: database.pool(),
+    pool,
     schema: database.schema,
     pipelines: [secretRide],
     ...given,

@@ -8,6 +8,7 @@ import {
   type Protection,
   respond,
 } from '@pawl/core'
+import type { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { TestDatabase } from '../support/test-database.js'
 import {
@@ -24,22 +25,25 @@ import {
 } from './secret-ride.js'
 
 let database: TestDatabase
+/** Of all engines: with one each, the server would run out of connections. */
+let pool: Pool
 beforeAll(async () => {
   database = await TestDatabase.create()
+  pool = database.pool()
 })
 afterAll(() => database.drop())
 
 function engineWith(protection: Protection | null) {
   const { schema } = database
   const given = protection === null ? {} : { protect: protection }
-  const engine = createEngine({ pool: database.pool(), schema, pipelines: [secretRide], ...given })
+  const engine = createEngine({ pool, schema, pipelines: [secretRide], ...given })
   onTestFinished(() => engine.close())
   return engine
 }
 
 const operatorWith = (protection: Protection | null) =>
   createOperator({
-    pool: database.pool(),
+    pool,
     schema: database.schema,
     ...(protection !== null && { protect: protection }),
   })
@@ -273,7 +277,7 @@ test.each(['pawl:sealed:k1:AAAA', sealedElsewhere])(
     })
     const { schema } = database
     const engineOf = (given: { readonly protect?: Protection }) => {
-      const engine = createEngine({ pool: database.pool(), schema, pipelines: [echo, telling], ...given })
+      const engine = createEngine({ pool, schema, pipelines: [echo, telling], ...given })
       onTestFinished(() => engine.close())
       return engine
     }
