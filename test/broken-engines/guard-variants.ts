@@ -18,13 +18,13 @@ export const GUARD_VARIANTS = [
     replacements: [
       {
         file: INSERT_KEY,
-        from: "AND NOT EXISTS (SELECT 1 FROM ${standingEffects(tables, '$2', '$3')})",
-        to: "AND NOT EXISTS (SELECT 1 FROM ${standingEffects(tables, '$2', '$3')} AND false)",
+        from: "insertUnless(' AND had.standing = 0')",
+        to: "insertUnless(' AND had.standing >= 0')",
       },
       {
         file: INSERT_LIMITED_KEY,
-        from: 'AND NOT $14::boolean',
-        to: 'AND NOT $14::boolean AND false',
+        from: '(had.standing = 0 OR $14::boolean)',
+        to: '(had.standing >= 0 OR $14::boolean)',
       },
     ],
     ride: 'keyed',
@@ -41,8 +41,8 @@ export const GUARD_VARIANTS = [
     replacements: [
       {
         file: INSERT_LIMITED_KEY,
-        from: 'WHERE NOT EXISTS (SELECT 1 FROM known) AND NOT EXISTS (SELECT 1 FROM spent)',
-        to: 'WHERE EXISTS (SELECT 1 FROM known) OR NOT EXISTS (SELECT 1 FROM spent)',
+        from: 'WHERE NOT EXISTS (SELECT 1 FROM known) AND (had.standing = 0 OR $14::boolean)',
+        to: 'WHERE EXISTS (SELECT 1 FROM known) OR had.standing = 0 OR $14::boolean',
       },
       {
         file: INSERT_LIMITED_KEY,
@@ -63,8 +63,8 @@ export const GUARD_VARIANTS = [
     replacements: [
       {
         file: INSERT_LIMITED_KEY,
-        from: 'WHERE NOT EXISTS (SELECT 1 FROM known) AND NOT EXISTS (SELECT 1 FROM spent)',
-        to: 'WHERE EXISTS (SELECT 1 FROM known) OR NOT EXISTS (SELECT 1 FROM spent)',
+        from: 'WHERE NOT EXISTS (SELECT 1 FROM known) AND (had.standing = 0 OR $14::boolean)',
+        to: 'WHERE EXISTS (SELECT 1 FROM known) OR had.standing = 0 OR $14::boolean',
       },
       {
         file: 'request/reserve-key.ts',
@@ -87,12 +87,12 @@ export const GUARD_VARIANTS = [
     replacements: [
       {
         file: INSERT_KEY,
-        from: `  insertUnless(() => ''),
-  insertAtOnce,`,
-        to: `  (tables: Tables) =>
-    insertInto(tables.keys, \`SELECT \${newKeyIn(tables)}\`)
-      .replace('DO NOTHING', 'DO UPDATE SET holder = excluded.holder, lease_until = excluded.lease_until'),
-  insertAtOnce,`,
+        from: "insertUnless('')",
+        to: `(tables: Tables) =>
+    insertInto(
+      tables.keys,
+      \`SELECT \${newKeyAfter('had')} FROM (\${effectsBefore(tables, '$2', '$3')}) AS had\`,
+    ).replace('DO NOTHING', 'DO UPDATE SET holder = excluded.holder, lease_until = excluded.lease_until')`,
       },
       {
         file: 'request/reserve-key.ts',
