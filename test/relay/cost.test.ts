@@ -164,6 +164,12 @@ describe('a thousand jobs', () => {
     expect(await costOfThousand(scopes)).toEqual({ claim_jobs: 10, delete_jobs: 10, trips: 20 })
   })
 
+  // As long as not all that is due is looked at, each claim also looks for scopes behind it: once, however many it goes past.
+  test.each([1, 7])('of %i scopes take one look more for each claim', async (scopes) => {
+    const { trips } = await costOfThousand(scopes)
+    expect(trips).toBeLessThanOrEqual(30)
+  })
+
   test('take one more of each while a scope hangs, and one for what hung', async () => {
     expect(await costOfThousand(500, { hangs: true })).toEqual({ claim_jobs: 11, delete_jobs: 12, trips: 23 })
   })

@@ -105,8 +105,9 @@ const STATEMENTS: Readonly<Record<string, readonly [Values, Bound]>> = {
     { passes: 1, rows: firstOf(READ), lookUps: 2 * firstOf(READ) + 2 * MANY },
   ],
   find_due_by_scope: [
-    [randomUUID(), null, 3, '', '-infinity', '00000000-0000-0000-0000-000000000000', 0],
-    { passes: 1, rows: firstOf(READ), lookUps: firstOf(READ) },
+    [randomUUID(), null, 3, '', '-infinity', '00000000-0000-0000-0000-000000000000', 0, '{}'],
+    // Where to begin, and what there is.
+    { passes: 2, rows: firstOf(1) + firstOf(READ), lookUps: firstOf(READ) },
   ],
   claim_these_jobs: [[...waitingJobs, randomUUID(), 60_000, null], { lookUps: 3 * MANY }],
   delete_jobs: [[...waitingJobs, randomUUID()], { lookUps: MANY }],
