@@ -154,6 +154,20 @@ describe.each([
   })
 })
 
+test('the status of a response that does not open is not told as if there were none yet', async () => {
+  const key = randomUUID()
+  await send({ protect }, { key, origin: 'POST /rides' })
+  await database.rows(
+    `UPDATE pawl.idempotency_keys SET response_body = substr(response_body, 2) WHERE key = $1`,
+    [key],
+  )
+  const engine = engineWith({ protect })
+  const { keyId = '' } = (await engine.inspect('s', key)) ?? {}
+  await expect(inspectOwn(engine, { keyId, scope: 's', origin: 'POST /rides' })).rejects.toMatchObject({
+    code: 'PAWL_SEALED',
+  })
+})
+
 test('bound keys from before protection was switched on are still told apart', async () => {
   const key = randomUUID()
   await send({ hashSecret }, { key, bindTo: 'session 1' })

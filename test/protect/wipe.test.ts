@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { createBackground, createOperator, type Wipe } from '@pawl/core'
+import { createBackground, createOperator, respond, type Wipe } from '@pawl/core'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { TestDatabase } from '../support/test-database.js'
 import { columnsWith } from './dump.js'
-import { createEngine, protect, SECRET, secretRide, type Way } from './secret-ride.js'
+import { createEngine, pipeline, protect, SECRET, secretRide, type Way } from './secret-ride.js'
 
 const databases: TestDatabase[] = []
 afterAll(() => Promise.all(databases.map((database) => database.drop())))
@@ -88,6 +88,35 @@ test('what is needed is kept until the key is finished', async () => {
     'idempotency_keys.state',
   ])
 })
+
+test.each([
+  ['nothing', { kind: 'not_made' }],
+  ['all', null],
+] as const)(
+  'wipe: %s, of a key that ended before a call of which a person said that it was not made',
+  async (wipe, intent) => {
+    const database = await TestDatabase.create()
+    databases.push(database)
+    const ends = { early: false }
+    const target = pipeline<null>({ name: 'ends-early', version: 1, wipe })
+      .local('noted', () => {
+        if (ends.early) return respond(409)
+        throw new Error('not now')
+      })
+      .foreign('called', { call: () => null })
+      .finish(() => respond(201))
+    const engine = createEngine({ pool: database.pool(), schema: database.schema, pipelines: [target] })
+    onTestFinished(() => engine.close())
+    const request = { scope: 's', key: randomUUID(), input: null }
+    await engine.execute(target, request)
+    await database.rows(
+      `UPDATE pawl.idempotency_keys SET run_after = NULL, intent = '{"kind":"not_made","phase":"called","atMs":0}'`,
+    )
+    ends.early = true
+    expect(await engine.execute(target, request)).toMatchObject({ type: 'completed' })
+    expect(await database.rows('SELECT intent FROM pawl.idempotency_keys')).toMatchObject([{ intent }])
+  },
+)
 
 test('protected keys are wiped likewise', async () => {
   const { database, send } = await trial('all', { protect })

@@ -1,4 +1,4 @@
-import { pawl, respond } from '@pawl/core'
+import { pawl, PawlError, respond } from '@pawl/core'
 import { describe, expect, test } from 'vitest'
 import { type Asking, decideReservation } from '../../packages/core/src/request/decide-reservation.js'
 import { definitionOf, type UpgradeFrom } from '../../packages/core/src/pipeline/pipeline.js'
@@ -164,6 +164,9 @@ describe('fourth, a live lease is another holder', () => {
   })
   test('unless we are the holder and the answer to us was lost', () => {
     expect(decide({ ...leased, holder: 'us' })).toMatchObject({ type: 'ours' })
+    // Not with values that cannot be opened: they would be taken for empty.
+    const sealed = new PawlError('PAWL_KEY_MISSING', 'it is away')
+    expect(decide({ ...leased, holder: 'us', sealed })).toMatchObject({ type: 'in_flight' })
   })
 })
 
