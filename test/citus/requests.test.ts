@@ -1,4 +1,14 @@
-import { createBackground, createOperator, type JobToDeliver, migrate, respond } from '@pawl/core'
+import { randomBytes, randomUUID } from 'node:crypto'
+import {
+  aesGcm,
+  createBackground,
+  createOperator,
+  type JobToDeliver,
+  type Limits,
+  migrate,
+  respond,
+  retryLater,
+} from '@pawl/core'
 import { createProbedEngine } from '@pawl/core/internal'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -308,6 +318,59 @@ describeOnCitus('on Citus', () => {
     expect((await ask(other.scope)).type).toBe('completed')
     expect((await ask(other.scope)).type).toBe('replayed')
     await engine.close()
+  })
+
+  test('limits hold: new keys exactly, unfinished ones, look-ups; idle buckets go; bytes are not counted', async () => {
+    const scope = `limited-${randomUUID()}`
+    const hour = 3_600_000
+    const { schema } = database
+    const waits = pipeline<null>({ name: 'waits', version: 1 }).finish(() => retryLater())
+    const notes = pipeline<null>({ name: 'notes', version: 1 }).finish(() => respond(201))
+    const engine = (limits: Limits) =>
+      createEngine({ pool: database.pool(), pipelines: [waits, notes], schema, limits })
+    const rated = engine({ newKeys: { max: 3, perMs: hour }, lookups: { max: 1, perMs: hour } })
+    const note = (key: string) => rated.execute(notes, { scope, key, input: null })
+    const many = await Promise.all(Array.from({ length: 12 }, (_, nth) => note(`n${nth}`)))
+    expect(many.filter(({ type }) => type === 'completed')).toHaveLength(3)
+    const refused = many.filter(({ type }) => type !== 'completed')
+    for (const each of refused) expect(each).toMatchObject({ type: 'limited', limit: 'new_keys' })
+    expect(await note(`n${many.findIndex(({ type }) => type === 'completed')}`)).toMatchObject({
+      type: 'replayed',
+    })
+    expect(await rated.inspect(scope, 'none')).toBeNull()
+    await expect(rated.inspect(scope, 'none')).rejects.toMatchObject({ code: 'PAWL_LIMITED' })
+
+    const few = engine({ unfinished: 2 })
+    const wait = (key: string) => few.execute(waits, { scope, key, input: null })
+    expect([(await wait('w1')).type, (await wait('w2')).type]).toEqual(['retry_later', 'retry_later'])
+    expect(await wait('w3')).toMatchObject({ type: 'limited', limit: 'unfinished' })
+    expect((await wait('w1')).type).toBe('retry_later')
+
+    await database.rows(`UPDATE pawl.scope_usage SET refilled_at = '2001-01-01T00:00:00Z'`)
+    const { reaper } = createBackground({ engine: rated, completer: false, relay: [] })
+    await reaper?.runOnce()
+    expect(await database.rows('SELECT FROM pawl.scope_usage WHERE scope = $1', [scope])).toEqual([])
+    const counted = engine({ storedBytes: 1_000 })
+    expect(await counted.execute(notes, { scope, key: 'bytes', input: null })).toMatchObject({
+      type: 'unavailable',
+      error: { code: 'PAWL_INVALID_OPTION' },
+    })
+    await Promise.all([rated.close(), few.close(), counted.close()])
+  })
+
+  test('what is protected is read by whoever has the key, on whichever server it is', async () => {
+    const ride = new CitusRide(database)
+    const { schema } = database
+    const protect = aesGcm({ keys: { k1: randomBytes(32) }, current: 'k1', perScope: true })
+    const engine = () => createEngine({ pool: database.pool(), pipelines: [ride.pipeline], schema, protect })
+    const [one, other] = [engine(), engine()]
+    const first = await ride.execute(one)
+    if (first.type !== 'completed') throw new Error(`unexpected ${first.type}`)
+    expect(await ride.execute(other)).toMatchObject({ type: 'replayed', response: first.response })
+    const without = ride.engine()
+    expect(await ride.execute(without)).toMatchObject({ type: 'refused' })
+    expect(await ride.traces()).toEqual(ONE_OF_EACH)
+    await Promise.all([one.close(), other.close(), without.close()])
   })
 
   test('many at once with one key: one runs', async () => {
