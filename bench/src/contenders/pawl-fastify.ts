@@ -1,3 +1,4 @@
+import type { ReplayCache } from '@pawl/core'
 import fastifyPawl from '@pawl/fastify'
 import Fastify from 'fastify'
 import { RIDE, type RideInput } from '../business.js'
@@ -7,23 +8,48 @@ import { FEWEST } from './pawl-fewest.js'
 import { openEngine, prepareSchema } from './pawl.js'
 import { KEEP_ALIVE_MS, RIDE_ROUTE, rideBody } from './ride-route.js'
 
-const SCHEMA = 'bench_pawl_fastify'
+/** A cache that is open, and how to close it. */
+export interface OpenCache {
+  readonly cache: ReplayCache
+  readonly close: () => Promise<void>
+}
 
 /** The same pipeline, with fewest commits, behind a route, on a real socket. */
-export const pawlFastify: Contender = {
-  name: 'pawl-fastify',
-  title: 'Pawl through Fastify',
+export function pawlFastifyIn(
+  schema: string,
+  name: string,
+  title: string,
+  openCache: () => Promise<OpenCache | null>,
+): Contender {
+  return {
+    name,
+    title,
 
-  prepare: (databaseUrl) => prepareSchema(databaseUrl, SCHEMA),
+    prepare: (databaseUrl) => prepareSchema(databaseUrl, schema),
 
-  async open(options): Promise<Opened> {
-    const opened = openEngine(SCHEMA, options, FEWEST)
-    const { engine, createRide } = opened
-    const app = Fastify({ keepAliveTimeout: KEEP_ALIVE_MS })
-    await app.register(fastifyPawl, { engine, scope: () => RIDE.scope })
-    app.post<{ Body: RideInput }>(RIDE_ROUTE, { schema: { body: rideBody }, idempotency: true }, (request) =>
-      request.pawl.run(createRide, request.body),
-    )
-    return listenForRides(app, () => opened.close())
-  },
+    async open(options): Promise<Opened> {
+      const cached = await openCache()
+      const guards = cached === null ? {} : { cache: cached.cache }
+      const opened = openEngine(schema, options, { ...FEWEST, guards })
+      const { engine, createRide } = opened
+      const app = Fastify({ keepAliveTimeout: KEEP_ALIVE_MS })
+      await app.register(fastifyPawl, { engine, scope: () => RIDE.scope })
+      app.post<{ Body: RideInput }>(
+        RIDE_ROUTE,
+        { schema: { body: rideBody }, idempotency: true },
+        (request) => request.pawl.run(createRide, request.body),
+      )
+      return listenForRides(app, async () => {
+        await opened.close()
+        await cached?.close()
+      })
+    },
+  }
 }
+
+export const pawlFastify = pawlFastifyIn(
+  'bench_pawl_fastify',
+  'pawl-fastify',
+  'Pawl through Fastify',
+  async () => null,
+)

@@ -64,7 +64,7 @@ export interface Way {
   readonly settings?: PipelineSettings
   readonly layout?: 'plain' | 'partitioned'
   /** Options of the engine that are off by default. */
-  readonly guards?: Pick<EngineOptions<Database>, 'limits' | 'protect' | 'hashSecret'>
+  readonly guards?: Pick<EngineOptions<Database>, 'limits' | 'protect' | 'hashSecret' | 'cache'>
   /** The scope of a request with this key. Default: the same for all. */
   readonly scopeOf?: (key: string) => string
 }

@@ -1,5 +1,6 @@
 import { riderOf } from '../business.js'
 import type { Contender } from '../contender.js'
+import { hasRedis } from '../run/start-redis.js'
 import { hasAbsurdSchema } from './absurd-schema-file.js'
 import type { GuardedVariant } from './guarded.js'
 
@@ -9,6 +10,7 @@ const loaders = {
   'pawl-each': async () => (await import('./pawl-each.js')).pawlEach,
   'pawl-fewest': async () => (await import('./pawl-fewest.js')).pawlFewest,
   'pawl-fastify': async () => (await import('./pawl-fastify.js')).pawlFastify,
+  'pawl-fastify-cached': async () => (await import('./pawl-fastify-cached.js')).pawlFastifyCached,
   'hand-written': async () => (await import('./hand-written.js')).handWritten,
   'hand-written-fastify': async () => (await import('./hand-written-fastify.js')).handWrittenFastify,
   original: async () => (await import('./original.js')).original,
@@ -31,6 +33,8 @@ export type PawlVariant = `pawl@${string}` | `pawl-partitioned@${string}` | Guar
 /** Why a contender cannot take part on this machine, or null. */
 export function reasonToLeaveOut(name: ContenderName): string | null {
   if (name === 'absurd' && !hasAbsurdSchema()) return 'ABSURD_SQL does not name its schema file'
+  if (name === 'pawl-fastify-cached' && !hasRedis())
+    return 'there is neither REDIS_URL nor a redis-server on the PATH'
   return null
 }
 

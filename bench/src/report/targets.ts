@@ -125,6 +125,12 @@ const RULES: readonly Rule[] = [
     ratio: ofRounds('guards', 'protect', 'all off', 'requestsPerSecond'),
   },
   {
+    name: 'replay through Fastify with a cache in Redis, requests/s against a route with one SELECT',
+    bound: 2,
+    kind: 'at least',
+    ratio: ofRounds('cached replay', 'pawl-fastify-cached', 'select-route', 'requestsPerSecond'),
+  },
+  {
     name: '2 million keys, fresh, C=32, requests/s against an empty table',
     bound: 0.97,
     kind: 'at least',

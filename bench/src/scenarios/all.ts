@@ -1,4 +1,5 @@
 import { away } from './away.js'
+import { cache } from './cache.js'
 import { duplicates } from './duplicates.js'
 import { fresh } from './fresh.js'
 import { growth } from './growth.js'
@@ -16,6 +17,7 @@ export const scenarios = {
   start,
   replay,
   duplicates,
+  cache,
   'slow-provider': slowProvider,
   away,
   guards,

@@ -3,12 +3,12 @@ import { CONFLICT, CREATED } from '../business.js'
 import type { ContenderName } from '../contenders/registry.js'
 import { alternate } from '../measure/rounds.js'
 import { type Sample, takeSample } from '../measure/sample.js'
-import { linesOf } from '../report/section.js'
+import { linesOf, type Section } from '../report/section.js'
 import type { Arena } from '../run/arena.js'
 import type { Entrant } from '../run/entrant.js'
 import type { LoadPlan } from '../run/load.js'
 import { newKeys } from './keyed-load.js'
-import type { Mode, Scenario } from './scenario.js'
+import type { Mode, Scenario, Stage } from './scenario.js'
 
 /** Those that answer a duplicate at once. The others keep it until the first has ended. */
 const CONTENDERS: Readonly<Record<Mode, readonly ContenderName[]>> = {
@@ -35,40 +35,64 @@ const ARRIVAL_LIMIT_MS = 10_000
 /** Requests whose first is in its call. The right answer is 409, at once. */
 export const duplicates: Scenario = {
   title: 'duplicates of running keys',
-  async run({ arena, mode, among, say }) {
-    say('duplicates')
-    const { rounds, leadInMs, windowMs, delayMs } = PLANS[mode]
-    const entrants = await Promise.all(
-      among(CONTENDERS[mode]).map((name) => arena.enter(name, { providerDelayMs: delayMs })),
-    )
-    const plan: LoadPlan = {
-      clients: CLIENTS,
-      leadInMs,
-      windowMs,
-      measure: 'window',
-      keys: null,
-      expectedStatus: CONFLICT,
-    }
-    const take = (entrant: Entrant): Promise<Sample> =>
-      withRunningKeys(arena, entrant, (keys) => takeSample(arena, entrant, { ...plan, keys }))
-    // This round is not measured; it warms them up.
-    await alternate(entrants, 1, take)
-    const samples = await alternate(entrants, rounds, take)
-    await Promise.all(entrants.map((entrant) => entrant.close()))
-    return [
-      {
-        name: 'duplicates',
-        title: `Duplicates of ${RUNNING_KEYS} running keys, ${CLIENTS} clients, answered with 409`,
-        unit: 'requests/s',
-        compared: 'requestsPerSecond',
-        baseline: BASELINE,
-        lines: linesOf(samples, 'requestsPerSecond', BASELINE),
-        notes: [
-          'DBOS, openworkflow, Restate and Absurd hold a duplicate until the first has ended: they have no such answer.',
-        ],
-      },
-    ]
-  },
+  run: (stage) =>
+    runDuplicates(stage, {
+      name: 'duplicates',
+      title: 'answered with 409',
+      names: stage.among(CONTENDERS[stage.mode]),
+      baseline: BASELINE,
+      notes: [
+        'DBOS, openworkflow, Restate and Absurd hold a duplicate until the first has ended: they have no such answer.',
+      ],
+    }),
+}
+
+interface Comparison {
+  readonly name: string
+  readonly title: string
+  readonly names: readonly ContenderName[]
+  readonly baseline: ContenderName
+  readonly notes: readonly string[]
+}
+
+export async function runDuplicates(
+  { arena, mode, say }: Stage,
+  { name, title, names, baseline, notes }: Comparison,
+): Promise<Section[]> {
+  if (names.length === 0) return []
+  say(name)
+  const { rounds, leadInMs, windowMs, delayMs } = PLANS[mode]
+  const entrants = await Promise.all(names.map((each) => arena.enter(each, { providerDelayMs: delayMs })))
+  const plan: LoadPlan = {
+    clients: CLIENTS,
+    leadInMs,
+    windowMs,
+    measure: 'window',
+    keys: null,
+    expectedStatus: CONFLICT,
+  }
+  const take = async (entrant: Entrant): Promise<Sample> => {
+    if (entrant.label !== 'select-route')
+      return withRunningKeys(arena, entrant, (keys) => takeSample(arena, entrant, { ...plan, keys }))
+    const keys = newKeys(RUNNING_KEYS)
+    await entrant.control('insert', keys)
+    return takeSample(arena, entrant, { ...plan, keys, expectedStatus: CREATED })
+  }
+  // This round is not measured; it warms them up.
+  await alternate(entrants, 1, take)
+  const samples = await alternate(entrants, rounds, take)
+  await Promise.all(entrants.map((entrant) => entrant.close()))
+  return [
+    {
+      name,
+      title: `Duplicates of ${RUNNING_KEYS} running keys, ${CLIENTS} clients, ${title}`,
+      unit: 'requests/s',
+      compared: 'requestsPerSecond',
+      baseline,
+      lines: linesOf(samples, 'requestsPerSecond', baseline),
+      notes,
+    },
+  ]
 }
 
 /** Starts requests, waits until all of them are in their calls, and after the work until all of them have ended. */

@@ -51,7 +51,10 @@ interface Comparison {
   readonly baseline: ContenderName
 }
 
-async function runReplay(stage: Stage, { name, title, names, baseline }: Comparison): Promise<Section[]> {
+export async function runReplay(
+  stage: Stage,
+  { name, title, names, baseline }: Comparison,
+): Promise<Section[]> {
   const { arena, mode, say } = stage
   if (names.length === 0) return []
   say(name)
