@@ -24,6 +24,7 @@ export const USAGE = `npm run bench -- [options]
   --help                print this
 
 DATABASE_URL: measure on that server, instead of starting one. A database is created there, and dropped at the end.
+REDIS_URL: use that Redis, instead of starting one. Its values expire within an hour.
 ABSURD_SQL: the schema file of Absurd. Without it, absurd does not take part.
 `
 

@@ -9,7 +9,7 @@ interface OpenCache {
 /** Opens the cache in a Redis. What it needs is loaded only then. Nobody waits for a Redis that is away. */
 export async function openCache(redisUrl: string): Promise<OpenCache> {
   const [{ redisCache }, { Redis }] = await Promise.all([import('@pawl/redis'), import('ioredis')])
-  const client = new Redis(redisUrl)
+  const client = new Redis(redisUrl, { enableAutoPipelining: true })
   let said = ''
   // It tries to connect again and again, and fails with the same words.
   client.on('error', ({ message }) => {

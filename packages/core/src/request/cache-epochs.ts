@@ -15,7 +15,7 @@ export interface CacheOwner {
 /** An epoch of cached keys, and when it was asked for. Two of them are the same if their tokens are. */
 export class KnownEpoch {
   /** Says what a value was written under. */
-  readonly token: string
+  readonly token: Buffer
   /** Signs values. */
   readonly signing: KeyedHash
   readonly #naming: KeyedHash
@@ -28,7 +28,8 @@ export class KnownEpoch {
     { secret, epoch, written, database, server, nowMs }: CacheEpoch,
     asked: Moment,
   ) {
-    this.token = sha256(lengthPrefixed([CARRIED_FORMAT, database, server, written, epoch]), 'hex')
+    const token = sha256(lengthPrefixed([CARRIED_FORMAT, database, server, written, epoch]), 'hex')
+    this.token = Buffer.from(token, 'hex')
     this.signing = new KeyedHash(Buffer.from(`values:${secret}`))
     this.#naming = new KeyedHash(Buffer.from(`names:${secret}`))
     this.#place = lengthPrefixed([owner.namespace, database, owner.schema])

@@ -103,8 +103,7 @@ export function writeCachedKey(
   const headBytes = Buffer.from(JSON.stringify(head))
   const length = Buffer.alloc(LENGTH_BYTES)
   length.writeUInt32BE(headBytes.length)
-  const token = Buffer.from(epoch.token, 'hex')
-  const signed = Buffer.concat([token, length, headBytes, sealed?.body ?? Buffer.alloc(0)])
+  const signed = Buffer.concat([epoch.token, length, headBytes, sealed?.body ?? Buffer.alloc(0)])
   return Buffer.concat([signatureOf(signed, name, epoch), signed])
 }
 
@@ -122,7 +121,7 @@ export function readCachedKey(
   const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
   if (bytes.length < HEAD_AT) return null
   const signed = bytes.subarray(SIGNATURE_BYTES)
-  if (signed.toString('hex', 0, TOKEN_BYTES) !== epoch.token) return null
+  if (signed.compare(epoch.token, 0, TOKEN_BYTES, 0, TOKEN_BYTES) !== 0) return null
   if (!timingSafeEqual(bytes.subarray(0, SIGNATURE_BYTES), signatureOf(signed, name, epoch))) return null
   // From here on it is what an engine has written.
   const bodyAt = HEAD_AT + bytes.readUInt32BE(SIGNATURE_BYTES + TOKEN_BYTES)
