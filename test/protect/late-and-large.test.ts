@@ -82,6 +82,17 @@ describe('a call that ends after its key was given up', () => {
   })
 })
 
+test('the state that is written together with the response is sealed', async () => {
+  const target = pipeline<null>({ name: 'together', version: 1, commits: 'fewest' })
+    .local('noted', () => ({ kept: SECRET }))
+    .finish(() => respond(204))
+  const engine = engineOf(target)
+  const request = { scope: 's', key: randomUUID(), input: null }
+  expect(await engine.execute(target, request)).toMatchObject({ type: 'completed' })
+  expect(await columnsWith(database, SECRET)).toEqual([])
+  expect((await engine.inspect('s', request.key))?.state).toEqual({ kept: SECRET })
+})
+
 test('the state that an upgrade makes is sealed', async () => {
   const older = pipeline<null>({ name: 'upgraded', version: 1 })
     .local('noted', () => ({ kept: SECRET }))
