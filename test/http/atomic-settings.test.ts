@@ -14,6 +14,32 @@ describe('settings', () => {
     expect(await database.rows(left)).toEqual([{ seconds: 7_200 }])
   })
 
+  test('may limit the route for each scope', async () => {
+    const { app } = await noteApp(async () => ({ done: true }), {
+      settings: { limits: { newKeys: { max: 1, perMs: 60_000 } } },
+    })
+    const send = (key: string, payload = {}) => post(app, '/notes', { key, payload })
+    expect((await send('first')).statusCode).toBe(200)
+    const refused = await send('second')
+    expect(refused.statusCode).toBe(429)
+    expect(refused.headers['ratelimit-policy']).toBe('"pipeline_new_keys";q=1;w=60')
+    // A replay is no new key.
+    expect((await send('first')).headers['idempotency-replayed']).toBe('true')
+  })
+
+  test('what a scope has stored is limited for its handlers as well', async () => {
+    const { app } = await noteApp(async () => ({ done: true }), {
+      engine: { limits: { storedBytes: 1_500 } },
+    })
+    expect((await post(app, '/notes', { key: 'first' })).statusCode).toBe(200)
+    const refused = await post(app, '/notes', { key: 'second' })
+    expect(refused.statusCode).toBe(429)
+    expect(refused.headers).toMatchObject({
+      'retry-after': '60',
+      'ratelimit-policy': '"stored_bytes";q=1500;qu="content-bytes"',
+    })
+  })
+
   test.each([
     [
       { isolation: 'strong' },

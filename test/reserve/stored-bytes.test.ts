@@ -96,17 +96,30 @@ test('of one pipeline, and of all together', async () => {
   const { engine } = limitedEngine(database, { pipelines: [own, other], limits: { storedBytes: 5_500 } })
   const types: string[] = []
   for (const [key, from] of [
-    ['a', own],
+    ['a', other],
     ['b', own],
     ['c', own],
-    ['d', other],
+    ['d', own],
     ['e', other],
     ['f', other],
   ] as const) {
     const outcome = await engine.execute(from, { ...of(key), input: 'x' })
     types.push(outcome.type === 'limited' ? `${outcome.of} ${outcome.max}` : outcome.type)
   }
-  expect(types).toEqual(['completed', 'completed', 'pipeline 3000', 'completed', 'completed', 'scope 5500'])
+  expect(types).toEqual(['completed', 'completed', 'completed', 'pipeline 3000', 'completed', 'scope 5500'])
+  await expectRight()
+})
+
+test('a key is counted once, however many ask for it, and not if another limit refuses it', async () => {
+  const limits = { ...PLENTY, newKeys: { max: 2, perMs: 3_600_000 } }
+  const { engine } = limitedEngine(database, { pipelines: [waits], limits })
+  await Promise.all(Array.from({ length: 20 }, () => engine.execute(waits, { ...of('same'), input: 'x' })))
+  expect(await total()).toBe(ROW + 3)
+  const outcomes = await Promise.all(
+    keysOf(10).map((key) => engine.execute(waits, { ...of(key), input: 'x' })),
+  )
+  expect(countOf(outcomes, 'limited')).toBe(9)
+  expect(await total()).toBe(2 * (ROW + 3))
   await expectRight()
 })
 
