@@ -4,6 +4,7 @@ import type { Variant } from './variant.js'
 
 const INSERT_KEY = 'storage/keys/insert-key.ts'
 const INSERT_LIMITED_KEY = 'storage/keys/insert-limited-key.ts'
+const LIMIT_LOOKS = 'storage/keys/limit-looks.ts'
 
 /** No test gets as far as this by itself. */
 const LIMITS = { newKeys: { max: 100, perMs: 24 * 3_600_000 } } as const
@@ -22,7 +23,7 @@ export const GUARD_VARIANTS = [
         to: "insertUnless(' AND had.standing >= 0')",
       },
       {
-        file: INSERT_LIMITED_KEY,
+        file: LIMIT_LOOKS,
         from: '(had.standing = 0 OR $14::boolean)',
         to: '(had.standing >= 0 OR $14::boolean)',
       },
@@ -40,7 +41,7 @@ export const GUARD_VARIANTS = [
     endangers: 'Whoever retries, as told to, is soon refused, and so are the replays of finished requests.',
     replacements: [
       {
-        file: INSERT_LIMITED_KEY,
+        file: LIMIT_LOOKS,
         from: 'WHERE NOT EXISTS (SELECT 1 FROM known) AND (had.standing = 0 OR $14::boolean)',
         to: 'WHERE EXISTS (SELECT 1 FROM known) OR had.standing = 0 OR $14::boolean',
       },
@@ -62,7 +63,7 @@ export const GUARD_VARIANTS = [
     endangers: 'Nobody can go on with what was begun, so that the scope stays at its limit.',
     replacements: [
       {
-        file: INSERT_LIMITED_KEY,
+        file: LIMIT_LOOKS,
         from: 'WHERE NOT EXISTS (SELECT 1 FROM known) AND (had.standing = 0 OR $14::boolean)',
         to: 'WHERE EXISTS (SELECT 1 FROM known) OR had.standing = 0 OR $14::boolean',
       },

@@ -174,7 +174,7 @@ export const HOLDING_VARIANTS = [
         to: ' WHERE true',
       },
       {
-        file: 'storage/keys/insert-limited-key.ts',
+        file: 'storage/keys/limit-looks.ts',
         from: 'WHERE NOT EXISTS (SELECT 1 FROM known) AND',
         to: 'WHERE NOT EXISTS (SELECT 1 FROM known WHERE false) AND',
       },

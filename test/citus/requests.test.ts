@@ -351,9 +351,8 @@ describeOnCitus('on Citus', () => {
     await reaper?.runOnce()
     expect(await database.rows('SELECT FROM pawl.scope_usage WHERE scope = $1', [scope])).toEqual([])
     const counted = engine({ storedBytes: 1_000 })
-    expect(await counted.execute(notes, { scope, key: 'bytes', input: null })).toMatchObject({
-      type: 'unavailable',
-      error: { code: 'PAWL_INVALID_OPTION' },
+    await expect(counted.execute(notes, { scope, key: 'bytes', input: null })).rejects.toMatchObject({
+      code: 'PAWL_INVALID_OPTION',
     })
     await Promise.all([rated.close(), few.close(), counted.close()])
   })

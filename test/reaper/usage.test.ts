@@ -1,6 +1,8 @@
 import { createBackground, type ReaperOptions } from '@pawl/core'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createProbedEngine } from '@pawl/core/internal'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { keysOf, limitedEngine, note, requestOf } from '../support/limited-engine.js'
+import type { Database } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 import { NOTHING } from './nothing-reaped.js'
 
@@ -88,6 +90,22 @@ describe.each([
     await client.query('COMMIT')
     client.release()
     expect(await reaper.runOnce()).toEqual(NOTHING)
+    expect(await scopes()).toEqual(['s'])
+  })
+
+  test('a bucket that was used after it was found full is kept', async () => {
+    const engine = createProbedEngine<Database>(
+      { pool: database.pool(), pipelines: [note], schema: database.schema, limits },
+      async ({ step, when }) => {
+        if (step === 'reap_buckets' && when === 'before')
+          await database.rows('UPDATE pawl.scope_usage SET tokens = 3, refilled_at = clock_timestamp()')
+      },
+    )
+    onTestFinished(() => engine.close())
+    await engine.execute(note, requestOf('k'))
+    await age(2 * MINUTE_MS)
+    const { reaper } = createBackground({ engine, completer: false, relay: [] })
+    expect(await reaper?.runOnce()).toEqual(NOTHING)
     expect(await scopes()).toEqual(['s'])
   })
 

@@ -49,6 +49,15 @@ test('requests are no look-ups: they take no token of it, and are never refused 
   })
 })
 
+test('look-ups and new keys have buckets of their own', async () => {
+  const engine = engineWith({ lookups: { max: 2, perMs: HOUR_MS }, newKeys: { max: 2, perMs: HOUR_MS } })
+  await engine.inspect('s', 'nothing')
+  for (const key of ['a', 'b']) expect((await engine.execute(note, requestOf(key))).type).toBe('completed')
+  expect((await engine.execute(note, requestOf('c'))).type).toBe('limited')
+  expect(await engine.inspect('s', 'a')).not.toBeNull()
+  await expect(engine.inspect('s', 'a')).rejects.toThrow(LimitedError)
+})
+
 test('it is off unless it is set, and nothing is written then', async () => {
   const engine = engineWith({ newKeys: lookups })
   for (let time = 0; time < 5; time++) expect(await engine.inspect('s', 'nothing')).toBeNull()

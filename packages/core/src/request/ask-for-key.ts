@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { isConnectionLost } from '../errors.js'
+import { isConnectionLost, isPawlError } from '../errors.js'
 import { sqlStateOf } from '../driver/postgres-error.js'
 import { isSilence } from '../driver/silence.js'
 import { RECONNECT_TRIES, RESERVE_ROUNDS } from '../limits.js'
@@ -35,7 +35,7 @@ export async function askForKey<T extends { readonly type: string }>(
       lastError = error
       const sqlState = sqlStateOf(error)
       const wrongUse = await explained(engine, error)
-      if (wrongUse !== error) throw wrongUse
+      if (wrongUse !== error || isInvalidOption(error)) throw wrongUse
       if (sqlState === '55P03') return { type: 'locked' }
       if (!isConnectionLost(error)) break
       // By then, this request has waited for longer than any other has to.
@@ -49,6 +49,10 @@ export async function askForKey<T extends { readonly type: string }>(
   if (!isSilence(lastError)) breaker.failed(lastError)
   return { type: 'unavailable', error: lastError }
 }
+
+/** An option that only the tables show to be wrong: asking again would not help. */
+const isInvalidOption = (error: unknown): boolean =>
+  isPawlError(error) && error.code === 'PAWL_INVALID_OPTION'
 
 async function askOnSession<T extends { readonly type: string }>(
   { sessions, tables }: RequestContext,

@@ -1,8 +1,7 @@
-import { effectsBefore } from '../effects/find-last-effect.js'
 import { defineStatement, NOW, type Store } from '../statement.js'
 import type { Tables } from '../tables.js'
-import { fromFullBucket, isBucket, type Rate, takingToken, tokensAt, waitForToken } from '../usage/bucket.js'
-import { unfinishedOf } from '../usage/count-unfinished-of-scope.js'
+import { fromFullBucket, isBucket, type Rate, takingToken, tokensAt } from '../usage/bucket.js'
+import { limitMet } from '../usage/limit-met.js'
 import { returnToken } from '../usage/return-token.js'
 import type { MetLimit, ScopeLimits } from '../usage/scope-limit.js'
 import { bytesOfNewKey, countingBytes, partFor } from '../usage/stored-bytes.js'
@@ -16,6 +15,7 @@ import {
 } from './insert-key.js'
 import { insertOverServers } from './insert-limited-over-servers.js'
 import type { KeyRow } from './key-row.js'
+import { everythingElse, looks, NOTHING_ELSE } from './limit-looks.js'
 import { writeOut } from './write-out.js'
 
 /** What came of reserving a key under limits. */
@@ -24,54 +24,6 @@ export type LimitedInsert =
   /** Somebody has the key, or an effect of it is known. */
   | { readonly type: 'not_inserted' }
   | ({ readonly type: 'limited' } & MetLimit)
-
-/** Whether a number is within its limit, which is a parameter, or there is none. */
-const within = (limit: string, type: string, condition: string): string =>
-  `(${limit}::${type} IS NULL OR ${condition} ${limit}::${type})`
-
-/** What else is looked at, beside the unfinished keys of the scope. Each part is planned at every reservation. */
-interface Looks {
-  /** Queries by name, each with one row. */
-  readonly at: Readonly<Record<string, string>>
-  /** Conditions by name, on what they have returned. */
-  readonly fits: Readonly<Record<string, string>>
-}
-
-/** $14: whether the key may run again. $15: the most unfinished keys of the scope. */
-function looks(tables: Tables, { at, fits }: Looks): string {
-  const more = Object.entries(at).map(([name, query]) => `, ${name} AS (${query})`)
-  const conditions = Object.entries({ fits: within('$15', 'integer', 'of_scope.n <'), ...fits })
-  return `
-  WITH known AS (
-    SELECT 1 FROM ${tables.keys} AS seen WHERE seen.scope = $2 AND seen.key = $3
-  ), had AS (${effectsBefore(tables, '$2', '$3')}), of_scope AS (${unfinishedOf(tables, '$2', 'coalesce($15::integer, 0)', null)})${more.join('')},
-  new AS (
-    SELECT ${conditions.map(([name, condition]) => `${condition} AS ${name}`).join(',\n           ')}
-      FROM ${['of_scope', ...Object.keys(at), 'had'].join(', ')}
-     WHERE NOT EXISTS (SELECT 1 FROM known) AND (had.standing = 0 OR $14::boolean)
-  ), room AS (
-    SELECT 1 FROM new WHERE ${conditions.map(([name]) => name).join(' AND ')}
-  )`
-}
-
-const NOTHING_ELSE: Looks = { at: {}, fits: {} }
-
-/** $18: the most unfinished keys of the pipeline. $21, $22: the most bytes of the scope and of the pipeline. $23: those of this key. */
-const everythingElse = (tables: Tables): Looks => ({
-  at: {
-    of_pipeline: unfinishedOf(tables, '$2', 'coalesce($18::integer, 0)', '$4'),
-    stored: `
-    SELECT coalesce(sum(u.bytes), 0::numeric) AS all_bytes,
-           coalesce(sum(u.bytes) FILTER (WHERE u.pipeline = $4), 0::numeric) AS pipeline_bytes
-      FROM ${tables.scopeUsage} AS u
-     WHERE u.scope = $2 AND u.kind = 'stored_bytes' AND $23::bigint > 0`,
-  },
-  fits: {
-    fits_pipeline: within('$18', 'integer', 'of_pipeline.n <'),
-    fits_bytes: within('$21', 'numeric', '(all_bytes + $23::numeric) <='),
-    fits_pipeline_bytes: within('$22', 'numeric', '(pipeline_bytes + $23::numeric) <='),
-  },
-})
 
 /** The INSERT does not see the row that it has inserted, and neither does anything else of the statement. */
 const tells = (gate: string, tokens: string): string => `
@@ -209,38 +161,12 @@ const rateValues = (rate: Rate | null | undefined): readonly (number | null)[] =
   rate?.perMs ?? null,
 ]
 
-type Returned = Readonly<Record<string, string | null>>
-
-/** Which limit kept the key from being inserted; null if none did. */
-function limitMet(row: Returned, { ofScope, ofPipeline }: ScopeLimits): MetLimit | null {
-  // Null where the key or an effect of it is known.
-  if (row['passed'] === 't' || row['fits'] == null) return null
-  if (row['fits'] === 'f') return { limit: 'unfinished', of: 'scope', waitMs: null }
-  if (row['fits_pipeline'] === 'f') return { limit: 'unfinished', of: 'pipeline', waitMs: null }
-  if (row['fits_bytes'] === 'f') return { limit: 'stored_bytes', of: 'scope', waitMs: null }
-  if (row['fits_pipeline_bytes'] === 'f') return { limit: 'stored_bytes', of: 'pipeline', waitMs: null }
-  const waits = [
-    waitFor('scope', ofScope?.newKeys, row['tokens']),
-    waitFor('pipeline', ofPipeline?.newKeys, row['pipeline_tokens']),
-  ].filter((each) => each !== null)
-  // Both have to have a token, so the longer wait counts.
-  return waits.toSorted((a, b) => (b.waitMs ?? 0) - (a.waitMs ?? 0))[0] ?? null
-}
-
-function waitFor(
-  of: MetLimit['of'],
-  rate: Rate | null | undefined,
-  tokens: string | null | undefined,
-): MetLimit | null {
-  return rate == null ? null : { limit: 'new_keys', of, waitMs: waitForToken(rate, Number(tokens ?? 0)) }
-}
-
 /** What was taken for a key that was not inserted. */
 async function returnTokens(
   store: Store,
   key: NewKey,
   { ofScope, ofPipeline }: ScopeLimits,
-  row: Returned,
+  row: Readonly<Record<string, string | null>>,
 ): Promise<void> {
   const bucket = { scope: key.scope, kind: 'new_keys' } as const
   const passed = row['passed'] === 't'
