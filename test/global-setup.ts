@@ -17,6 +17,9 @@ declare module 'vitest' {
   }
 }
 
+/** Engines of several files are busy at once, and one that got no connection would answer that the store is away. */
+const SETTINGS = { max_connections: '500' }
+
 /** Gives all tests one PostgreSQL (the caller's, if DATABASE_URL names one) and one payments provider. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const provider = fork(fileURLToPath(new URL('support/provider-process.mjs', import.meta.url)))
@@ -24,7 +27,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide('providerUrl', message.url)
 
   const given = process.env['DATABASE_URL']
-  const postgres = given ? null : await startPostgres()
+  const postgres = given ? null : await startPostgres({ settings: SETTINGS })
   project.provide('databaseUrl', postgres?.url ?? (given as string))
   const testRun = randomBytes(4).toString('hex')
   project.provide('testRun', testRun)
