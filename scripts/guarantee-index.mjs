@@ -66,6 +66,8 @@ function titleOf(text) {
   const named = title
     .replaceAll(/\$(\w+)/g, '‹$1›')
     .replaceAll(/%\w/g, values.length > 0 ? source : `‹${source}›`)
+    // A value may begin with a space, and the formatter leaves one.
+    .replaceAll(/ {2,}/g, ' ')
   return /\$\w/.test(title) && lists.length > 0 ? `${named}, for ${source}` : named
 }
 

@@ -125,7 +125,7 @@ export const GUARD_VARIANTS = [
     replacements: [
       {
         file: 'request/cached-key.ts',
-        from: "if (signed.toString('hex', 0, TOKEN_BYTES) !== epoch.token) return null",
+        from: 'if (signed.compare(epoch.token, 0, TOKEN_BYTES, 0, TOKEN_BYTES) !== 0) return null',
         to: '',
       },
     ],
