@@ -281,8 +281,12 @@ test('nothing that was cached before a failover is used after it', async () => {
   await trial.replayedFrom(engine, 'cache')
   clock.failOver(0)
   const heardAt = performance.now()
-  while ((await trial.execution(engine)).source === 'cache')
-    expect(performance.now() - heardAt).toBeLessThan(EPOCH_MS)
+  for (;;) {
+    const askedAt = performance.now()
+    if ((await trial.execution(engine)).source !== 'cache') break
+    // The answer may take its time on a busy machine.
+    expect(askedAt - heardAt).toBeLessThan(EPOCH_MS)
+  }
   // What it has cached since was written under the new server.
   expect(await trial.replayedFrom(engine, 'cache')).toMatchObject({ type: 'replayed' })
   expect(cache.values.size).toBe(1)

@@ -88,7 +88,13 @@ export const DEFAULT_REPLAY_TIMEOUT_MS = 250
 /** After this many requests in a row that a replica or a cache was of no use to, it is left alone. One or two may be chance. */
 export const SOURCE_MISSES = 3
 
-/** For this long: so a replica that does not answer costs one request in two seconds its patience, and all others nothing. */
+/** It is left alone for so many times what a request waits for it, so that requests spend a tenth of the time waiting in vain. */
+export const SOURCE_RESTS = 10
+
+/** How often it is announced that a replica or a cache is left alone for the same reason. */
+export const SOURCE_WARNING_MS = 60 * SECOND_MS
+
+/** For this long at the most: so a replica that does not answer costs one request in two seconds its patience, and all others nothing. */
 export const REPLICA_REST_MS = 2 * SECOND_MS
 
 /**
@@ -115,7 +121,7 @@ export const DEFAULT_CACHE_TIMEOUT_MS = 5
 /** Waiting longer than this for a cache would cost more than the cache could ever save. */
 export const MAX_CACHE_TIMEOUT_MS = SECOND_MS
 
-/** For how long a cache that does not answer is left alone: it costs a few requests in two seconds their patience. */
+/** For how long a cache that does not answer is left alone at the most: it costs a few requests in two seconds their patience. */
 export const CACHE_REST_MS = 2 * SECOND_MS
 
 /**
