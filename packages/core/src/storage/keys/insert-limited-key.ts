@@ -35,8 +35,9 @@ const tells = (gate: string, tokens: string): string => `
 const OF_SCOPE = { scope: '$2', kind: `'new_keys'`, pipeline: `''`, max: '$16', perMs: '$17' }
 const OF_PIPELINE = { scope: '$2', kind: `'new_keys'`, pipeline: '$4', max: '$19', perMs: '$20' }
 
-const tokensIn = ({ scopeUsage }: Tables, bucket: typeof OF_SCOPE): string =>
-  `(SELECT ${tokensAt(NOW, bucket)} FROM ${scopeUsage} AS u WHERE ${isBucket(bucket)})`
+/** Looked for only where the key did not get past `gate`: who has got it does not ask. */
+const tokensIn = ({ scopeUsage }: Tables, bucket: typeof OF_SCOPE, gate: string): string =>
+  `(SELECT ${tokensAt(NOW, bucket)} FROM ${scopeUsage} AS u WHERE NOT EXISTS (SELECT 1 FROM ${gate}) AND ${isBucket(bucket)})`
 
 /** Reserves the key where only unfinished keys are limited. It takes no lock, and leaves no trace if the key is not inserted. */
 const insertCountedKeyStatement = defineStatement(
@@ -54,7 +55,7 @@ const insertRatedKeyStatement = defineStatement(
   (tables) => `${looks(tables, NOTHING_ELSE)}
   , token AS (${takingToken(tables.scopeUsage, `SELECT ${fromFullBucket(NOW, OF_SCOPE)} FROM room`, OF_SCOPE)}
     RETURNING u.scope
-  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('had')} FROM token, had`)})${tells('token', `${tokensIn(tables, OF_SCOPE)} AS tokens`)}`,
+  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('had')} FROM token, had`)})${tells('token', `${tokensIn(tables, OF_SCOPE, 'token')} AS tokens`)}`,
 )
 
 /** A bucket that is not there is full. */
@@ -93,8 +94,8 @@ const insertMeasuredKeyStatement = defineStatement(
     `SELECT 'stored_bytes', $2, $4, $24::integer, $23::bigint FROM fresh WHERE $23::bigint > 0`,
   )})${tells(
     'gate',
-    `EXISTS (SELECT 1 FROM first_gate) AS took_first, ${tokensIn(tables, OF_SCOPE)} AS tokens,
-         ${tokensIn(tables, OF_PIPELINE)} AS pipeline_tokens`,
+    `EXISTS (SELECT 1 FROM first_gate) AS took_first, ${tokensIn(tables, OF_SCOPE, 'gate')} AS tokens,
+         ${tokensIn(tables, OF_PIPELINE, 'gate')} AS pipeline_tokens`,
   )}`,
 )
 
