@@ -160,8 +160,14 @@ async function costOfThousand(scopes: number, { hangs = false } = {}) {
 
 describe('a thousand jobs', () => {
   // Each scope has a delivery of its own, and yet a claim gets as many jobs as one delivery may have.
-  test.each([1_000, 500, 40])('of %i scopes take ten claims and ten deletes', async (scopes) => {
-    expect(await costOfThousand(scopes)).toEqual({ claim_jobs: 10, delete_jobs: 10, trips: 20 })
+  test('of 1000 scopes take ten claims and ten deletes', async () => {
+    expect(await costOfThousand(1_000)).toEqual({ claim_jobs: 10, delete_jobs: 10, trips: 20 })
+  })
+
+  // Before those that had a turn have another one, it looks for others: once for all of them.
+  test.each([500, 40])('of %i scopes take one look more for others', async (scopes) => {
+    const cost = await costOfThousand(scopes)
+    expect(cost).toEqual({ claim_jobs: 11, find_due_by_scope: 1, delete_jobs: 10, trips: 22 })
   })
 
   // As long as not all that is due is looked at, each claim also looks for scopes behind it: once, however many it goes past.
@@ -170,8 +176,9 @@ describe('a thousand jobs', () => {
     expect(trips).toBeLessThanOrEqual(30)
   })
 
-  test('take one more of each while a scope hangs, and one for what hung', async () => {
-    expect(await costOfThousand(500, { hangs: true })).toEqual({ claim_jobs: 11, delete_jobs: 12, trips: 23 })
+  test('take a few more while a scope hangs, and one for what hung', async () => {
+    const { trips } = await costOfThousand(500, { hangs: true })
+    expect(trips).toBeLessThanOrEqual(30)
   })
 })
 

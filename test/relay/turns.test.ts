@@ -122,6 +122,35 @@ describe('scopes take turns', () => {
     },
   )
 
+  test.each([
+    [1, 2, 20],
+    [1, 2, 2_000],
+    [3, 7, 2_000],
+  ])(
+    'until each had one, with %i places, where %i have %i jobs each in front of the others',
+    async (concurrency, many, count) => {
+      const busy = Array.from({ length: many }, (_, nth) => `many ${nth}`)
+      for (const scope of busy) await write(scope, count)
+      await write('one', 1, { from: LATE })
+      const sink = new Calls()
+      const relay = trial.relay({ sink, batchSize: 3, concurrency })
+      while (sink.countOf('one') === 0) await relay.runOnce()
+      const turns = sink.calls.map(([scope]) => scope)
+      expect(new Set(turns)).toEqual(new Set([...busy, 'one']))
+      expect(turns.length).toBeLessThanOrEqual(many + concurrency)
+    },
+    10_000,
+  )
+
+  test('also where a look at further scopes goes on in the middle, and they are before that', async () => {
+    await write('many', 2_000)
+    for (const scope of ['a', 'b']) await write(scope, 1, { from: LATE })
+    const sink = new Calls()
+    const relay = trial.relay({ sink, batchSize: 1, concurrency: 1 })
+    for (let nth = 0; nth < 4; nth++) await relay.runOnce()
+    expect(sink.calls.flat()).toEqual(['many', 'a', 'b', 'many'])
+  })
+
   test('also when one has far more that wait for an earlier job of their key', async () => {
     await write('many', 20_000, { keyId: randomUUID() })
     await write('one', 1, { from: LATE })

@@ -1,5 +1,5 @@
 import { JOBS_READ_PER_LOOK, SCOPE_PAGES_PER_LOOK } from '../limits.js'
-import { type Claim, type Claimed, claimJobs } from '../storage/jobs/claim-jobs.js'
+import { type Claim, type Claimed, claimJobs, scopesOf } from '../storage/jobs/claim-jobs.js'
 import { claimTheseJobs } from '../storage/jobs/claim-these-jobs.js'
 import type { ClaimedJob } from '../storage/jobs/claiming.js'
 import { findDueByScope } from '../storage/jobs/find-due-by-scope.js'
@@ -32,17 +32,25 @@ async function claimByScope(
   mayBeAlone: boolean,
 ): Promise<Claimed> {
   const found: DueJob[] = []
-  let isOver = false
-  const isExcluded = (scope: string): boolean => claim.without.includes(scope)
-  for (let page = 0; page < SCOPE_PAGES_PER_LOOK && !isOver; page++) {
+  const without = new Set(claim.without)
+  const isExcluded = (scope: string): boolean => without.has(scope)
+  const countScopes = (): number => scopesOf(found.filter(({ scope }) => !isExcluded(scope))).size
+  let isFromFirst = pass.isAtFirst
+  let sawAll = false
+  for (let page = 0; page < SCOPE_PAGES_PER_LOOK && !sawAll; page++) {
     const next = await pass.next((after) => findDueByScope(store, claim, after), isExcluded)
     found.push(...next.due)
-    isOver = next.isOver
-    if (groupByScope(found.filter(({ scope }) => !isExcluded(scope))).size > claim.places) break
+    if (countScopes() > claim.places) break
+    if (!next.isOver) continue
+    sawAll = isFromFirst
+    // What it has is enough for now, and where it began in the middle, there may be more before that.
+    if (countScopes() > 0) break
+    isFromFirst = true
   }
   const { jobs, isAlone } = choose(found, { ...claim, mayBeAlone: claim.mayBeAlone && mayBeAlone })
   const claimed = jobs.length === 0 ? [] : await claimTheseJobs(store, jobs, claim)
-  return { jobs: claimed, isAlone, isRestUnderWay: false, sawAll: isOver }
+  const areLeftOut = !sawAll || countScopes() > scopesOf(claimed).size
+  return { jobs: claimed, isAlone, isRestUnderWay: false, sawAll, areLeftOut }
 }
 
 async function claimOverServers(store: Store, claim: Claim): Promise<Claimed> {
@@ -50,12 +58,15 @@ async function claimOverServers(store: Store, claim: Claim): Promise<Claimed> {
   const { jobs, isAlone } = choose(due, claim)
   const claimed = await forEachShard(store, jobs, (some) => claimTheseJobs(store, some, claim))
   const inOrder = claimed.toSorted((a, b) => a.createdMs - b.createdMs)
-  return { jobs: inOrder, isAlone, isRestUnderWay: false, sawAll: due.length < JOBS_READ_PER_LOOK }
+  const sawAll = due.length < JOBS_READ_PER_LOOK
+  const able = due.filter(({ scope }) => !claim.without.includes(scope))
+  const areLeftOut = !sawAll || scopesOf(able).size > scopesOf(claimed).size
+  return { jobs: inOrder, isAlone, isRestUnderWay: false, sawAll, areLeftOut }
 }
 
 /** As many again, of scopes that nothing has been claimed of. */
 function ofOtherScopes(claim: Claim, jobs: readonly ClaimedJob[]): Claim {
-  const had = new Set(jobs.map(({ scope }) => scope))
+  const had = scopesOf(jobs)
   const [places, scopes] = [claim.places - had.size, claim.scopes - had.size]
   return { ...claim, places, scopes, without: [...claim.without, ...had] }
 }

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { announce } from '../announce/announce.js'
 import { PawlError } from '../errors.js'
-import { ABORT_GRACE_MS, DELIVER_ALONE_AFTER } from '../limits.js'
+import { ABORT_GRACE_MS, DELIVER_ALONE_AFTER, MAX_SCOPES_THAT_HAD_TURN } from '../limits.js'
 import type { Engine } from '../engine/engine.js'
 import { contextOf, type EngineContext } from '../engine/engine-context.js'
-import type { Claim, Claimed } from '../storage/jobs/claim-jobs.js'
+import { type Claim, type Claimed, scopesOf } from '../storage/jobs/claim-jobs.js'
 import type { DueJob } from '../storage/jobs/find-due-jobs.js'
 import { askStore } from './ask-store.js'
 import { claimDueJobs } from './claim-due-jobs.js'
@@ -34,7 +34,7 @@ export class Relay implements Service<RelayCounts> {
   #idleAt = performance.now()
   /** The scope of the last job that was claimed alone: the others have their turn before its next one. */
   #lastAlone: string | null = null
-  /** Scopes that had a turn while others, which were not looked at, had none. They let the others go first. */
+  /** Scopes that had a turn while others had none, in that order. They let the others go first. */
   #hadTurn: readonly string[] = []
   #silence: (() => void) | null = null
 
@@ -156,9 +156,11 @@ export class Relay implements Service<RelayCounts> {
       )
       const isOnlyTheirs = hadTurn.length > 0 && claimed.jobs.length === 0
       const got = isOnlyTheirs ? await claimDueJobs(store, claim, this.#pass) : claimed
-      const { jobs, isAlone, sawAll } = got
+      const { jobs, isAlone, areLeftOut } = got
       this.#lastAlone = isAlone ? (jobs[0]?.scope ?? null) : null
-      if (!sawAll) this.#hadTurn = [...new Set(jobs.map(({ scope }) => scope))]
+      // Until all of them had one.
+      const before = isOnlyTheirs ? [] : hadTurn
+      if (areLeftOut) this.#hadTurn = [...before, ...scopesOf(jobs)].slice(-MAX_SCOPES_THAT_HAD_TURN)
       return { jobs, isAlone, mayBeMore: !got.isRestUnderWay || hadTurn.length > 0, claimedAt }
     })
   }

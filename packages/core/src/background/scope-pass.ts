@@ -17,6 +17,11 @@ export class ScopePass<Row> {
   /** Where the last pass stopped within a scope that has more. */
   readonly #leftOff = new Map<string, ScopePlace>()
 
+  /** Whether the next page is that of the first scope. */
+  get isAtFirst(): boolean {
+    return this.#after === BEFORE_ALL_SCOPES
+  }
+
   /** What is due in the next page. `isOver`: that was the last scope. */
   async next(
     read: (after: ScopePlace) => Promise<ScopePage<Row>>,

@@ -48,9 +48,9 @@ const claimJobsStatement = defineStatement(
      WHERE ${IS_THAT_JOB}
     RETURNING ${CLAIMED_COLUMNS}
   )
-  SELECT seen.is_full, seen.is_alone, claimed.*
+  SELECT seen.is_full, seen.is_alone, seen.scopes, claimed.*
     FROM (SELECT (SELECT count(*) FROM read) >= ${JOBS_READ_PER_LOOK} AS is_full,
-                 (SELECT bool_or(is_alone) FROM ranked) AS is_alone) AS seen
+                 (SELECT bool_or(is_alone) FROM ranked) AS is_alone, (SELECT max(nth_scope) FROM ranked) AS scopes) AS seen
     LEFT JOIN claimed ON true`,
 )
 
@@ -84,6 +84,8 @@ export interface Claimed {
   readonly isRestUnderWay: boolean
   /** Whether all that is due was looked at. If not, others may have been behind what was. */
   readonly sawAll: boolean
+  /** Whether there may be scopes that have jobs which are due, and of which none were claimed. */
+  readonly areLeftOut: boolean
 }
 
 /**
@@ -99,10 +101,16 @@ export async function claimJobs(store: Store, claim: Claim): Promise<Claimed> {
     store.tables,
   )
   const [first] = rows
+  const sawAll = first?.['is_full'] !== 't'
+  const scopesSeen = Number(first?.['scopes'] ?? 0)
   return {
     jobs,
     isAlone: first?.['is_alone'] === 't',
     isRestUnderWay: false,
-    sawAll: first?.['is_full'] !== 't',
+    sawAll,
+    areLeftOut: !sawAll || scopesSeen > scopesOf(jobs).size,
   }
 }
+
+export const scopesOf = (jobs: readonly { readonly scope: string }[]): ReadonlySet<string> =>
+  new Set(jobs.map(({ scope }) => scope))
