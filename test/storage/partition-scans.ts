@@ -12,6 +12,8 @@ export interface Reading {
   readonly rows: number
   /** Rows that were looked up by their names, each of them in one partition. */
   readonly lookUps: number
+  /** How often the usage of a scope was looked at, beside what it takes to write it. */
+  readonly usageLooks: number
 }
 
 /** As PostgreSQL writes them: lists are `{…}`. */
@@ -41,10 +43,14 @@ export async function readingOf(
   try {
     const nodes = flatten(await executedPlan(client, statement, plan))
     const scans = nodes.filter(
-      ({ 'Node Type': type, 'Relation Name': name = '', 'Actual Loops': loops }) =>
-        SCANS.includes(type) && parentOf(name) !== name && loops > 0,
+      ({ 'Node Type': type, 'Actual Loops': loops }) => SCANS.includes(type) && loops > 0,
     )
-    return sumUp(scans)
+    const nameOf = (scan: Plan): string => scan['Relation Name'] ?? ''
+    const usage = scans.filter((scan) => parentOf(nameOf(scan)) === 'scope_usage')
+    return {
+      ...sumUp(scans.filter((scan) => parentOf(nameOf(scan)) !== nameOf(scan))),
+      usageLooks: sum(usage, (scan) => scan['Actual Loops']),
+    }
   } finally {
     await client.query('ROLLBACK; DEALLOCATE ALL')
     client.release()
@@ -70,7 +76,7 @@ const flatten = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(fla
 /** The index of a bitmap scan is named by the node that fills the bitmap. */
 const indexOf = (scan: Plan): Plan => (scan['Index Name'] === undefined ? (scan.Plans?.[0] ?? scan) : scan)
 
-function sumUp(scans: readonly Plan[]): Reading {
+function sumUp(scans: readonly Plan[]): Omit<Reading, 'usageLooks'> {
   const named = scans.filter((scan) => /\bscope = /.test(indexOf(scan)['Index Cond'] ?? ''))
   const searching = scans.filter((scan) => !named.includes(scan))
   const passes = new Map<string, number>()
