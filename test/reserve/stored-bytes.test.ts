@@ -110,18 +110,25 @@ test('of one pipeline, and of all together', async () => {
   await expectRight()
 })
 
-test('a key is counted once, however many ask for it, and not if another limit refuses it', async () => {
-  const limits = { ...PLENTY, newKeys: { max: 2, perMs: 3_600_000 } }
-  const { engine } = limitedEngine(database, { pipelines: [waits], limits })
-  await Promise.all(Array.from({ length: 20 }, () => engine.execute(waits, { ...of('same'), input: 'x' })))
-  expect(await total()).toBe(ROW + 3)
-  const outcomes = await Promise.all(
-    keysOf(10).map((key) => engine.execute(waits, { ...of(key), input: 'x' })),
-  )
-  expect(countOf(outcomes, 'limited')).toBe(9)
-  expect(await total()).toBe(2 * (ROW + 3))
-  await expectRight()
-})
+const TWO = { ...PLENTY, newKeys: { max: 2, perMs: 3_600_000 } }
+
+test.each([
+  ['of the scope', { limits: TWO }],
+  ['of the pipeline', { defaults: { limits: TWO } }],
+])(
+  'limits %s: a key is counted once, however many ask for it, and not if another limit refuses it',
+  async (_of, options) => {
+    const { engine } = limitedEngine(database, { pipelines: [waits], ...options })
+    await Promise.all(Array.from({ length: 20 }, () => engine.execute(waits, { ...of('same'), input: 'x' })))
+    expect(await total()).toBe(ROW + 3)
+    const outcomes = await Promise.all(
+      keysOf(10).map((key) => engine.execute(waits, { ...of(key), input: 'x' })),
+    )
+    expect(countOf(outcomes, 'limited')).toBe(9)
+    expect(await total()).toBe(2 * (ROW + 3))
+    await expectRight()
+  },
+)
 
 test('it can be overshot by what is reserved at the same moment and by what unfinished keys become, and by no more', async () => {
   const connections = 4

@@ -254,9 +254,12 @@ const newKey: Values = [
   2_000,
   1,
 ]
-/** By how many values they take: unfinished keys alone, with a bucket, and everything that can be limited. */
+/** By how many values they take: unfinished keys alone, with a bucket, with bytes as well, and everything that can be limited. */
+const WITH_BYTES = 20
 const EVERYTHING = 24
-const LIMITED = [15, 17, EVERYTHING]
+const LIMITED = [15, 17, WITH_BYTES, EVERYTHING]
+const valuesFor = (count: number): Values =>
+  count === WITH_BYTES ? [...newKey.slice(0, 17), 100_000, 2_000, 1] : newKey.slice(0, count)
 
 describe.each(['custom', 'generic'] as const)('a reservation under limits, with a %s plan', (plan) => {
   const limited = (texts.get('insert_key') ?? []).filter((text) => LIMITED.includes(parametersIn(text)))
@@ -272,7 +275,7 @@ describe.each(['custom', 'generic'] as const)('a reservation under limits, with 
       const text = written.replaceAll('"pawl".', `"${database.schema}".`)
       const { wholePartitions, passes, lookUps, usageLooks } = await readingOf(
         database,
-        { text, values: newKey.slice(0, count) },
+        { text, values: valuesFor(count) },
         plan,
       )
       expect(wholePartitions).toEqual([])
@@ -281,7 +284,7 @@ describe.each(['custom', 'generic'] as const)('a reservation under limits, with 
       expect(lookUps).toBeGreaterThan(0)
       expect(lookUps).toBeLessThanOrEqual(4)
       // Who gets a token does not look for how many are left. Of two buckets, each is looked into first, and bytes are added up.
-      expect(usageLooks).toBe(count === EVERYTHING ? 3 : 0)
+      expect(usageLooks).toBe(count === EVERYTHING ? 3 : count === WITH_BYTES ? 1 : 0)
     },
   )
 })

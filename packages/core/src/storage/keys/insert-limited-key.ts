@@ -15,7 +15,7 @@ import {
 } from './insert-key.js'
 import { insertOverServers } from './insert-limited-over-servers.js'
 import type { KeyRow } from './key-row.js'
-import { everythingElse, looks, NOTHING_ELSE } from './limit-looks.js'
+import { bytesOfScope, everythingElse, looks, NOTHING_ELSE } from './limit-looks.js'
 import { writeOut } from './write-out.js'
 
 /** What came of reserving a key under limits. */
@@ -56,6 +56,25 @@ const insertRatedKeyStatement = defineStatement(
   , token AS (${takingToken(tables.scopeUsage, `SELECT ${fromFullBucket(NOW, OF_SCOPE)} FROM room`, OF_SCOPE)}
     RETURNING u.scope
   ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('had')} FROM token, had`)})${tells('token', `${tokensIn(tables, OF_SCOPE, 'token')} AS tokens`)}`,
+)
+
+/** Reserves the key where the bytes of the scope are limited, and maybe its new keys. Bytes are counted only together with their key. */
+const insertStoredKeyStatement = defineStatement(
+  'insert_key',
+  (tables) => `${looks(tables, bytesOfScope(tables))}
+  , token AS (${takingToken(
+    tables.scopeUsage,
+    `SELECT ${fromFullBucket(NOW, OF_SCOPE)} FROM room WHERE $16::double precision IS NOT NULL`,
+    OF_SCOPE,
+  )}
+    RETURNING u.scope
+  ), gate AS (
+    SELECT 1 FROM room WHERE $16::double precision IS NULL OR EXISTS (SELECT 1 FROM token)
+  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('had')}, $19::bigint FROM gate, had`, ', stored_bytes')}
+  ), counted AS (${countingBytes(
+    tables,
+    `SELECT 'stored_bytes', $2, $4, $20::integer, $19::bigint FROM fresh`,
+  )})${tells('gate', `${tokensIn(tables, OF_SCOPE, 'gate')} AS tokens`)}`,
 )
 
 /** A bucket that is not there is full. */
@@ -114,6 +133,7 @@ export async function insertLimitedKey(
   const insert = {
     counted: insertCountedKeyStatement,
     rated: insertRatedKeyStatement,
+    stored: insertStoredKeyStatement,
     measured: insertMeasuredKeyStatement,
   }[type]
   const values = newKeyValues(store, key, grant)
@@ -138,7 +158,7 @@ const measuresBytes = ({ ofScope, ofPipeline }: ScopeLimits): boolean =>
 
 /** The least that holds all limits, with the values that it needs more. */
 interface Needed {
-  readonly type: 'counted' | 'rated' | 'measured'
+  readonly type: 'counted' | 'rated' | 'stored' | 'measured'
   readonly more: readonly (number | null)[]
 }
 
@@ -149,11 +169,14 @@ function neededFor({ ofScope, ofPipeline }: ScopeLimits, bytes: number): Needed 
     return ofScope?.newKeys == null
       ? { type: 'counted', more: [unfinished] }
       : { type: 'rated', more: [unfinished, ...rate] }
+  const part = partFor('read committed')
+  if (ofPipeline === null)
+    return { type: 'stored', more: [unfinished, ...rate, ofScope?.storedBytes ?? null, bytes, part] }
   const ofThis = [ofPipeline?.unfinished ?? null, ...rateValues(ofPipeline?.newKeys)]
   const most = [ofScope?.storedBytes ?? null, ofPipeline?.storedBytes ?? null]
   return {
     type: 'measured',
-    more: [unfinished, ...rate, ...ofThis, ...most, bytes, partFor('read committed')],
+    more: [unfinished, ...rate, ...ofThis, ...most, bytes, part],
   }
 }
 

@@ -33,6 +33,16 @@ export function looks(tables: Tables, { at, fits }: Looks): string {
 
 export const NOTHING_ELSE: Looks = { at: {}, fits: {} }
 
+/** $18: the most bytes of the scope. $19: those of this key. */
+export const bytesOfScope = ({ scopeUsage }: Tables): Looks => ({
+  at: {
+    stored: `
+    SELECT coalesce(sum(u.bytes), 0::numeric) AS all_bytes FROM ${scopeUsage} AS u
+     WHERE u.scope = $2 AND u.kind = 'stored_bytes'`,
+  },
+  fits: { fits_bytes: within('$18', 'numeric', '(all_bytes + $19::numeric) <=') },
+})
+
 /** $18: the most unfinished keys of the pipeline. $21, $22: the most bytes of the scope and of the pipeline. $23: those of this key. */
 export const everythingElse = (tables: Tables): Looks => ({
   at: {
