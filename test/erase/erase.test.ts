@@ -253,6 +253,7 @@ describe('rows that cannot go', () => {
       ['effects', 'true'],
       ['staged_jobs', 'true'],
       ['interventions', 'true'],
+      ['scope_usage', 'true'],
     ]) {
       await locker.query(
         `SELECT 1 FROM ${database.schema}.${table} WHERE scope = $1 AND ${where} FOR UPDATE`,
@@ -266,6 +267,7 @@ describe('rows that cannot go', () => {
       'job locked',
       'key locked',
       'key locked',
+      'usage locked',
     ])
     await locker.query('ROLLBACK')
     locker.release()

@@ -13,6 +13,7 @@ import { eraseJobsOf } from './erase-jobs-of.js'
 import { eraseKeysOf } from './erase-keys-of.js'
 import type { ErasureParts } from './erasure-parts.js'
 import type { ErasureReport } from './erasure.js'
+import { inHalves } from './in-halves.js'
 import { KeptList } from './kept-list.js'
 
 /** Where to erase. */
@@ -60,7 +61,7 @@ export async function eraseScope(context: ErasureContext, erasure: CheckedErasur
   const keys = await eraseKeysOf(parts)
   const effects = await eraseEffectsOf(parts)
   const interventions = await eraseInterventionsOf(parts)
-  if (key === null && !dryRun) await batch((store) => eraseUsage(store, scope))
+  if (key === null && !dryRun) await eraseUsageOf(parts)
   const report: ErasureReport = {
     complete: kept.count === 0,
     scopeHash,
@@ -70,6 +71,13 @@ export async function eraseScope(context: ErasureContext, erasure: CheckedErasur
   }
   await note(report)
   return report
+}
+
+/** Somebody may have a bucket locked who does not go on, and has frozen for example. */
+async function eraseUsageOf({ batch, of, kept }: ErasureParts): Promise<void> {
+  const all = { what: 'usage', id: 'scope_usage', name: null, until: null } as const
+  const act = (): Promise<void> => batch((store) => eraseUsage(store, of.scope))
+  await inHalves([all], kept, act, (usage, why) => kept.add({ ...usage, why }))
 }
 
 /** Names nothing of what is erased. */

@@ -38,8 +38,8 @@ export type KeptBecause =
 
 /** Something that an erasure had to keep. Erase again once the reason is gone. */
 export interface Kept {
-  readonly what: 'key' | 'effect' | 'job' | 'intervention'
-  /** The id of the row. */
+  readonly what: 'key' | 'effect' | 'job' | 'intervention' | 'usage'
+  /** The id of the row; of what a scope has used of its limits, the name of the table. */
   readonly id: string
   /** The Idempotency-Key, or the name of the job; null where neither is known. */
   readonly name: string | null
