@@ -67,6 +67,7 @@ const bodyOf = (outcome: Awaited<ReturnType<Engine<Database>['execute']>>) =>
     : outcome.type
 const trail = async () => (await engineOf(other).inspect('s', request.key))?.trail
 const other = pipeline<number>({ name: 'other', version: 1 }).finish(() => respond(200))
+const because = { actor: 'ann', reason: 'the customer called' }
 const lost = () => Promise.reject(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }))
 
 describe('a call that must not be repeated, and whose outcome is unknown', () => {
@@ -86,6 +87,46 @@ describe('a call that must not be repeated, and whose outcome is unknown', () =>
       { point: 'finished', outcomeUnknown: false },
     ])
     expect(await database.rows('SELECT * FROM pawl.effects')).toEqual([])
+  })
+
+  // Shows I19.
+  test('is not made again for as long as effects are kept: nothing but its key knows of it', async () => {
+    const { target, calls } = orderWith(lost, perhaps)
+    const engine = engineOf(target)
+    await engine.execute(target, request)
+    const [row] = await database.rows<{ days: number }>(
+      'SELECT extract(epoch FROM expires_at - updated_at)::float / 86400 AS days FROM pawl.idempotency_keys',
+    )
+    expect(row?.days).toBe(400)
+    const of = { scope: 's', key: request.key }
+    const operator = createOperator({ pool: database.pool(), schema: database.schema })
+    expect(await operator.forget(of, because)).toMatchObject({
+      type: 'refused',
+      detail: expect.stringContaining("whether the call of phase 'confirmed' was executed") as string,
+    })
+    expect(await operator.erase({ scope: 's', ...because })).toMatchObject({
+      complete: false,
+      kept: [{ what: 'key', name: request.key, why: 'recent_effect' }],
+    })
+    expect((await engine.execute(target, request)).type).toBe('replayed')
+    expect(calls()).toBe(1)
+    expect(await operator.forget(of, because, { effectsUndone: true })).toMatchObject({ type: 'done' })
+  })
+
+  test('may be made again after its key has expired where the engine runs such keys again', async () => {
+    const { target } = orderWith(lost, perhaps)
+    const engine = createEngine({
+      pool: database.pool(),
+      pipelines: [target],
+      schema: database.schema,
+      afterExpiry: 'run',
+    })
+    engines.push(engine)
+    await engine.execute(target, request)
+    const [row] = await database.rows<{ hours: number }>(
+      'SELECT extract(epoch FROM expires_at - updated_at)::float / 3600 AS hours FROM pawl.idempotency_keys',
+    )
+    expect(row?.hours).toBe(24)
   })
 
   test.each(['confirmed/call#1:before', 'confirmed/call#1:after', 'confirmed/advance_key#1:before'])(

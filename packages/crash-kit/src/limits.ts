@@ -61,6 +61,9 @@ export const CLOCK_BEHIND_MS = 48 * 3_600_000
 /** Longer than every retention and every age cap, so that only the reaper may touch the key. */
 export const LONG_TIME_MS = 500 * 24 * 3_600_000
 
+/** Longer than most retentions, and shorter than that of what tells a retry from a new request: effects, and keys of unknown outcome. */
+export const RETIREMENT_MS = 390 * 24 * 3_600_000
+
 /** Connections of one actor. A request needs one at a time. */
 export const POOL_SIZE = 3
 

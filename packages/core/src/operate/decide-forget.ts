@@ -49,7 +49,9 @@ export function decideForget(
 }
 
 /** What may have happened without an effect on record. Returns null if nothing can have. */
-function doubtAbout({ intent }: KeyRow, isAnswered: boolean): string | null {
+function doubtAbout({ intent, trail }: KeyRow, isAnswered: boolean): string | null {
+  const unknown = trail.find(({ outcomeUnknown }) => outcomeUnknown)
+  if (unknown !== undefined) return `Nobody knows whether the call of phase '${unknown.point}' was executed`
   if (intent?.kind === 'called' || intent?.kind === 'calling')
     return `The call of phase '${intent.phase}' may have been made, and was not settled`
   return isAnswered ? 'A person answered it, so a call may have been made of which there is no record' : null

@@ -6,7 +6,7 @@ import { isOfAnotherServer } from '../driver/postgres-error.js'
 import type { SessionTransaction } from '../driver/session-transaction.js'
 import { KEEP_PLANS } from '../driver/stand-alone.js'
 import { PawlError } from '../errors.js'
-import { CONNECTION_DEADLINE_SLACK_MS } from '../limits.js'
+import { CONNECTION_DEADLINE_SLACK_MS, DEFAULT_EFFECT_RETENTION_MS } from '../limits.js'
 import type { Respond, RetryLater } from '../pipeline/directive.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { IsolationLevel, ResolvedPhaseSettings } from '../pipeline/settings.js'
@@ -15,6 +15,7 @@ import { insertEffect } from '../storage/effects/insert-effect.js'
 import { readAdvanced } from '../storage/keys/advanced.js'
 import { finishKey } from '../storage/keys/finish-key.js'
 import { advanceFoundNoRow, isInAnotherTransaction } from '../storage/keys/held-or-fail.js'
+import type { TrailEntry } from '../storage/keys/trail.js'
 import { countedKey } from '../storage/usage/stored-bytes.js'
 import { isMissingRight, missingRight } from '../storage/schema/missing-right.js'
 import { applyRaised } from './apply-raised.js'
@@ -243,12 +244,18 @@ function advanceBy(run: Run, work: Work, leg: Leg, returned: Onward, isolation: 
   const { outcomeUnknown = false } = work
   const { trail } = leg.reach('finished', leg.stateJson, { outcomeUnknown })
   const { response } = returned
-  const ending = { response, retentionMs, wipe }
+  const ending = { response, retentionMs: longEnough(run, trail, retentionMs), wipe }
   // An engine without limits leaves the count as it is: its role may have no right to change it.
   const isCounted = run.row.storedBytes > 0 && limits.areOn(definition)
   const left = { ...ending, stateJson: stateJson ?? run.row.stateJson }
   const counts = isCounted ? countedKey(run.row, left, isolation) : null
   return finishKey(tables, hold, { ...ending, stateJson, trail, firstPhase, carriedCallOf, counts })
+}
+
+/** A call of unknown outcome leaves no effect: nothing but the key itself then keeps a retry from making it again. */
+function longEnough({ engine }: Run, trail: readonly TrailEntry[], retentionMs: number): number {
+  const isInDoubt = !engine.runsAgain && trail.some(({ outcomeUnknown }) => outcomeUnknown)
+  return isInDoubt ? Math.max(retentionMs, DEFAULT_EFFECT_RETENTION_MS) : retentionMs
 }
 
 /** Finds out what became of a COMMIT that got no answer, by raising the fence: after that, it can no longer land. */

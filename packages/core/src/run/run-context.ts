@@ -21,6 +21,8 @@ export interface RunContext {
   readonly settings: ResolvedSettings
   /** Whether this engine counts what keys take. */
   readonly limits: { areOn(definition: PipelineDefinition): boolean; readonly areOnAnywhere: boolean }
+  /** Whether a key that was deleted may run again, whatever its calls did. */
+  readonly runsAgain: boolean
   readonly caps: Caps
   /** Keeps the provider keys of two applications on one provider account apart. */
   readonly namespace: string

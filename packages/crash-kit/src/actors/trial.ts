@@ -12,7 +12,7 @@ import {
   type Violation,
 } from '../history.js'
 import { KitError } from '../kit-error.js'
-import { LONG_TIME_MS } from '../limits.js'
+import { RETIREMENT_MS } from '../limits.js'
 import type { Environment } from './environment.js'
 
 /** How much time passes beyond the lease in the first round. It doubles in each round. */
@@ -210,7 +210,7 @@ export class Trial {
   async retire(): Promise<void> {
     this.reaped = true
     this.environment.provider?.forgetKeys()
-    await this.passTime(LONG_TIME_MS, 'the retention is over')
+    await this.passTime(RETIREMENT_MS, 'the retention is over')
   }
 
   /** Lets time pass until a client that was sent away because of a limit may come back. Without one, nothing happens. */

@@ -1,4 +1,5 @@
 import { defineStatement, epochMs, msInterval, NOW, type Store } from '../statement.js'
+import { isInDoubt } from './trail.js'
 
 /** A key of a scope, and what decides whether it may be erased. */
 export interface KeyToErase {
@@ -8,7 +9,7 @@ export interface KeyToErase {
   readonly hasUndeliveredJobs: boolean
   /** Whether its bytes are counted. */
   readonly isCounted: boolean
-  /** When the latest of its young effects was settled, or a person answered it not long ago; null if there is nothing. */
+  /** When the latest of its young effects was settled, or a person answered it, or it ended in doubt, not long ago; null if there is nothing. */
   readonly recentEffectMs: number | null
 }
 
@@ -23,7 +24,8 @@ export interface ErasedScope {
 
 /**
  * So written that jobs and effects are looked up key by key: for EXISTS, the planner may read all jobs, and for the latest effect all
- * effects of the window by their time. A key that a person answered may have had an effect that nobody recorded.
+ * effects of the window by their time. A key that a person
+ * answered, or that went on without knowing what a call did, may have had an effect that nobody recorded.
  */
 const findKeysToEraseStatement = defineStatement(
   'find_keys_to_erase',
@@ -36,7 +38,9 @@ const findKeysToEraseStatement = defineStatement(
              AND (e.created_at + interval '0') > (${NOW} - ${msInterval('$5')})) AS recent_ms,
          (SELECT max(${epochMs('i.created_at')}) FROM ${interventions} AS i
            WHERE i.scope = $1 AND i.key_id = k.id AND i.action = 'answer'
-             AND (i.created_at + interval '0') > (${NOW} - ${msInterval('$5')})) AS answered_ms
+             AND (i.created_at + interval '0') > (${NOW} - ${msInterval('$5')})) AS answered_ms,
+         CASE WHEN ${isInDoubt('k.trail')} AND k.updated_at > (${NOW} - ${msInterval('$5')})
+              THEN ${epochMs('k.updated_at')} END AS doubtful_ms
     FROM ${keys} AS k
    WHERE k.scope = $1 AND k.key > $2 AND ($3::text IS NULL OR k.key = $3)
      AND k.created_at <= to_timestamp($4::double precision / 1000)
@@ -58,7 +62,7 @@ export async function findKeysToErase(
     status: row['status'] as KeyToErase['status'],
     hasUndeliveredJobs: row['has_jobs'] === 't',
     isCounted: row['is_counted'] === 't',
-    recentEffectMs: latest(row['recent_ms'], row['answered_ms']),
+    recentEffectMs: latest(row['recent_ms'], row['answered_ms'], row['doubtful_ms']),
   }))
 }
 

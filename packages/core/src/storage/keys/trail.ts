@@ -40,3 +40,6 @@ export function readTrail(json: string): readonly TrailEntry[] {
 }
 
 const NO_TRAIL: readonly TrailEntry[] = []
+
+/** SQL for whether a trail has a point that was reached without knowing what a call did. No phase's name has a quote in it. */
+export const isInDoubt = (trail: string): string => `strpos(${trail}::text, '"u":true'::text) > 0`
