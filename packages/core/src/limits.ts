@@ -324,9 +324,6 @@ export const DEFAULT_RELAY_BATCH_SIZE = 100
 /** Jobs that a claim looks at, due or not: a few milliseconds, however many of one tenant wait, and several batches of others. */
 export const JOBS_READ_PER_LOOK = 500
 
-/** A relay remembers this many scopes, so that others go first: those that it looks at have no more. Beyond that, the first may go again. */
-export const MAX_SCOPES_THAT_HAD_TURN = JOBS_READ_PER_LOOK
-
 /** Deliveries that one relay has under way, each with jobs of one tenant: what an HTTP client's pool holds. */
 export const DEFAULT_RELAY_CONCURRENCY = 10
 

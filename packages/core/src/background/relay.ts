@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { announce } from '../announce/announce.js'
 import { PawlError } from '../errors.js'
-import { ABORT_GRACE_MS, DELIVER_ALONE_AFTER, MAX_SCOPES_THAT_HAD_TURN } from '../limits.js'
+import { ABORT_GRACE_MS, DELIVER_ALONE_AFTER, JOBS_READ_PER_LOOK } from '../limits.js'
 import type { Engine } from '../engine/engine.js'
 import { contextOf, type EngineContext } from '../engine/engine-context.js'
 import { type Claim, type Claimed, scopesOf } from '../storage/jobs/claim-jobs.js'
@@ -160,7 +160,8 @@ export class Relay implements Service<RelayCounts> {
       this.#lastAlone = isAlone ? (jobs[0]?.scope ?? null) : null
       // Until all of them had one.
       const before = isOnlyTheirs ? [] : hadTurn
-      if (areLeftOut) this.#hadTurn = [...before, ...scopesOf(jobs)].slice(-MAX_SCOPES_THAT_HAD_TURN)
+      // No more than a look reads: beyond that, the first may go again.
+      if (areLeftOut) this.#hadTurn = [...before, ...scopesOf(jobs)].slice(-JOBS_READ_PER_LOOK)
       return { jobs, isAlone, mayBeMore: !got.isRestUnderWay || hadTurn.length > 0, claimedAt }
     })
   }
