@@ -257,6 +257,11 @@ describe('jobs that were claimed and find all places taken', () => {
     await sink.arrived('quick', 2)
   })
 
+  test('are given back before their own time to be delivered is over, also where that is short', async () => {
+    const { sink } = await allHang({ deliverTimeoutMs: 400 })
+    await sink.arrived('quick', 2)
+  })
+
   test('are none where one scope may have all places', async () => {
     const { before } = await allHang({ concurrency: 1 })
     expect(await quick()).toEqual(before)

@@ -68,7 +68,9 @@ export class RelayRound {
     const ends = [...ofScopes].map(([scope, lot]) => this.#endOf(scope, lot))
     this.ended = allOf([...failed, ...ends])
     this.fill()
-    if (this.isWaiting) this.#timer = setTimeout(() => this.giveBack(), CLAIMED_AHEAD_MS)
+    // What begins after the time for a delivery is lost, with its attempt.
+    const aheadMs = Math.min(CLAIMED_AHEAD_MS, options.deliverTimeoutMs / 2)
+    if (this.isWaiting) this.#timer = setTimeout(() => this.giveBack(), aheadMs)
   }
 
   /** Whether some of its jobs wait for a place. */
