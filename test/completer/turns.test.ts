@@ -77,6 +77,15 @@ class Tenants {
 const LATE = 1_000_000
 
 describe('scopes take turns', () => {
+  test('without a pause also where more of them have something than it has room for', async () => {
+    const tenants = new Tenants()
+    const scopes = Array.from({ length: 25 }, (_, nth) => `tenant ${nth}`)
+    for (const scope of scopes) await tenants.write(scope, 1)
+    tenants.start({ pollMs: NEVER_MS, batchSize: 10, concurrency: 2 })
+    await Promise.all(scopes.map((scope) => tenants.began(scope)))
+    expect(tenants.begun.toSorted()).toEqual(scopes.toSorted())
+  }, 10_000)
+
   test('so that those with few keys wait for one of a scope with many', async () => {
     const tenants = new Tenants()
     await tenants.write('many', 300)

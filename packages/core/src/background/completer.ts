@@ -164,19 +164,19 @@ export class Completer implements Service<CompleterCounts> {
     while (!this.#isOver()) {
       const key = this.#queue.take((scope) => this.#places.isFreeFor(scope))
       if (key === null) return
-      void this.#complete(key, this.#ended, () => this.#placeIsFree(key.scope))
+      void this.#complete(key, this.#ended, () => this.#placeIsFree())
     }
   }
 
   /** Fills it, and looks for more if there was nothing left in the queue to fill it with. */
-  #placeIsFree(scope: string): void {
+  #placeIsFree(): void {
     if (this.#storeIsAway) {
       // The next round finds them again.
       this.#queue.clear()
       return
     }
     this.#fill()
-    if (this.#places.free > 0 && (!this.#sawAll || this.#queue.isUsedUp(scope))) this.#poller.wake()
+    if (this.#places.free > 0 && (!this.#sawAll || this.#queue.isUsedUp)) this.#poller.wake()
   }
 
   #isOver(): boolean {
@@ -190,6 +190,7 @@ export class Completer implements Service<CompleterCounts> {
     const isWanted = ({ id }: DueKey): boolean => !resting.has(id) && !this.#begun.has(id) && !queue.has(id)
     const isFree = (scope: string): boolean => places.isFreeFor(scope)
     const again: DueKey[] = []
+    queue.forgetDropped()
     const sawAll = await tellingRights(this.#context, () =>
       this.#find(counts, {
         offer: (keys) => {

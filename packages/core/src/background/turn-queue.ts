@@ -27,9 +27,15 @@ export class TurnQueue<Item extends Queued> {
     return this.#ids.has(id)
   }
 
-  /** Whether nothing of the scope is left although there was more of it than there was room for. */
-  isUsedUp(scope: string): boolean {
-    return this.#cut.has(scope) && !this.#ofScope.has(scope)
+  /** Whether nothing is left of a scope that there was more of than there was room for. */
+  get isUsedUp(): boolean {
+    for (const scope of this.#cut) if (!this.#ofScope.has(scope)) return true
+    return false
+  }
+
+  /** Before everything is offered anew: what was dropped is found again, or somebody else has it. */
+  forgetDropped(): void {
+    this.#cut.clear()
   }
 
   /** Whether more of the scope would be dropped. */
