@@ -70,6 +70,8 @@ describe('a ride runs through its phases', () => {
       run_after: null,
       intent: null,
       revision: '4',
+      stored_bytes: '0',
+      undone_before: 0,
       effect_epoch: 0,
       last_error: null,
       trail,
