@@ -431,3 +431,18 @@ test.each([
     message: expect.stringContaining(named) as string,
   })
 })
+
+test('rows that a clock wrote which has gone back since are erased as well', async () => {
+  await fillScope(database, 'rider-7', 'key-7', { createdAgo: '-1 hour' })
+  await database.rows(`UPDATE pawl.interventions SET action = 'extend'`)
+  for (const table of ['staged_jobs', 'interventions'])
+    await database.rows(`UPDATE pawl.${table} SET created_at = clock_timestamp() + interval '1 hour'`)
+  // Nobody can tell how old such an effect is.
+  await seedEffect(database, { scope: 'rider-7', key: 'key-8', at: daysAgo(-1 / 24) })
+  const report = await operator.erase({ scope: 'rider-7', ...because })
+  expect(report).toMatchObject({
+    erased: { keys: 1, effects: 1, jobs: 1, interventions: 1 },
+    kept: [{ what: 'effect', name: 'key-8', why: 'recent_effect' }],
+  })
+  expect(await dump(database)).not.toContain('key-7')
+})

@@ -1,5 +1,5 @@
 import { EFFECT_COLUMNS, type EffectRow, readEffectRow } from './effect-row.js'
-import type { ErasedScope } from '../keys/find-keys-to-erase.js'
+import { type ErasedScope, wasThere } from '../keys/find-keys-to-erase.js'
 import { defineStatement, msInterval, NOW, type Store } from '../statement.js'
 
 /** An effect of a scope, and what decides whether its names may be erased. */
@@ -20,7 +20,7 @@ const findEffectsToEraseStatement = defineStatement(
          e.created_at > (${NOW} - ${msInterval('$6')}) AS is_recent
     FROM ${effects} AS e
    WHERE e.scope = $1 AND (e.key, e.id) > ($2, $3::uuid) AND ($4::text IS NULL OR e.key = $4)
-     AND (e.created_at + interval '0') <= to_timestamp($5::double precision / 1000)
+     AND ${wasThere("(e.created_at + interval '0')", '$5')}
    ORDER BY e.key, e.id LIMIT $7::integer`,
 )
 

@@ -1,3 +1,4 @@
+import { wasThere } from '../keys/find-keys-to-erase.js'
 import { defineStatement, type Store } from '../statement.js'
 
 /** The record of an intervention, without what is erased from it. */
@@ -16,7 +17,7 @@ const findInterventionsToEraseStatement = defineStatement(
     FROM ${interventions} AS i
    WHERE i.scope = $1 AND i.id > $2::uuid
      AND ($3::text IS NULL OR i.key = $3 OR i.key_id = ANY ($4::uuid[]))
-     AND (i.created_at + interval '0') <= to_timestamp($5::double precision / 1000)
+     AND ${wasThere("(i.created_at + interval '0')", '$5')}
      AND ($6::boolean OR (SELECT k.revision FROM ${keys} AS k WHERE k.scope = $1 AND k.id = i.key_id) IS NULL)
    ORDER BY i.id LIMIT $7::integer`,
 )

@@ -1,3 +1,4 @@
+import { wasThere } from '../keys/find-keys-to-erase.js'
 import { defineStatement, type Store } from '../statement.js'
 
 /** A job of a scope. */
@@ -15,7 +16,7 @@ const findJobsToEraseStatement = defineStatement(
   SELECT j.id, j.key_id, j.seq, j.name, j.dead_at IS NOT NULL AS is_dead FROM ${stagedJobs} AS j
    WHERE j.scope = $1 AND (j.key_id, j.seq) > ($2::uuid, $3::bigint)
      AND ($4::uuid[] IS NULL OR j.key_id = ANY ($4::uuid[]))
-     AND j.created_at <= to_timestamp($5::double precision / 1000)
+     AND ${wasThere('j.created_at', '$5')}
    ORDER BY j.key_id, j.seq LIMIT $6::integer`,
 )
 

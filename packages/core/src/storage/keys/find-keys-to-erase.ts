@@ -23,6 +23,13 @@ export interface ErasedScope {
 }
 
 /**
+ * Whether a row was there when the erasure began. One from the future was: the clock that wrote it has gone back since. `beganMs`: a
+ * parameter.
+ */
+export const wasThere = (createdAt: string, beganMs: string): string =>
+  `(${createdAt} <= to_timestamp(${beganMs}::double precision / 1000) OR ${createdAt} > ${NOW})`
+
+/**
  * So written that jobs and effects are looked up key by key: for EXISTS, the planner may read all jobs, and for the latest effect all
  * effects of the window by their time. A key that a person
  * answered, or that went on without knowing what a call did, may have had an effect that nobody recorded.
@@ -43,7 +50,7 @@ const findKeysToEraseStatement = defineStatement(
               THEN ${epochMs('k.updated_at')} END AS doubtful_ms
     FROM ${keys} AS k
    WHERE k.scope = $1 AND k.key > $2 AND ($3::text IS NULL OR k.key = $3)
-     AND k.created_at <= to_timestamp($4::double precision / 1000)
+     AND ${wasThere('k.created_at', '$4')}
    ORDER BY k.key LIMIT $6::integer`,
 )
 
