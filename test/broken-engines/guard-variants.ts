@@ -251,8 +251,8 @@ export const GUARD_VARIANTS = [
     replacements: [
       {
         file: 'erase/erase-effects-of.ts',
-        from: 'page.filter(({ hasKey, keyId }) => !(erasure.dryRun ? kept.keyIds.has(keyId) : hasKey))',
-        to: 'page.filter(({ keyId }) => !(erasure.dryRun && kept.keyIds.has(keyId)))',
+        from: 'keptBy === null || (erasure.dryRun && !kept.keyIds.has(keptBy))',
+        to: '!erasure.dryRun || keptBy === null || !kept.keyIds.has(keptBy)',
       },
     ],
     ride: 'keyed',

@@ -14,8 +14,8 @@ export async function eraseEffectsOf(parts: ErasureParts): Promise<number> {
     key: pseudonyms.ofKey(of.scope, key),
     reference: reference === null ? null : pseudonyms.ofReference(reference),
   })
-  const keep = ({ id, key, createdMs }: EffectToErase, why: KeptBecause): void => {
-    const until = why === 'recent_effect' ? new Date(createdMs + of.windowMs) : null
+  const keep = ({ id, key, recentMs }: EffectToErase, why: KeptBecause): void => {
+    const until = recentMs === null ? null : new Date(recentMs + of.windowMs)
     kept.add({ what: 'effect', id, name: key, why, until })
   }
   let erased = 0
@@ -24,9 +24,11 @@ export async function eraseEffectsOf(parts: ErasureParts): Promise<number> {
     const from = after
     const page = await batch((store) => findEffectsToErase(store, of, from, ERASE_COPY_BATCH_SIZE))
     // Those of keys that are kept are kept with them.
-    const ownerless = page.filter(({ hasKey, keyId }) => !(erasure.dryRun ? kept.keyIds.has(keyId) : hasKey))
-    const wanted = ownerless.filter(({ isRecent }) => !isRecent)
-    for (const effect of ownerless) if (effect.isRecent) keep(effect, 'recent_effect')
+    const ownerless = page.filter(
+      ({ keptBy }) => keptBy === null || (erasure.dryRun && !kept.keyIds.has(keptBy)),
+    )
+    const wanted = ownerless.filter(({ recentMs }) => recentMs === null)
+    for (const effect of ownerless) if (effect.recentMs !== null) keep(effect, 'recent_effect')
     if (erasure.dryRun) erased += wanted.length
     else {
       const act = async (effects: readonly EffectToErase[]): Promise<void> => {
