@@ -11,6 +11,7 @@ import {
   waits,
 } from '../support/limited-engine.js'
 import { createEngine, createRideTables, type Database } from '../support/rides.js'
+import { seedKey } from '../support/seeded-rows.js'
 import { TestDatabase } from '../support/test-database.js'
 
 let database: TestDatabase
@@ -100,6 +101,15 @@ test('unfinished keys count until they end', async () => {
   expect(await engine.execute(note, request('new'))).toEqual(refused)
   await database.rows(`UPDATE pawl.idempotency_keys SET status = 'finished' WHERE key = 'k0'`)
   expect(await engine.execute(note, request('new'))).toMatchObject({ type: 'completed' })
+})
+
+test('the key of a crashed atomic handler does not count: it waits for its client, who may never come', async () => {
+  const { engine } = engineWith({ unfinished: 1 })
+  await seedKey(database, { scope: 's', key: 'crashed', kind: 'atomic', leaseIn: '-1 s' })
+  expect(await engine.execute(note, request('new'))).toMatchObject({ type: 'completed' })
+  await database.rows(`UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() + interval '1 min'
+                        WHERE key = 'crashed'`)
+  expect(await engine.execute(note, request('newer'))).toMatchObject({ type: 'limited', limit: 'unfinished' })
 })
 
 test('the limit of unfinished keys can be overshot by what is reserved at the same moment, and by no more', async () => {

@@ -1,5 +1,11 @@
-import { defineStatement, type Store } from '../statement.js'
+import { defineStatement, NOW, type Store } from '../statement.js'
 import type { Tables } from '../tables.js'
+
+/**
+ * The key of an atomic handler that crashed waits for its client, and for nobody else. Nothing has come of it, and a client that does not
+ * come back must not be refused for it until the completer forgets it.
+ */
+const COUNTS = `(k.kind = 'pipeline' OR k.status = 'stuck' OR k.lease_until > ${NOW})`
 
 /** How many unfinished keys a scope has, up to a limit. `pipeline`: an expression that is null for all of them. */
 export const unfinishedOf = (
@@ -9,7 +15,7 @@ export const unfinishedOf = (
   pipeline: string | null,
 ): string =>
   `SELECT count(*) AS n FROM (
-     SELECT 1 FROM ${keys} AS k WHERE k.scope = ${scope} AND k.status <> 'finished'${pipeline === null ? '' : ` AND k.pipeline = ${pipeline}`}
+     SELECT 1 FROM ${keys} AS k WHERE k.scope = ${scope} AND k.status <> 'finished' AND ${COUNTS}${pipeline === null ? '' : ` AND k.pipeline = ${pipeline}`}
       LIMIT ${limit}
    ) AS counted`
 
