@@ -1,5 +1,7 @@
+import { createOperator } from '@pawl/core'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { countedReaper, countOf, insertExpired } from '../support/expired-keys.js'
+import { seedKey } from '../support/seeded-rows.js'
 import { TestDatabase } from '../support/test-database.js'
 import { NOTHING } from './nothing-reaped.js'
 
@@ -38,5 +40,18 @@ describe('effects', () => {
     expect(await countedReaper(database, {}, days500).reaper.runOnce()).toEqual(NOTHING)
     expect(await countedReaper(database).reaper.runOnce()).toEqual({ ...NOTHING, effectsDeleted: 1 })
     expect(await effectsLeft()).toBe(2)
+  })
+
+  test('are kept as long as their key, which may have been extended: it says what a retry would do again', async () => {
+    await insertEffects(3, '49 hours')
+    await seedKey(database, { scope: 's', key: '2', status: 'finished', expiresIn: '30 days' })
+    const { reaper } = countedReaper(database, { batchSize: 2, effectRetentionMs: 48 * HOUR_MS })
+    expect(await reaper.runOnce()).toEqual({ ...NOTHING, effectsDeleted: 2 })
+    expect(await database.rows('SELECT key FROM pawl.effects')).toEqual([{ key: '2' }])
+    const operator = createOperator({ pool: database.pool(), schema: database.schema })
+    const because = { actor: 'anna', reason: 'wrong answer' }
+    expect(await operator.forget({ scope: 's', key: '2' }, because)).toMatchObject({ type: 'refused' })
+    await database.rows(`UPDATE pawl.idempotency_keys SET expires_at = clock_timestamp() - interval '1 s'`)
+    expect(await reaper.runOnce()).toEqual({ ...NOTHING, deleted: 1, effectsDeleted: 1 })
   })
 })

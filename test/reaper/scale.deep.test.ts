@@ -97,7 +97,7 @@ describe('among 20,000 keys', () => {
       find_expired_keys: ['idempotency_keys_finished'],
       reap_these_keys: ['idempotency_keys_scope_key_key'],
       put_off_keys: ['idempotency_keys_scope_key_key'],
-      reap_effects: ['effects_by_time', 'effects_pkey'],
+      reap_effects: ['effects_by_time', 'effects_pkey', 'idempotency_keys_scope_key_key'],
     }
     expect([...new Set(steps)].toSorted()).toEqual(Object.keys(wanted).toSorted())
     for (const [index, step] of steps.entries()) {

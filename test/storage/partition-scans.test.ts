@@ -98,7 +98,7 @@ const STATEMENTS: Readonly<Record<string, readonly [Values, Bound]>> = {
   find_expired_keys: [[MANY, null], { passes: 1, rows: firstOf(MANY) }],
   reap_these_keys: [expiredKeys, { lookUps: 2 * MANY }],
   put_off_keys: [[...expiredKeys, 1, 2], { lookUps: 2 * MANY }],
-  reap_effects: [[MANY, null, 1], { passes: 1, rows: firstOf(MANY), lookUps: MANY }],
+  reap_effects: [[MANY, null, 1], { passes: 1, rows: firstOf(MANY), lookUps: 2 * MANY }],
   // The relay. For each job it looks for earlier ones of the same key.
   claim_jobs: [
     [randomUUID(), 60_000, null, MANY, 3, '{}', 10, 'true', '', 10],

@@ -180,12 +180,16 @@ export async function reap(
     }),
   )
   const effects = await inBatches(pace, stopping, async (fromMs) => {
-    const createdMs = await sessions.with('reaper', (session) => {
+    const old = await sessions.with('reaper', (session) => {
       session.shortenLockTimeout(REAPER_LOCK_TIMEOUT_MS)
       return reapOldEffects({ session, tables }, batchSize, fromMs, effectRetentionMs)
     })
-    const deleted = createdMs.length
-    return { found: deleted, deleted, held: 0, lastMs: createdMs.reduce((a, b) => Math.max(a, b), -Infinity) }
+    const found = old.length
+    const deleted = old.filter((effect) => effect.deleted).length
+    const lastMs = old.reduce((latest, { createdMs }) => Math.max(latest, createdMs), -Infinity)
+    // Those of keys that are still there stay, and the next batch begins after them.
+    const isFurther = lastMs > (fromMs ?? -Infinity)
+    return { found, deleted, held: isFurther ? found - deleted : 0, lastMs }
   })
   return { deleted: keys.deleted, held: keys.held, effectsDeleted: effects.deleted, usageDeleted: 0 }
 }
