@@ -52,7 +52,8 @@ export class Relay implements Service<RelayCounts> {
         if (stopping.aborted || places.free === 0) return { counts: null, more: false }
         const { round, mayBeMore } = await this.#begin(places)
         // It is not idle while something is under way, and reports that when it ends.
-        if (round.counts.claimed === 0) return { counts: this.#underWay.size === 0 ? round.counts : null, more: false }
+        if (round.counts.claimed === 0)
+          return { counts: this.#underWay.size === 0 ? round.counts : null, more: false }
         const reported = this.#follow(round)
         if (stopping.aborted) round.giveBack()
         // A stop that came meanwhile waits for the rounds.
