@@ -57,6 +57,32 @@ test.each([
   ['sessionId=abc&session_id=def', 'sessionId=[secret]&session_id=[secret]'],
   ['AccountKey=abcd==;EndpointSuffix=x', 'AccountKey=[secret]'],
   ['?X-Amz-Signature=abcdef&x=1', '?X-Amz-Signature=[secret]&x=1'],
+  // As in JSON, and as `inspect` shows a request's headers.
+  [
+    String.raw`'GET / HTTP/1.1\r\nCookie: sid=abc; a=b\r\nHost: a'`,
+    String.raw`'GET / HTTP/1.1\r\nCookie: [secret]\r\nHost: a'`,
+  ],
+  [String.raw`the key:\nsk_live_abc`, String.raw`the key:\n[key]`],
+  [String.raw`the token:\n${JWT}\n`, String.raw`the token:\n[token]\n`],
+  [String.raw`a\u003dAKIAIOSFODNN7EXAMPLE`, String.raw`a\u003d[key]`],
+  // As in a URL within a URL.
+  [`?next=%2Fcb%3Fjwt%3D${JWT}%26x%3D1`, '?next=%2Fcb%3Fjwt%3D[token]%26x%3D1'],
+  ['?next=%3Fkey%3Dsk_live_abc', '?next=%3Fkey%3D[key]'],
+  ['?next=%3Fpassword%3Dhunter2&x=1', '?next=%3Fpassword%3D[secret]&x=1'],
+  ['?q=%7B%22apiKey%22%3A%22abc%22%7D&x=1', '?q=%7B%22apiKey%22%3A[secret]&x=1'],
+  ['?next=%3Fcvc%3D123%26x%3D1', '?next=%3Fcvc%3D[number]%26x%3D1'],
+  ['header=Bearer%20abc.def&x=1', 'header=Bearer [token]&x=1'],
+  ["{ auth: { user: 'u', pass: 'hunter2' } }", "{ auth: { user: 'u', pass: [secret] } }"],
+  ['DB_PASS=hunter2 DB_HOST=db', 'DB_PASS=[secret] DB_HOST=db'],
+  [
+    'https://a.blob.core.windows.net/b?sv=1&sig=abc%3D&se=2',
+    'https://a.blob.core.windows.net/b?sv=1&sig=[secret]&se=2',
+  ],
+  ['<apiKey>abc</apiKey>', '<apiKey>[secret]</apiKey>'],
+  [
+    '<wsse:Password Type="Text">hunter2</wsse:Password>',
+    '<wsse:Password Type="Text">[secret]</wsse:Password>',
+  ],
 ])('a secret is taken out of %s', (text, expected) => expect(redacted(text)).toBe(expected))
 
 test.each([
@@ -68,6 +94,9 @@ test.each([
   'at file:///app/node_modules/.pnpm/@pawl+core@1.0.0/index.js:12:3',
   '2026-11-16 08:10:49.123+00',
   'a risk-free try of task_1',
+  'Unexpected token > in JSON at position 4',
+  'send Authorization with a <token> of yours',
+  'design: 5, passed: 3',
 ])('%s contains no secret', (text) => expect(redacted(text)).toBe(text))
 
 const LONG = 1_000_000
@@ -160,6 +189,8 @@ test.each([
   'password="',
   'authorization: a ',
   'Bearer ',
+  '<token ',
+  'password%22',
 ])('of 64 kB of %j, each character costs as much as in a short text', (part) => {
   const costOf = (length: number): number => {
     const text = part.repeat(length / part.length)

@@ -1,15 +1,22 @@
 import { MAX_REDACTIONS, REDACTION_EDGE, REDACTION_READ_AHEAD } from './limits.js'
 import { urlAuthorities } from './url-authorities.js'
 
-/** Names under which secrets are passed on, in whatever notation: `api_key=`, `"apiKey":`, `X-Api-Key: `. */
+/** Names under which secrets are passed on, in whatever notation: `api_key=`, `"apiKey":`, `X-Api-Key: `, `<apiKey>`. */
 const SECRET_NAME =
-  'password|passwd|passphrase|pwd|secret|token|session[_-]?id|(?:amz|goog)-signature|api[_-]?key|' +
+  'pass(?:word|wd|phrase)?|pwd|secret|token|session[_-]?id|(?:amz|goog)-signature|\\bsig|api[_-]?key|' +
   '(?:secret|access|account|private|signing|encryption)[_-]?(?:access[_-]?)?key'
-/** What may stand between a name and its value: `=`, `": "`, `\":\"`, ` => `. */
-const ASSIGNED = String.raw`["'\\]{0,4}\s{0,4}[=:]>?\s{0,4}`
+/** What may stand between a name and its value: `=`, `": "`, `\":\"`, ` => `, and `%22%3A` in a URL within a URL. */
+const ASSIGNED = String.raw`(?:["'\\]|%2[27]){0,4}\s{0,4}(?:[=:]>?|%3[AD])\s{0,4}`
 /** A quoted value, an escaped one as in JSON within JSON, or a word. The closing quote may be beyond the cut. */
 const VALUE = String.raw`(?:\[secret\](?=[\s,;&"'<>\\)}\]]|$)|"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?|\\{1,3}["'][^"'\\\n]*|[^\s&"'<>\\]+)`
 const SPACES_AND_DASHES = String.raw`[\p{Zs}\p{Pd}]`
+
+/** Where a word begins, also right after an escape such as `\n` or `%3D`, whose last character could belong to it. */
+const beginning = ({ source, flags }: RegExp): RegExp =>
+  new RegExp(
+    String.raw`(?:\b|(?<=\\[bfnrtv]|\\u[\dA-Fa-f]{4}|\\x[\dA-Fa-f]{2}|%[\dA-Fa-f]{2}))${source}`,
+    flags,
+  )
 
 /**
  * Card numbers, keys of providers, tokens, and anything named as a secret: none of them belongs in a row or a log. Each
@@ -21,25 +28,30 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
   // Dots count only between the groups of a card number; otherwise two host addresses would be taken for one number.
   [/(?<!\d)\d{4}\.(?:\d{4}\.\d{4}\.\d{1,7}|\d{6}\.\d{4,5})(?!\d)/g, '[number]'],
   // A card's check code is never to be stored, says every network. In a form: `card[cvc]=123`.
-  [/((?:cvc2?|cvv2?)(?:["'\\\]]|%5D){0,4}\s{0,4}[=:]\s{0,4}["'\\]{0,4})\d{3,4}(?!\d)/gi, '$1[number]'],
-  [/-----BEGIN [A-Z ]{0,20}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s\\]*/g, '[key]'],
-  [/\b(?:sk|pk|rk|whsec)_[A-Za-z0-9_]+/g, '[key]'],
-  [/\bsk-[A-Za-z0-9_-]{16,}/g, '[key]'],
   [
-    /\b(?:gh[opsur]|github_pat|npm|shp(?:at|ca|pa|ss)|glpat|hf|dop_v1|sq0(?:atp|csp))[_-][A-Za-z0-9_-]{16,}/g,
+    /((?:cvc2?|cvv2?)(?:["'\\\]]|%5D){0,4}\s{0,4}(?:[=:>]|%3[AD])\s{0,4}["'\\]{0,4})\d{3,4}(?!\d)/gi,
+    '$1[number]',
+  ],
+  [/-----BEGIN [A-Z ]{0,20}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s\\]*/g, '[key]'],
+  [beginning(/(?:sk|pk|rk|whsec)_[A-Za-z0-9_]+/g), '[key]'],
+  [beginning(/sk-[A-Za-z0-9_-]{16,}/g), '[key]'],
+  [
+    beginning(
+      /(?:gh[opsur]|github_pat|npm|shp(?:at|ca|pa|ss)|glpat|hf|dop_v1|sq0(?:atp|csp))[_-][A-Za-z0-9_-]{16,}/g,
+    ),
     '[key]',
   ],
-  [/\bSG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,}/g, '[key]'],
-  [/\b(?:SK|AC)[0-9a-f]{32}\b/g, '[key]'],
-  [/\bkey-[0-9a-f]{32}\b/g, '[key]'],
-  [/\bya29\.[A-Za-z0-9_-]{16,}/g, '[token]'],
-  [/\bGOCSPX-[A-Za-z0-9_-]{16,}/g, '[key]'],
-  [/\b(?:AKIA|ASIA)[A-Z0-9]{12,}/g, '[key]'],
-  [/\bAIza[A-Za-z0-9_-]{30,}/g, '[key]'],
-  [/\bxox[a-z]-[A-Za-z0-9-]{8,}/g, '[key]'],
-  [/\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,4}/g, '[token]'],
-  [/\b(Bearer|Basic):?\s+[A-Za-z0-9._~+/=-]+/gi, '$1 [token]'],
-  [/(\bcookie["'\\]{0,4}\s{0,4}[=:]\s{0,4}(?:\[?["'\\]{1,4})?)[^\n"'\\]+/gi, '$1[secret]'],
+  [beginning(/SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,}/g), '[key]'],
+  [beginning(/(?:SK|AC)[0-9a-f]{32}\b/g), '[key]'],
+  [beginning(/key-[0-9a-f]{32}\b/g), '[key]'],
+  [beginning(/ya29\.[A-Za-z0-9_-]{16,}/g), '[token]'],
+  [beginning(/GOCSPX-[A-Za-z0-9_-]{16,}/g), '[key]'],
+  [beginning(/(?:AKIA|ASIA)[A-Z0-9]{12,}/g), '[key]'],
+  [beginning(/AIza[A-Za-z0-9_-]{30,}/g), '[key]'],
+  [beginning(/xox[a-z]-[A-Za-z0-9-]{8,}/g), '[key]'],
+  [beginning(/eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,4}/g), '[token]'],
+  [beginning(/(Bearer|Basic)(?::?\s+|%20|\+)[A-Za-z0-9._~+/=-]+/gi), '$1 [token]'],
+  [beginning(/(cookie["'\\]{0,4}\s{0,4}[=:]\s{0,4}(?:\[?["'\\]{1,4})?)[^\n"'\\]+/gi), '$1[secret]'],
   // Together with its scheme, which may be any word.
   [
     new RegExp(
@@ -49,6 +61,10 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
     '$1[secret]',
   ],
   [new RegExp(`((?:${SECRET_NAME})${ASSIGNED})${VALUE}`, 'gi'), '$1[secret]'],
+  [
+    new RegExp(String.raw`(<[\w:.-]{0,64}(?:${SECRET_NAME})(?:\s[^<>]{0,256})?>)[^<]+(?=</)`, 'gi'),
+    '$1[secret]',
+  ],
 ]
 
 /**
