@@ -83,6 +83,25 @@ test('a keyed fingerprint cannot be found out by trying, and is the same for the
   expect(await send({ protect }, { key: one, secret: 'y' })).toEqual(mismatch)
 })
 
+test('nor can the address be found out that the request was sent to', async () => {
+  const [plain, keyed] = [randomUUID(), randomUUID()]
+  const origin = 'POST /accounts/DE02120300000000202051/payouts'
+  await send({}, { key: plain, origin })
+  await send({ protect: protectBoth }, { key: keyed, origin })
+  const expected = createHash('sha256').update(`origin:${origin}`).digest().subarray(0, 8)
+  expect((await fingerprintOf(plain)).subarray(0, 8)).toEqual(expected)
+  expect((await fingerprintOf(keyed)).includes(expected)).toBe(false)
+  expect(await send({ protect: protectNext }, { key: keyed, origin })).toMatchObject({ type: 'replayed' })
+  expect(await send({ protect }, { key: keyed, origin: `${origin}/x` })).toEqual(mismatch)
+  const engine = engineWith({ protect: protectNext })
+  for (const key of [plain, keyed]) {
+    const { keyId = '' } = (await engine.inspect('s', key)) ?? {}
+    expect(await inspectOwn(engine, { keyId, scope: 's', origin })).toMatchObject({ key })
+    expect(await inspectOwn(engine, { keyId, scope: 's', origin: `${origin}/x` })).toBeNull()
+    expect(await inspectOwn(engine, { keyId, scope: 't', origin })).toBeNull()
+  }
+})
+
 test('another key makes another fingerprint, and compares with that of the row', async () => {
   const [one, other] = [randomUUID(), randomUUID()]
   await send({ protect: protectBoth }, { key: one })

@@ -160,7 +160,7 @@ export function prepareAtomic<DB, Input>(engine: Engine<DB>, pipeline: Pipeline<
 
 /**
  * Reads a key by its id, for its owner. Returns null if there is none, if it belongs to another scope, or if its request
- * came in elsewhere (see `OriginFingerprint`); nothing of such a key is read. Input, state and trail of a finished key
+ * came in elsewhere (see `OriginFingerprint`). Input, state and trail of a finished key
  * are left out. It only reads.
  */
 export function inspectOwn<DB>(engine: Engine<DB>, of: OwnKey): Promise<KeyView | null> {

@@ -31,7 +31,7 @@ import { decideFound } from '../request/decide-found.js'
 import { type KeyLook, lookAtKey } from '../request/look-at-key.js'
 import { originOf } from '../request/fingerprint.js'
 import type { Suspicion } from '../request/suspicions.js'
-import { compareBinding } from '../request/request-fingerprint.js'
+import { compareBinding, compareOrigin } from '../request/request-fingerprint.js'
 import {
   type Enqueued,
   type Granted,
@@ -275,16 +275,16 @@ export class RunningEngine<DB> implements Engine<DB> {
 
   /** As `inspect`, for an owner who knows a key by its id. */
   async inspectOwn(of: OwnKey): Promise<KeyView | null> {
-    const { keyId: id, scope, origin, bindTo } = of
+    const { keyId: id, scope, bindTo } = of
+    const origin = originOf(of.origin)
     const { fingerprintSecrets: secrets } = this.#context
     checkKeyId('inspectOwn', id)
     if (bindTo !== undefined) checkBinding('inspectOwn', bindTo, secrets)
-    const row = await this.#look(scope, (store) =>
-      findOwnKey(store, { id, scope, fingerprintStart: originOf(origin) }),
-    )
+    const row = await this.#look(scope, (store) => findOwnKey(store, { id, scope, plainStart: origin }))
     if (row === null) return null
     const binding = bindTo === undefined ? null : { scope, key: row.key, bindTo }
-    const compared = compareBinding(secrets, row, binding)
+    const cameIn = compareOrigin(secrets, row, origin)
+    const compared = cameIn.type === 'same' ? compareBinding(secrets, row, binding) : cameIn
     switch (compared.type) {
       case 'other':
         return null

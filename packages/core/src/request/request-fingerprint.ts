@@ -90,7 +90,7 @@ export class RequestFingerprint implements ComparedRequest {
   readonly #hasOrigin: boolean
   readonly #binding: Binding | null
 
-  /** `hasOrigin`: the first bytes say where the request came in, and stay as they are. */
+  /** `hasOrigin`: the first bytes say where the request came in. */
   constructor(secrets: FingerprintSecrets, plain: Buffer, hasOrigin: boolean, binding: Binding | null) {
     this.#secrets = secrets
     this.#plain = plain
@@ -134,10 +134,19 @@ export class RequestFingerprint implements ComparedRequest {
 
   #keyedWith({ of, hash, check }: Keyed): Buffer {
     const request = Buffer.from(hash.hash(this.#plain), 'hex')
-    if (this.#hasOrigin) this.#plain.copy(request, 0, 0, ORIGIN_BYTES)
+    if (this.#hasOrigin) keyedOrigin(hash, this.#plain.subarray(0, ORIGIN_BYTES)).copy(request)
     const binding = this.#binding === null ? UNBOUND : bindingHash(hash, this.#binding)
     return Buffer.concat([request, binding, check, Buffer.from(of.keyId)])
   }
+}
+
+/** Whether a row's request came in there. `origin`: the first bytes of a plain fingerprint. */
+export function compareOrigin(secrets: FingerprintSecrets, row: Stored, origin: Buffer): Comparison {
+  const stored = Buffer.from(row.fingerprint, 'hex').subarray(0, ORIGIN_BYTES)
+  if (row.fingerprintVersion !== KEYED) return sameBytes(stored, origin) ? SAME : OTHER
+  const keyed = keyedOf(secrets, row)
+  if ('type' in keyed) return keyed
+  return sameBytes(stored, keyedOrigin(keyed.hash, origin)) ? SAME : OTHER
 }
 
 /** Whether a row is bound to the same, or likewise to nothing. */
@@ -194,6 +203,14 @@ function keyedOf(
       detail: `its fingerprint was made with another key than the one that is called '${keyId}' here`,
     }
   return keyed
+}
+
+/** An address may hold a name or a number that could be found out by trying. */
+function keyedOrigin(hash: KeyedHash, origin: Uint8Array): Buffer {
+  return Buffer.from(hash.hash(Buffer.concat([Buffer.from('origin:'), origin])), 'hex').subarray(
+    0,
+    ORIGIN_BYTES,
+  )
 }
 
 /** Each part is prefixed with its length, so that no two lists of parts yield the same bytes. */
