@@ -2,13 +2,29 @@ import { once } from 'node:events'
 import { Story } from './story.js'
 import { World } from './world.js'
 
+/** What is handed on to the service, if it is set. A demo that hides nothing although it was given a key would mislead. */
+const HANDED_ON = [
+  'AFTER_EXPIRY',
+  'LEASE_MS',
+  'LIMIT_NEW_PER_MINUTE',
+  'LIMIT_UNFINISHED',
+  'PROTECT_KEY',
+  'REDIS_URL',
+  'RETENTION_MS',
+  'WAITERS_PER_SCOPE',
+  'WIPE',
+]
+const env = Object.fromEntries(
+  HANDED_ON.map((name) => [name, process.env[name] ?? '']).filter(([, value]) => value !== ''),
+) as Record<string, string>
+
 /** The service with everything that it needs, ready for curl, until Ctrl-C. `PORT` and `HOST` are the API's. */
 const story = new Story(false)
 const world = await World.create()
 try {
   const { PORT: port = '3000', HOST: host = '127.0.0.1' } = process.env
-  await world.startWorker()
-  const api = await world.startApi({ name: 'api', port, host, leaseMs: null })
+  await world.startWorker(env)
+  const api = await world.startApi({ name: 'api', port, host, leaseMs: null, env })
   story.say(`
 The API is at ${api.url}, PostgreSQL at ${world.databaseUrl},
 the payments stand-in at ${world.standIn.url}. Logs, ledger and receipts are in ${world.folder}

@@ -42,6 +42,8 @@ export interface ApiOptions {
   /** Where to end or freeze it: a channel of the engine's announcements, and a phase. */
   readonly crashAt?: string
   readonly crashSignal?: 'SIGKILL' | 'SIGSTOP'
+  /** More of its environment. None by default. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 /** Everything that the demo starts: a database, the payments stand-in, and the service's own processes. */
@@ -81,14 +83,14 @@ export class World {
 
   async startApi(options: ApiOptions = {}): Promise<Service> {
     const { name, crashAt, crashSignal = 'SIGKILL', port = '0', host = '127.0.0.1' } = options
-    const { leaseMs = LEASE_MS, limitNewPerMinute } = options
+    const { leaseMs = LEASE_MS, limitNewPerMinute, env = {} } = options
     const limit = limitNewPerMinute === undefined ? {} : { LIMIT_NEW_PER_MINUTE: String(limitNewPerMinute) }
     const crash = crashAt === undefined ? {} : { CRASH_AT: crashAt, CRASH_SIGNAL: crashSignal }
     const lease = leaseMs === null ? {} : { LEASE_MS: String(leaseMs) }
     const service = await Service.start({
       name: name ?? `api-${++this.#started}`,
       script: 'server.js',
-      env: { ...this.#environment(), ...crash, ...lease, ...limit, PORT: port, HOST: host },
+      env: { ...env, ...this.#environment(), ...crash, ...lease, ...limit, PORT: port, HOST: host },
       logFolder: this.folder,
       preload: crashAt === undefined ? [] : ['demo/crash-at.js'],
     })
@@ -96,8 +98,8 @@ export class World {
     return service
   }
 
-  async startWorker(): Promise<Service> {
-    const env = { ...this.#environment(), RECEIPTS_FILE: this.receiptsFile }
+  async startWorker(more: Readonly<Record<string, string>> = {}): Promise<Service> {
+    const env = { ...more, ...this.#environment(), RECEIPTS_FILE: this.receiptsFile }
     const service = await Service.start({ name: 'worker', script: 'worker.js', env, logFolder: this.folder })
     this.#services.push(service)
     return service
