@@ -45,14 +45,15 @@ interface Asked {
   readonly secret?: string
   readonly bindTo?: string
   readonly origin?: string
+  readonly scope?: string
 }
 
 const send = (
   given: Given,
-  { key, way = 'finishes', secret = 'x', bindTo, origin }: Asked,
+  { key, way = 'finishes', secret = 'x', bindTo, origin, scope = 's' }: Asked,
 ): Promise<Outcome> =>
   engineWith(given).execute(secretRide, {
-    scope: 's',
+    scope,
     key,
     input: { way, secret },
     ...(origin !== undefined && { fingerprint: new OriginFingerprint(origin, { way, secret }) as never }),
@@ -69,18 +70,35 @@ async function fingerprintOf(key: string): Promise<Buffer> {
 
 const mismatch = { type: 'mismatch', differs: 'request' }
 
-test('a keyed fingerprint cannot be found out by trying, and is the same for the same request', async () => {
-  const [plain, one, other] = [randomUUID(), randomUUID(), randomUUID()]
+test('a keyed fingerprint cannot be found out by trying', async () => {
+  const [plain, one] = [randomUUID(), randomUUID()]
   await send({}, { key: plain })
   await send({ protect }, { key: one })
-  await send({ protect }, { key: other })
   const expected = createHash('sha256').update('json:{"secret":"x","way":"finishes"}').digest()
   expect(await fingerprintOf(plain)).toEqual(expected)
   const keyed = await fingerprintOf(one)
   for (let start = 0; start < expected.length; start += 8)
     expect(keyed.includes(expected.subarray(start, start + 8))).toBe(false)
-  expect(await fingerprintOf(other)).toEqual(keyed)
   expect(await send({ protect }, { key: one, secret: 'y' })).toEqual(mismatch)
+})
+
+test('nor by sending requests: the same one under another key, or of another scope, has another fingerprint', async () => {
+  const [one, other] = [randomUUID(), randomUUID()]
+  const origin = 'POST /rides'
+  await send({ protect }, { key: one, origin })
+  await send({ protect }, { key: other, origin })
+  await send({ protect }, { key: other, origin, scope: 't' })
+  const rows = await database.rows<{ fingerprint: Buffer }>(
+    'SELECT fingerprint FROM pawl.idempotency_keys WHERE key = ANY ($1)',
+    [[one, other]],
+  )
+  for (const [start, end] of [
+    [0, 8],
+    [8, 32],
+  ] as const)
+    expect(
+      new Set(rows.map(({ fingerprint }) => fingerprint.subarray(start, end).toString('hex'))).size,
+    ).toBe(3)
 })
 
 test('nor can the address be found out that the request was sent to', async () => {

@@ -350,8 +350,15 @@ describe('a value opens only where it was sealed', () => {
 
   test('a response whose row was given another key is not replayed under that', async () => {
     const [mine, theirs] = [{ key: randomUUID() }, { key: randomUUID() }]
+    await send(protect, mine)
+    const [own] = await database.rows<{ fingerprint: Buffer }>(
+      'DELETE FROM pawl.idempotency_keys WHERE key = $1 RETURNING fingerprint',
+      [mine.key],
+    )
     await send(protect, theirs)
     await change('key = $3', theirs, [mine.key])
+    expect(await send(protect, mine)).toMatchObject({ type: 'mismatch' })
+    await change('fingerprint = $3', mine, [own?.fingerprint])
     expect(await send(protect, mine)).toMatchObject(refused('PAWL_SEALED'))
   })
 

@@ -87,8 +87,7 @@ export async function checkedRequest(
       : await validateInput(definition, request.input, maxInputBytes)
   const plain = requestFingerprint(definition, request, input)
   const hasOrigin = (request.fingerprint as unknown) instanceof OriginFingerprint
-  const binding = bindTo === undefined ? null : { scope, key, bindTo }
-  const fingerprint = new RequestFingerprint(secrets, plain, hasOrigin, binding)
+  const fingerprint = new RequestFingerprint(secrets, plain, hasOrigin, { scope, key, bindTo })
   return { definition, kind, scope, key, fingerprint, input }
 }
 

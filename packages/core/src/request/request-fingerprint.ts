@@ -1,11 +1,12 @@
 import { KeyedHash } from '../keyed-hash.js'
+import { lengthPrefixed } from '../length-prefixed.js'
 import type { FingerprintSecret, Protection } from '../protection.js'
 import type { KeyRow } from '../storage/keys/key-row.js'
 import { ORIGIN_BYTES } from './fingerprint.js'
 
 /** A plain hash of the request, which says who sent the same without any secret. */
 const PLAIN = 1
-/** A keyed hash of that hash. */
+/** A keyed hash of that hash, of the scope and of the key: the same request of somebody else says nothing about this one. */
 const KEYED = 2
 
 /** A stored fingerprint begins with the hash of the request. */
@@ -19,6 +20,9 @@ const UNBOUND = Buffer.alloc(BINDING_BYTES)
 
 /** The columns of a row that say which request it is. */
 type Stored = Pick<KeyRow, 'fingerprint' | 'fingerprintVersion'>
+
+/** Whose request it is. */
+type Name = Pick<KeyRow, 'scope' | 'key'>
 
 /** Whether a row is that of a request. `unknown`: it cannot be told here, so the row must not be touched. */
 export type Comparison =
@@ -77,9 +81,7 @@ export class FingerprintSecrets {
 const sameBytes = (one: Uint8Array, other: Uint8Array): boolean => Buffer.compare(one, other) === 0
 
 /** Whom a key is bound to. */
-export interface Binding {
-  readonly scope: string
-  readonly key: string
+export interface Binding extends Name {
   readonly bindTo: string
 }
 
@@ -88,14 +90,21 @@ export class RequestFingerprint implements ComparedRequest {
   readonly #secrets: FingerprintSecrets
   readonly #plain: Buffer
   readonly #hasOrigin: boolean
+  readonly #name: Name
   readonly #binding: Binding | null
 
   /** `hasOrigin`: the first bytes say where the request came in. */
-  constructor(secrets: FingerprintSecrets, plain: Buffer, hasOrigin: boolean, binding: Binding | null) {
+  constructor(
+    secrets: FingerprintSecrets,
+    plain: Buffer,
+    hasOrigin: boolean,
+    { scope, key, bindTo }: Name & { readonly bindTo?: string | undefined },
+  ) {
     this.#secrets = secrets
     this.#plain = plain
     this.#hasOrigin = hasOrigin
-    this.#binding = binding
+    this.#name = { scope, key }
+    this.#binding = bindTo === undefined ? null : { scope, key, bindTo }
   }
 
   /** What a new row is stored with. */
@@ -133,20 +142,20 @@ export class RequestFingerprint implements ComparedRequest {
   }
 
   #keyedWith({ of, hash, check }: Keyed): Buffer {
-    const request = Buffer.from(hash.hash(this.#plain), 'hex')
-    if (this.#hasOrigin) keyedOrigin(hash, this.#plain.subarray(0, ORIGIN_BYTES)).copy(request)
+    const request = hashOf(hash, 'request', this.#name, this.#plain)
+    if (this.#hasOrigin) keyedOrigin(hash, this.#name, this.#plain.subarray(0, ORIGIN_BYTES)).copy(request)
     const binding = this.#binding === null ? UNBOUND : bindingHash(hash, this.#binding)
     return Buffer.concat([request, binding, check, Buffer.from(of.keyId)])
   }
 }
 
 /** Whether a row's request came in there. `origin`: the first bytes of a plain fingerprint. */
-export function compareOrigin(secrets: FingerprintSecrets, row: Stored, origin: Buffer): Comparison {
+export function compareOrigin(secrets: FingerprintSecrets, row: Stored & Name, origin: Buffer): Comparison {
   const stored = Buffer.from(row.fingerprint, 'hex').subarray(0, ORIGIN_BYTES)
   if (row.fingerprintVersion !== KEYED) return sameBytes(stored, origin) ? SAME : OTHER
   const keyed = keyedOf(secrets, row)
   if ('type' in keyed) return keyed
-  return sameBytes(stored, keyedOrigin(keyed.hash, origin)) ? SAME : OTHER
+  return sameBytes(stored, keyedOrigin(keyed.hash, row, origin)) ? SAME : OTHER
 }
 
 /** Whether a row is bound to the same, or likewise to nothing. */
@@ -206,15 +215,14 @@ function keyedOf(
 }
 
 /** An address may hold a name or a number that could be found out by trying. */
-function keyedOrigin(hash: KeyedHash, origin: Uint8Array): Buffer {
-  return Buffer.from(hash.hash(Buffer.concat([Buffer.from('origin:'), origin])), 'hex').subarray(
-    0,
-    ORIGIN_BYTES,
-  )
-}
+const keyedOrigin = (hash: KeyedHash, name: Name, origin: Uint8Array): Buffer =>
+  hashOf(hash, 'origin', name, origin).subarray(0, ORIGIN_BYTES)
 
-/** Each part is prefixed with its length, so that no two lists of parts yield the same bytes. */
-function bindingHash(hash: KeyedHash, { scope, key, bindTo }: Binding): Buffer {
-  const parts = [scope, key, bindTo].map((part) => `${Buffer.byteLength(part)}:${part}`)
-  return Buffer.from(hash.hash(Buffer.from(`binding:${parts.join('')}`)), 'hex').subarray(0, BINDING_BYTES)
+const bindingHash = (hash: KeyedHash, { bindTo, ...name }: Binding): Buffer =>
+  hashOf(hash, 'binding', name, Buffer.from(lengthPrefixed([bindTo]))).subarray(0, BINDING_BYTES)
+
+/** `what` comes last and the names have their lengths before them, so that no two lists of parts yield the same bytes. */
+function hashOf(hash: KeyedHash, purpose: string, { scope, key }: Name, what: Uint8Array): Buffer {
+  const head = Buffer.from(`${purpose}:${lengthPrefixed([scope, key])}`)
+  return Buffer.from(hash.hash(Buffer.concat([head, what])), 'hex')
 }
