@@ -65,6 +65,11 @@ test.each([
   [String.raw`the key:\nsk_live_abc`, String.raw`the key:\n[key]`],
   [String.raw`the token:\n${JWT}\n`, String.raw`the token:\n[token]\n`],
   [String.raw`a\u003dAKIAIOSFODNN7EXAMPLE`, String.raw`a\u003d[key]`],
+  // As `inspect` shows the `rawHeaders` of a message.
+  [
+    "[ 'Cookie', 'sid=abc; a=b', 'Authorization', 'Custom abc', 'Host', 'a' ]",
+    "[ 'Cookie', '[secret]', 'Authorization', '[secret]', 'Host', 'a' ]",
+  ],
   // As in a URL within a URL.
   [`?next=%2Fcb%3Fjwt%3D${JWT}%26x%3D1`, '?next=%2Fcb%3Fjwt%3D[token]%26x%3D1'],
   ['?next=%3Fkey%3Dsk_live_abc', '?next=%3Fkey%3D[key]'],

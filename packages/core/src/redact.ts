@@ -51,11 +51,14 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
   [beginning(/xox[a-z]-[A-Za-z0-9-]{8,}/g), '[key]'],
   [beginning(/eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,4}/g), '[token]'],
   [beginning(/(Bearer|Basic)(?::?\s+|%20|\+)[A-Za-z0-9._~+/=-]+/gi), '$1 [token]'],
-  [beginning(/(cookie["'\\]{0,4}\s{0,4}[=:]\s{0,4}(?:\[?["'\\]{1,4})?)[^\n"'\\]+/gi), '$1[secret]'],
+  [
+    beginning(/(cookie["'\\]{0,4}\s{0,4}(?:[=:]|(?<=["']),)\s{0,4}(?:\[?["'\\]{1,4})?)[^\n"'\\]+/gi),
+    '$1[secret]',
+  ],
   // Together with its scheme, which may be any word.
   [
     new RegExp(
-      String.raw`(authorization${ASSIGNED}["'\\]{0,4})(?:[a-z][\w-]{0,30}[ \t]{1,4})?[^\s"'<>\\]+`,
+      String.raw`(authorization(?:${ASSIGNED}|["'],\s{0,4})["'\\]{0,4})(?:[a-z][\w-]{0,30}[ \t]{1,4})?[^\s"'<>\\]+`,
       'gi',
     ),
     '$1[secret]',
