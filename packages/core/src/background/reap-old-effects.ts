@@ -4,7 +4,7 @@ import { reapEffects, type ReapedEffect } from '../storage/effects/reap-effects.
 import type { Store } from '../storage/statement.js'
 import { forEachShard } from './for-each-shard.js'
 
-/** Deletes those of a batch of old effects, the oldest first, whose key is gone; over servers, all of them. Returns the batch. */
+/** Deletes those of a batch of old effects, the oldest first, whose key is gone. Returns the batch. */
 export async function reapOldEffects(
   store: Store,
   limit: number,
@@ -13,6 +13,6 @@ export async function reapOldEffects(
 ): Promise<ReapedEffect[]> {
   if (!store.tables.spread.overServers) return reapEffects(store, limit, fromMs, retentionMs)
   const old = await findOldEffects(store, limit, fromMs, retentionMs)
-  const deletedMs = await forEachShard(store, old, (group) => deleteEffects(store, group))
-  return deletedMs.map((createdMs) => ({ createdMs, deleted: true }))
+  const deleted = new Set(await forEachShard(store, old, (group) => deleteEffects(store, group)))
+  return old.map(({ id, createdMs }) => ({ createdMs, deleted: deleted.has(id) }))
 }

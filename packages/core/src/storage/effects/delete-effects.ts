@@ -1,5 +1,5 @@
 import type { OldEffect } from './find-old-effects.js'
-import { defineStatement, eachGiven, epochMs, type Store } from '../statement.js'
+import { defineStatement, eachGiven, type Store } from '../statement.js'
 
 const GIVEN = { scope: '$1::text[]', key: '$2::text[]', id: '$3::uuid[]' }
 
@@ -12,18 +12,23 @@ const deleteEffectsStatement = defineStatement(
     SELECT e.scope, e.key, e.id
       FROM ${tables.effects} AS e, ${eachGiven(tables, GIVEN)}
      WHERE ${IS_THAT_EFFECT}${tables.ofOneShard('e')}
+       AND NOT EXISTS (
+             SELECT 1 FROM ${tables.keys} AS k WHERE k.scope = e.scope AND k.key = e.key${tables.ofOneShard('k')})
        FOR UPDATE OF e SKIP LOCKED
   )
   DELETE FROM ${tables.effects} AS e USING free AS each WHERE ${IS_THAT_EFFECT}${tables.ofOneShard('e')}
-  RETURNING ${epochMs('e.created_at')} AS created_ms`,
+  RETURNING e.id`,
 )
 
-/** Deletes those of these effects that nobody has locked; returns when each was settled. Over servers, all of them are in one shard. */
-export async function deleteEffects(store: Store, old: readonly OldEffect[]): Promise<number[]> {
+/**
+ * Deletes those of these effects that nobody has locked, and whose key is gone: while it is there, they say what must not happen
+ * again. Returns their ids. Over servers, all of them are in one shard.
+ */
+export async function deleteEffects(store: Store, old: readonly OldEffect[]): Promise<string[]> {
   const { rows } = await deleteEffectsStatement(store, [
     old.map(({ scope }) => scope),
     old.map(({ key }) => key),
     old.map(({ id }) => id),
   ])
-  return rows.map((row) => Number(row['created_ms']))
+  return rows.map((row) => row['id'] ?? '')
 }
