@@ -78,7 +78,12 @@ async function prepare() {
   // Two runs in one checkout would write the same files here; after this, they only read.
   await withLock(async () => {
     await install()
-    await step('build', () => run(bin('tsc'), ['--build']))
+    await step('build', async () => {
+      await run(bin('tsc'), ['--build'])
+      // Not at the top: esbuild is there only once everything is installed.
+      const { buildConsole } = await import('./build-console.mjs')
+      await buildConsole()
+    })
   })
 }
 

@@ -18,6 +18,8 @@ const FOLDERS = new Map([
   ['effects', 'effects'],
   ['interventions', 'interventions'],
   ['usage', 'scope_usage'],
+  ['pipelines', 'pipelines'],
+  ['duplicates', 'duplicates'],
   ['schema', 'The server and the schema'],
 ])
 

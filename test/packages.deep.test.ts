@@ -87,6 +87,7 @@ test('the packages that are documented in docs/ contain its pages', async () => 
     '@pawl/crash-kit',
     '@pawl/graphile-worker',
     '@pawl/redis',
+    '@pawl/opentelemetry',
   ]) {
     const found = [...(await pagesOf(name)).keys()].map((path) => path.replace('docs/', ''))
     expect(found, name).toEqual(expect.arrayContaining(pages))

@@ -105,10 +105,12 @@ const shared = {
       { find: /^@pawl\/core$/, replacement: source('core/src/index.ts') },
       { find: /^@pawl\/core\/internal$/, replacement: source('core/src/internal.ts') },
       { find: /^@pawl\/cli$/, replacement: source('cli/src/index.ts') },
+      { find: /^@pawl\/console$/, replacement: source('console/src/index.ts') },
       { find: /^@pawl\/fastify$/, replacement: source('fastify-adapter/src/index.ts') },
       { find: /^@pawl\/crash-kit$/, replacement: source('crash-kit/src/index.ts') },
       { find: /^@pawl\/graphile-worker$/, replacement: source('graphile-worker/src/index.ts') },
       { find: /^@pawl\/redis$/, replacement: source('redis/src/index.ts') },
+      { find: /^@pawl\/opentelemetry$/, replacement: source('opentelemetry/src/index.ts') },
     ],
   },
 }

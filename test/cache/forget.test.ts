@@ -66,7 +66,7 @@ describe('a key that was forgotten', () => {
     await trial.warmUp(engine)
     const before = await epochs()
     expect(before).toMatchObject([{ cached: true }])
-    expect(await forget()).toEqual({ type: 'not_found' })
+    expect(await forget()).toEqual({ type: 'not_found', by: null })
     expect(await epochs()).toEqual(before)
   })
 

@@ -32,6 +32,8 @@ interface Expected {
   /** On an empty database. */
   readonly empty: { readonly exit: number; readonly says: string }
   readonly needsDatabase: boolean
+  /** It runs until it is stopped, which happens at once in this process only. */
+  readonly stays?: boolean
 }
 
 const COMMANDS: Readonly<Record<string, Expected>> = {
@@ -41,6 +43,12 @@ const COMMANDS: Readonly<Record<string, Expected>> = {
   list: { argv: [], empty: { exit: 0, says: 'No key matches' }, needsDatabase: true },
   show: { argv: ['rider', 'k'], empty: { exit: 1, says: 'no key k in scope rider' }, needsDatabase: true },
   dead: { argv: [], empty: { exit: 0, says: 'No job is dead' }, needsDatabase: true },
+  console: {
+    argv: ['--port', '0'],
+    empty: { exit: 0, says: 'http://127.0.0.1:' },
+    needsDatabase: true,
+    stays: true,
+  },
   unstick: {
     argv: ['rider', 'k', ...REASON],
     empty: { exit: 1, says: 'There is no key' },
@@ -110,15 +118,15 @@ function expectOneLine({ out, err }: End): void {
 }
 
 describe('on an empty database', () => {
-  test.each(Object.entries(COMMANDS))('%s', async (name, { argv, empty }) => {
+  test.each(Object.entries(COMMANDS))('%s', async (name, { argv, empty, stays = false }) => {
     const env = { DATABASE_URL: database.url }
-    const asProcess = IS_DEEP || AS_PROCESSES.includes(name)
+    const asProcess = (IS_DEEP && !stays) || AS_PROCESSES.includes(name)
     const all = [name, ...argv, '--schema', database.schema]
     const end = await (asProcess ? pawlProcess(all, env) : pawl(all, { env }))
     expect(end).toMatchObject({ exit: name === 'doctor' ? doctorsExit : empty.exit })
     expect(end.out + end.err).toContain(empty.says)
     if (end.exit === 1) expectOneLine(end)
-    else expect(end.err).toBe('')
+    else expect(end.err).toBe(stays ? 'The console runs until Ctrl-C.\n' : '')
     // oxlint-disable-next-line no-control-regex -- no colour where nobody looks
     expect(end.out).not.toMatch(/[\u0000-\u0009\u000B-\u001F]/)
   })

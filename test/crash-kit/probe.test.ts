@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createEngine, type Engine, pawl, type Pipeline, respond } from '@pawl/core'
-import { createProbedEngine } from '@pawl/core/internal'
+import { createProbedEngine, traceEngine } from '@pawl/core/internal'
 import type { Generated } from 'kysely'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest'
@@ -187,6 +187,15 @@ const probed = onEngine((options) => {
   return createProbedEngine<Database>(options, (position) => void passed.push(name(position)))
 })
 
+/** With a tracing that only passes on what goes through it. */
+const tracedOnly = onEngine((options) => {
+  const engine = createEngine(options)
+  const pass = <T>(_of: unknown, run: () => Promise<T>): Promise<T> => run()
+  const around = { request: pass, phase: pass, body: pass, call: pass, round: pass }
+  traceEngine(engine, { ...around, traceparent: () => null, granted: () => {}, waited: () => {} })
+  return engine
+})
+
 /** Executes as the crash kit does, with everything that it observes: positions, user code, and connections. */
 const inTheKit: Run = async (body, sending) => {
   const log = new TurnLog()
@@ -213,6 +222,7 @@ const SENDINGS: readonly Sending[] = [
 ]
 
 const COMPARED = {
+  'with a tracing, as without one': [unprobed, tracedOnly],
   'with a probe that stops nowhere, as without one': [unprobed, probed],
   'in the crash kit, as with a probe that stops nowhere': [probed, inTheKit],
 } as const

@@ -79,6 +79,7 @@ beforeAll(async () => {
     'packages/fastify-adapter/README.md',
     'packages/graphile-worker/README.md',
     'packages/redis/README.md',
+    'packages/opentelemetry/README.md',
     'packages/cli/README.md',
     'packages/crash-kit/README.md',
     'packages/dev-postgres/README.md',

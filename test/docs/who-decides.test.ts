@@ -67,6 +67,7 @@ describe('the table of who decides', () => {
       holder,
       revision: 1,
       storedBytes: 0,
+      traceparent: null,
       leaseUntilMs: NOW - 1,
       attempts: 1,
       retries: 0,

@@ -6,7 +6,7 @@ export const because = { actor: 'privacy@ops-1', reason: 'Request 4711' }
 
 export const SECRET = 'a secret of thirty-two characters'
 
-const TABLES = ['idempotency_keys', 'effects', 'staged_jobs', 'interventions', 'scope_usage']
+const TABLES = ['idempotency_keys', 'effects', 'staged_jobs', 'interventions', 'scope_usage', 'duplicates']
 
 /** Everything that the framework's tables hold, as text: where something is looked for that must not be there. */
 export async function dump(database: TestDatabase): Promise<string> {
@@ -40,6 +40,11 @@ export async function fillScope(
   await database.rows(
     `INSERT INTO pawl.scope_usage (scope, kind, tokens, refilled_at, per_ms) VALUES ($1, 'new_keys', 1, clock_timestamp(), 1)
      ON CONFLICT (scope, kind, pipeline, part) DO NOTHING`,
+    [scope],
+  )
+  await database.rows(
+    `INSERT INTO pawl.duplicates (scope, minute, pipeline, replayed) VALUES ($1, clock_timestamp(), 'note', 1)
+     ON CONFLICT (scope, minute, pipeline) DO NOTHING`,
     [scope],
   )
   return keyId

@@ -115,7 +115,7 @@ describe('extend', () => {
     expect(await operator.show(named(first))).not.toBeNull()
     const second = await finished('-1 s')
     await reaper?.runOnce()
-    expect(await operator.extend(named(second), because, inDays(1))).toEqual({ type: 'not_found' })
+    expect(await operator.extend(named(second), because, inDays(1))).toEqual({ type: 'not_found', by: null })
     await engine.close()
   })
 })
@@ -131,7 +131,7 @@ describe('forget', () => {
     expect(await notesOf(key.scope)).toMatchObject([
       { ...because, action: 'forget', key: 'k', key_id: key.id },
     ])
-    expect(await operator.forget(named(key), because)).toEqual({ type: 'not_found' })
+    expect(await operator.forget(named(key), because)).toEqual({ type: 'not_found', by: null })
   })
 
   // Shows I19.

@@ -17,7 +17,7 @@ const because = { actor: 'anna@ops-1', reason: 'put right' }
 test('reap deletes what has expired, and records one row before and one after', async () => {
   await seedAll(database)
   await seedEffect(database, { at: new Date('2020-01-01') })
-  const counts = { deleted: 1, held: 0, effectsDeleted: 1, usageDeleted: 0 }
+  const counts = { deleted: 1, held: 0, effectsDeleted: 1, usageDeleted: 0, duplicatesDeleted: 0 }
   expect(await operator.reap(because)).toEqual(counts)
   expect((await operator.list({ status: 'finished' })).map(({ key }) => key)).toEqual(['done'])
   expect(await operator.list()).toHaveLength(7)

@@ -51,7 +51,13 @@ test('every method answers on an empty database', async () => {
   expect(await operator.requeue({ jobIds: [] }, because)).toBe(0)
   expect(await all(operator.effects(window))).toEqual([])
   expect(await operator.countUnfinished(new Date())).toEqual(zero)
-  expect(await operator.reap(because)).toEqual({ deleted: 0, held: 0, effectsDeleted: 0, usageDeleted: 0 })
+  expect(await operator.reap(because)).toEqual({
+    deleted: 0,
+    held: 0,
+    effectsDeleted: 0,
+    usageDeleted: 0,
+    duplicatesDeleted: 0,
+  })
 })
 
 describe('every method says what to run where the tables are missing', () => {

@@ -216,7 +216,7 @@ describe('by the id of the key', () => {
     await database.rows('DELETE FROM pawl.idempotency_keys WHERE id = $1', [before.keyId])
     await trial.provider.willMeet('never_arrives')
     expect(await execute(trial)).toMatchObject({ type: 'stuck' })
-    expect(await operator.answer(before, because, { status: 410 })).toEqual({ type: 'not_found' })
+    expect(await operator.answer(before, because, { status: 410 })).toEqual({ type: 'not_found', by: null })
     expect(await operator.show(nameOf(trial))).toMatchObject({ key: { status: 'stuck' } })
   })
 })
@@ -224,8 +224,8 @@ describe('by the id of the key', () => {
 test('a key that does not exist is not found, and nothing is recorded', async () => {
   const name = { scope: 'nobody', key: 'none' }
   const before = await database.rows('SELECT count(*) FROM pawl.interventions')
-  expect(await operator.unstick(name, because)).toEqual({ type: 'not_found' })
-  expect(await operator.revoke(name, because)).toEqual({ type: 'not_found' })
-  expect(await operator.answer(name, because, { status: 410 })).toEqual({ type: 'not_found' })
+  expect(await operator.unstick(name, because)).toEqual({ type: 'not_found', by: null })
+  expect(await operator.revoke(name, because)).toEqual({ type: 'not_found', by: null })
+  expect(await operator.answer(name, because, { status: 410 })).toEqual({ type: 'not_found', by: null })
   expect(await database.rows('SELECT count(*) FROM pawl.interventions')).toEqual(before)
 })

@@ -72,6 +72,7 @@ describe('a ride runs through its phases', () => {
       revision: '4',
       stored_bytes: '0',
       undone_before: 0,
+      traceparent: null,
       effect_epoch: 0,
       last_error: null,
       trail,

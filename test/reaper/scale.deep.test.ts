@@ -200,7 +200,13 @@ test(
       ),
     ])
     const tookMs = performance.now() - startedAt
-    expect(counts).toEqual({ deleted: KEYS, held: 0, effectsDeleted: 0, usageDeleted: 0 })
+    expect(counts).toEqual({
+      deleted: KEYS,
+      held: 0,
+      effectsDeleted: 0,
+      usageDeleted: 0,
+      duplicatesDeleted: 0,
+    })
     expect(types).toEqual(new Set(['completed', 'replayed']))
     expect(blocked).toEqual([])
     expect(samples).toBeGreaterThan(0)

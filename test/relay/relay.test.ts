@@ -20,7 +20,15 @@ describe('what a phase staged', () => {
     const relay = trial.relay({ sink: inbox })
     expect(await relay.runOnce()).toEqual(counts({ claimed: 1, delivered: 1 }))
     expect(inbox.got).toEqual([
-      { id: ids[0], name: 'send_receipt', payload: 7, keyId, attempt: 1, stagedAt: staged?.created_at },
+      {
+        id: ids[0],
+        name: 'send_receipt',
+        payload: 7,
+        keyId,
+        attempt: 1,
+        stagedAt: staged?.created_at,
+        traceparent: null,
+      },
     ])
     expect(await trial.rows()).toEqual([])
     expect(await relay.runOnce()).toEqual(counts())

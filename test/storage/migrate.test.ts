@@ -119,10 +119,13 @@ test('every table and every column has a comment', async () => {
   )
   expect(tables.map(({ relname }) => relname)).toEqual([
     'cache_epoch',
+    'duplicates',
     'effects',
     'idempotency_keys',
     'interventions',
     'migrations',
+    'pipelines',
+    'readings',
     'scope_usage',
     'staged_jobs',
   ])

@@ -241,6 +241,7 @@ const newKey: Values = [
   30_000,
   1,
   randomUUID(),
+  '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
   // Whether it may run again; unfinished keys and a rate, of the scope and of the pipeline; bytes of both, and of the key; the part that counts it.
   'false',
   5,
@@ -255,11 +256,11 @@ const newKey: Values = [
   1,
 ]
 /** By how many values they take: unfinished keys alone, with a bucket, with bytes as well, and everything that can be limited. */
-const WITH_BYTES = 20
-const EVERYTHING = 24
-const LIMITED = [15, 17, WITH_BYTES, EVERYTHING]
+const WITH_BYTES = 21
+const EVERYTHING = 25
+const LIMITED = [16, 18, WITH_BYTES, EVERYTHING]
 const valuesFor = (count: number): Values =>
-  count === WITH_BYTES ? [...newKey.slice(0, 17), 100_000, 2_000, 1] : newKey.slice(0, count)
+  count === WITH_BYTES ? [...newKey.slice(0, 18), 100_000, 2_000, 1] : newKey.slice(0, count)
 
 describe.each(['custom', 'generic'] as const)('a reservation under limits, with a %s plan', (plan) => {
   const limited = (texts.get('insert_key') ?? []).filter((text) => LIMITED.includes(parametersIn(text)))

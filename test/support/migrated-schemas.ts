@@ -13,7 +13,17 @@ const LEAST_WAITING = 2
 /** Emptying tables takes milliseconds if nobody has locked them. Tables that a test has left locked are not used again. */
 const LOCK_TIMEOUT_MS = 1_000
 
-const EMPTIED = ['cache_epoch', 'scope_usage', 'interventions', 'staged_jobs', 'effects', 'idempotency_keys']
+const EMPTIED = [
+  'readings',
+  'duplicates',
+  'pipelines',
+  'cache_epoch',
+  'scope_usage',
+  'interventions',
+  'staged_jobs',
+  'effects',
+  'idempotency_keys',
+]
 
 /** The schema of a test's business rows, the framework's schema, and a pool to inspect and change both. */
 export interface Schemas {

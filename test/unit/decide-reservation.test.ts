@@ -48,6 +48,7 @@ const row: KeyRow = {
   holder: 'them',
   revision: 1,
   storedBytes: 0,
+  traceparent: null,
   leaseUntilMs: NOW,
   attempts: 1,
   retries: 0,

@@ -23,6 +23,7 @@ function pollerOf(...ends: ('more' | 'idle' | 'fail' | Promise<unknown>)[]) {
   const underWay = new Set<Promise<unknown>>()
   const poller = new Poller({
     service: 'reaper',
+    tracing: { current: null },
     pollMs: POLL_MS,
     underWay,
     round: async (stopping) => {

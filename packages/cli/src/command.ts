@@ -71,6 +71,7 @@ export interface Argument {
 export interface Report {
   readonly exit: ExitCode
   readonly lines: readonly string[]
+  /** Undefined where everything has been printed already. */
   readonly json: unknown
   /** An error that is printed in addition to the report. */
   readonly error?: DescribedError
@@ -89,8 +90,14 @@ export interface Context {
   readonly commands: readonly Command[]
   /** The database, open for as long as `work` runs. */
   readonly withDatabase: <T>(work: (database: Database) => Promise<T>) => Promise<T>
+  /** Where the database is, for what opens it by itself. Throws a usage error where nobody has said so. */
+  readonly databaseUrl: () => string
   /** Reports progress, separately from the report. */
   readonly tell: (line: string) => void
+  /** Prints at once what a command that stays has to say: the line, or with `--json` the value. */
+  readonly print: (line: string, json: unknown) => void
+  /** Resolves when somebody wants the command to end. */
+  readonly untilStopped: () => Promise<void>
 }
 
 /** What a command was called with. */

@@ -53,7 +53,8 @@ export async function withDatabase<T>(
   }
 }
 
-function checkUrl(url: string | undefined): string {
+/** Throws a usage error where no database is given. */
+export function checkUrl(url: string | undefined): string {
   if (url === undefined || url === '') {
     throw usageError('No database was given. Set DATABASE_URL, or pass --database-url postgresql://….')
   }

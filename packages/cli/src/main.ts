@@ -20,7 +20,13 @@ const output = {
 // Failed writes are handled below; and when errors cannot be reported, there is nobody left to report that to.
 for (const stream of [stdout, stderr]) stream.on('error', () => {})
 
-const exit = await run(argv, { stdout: output, stderr, env, cwd: process.cwd() })
+/** Ctrl-C ends the process as always, until a command that stays asks to be told. */
+const untilStopped = () =>
+  new Promise<void>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve())
+  })
+
+const exit = await run(argv, { stdout: output, stderr, env, cwd: process.cwd(), untilStopped })
 const failure = (await Promise.all(writes)).find((error) => error != null)
 // The reader of a pipe may leave early, as `head` does: that is not our error.
 const isLost = failure != null && failure.code !== 'EPIPE'

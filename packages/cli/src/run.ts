@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Context, Report } from './command.js'
 import { allCommands } from './commands/all.js'
-import { withDatabase } from './database.js'
+import { checkUrl, withDatabase } from './database.js'
 import { describeError } from './describe-error.js'
 import { EXIT, type ExitCode } from './exit-code.js'
 import { parseCommandLine, type Wish } from './parse-command-line.js'
@@ -25,6 +25,8 @@ export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Paths of modules are relative to it. */
   readonly cwd: string
+  /** Resolves when a command that stays, such as `console`, is to end. Default: it ends at once. */
+  readonly untilStopped?: () => Promise<void>
 }
 
 /**
@@ -45,7 +47,8 @@ export async function run(argv: readonly string[], surroundings: Surroundings): 
       schema = wish.common.schema ?? schema
     }
     const report = await fulfil(wish, { ...surroundings, databaseUrl, schema, isJson })
-    stdout.write(isJson ? `${safeJson(report.json)}\n` : report.lines.map((line) => `${line}\n`).join(''))
+    if (!isJson) stdout.write(report.lines.map((line) => `${line}\n`).join(''))
+    else if (report.json !== undefined) stdout.write(`${safeJson(report.json)}\n`)
     if (report.error !== undefined) tellError(report.error, { stderr, env, databaseUrl, isJson })
     return report.exit
   } catch (error) {
@@ -95,7 +98,10 @@ function contextOf(setting: Setting, paint: Paint): Context {
         { schema, hashSecret: env['PAWL_HASH_SECRET'], protectKeys: env['PAWL_PROTECT_KEYS'] },
         work,
       ),
+    databaseUrl: () => checkUrl(databaseUrl),
     tell: (line) => void (isJson || stderr.write(`${safeText(line)}\n`)),
+    print: (line, json) => void stdout.write(isJson ? `${JSON.stringify(json)}\n` : `${line}\n`),
+    untilStopped: setting.untilStopped ?? (() => Promise.resolve()),
   }
 }
 

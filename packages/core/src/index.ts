@@ -33,7 +33,28 @@ export type { Caps } from './run/caps.js'
 export type { KeyAction, KeyPolicyOptions } from './request/key-policy.js'
 export { createOperator } from './operate/create-operator.js'
 export type { Because } from './because.js'
-export type { Intervention, KeyId, KeyName, KeyReference, SteerOptions } from './engine/intervention.js'
+export type {
+  Intervention,
+  InterventionView,
+  KeyId,
+  KeyName,
+  KeyReference,
+  SteerOptions,
+} from './engine/intervention.js'
+export type {
+  DuplicatesWindow,
+  Findings,
+  InterventionFilter,
+  InterventionPage,
+  RecordedIntervention,
+  SearchHit,
+  ScopeDuplicates,
+} from './operate/audit.js'
+export type { Flow, PipelineFlow, PointFlow } from './operate/flow.js'
+export type { NextMove } from './operate/next-move.js'
+export type { Reading, ReadingOptions, TableSize, UnfinishedAt } from './operate/reading.js'
+export type { KeyPage, KeySummary } from './operate/page-keys.js'
+export type { RecordedPhase, RecordedPipeline } from './pipeline/recorded-pipeline.js'
 export type {
   BoundedCount,
   CallVerdict,
@@ -41,7 +62,6 @@ export type {
   EffectView,
   Finding,
   ForgetOptions,
-  InterventionView,
   JobView,
   KeyFilter,
   KeyReport,

@@ -1,5 +1,8 @@
 /** For adapters and test kits of this project. Not covered by semantic versioning. */
+import { installTracing } from './announce/guard-tracing.js'
+import type { Tracing } from './announce/tracing.js'
 import type { Probe } from './driver/probe.js'
+import { contextOf } from './engine/engine-context.js'
 import type { Engine, OwnKey } from './engine/engine.js'
 import { RunningEngine } from './engine/running-engine.js'
 import type { ExecuteRequest } from './request/execute-request.js'
@@ -21,6 +24,14 @@ export {
   invalidOption,
 } from './check-option.js'
 export type { OptionOwner } from './check-option.js'
+export type {
+  CallToTrace,
+  GrantToTrace,
+  PhaseEnd,
+  PhaseToTrace,
+  RequestToTrace,
+  Tracing,
+} from './announce/tracing.js'
 export type { Position, Probe } from './driver/probe.js'
 export type { KeyLook } from './request/look-at-key.js'
 export { isUuid } from './is-uuid.js'
@@ -54,6 +65,14 @@ export function createProbedEngine<DB>(
   { prepareAfterUses }: { readonly prepareAfterUses?: number } = {},
 ): Engine<DB> & { halt(): void } {
   return new RunningEngine<DB>(options, probe, prepareAfterUses)
+}
+
+/**
+ * Puts a tracing around the work of an engine and of the services beside it. Returns a function that takes it away again. An engine
+ * has at most one: a second one throws. Nothing that a tracing does or throws changes the outcome of a request.
+ */
+export function traceEngine<DB>(engine: Engine<DB>, tracing: Tracing): () => void {
+  return installTracing(contextOf(engine, 'traceEngine').tracing, tracing)
 }
 
 /** A key's name in logs and messages: see `EngineOptions.hashSecret`. */

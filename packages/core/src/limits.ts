@@ -379,6 +379,35 @@ export const COUNT_LIMIT = 100_000
 /** How many finished keys are read to tell whether a pipeline's name was ever used: the last hours or days. */
 export const FINISHED_KEYS_SEEN = 10_000
 
+/** Definitions that are read to draw and explain keys: many years of deploys, and read in a few milliseconds. */
+export const RECORDED_PIPELINES = 1_000
+
+/** Groups of unfinished keys that are shown: more recovery points than anybody has in use at a time. */
+export const FLOW_GROUPS = 2_000
+
+/** Over how long it is measured how fast keys move: long enough to be calm, short enough to show what changes now. */
+export const FLOW_WINDOW_MS = 5 * 60 * SECOND_MS
+
+/** Finished keys that are read for it: a median of so many does not move, and their trails are read in some milliseconds. */
+export const FLOW_SAMPLE = 2_000
+
+/** For so many different times that finished keys are kept, rates are measured: each costs a statement. */
+export const FLOW_RETENTIONS = 5
+
+/** Scopes whose duplicates are shown: what fits on a screen, and the most whose minutes of a day are read in a moment. */
+export const DEFAULT_TOP_SCOPES = 20
+export const MAX_TOP_SCOPES = 100
+
+/** How old the numbers may be that processes export as gauges: as old as what a scrape of a metrics server shows. */
+export const DEFAULT_READING_MS = 15 * SECOND_MS
+export const MIN_READING_MS = SECOND_MS
+
+/** What a search returns of each kind at most: whoever sees more has to say more. */
+export const FIND_LIMIT = 20
+
+/** How far back a search looks for a provider's reference without an index: a month, as far as most complaints go. */
+export const FIND_BACK_MS = 30 * 24 * HOUR_MS
+
 /** What fits on a few screens. */
 export const DEFAULT_LIST_LIMIT = 50
 
@@ -400,6 +429,12 @@ export const MAX_REASON_LENGTH = 2_000
 
 /** An intervention that found the row changed this often is refused: whoever writes it is at work. */
 export const STEER_ROUNDS = 5
+
+/** Of the latest interventions on a key, so many are looked at for the one that was first: few people work on one key. */
+export const INTERVENTIONS_SINCE = 50
+
+/** Among so many of the latest interventions, whoever finds a key gone is told who forgot it: those of the last days. */
+export const FORGETTINGS_SEEN = 1_000
 
 /** How long an intervention waits for a row that a phase is about to commit. */
 export const STEER_LOCK_TIMEOUT_MS = 2 * SECOND_MS
@@ -487,3 +522,24 @@ export const ERASE_LOCK_WAITS = 20
 
 /** A scope of fewer characters than this, such as `7`, may be in a reason by chance. */
 export const MIN_SCOPE_IN_REASON = 4
+
+/** Pause between two tries to record pipelines: nobody waits for it, and a database that is away has other things to do. */
+export const RECORD_RETRY_MS = 60 * SECOND_MS
+
+/** How often counts of duplicates are written: a person looks at minutes, and a crash loses no more than this. */
+export const DEFAULT_COUNT_EVERY_MS = 10 * SECOND_MS
+
+/** More often, writing the counts would cost more than the duplicates. */
+export const MIN_COUNT_EVERY_MS = 100
+
+/** They are counted in the minute in which they are written: any later would be another one. */
+export const MAX_COUNT_EVERY_MS = 60 * SECOND_MS
+
+/**
+ * Counts of duplicates, one for each scope and pipeline, that an engine has in memory at a time: a few hundred kilobytes. Further scopes are
+ * counted together.
+ */
+export const MAX_DUPLICATE_COUNTS = 1_000
+
+/** How long counts of duplicates are kept: who looks later than that looks at metrics. */
+export const DUPLICATES_RETENTION_MS = 24 * HOUR_MS

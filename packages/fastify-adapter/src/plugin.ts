@@ -54,9 +54,10 @@ const plugin: FastifyPluginAsync<FastifyPawlOptions> = async (app, options) => {
     for (const { route, settings: routeSettings } of marked) documentRoute(route, routeSettings)
     for (const route of statusRoutes) documentStatus(route, settings)
     const error = settings.enforce === 'off' ? null : unprotected(own.audited)
-    if (error === null) return
-    if (settings.enforce === 'error') throw error
-    app.log.warn(error.message)
+    if (error !== null && settings.enforce === 'error') throw error
+    if (error !== null) app.log.warn(error.message)
+    // Nobody waits for it: an app is ready before that, and also while the database is away.
+    void settings.engine.recordPipelines()
   })
 
   // Begins to drain before Fastify waits for its requests, so that they end within the time limit; we wait for it

@@ -1,5 +1,6 @@
 import type { Command } from '../command.js'
 import { answerCommand } from './answer.js'
+import { consoleCommand } from './console.js'
 import { deadCommand } from './dead.js'
 import { diagramCommand } from './diagram.js'
 import { doctorCommand } from './doctor.js'
@@ -27,6 +28,7 @@ export const allCommands: readonly Command[] = [
   listCommand,
   showCommand,
   deadCommand,
+  consoleCommand,
   unstickCommand,
   revokeCommand,
   answerCommand,

@@ -1,4 +1,5 @@
 import { announce } from '../announce/announce.js'
+import { traceRound } from '../announce/tracing.js'
 import { checkKnownOptions, checkTimerMs, checkWholeNumber, type OptionOwner } from '../check-option.js'
 import {
   DEFAULT_COMPLETER_BATCH_SIZE,
@@ -105,6 +106,7 @@ export class Completer implements Service<CompleterCounts> {
     this.#queue = new TurnQueue(Math.max(this.#batchSize, 2 * concurrency))
     this.#poller = new Poller({
       service: 'completer',
+      tracing: this.#context.tracing,
       pollMs: options.pollMs ?? DEFAULT_COMPLETER_POLL_MS,
       underWay: this.#running,
       round: async (stopping) => {
@@ -134,6 +136,10 @@ export class Completer implements Service<CompleterCounts> {
 
   /** It waits for what it begins, and keeps a queue of its own. */
   async runOnce(): Promise<CompleterCounts> {
+    return traceRound(this.#context.tracing, 'completer', () => this.#runOnce())
+  }
+
+  async #runOnce(): Promise<CompleterCounts> {
     const counts = { ...NOTHING }
     const begun: Promise<void>[] = []
     if (this.#context.stopping.aborted) return counts

@@ -1,6 +1,8 @@
 import { checkKnownOptions, invalidOption, type OptionOwner } from '../check-option.js'
+import { contextOf } from '../engine/engine-context.js'
 import type { Engine } from '../engine/engine.js'
 import { Completer, type CompleterCounts, type CompleterOptions } from './completer.js'
+import { recordUntilDone } from './record-until-done.js'
 import { Reaper, type ReaperCounts, type ReaperOptions } from './reaper.js'
 import type { RelayCounts } from './job-results.js'
 import { Relay } from './relay.js'
@@ -68,6 +70,7 @@ export function createBackground<DB>(options: BackgroundOptions<DB>): Background
     completer === false ? null : new Completer(engine, completer),
     relays.map((one) => new Relay(engine, one)),
     reaper === false ? null : new Reaper(engine, reaper),
+    () => recordUntilDone(engine, contextOf(engine, 'createBackground')),
   )
 }
 
@@ -86,22 +89,30 @@ class RunningBackground implements Background {
   readonly completer: Service<CompleterCounts> | null
   readonly relays: readonly Service<RelayCounts>[]
   readonly reaper: Service<ReaperCounts> | null
+  /** Has the engine's pipelines recorded; returns a function that stops it. */
+  readonly #record: () => () => void
+  #stopRecording: (() => void) | null = null
 
   constructor(
     completer: Service<CompleterCounts> | null,
     relays: readonly Service<RelayCounts>[],
     reaper: Service<ReaperCounts> | null,
+    record: () => () => void,
   ) {
     this.completer = completer
     this.relays = relays
     this.reaper = reaper
+    this.#record = record
   }
 
   start(): void {
+    this.#stopRecording ??= this.#record()
     for (const service of this.#services()) service.start()
   }
 
   async stop(options: StopOptions = {}): Promise<void> {
+    this.#stopRecording?.()
+    this.#stopRecording = null
     await Promise.all(this.#services().map((service) => service.stop(options)))
   }
 

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { traceRound } from '../announce/tracing.js'
 import {
   checkKnownOptions,
   checkTimerMs,
@@ -12,6 +13,7 @@ import {
   DEFAULT_REAPER_BATCH_SIZE,
   DEFAULT_REAPER_PAUSE_MS,
   DEFAULT_REAPER_POLL_MS,
+  DUPLICATES_RETENTION_MS,
   MAX_DURATION_MS,
   MAX_INT32,
   REAPER_LOCK_TIMEOUT_MS,
@@ -21,6 +23,7 @@ import { contextOf, type EngineContext } from '../engine/engine-context.js'
 import { tellingRights } from '../storage/schema/missing-right.js'
 import type { Tables } from '../storage/tables.js'
 import { type Batch, reapBatch } from './reap-batch.js'
+import { reapDuplicates } from './reap-duplicates.js'
 import { reapOldEffects } from './reap-old-effects.js'
 import { reapUsage } from './reap-usage.js'
 import { Poller, type Service, type StopOptions } from './service.js'
@@ -47,6 +50,8 @@ export type ReaperCounts = {
   readonly effectsDeleted: number
   /** Rows of usage that were deleted: with limits, of scopes that have used nothing for a while. */
   readonly usageDeleted: number
+  /** Counts of duplicates that were deleted, where the engine counts them. */
+  readonly duplicatesDeleted: number
 }
 
 /** Where to reap: an engine's environment, or an operator's. */
@@ -82,6 +87,7 @@ export class Reaper implements Service<ReaperCounts> {
     this.#pace = pace
     this.#poller = new Poller({
       service: 'reaper',
+      tracing: context.tracing,
       pollMs,
       round: async (stopping) => ({ counts: await this.#reap(stopping), more: false }),
     })
@@ -96,7 +102,7 @@ export class Reaper implements Service<ReaperCounts> {
   }
 
   async runOnce(): Promise<ReaperCounts> {
-    return this.#reap(new AbortController().signal)
+    return traceRound(this.#context.tracing, 'reaper', () => this.#reap(new AbortController().signal))
   }
 
   #reap(stopping: AbortSignal): Promise<ReaperCounts> {
@@ -105,8 +111,22 @@ export class Reaper implements Service<ReaperCounts> {
       return {
         ...counts,
         usageDeleted: this.#context.limits.areOnAnywhere ? await this.#reapUsage(stopping) : 0,
+        duplicatesDeleted: this.#context.duplicates === null ? 0 : await this.#reapDuplicates(stopping),
       }
     })
+  }
+
+  async #reapDuplicates(stopping: AbortSignal): Promise<number> {
+    const { sessions, tables } = this.#context
+    const { deleted } = await inBatches(this.#pace, stopping, () =>
+      sessions.with('reaper', async (session) => {
+        session.shortenLockTimeout(REAPER_LOCK_TIMEOUT_MS)
+        const store = { session, tables }
+        const gone = await reapDuplicates(store, this.#pace.batchSize, DUPLICATES_RETENTION_MS)
+        return { found: gone, deleted: gone, held: 0, lastMs: 0 }
+      }),
+    )
+    return deleted
   }
 
   /** A part of the table in each round: nothing in it is in a hurry. */
@@ -191,7 +211,13 @@ export async function reap(
     const isFurther = lastMs > (fromMs ?? -Infinity)
     return { found, deleted, held: isFurther ? found - deleted : 0, lastMs }
   })
-  return { deleted: keys.deleted, held: keys.held, effectsDeleted: effects.deleted, usageDeleted: 0 }
+  return {
+    deleted: keys.deleted,
+    held: keys.held,
+    effectsDeleted: effects.deleted,
+    usageDeleted: 0,
+    duplicatesDeleted: 0,
+  }
 }
 
 async function inBatches(

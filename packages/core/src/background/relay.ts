@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { announce } from '../announce/announce.js'
+import { traceRound } from '../announce/tracing.js'
 import { PawlError } from '../errors.js'
 import { ABORT_GRACE_MS, DELIVER_ALONE_AFTER, JOBS_READ_PER_LOOK } from '../limits.js'
 import type { Engine } from '../engine/engine.js'
@@ -44,6 +45,7 @@ export class Relay implements Service<RelayCounts> {
     this.#places = this.#newPlaces()
     this.#poller = new Poller({
       service: 'relay',
+      tracing: this.#context.tracing,
       pollMs: this.#options.pollMs,
       underWay: this.#underWay,
       round: async (stopping) => {
@@ -83,9 +85,11 @@ export class Relay implements Service<RelayCounts> {
 
   /** It waits for its deliveries, and has places of its own. */
   async runOnce(): Promise<RelayCounts> {
-    const { round } = await this.#begin(this.#newPlaces())
-    await round.ended
-    return round.counts
+    return traceRound(this.#context.tracing, 'relay', async () => {
+      const { round } = await this.#begin(this.#newPlaces())
+      await round.ended
+      return round.counts
+    })
   }
 
   /** Reports a round once its deliveries have ended. Rounds go on meanwhile, so that one that hangs holds up no other scope. */

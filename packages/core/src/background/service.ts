@@ -1,4 +1,5 @@
 import { announce, type ServiceName } from '../announce/announce.js'
+import { type TracingSlot, traceRound } from '../announce/tracing.js'
 import { checkKnownOptions, checkTimerMs, type OptionOwner } from '../check-option.js'
 import { DEFAULT_STOP_TIMEOUT_MS, ROUND_RETRY_BASE_MS, ROUND_RETRY_MAX_MS } from '../limits.js'
 import { settledWithin } from '../settled-within.js'
@@ -29,6 +30,8 @@ interface Round {
 /** What a service passes in order to be called at intervals. */
 interface PollerOptions {
   readonly service: ServiceName
+  /** Of the engine that it works beside. */
+  readonly tracing: TracingSlot
   readonly pollMs: number
   readonly round: (stopping: AbortSignal) => Promise<Round>
   /** What a round began but did not wait for. */
@@ -90,9 +93,9 @@ export class Poller {
   }
 
   async #tryRound(stopping: AbortSignal, failures: number): Promise<'more' | 'idle' | 'failed'> {
-    const { service, round } = this.#options
+    const { service, round, tracing } = this.#options
     try {
-      const { counts, more } = await round(stopping)
+      const { counts, more } = await traceRound(tracing, service, () => round(stopping))
       if (counts !== null) announce('pawl:round', () => ({ service, counts }))
       return more ? 'more' : 'idle'
     } catch (error) {

@@ -16,6 +16,8 @@ export interface JobToDeliver {
   /** Which delivery of the job this is; 1 for the first. */
   readonly attempt: number
   readonly stagedAt: Date
+  /** The W3C `traceparent` of the key's first request, for the queue to carry on; null where that was not traced. */
+  readonly traceparent: string | null
 }
 
 /** What became of one job. */
@@ -122,9 +124,10 @@ export async function deliverTo(
   }
 }
 
-function jobToDeliver({ id, name, payloadJson, keyId, attempts, createdMs }: ClaimedJob): JobToDeliver {
+function jobToDeliver(job: ClaimedJob): JobToDeliver {
+  const { id, name, payloadJson, keyId, attempts, createdMs, traceparent } = job
   const payload = JSON.parse(payloadJson) as JsonValue
-  return { id, name, payload, keyId, attempt: attempts, stagedAt: new Date(createdMs) }
+  return { id, name, payload, keyId, attempt: attempts, stagedAt: new Date(createdMs), traceparent }
 }
 
 function tooLate(timeoutMs: number): PawlError {

@@ -12,6 +12,13 @@ export interface SessionPoolOptions extends SessionOptions {
   readonly spread: Spread
   /** Finds out how the tables are spread; called with the first session, and again until it is known. */
   readonly learn: (session: Session) => Promise<void>
+  /** Who wants to know how long sessions are waited for. Whoever works beside requests does not count. */
+  readonly waits?: WaitsSlot
+}
+
+/** Whoever wants to know how long somebody has waited, and whether they got a session; null for nobody. */
+export interface WaitsSlot {
+  readonly current: { waited(ms: number, got: boolean): void } | null
 }
 
 interface Waiting {
@@ -37,6 +44,18 @@ export class SessionPool {
   }
 
   acquire(place: string): Promise<Session> {
+    const waits = this.#options.waits?.current ?? null
+    if (waits === null) return this.#acquire(place)
+    const askedAt = performance.now()
+    const session = this.#acquire(place)
+    session.then(
+      () => waits.waited(performance.now() - askedAt, true),
+      () => waits.waited(performance.now() - askedAt, false),
+    )
+    return session
+  }
+
+  #acquire(place: string): Promise<Session> {
     const { acquireTimeoutMs } = this.#options
     return new Promise((resolve, reject) => {
       const answers = this.#answers

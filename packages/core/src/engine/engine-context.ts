@@ -1,4 +1,5 @@
 import { NameHasher } from '../announce/name-hasher.js'
+import type { TracingSlot } from '../announce/tracing.js'
 import { WakeSignal } from '../wake-signal.js'
 import { invalidOption } from '../check-option.js'
 import { KyselyFactory } from '../driver/kysely-driver.js'
@@ -23,7 +24,9 @@ import { QuietCalls } from '../run/quiet-calls.js'
 import type { RunContext } from '../run/run-context.js'
 import { StrictMode } from '../run/strict-mode.js'
 import { learnSpread } from '../storage/schema/learn-spread.js'
+import { DuplicateCounter } from './duplicate-counter.js'
 import { checkEngineOptions, type EngineOptions } from './engine-options.js'
+import { PipelineRecorder } from './pipeline-recorder.js'
 
 /** A pipeline of one phase that is not among those given to createEngine: only its own requests know it. */
 export interface AtomicPipeline {
@@ -41,6 +44,10 @@ export interface EngineContext extends RequestContext, RunContext {
   /** What erased names are replaced with is made with it; null where the application gave none. */
   readonly hashSecret: string | null
   readonly atomicPipelines: Map<PipelineDefinition, AtomicPipeline>
+  /** Writes down what pipelines look like. */
+  readonly recorder: PipelineRecorder
+  /** Counts the duplicates of each scope; null unless the user asks for it. */
+  readonly duplicates: DuplicateCounter | null
   /** Wakes when a key has been enqueued for the completer. */
   readonly enqueued: WakeSignal
 }
@@ -77,7 +84,14 @@ export function createContext(
     signs: breaker,
   }
   const learn = learnSpread(tables)
-  const sessions = new SessionPool(pool, { ...ofSessions, preparedQueries, acquireTimeoutMs, learn })
+  const tracing: TracingSlot = { current: null }
+  const sessions = new SessionPool(pool, {
+    ...ofSessions,
+    preparedQueries,
+    acquireTimeoutMs,
+    learn,
+    waits: tracing,
+  })
   const strict = new StrictMode(checked.strict)
   const afterwards = new Set<Promise<void>>()
   const replica =
@@ -103,6 +117,8 @@ export function createContext(
           timeoutMs: checked.cacheTimeoutMs,
           afterwards,
         })
+  const atomicPipelines = new Map<PipelineDefinition, AtomicPipeline>()
+  const { countEveryMs } = checked
   return {
     sessions,
     tables,
@@ -115,6 +131,7 @@ export function createContext(
     redact: options.redact ?? null,
     keyPolicy: new KeyPolicy(checked.keyPolicy),
     probe,
+    tracing,
     limits: new LimitsOfScopes(options.limits, settings),
     runsAgain: checked.afterExpiry === 'run',
     fingerprintSecrets: new FingerprintSecrets(checked.tables.protection, checked.hashSecret),
@@ -128,7 +145,9 @@ export function createContext(
     quietCalls: new QuietCalls(),
     preparedStatements,
     stager,
-    atomicPipelines: new Map(),
+    atomicPipelines,
+    recorder: new PipelineRecorder({ sessions, tables, registry, settings, namespace, atomicPipelines }),
+    duplicates: countEveryMs === null ? null : new DuplicateCounter({ sessions, tables }, countEveryMs),
     enqueued: new WakeSignal(),
     staged: new WakeSignal(),
     stopping,

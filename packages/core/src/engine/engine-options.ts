@@ -18,6 +18,7 @@ import {
   DEFAULT_BREAKER_FAILURES,
   DEFAULT_BREAKER_PROBE_MS,
   DEFAULT_CACHE_TIMEOUT_MS,
+  DEFAULT_COUNT_EVERY_MS,
   DEFAULT_MAX_INPUT_BYTES,
   DEFAULT_MAX_RESPONSE_BYTES,
   DEFAULT_MAX_RESPONSE_HEADER_BYTES,
@@ -26,6 +27,8 @@ import {
   DEFAULT_REPLAY_MAX_LAG_MS,
   DEFAULT_REPLAY_TIMEOUT_MS,
   MAX_CACHE_TIMEOUT_MS,
+  MAX_COUNT_EVERY_MS,
+  MIN_COUNT_EVERY_MS,
   MIN_REPLAY_MAX_LAG_MS,
   MAX_INT32,
 } from '../limits.js'
@@ -85,6 +88,12 @@ export interface EngineOptions<DB> {
    * How much one scope may have, enforced in the database by the statement that reserves a key. Default: nothing is limited.
    */
   readonly limits?: LimitsOption
+  /**
+   * Counts how many duplicates each scope sends (replays, requests for a running key, mismatches), by minute, in the table
+   * `duplicates`, which the reaper keeps for a day. A client with a bug, or an attack, shows there. They are counted in memory and
+   * written every `everyMs` (default 10 s), so that no request waits for it. Default: off.
+   */
+  readonly countDuplicates?: boolean | { readonly everyMs?: number }
   /** Settings for pipelines that do not set their own. */
   readonly defaults?: PipelineSettings
   /** Kysely plugins for `tx` and `engine.db`. The framework's own statements never see them. */
@@ -150,6 +159,8 @@ export interface CheckedEngineOptions {
   readonly hashSecret: string | null
   readonly afterExpiry: 'refuse' | 'run'
   readonly keyPolicy: KeyPolicySettings
+  /** Null when duplicates are not counted. */
+  readonly countEveryMs: number | null
   readonly defaults: PipelineSettings
   readonly caps: Caps
   readonly strict: StrictOptions | null
@@ -176,6 +187,7 @@ const OPTION_NAMES = [
   'keyPolicy',
   'protect',
   'limits',
+  'countDuplicates',
   'defaults',
   'plugins',
   'stager',
@@ -218,6 +230,7 @@ export function checkEngineOptions(options: EngineOptions<never>): CheckedEngine
     hashSecret: checkHashSecret(OWNER, options.hashSecret),
     afterExpiry: options.afterExpiry ?? 'refuse',
     keyPolicy: readKeyPolicy(OWNER, options.keyPolicy === undefined ? {} : options.keyPolicy),
+    countEveryMs: checkCountDuplicates(options.countDuplicates ?? false),
     defaults: checkDefaults(options.defaults ?? {}),
     caps: checkCaps(options.caps ?? {}),
     strict: checkStrict(options.strict),
@@ -276,6 +289,17 @@ function checkBreaker(breaker: BreakerOptions | false): Required<BreakerOptions>
   checkTimerMs(owner, 'probeMs', breaker.probeMs)
   const { failures = DEFAULT_BREAKER_FAILURES, probeMs = DEFAULT_BREAKER_PROBE_MS } = breaker
   return { failures, probeMs }
+}
+
+function checkCountDuplicates(count: NonNullable<EngineOptions<never>['countDuplicates']>): number | null {
+  if (count === false) return null
+  if (count === true) return DEFAULT_COUNT_EVERY_MS
+  if (typeof count !== 'object' || count === null || Array.isArray(count))
+    throw invalidOption(OWNER, 'countDuplicates', count, 'true, false or { everyMs }')
+  const owner: OptionOwner = { ...OWNER, where: 'createEngine: countDuplicates' }
+  checkKnownOptions(owner, count, ['everyMs'])
+  checkWholeNumber(owner, 'everyMs', count.everyMs, MIN_COUNT_EVERY_MS, MAX_COUNT_EVERY_MS)
+  return count.everyMs ?? DEFAULT_COUNT_EVERY_MS
 }
 
 function checkSwitch(option: string, value: unknown): boolean {

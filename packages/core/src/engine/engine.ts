@@ -63,6 +63,15 @@ export interface Engine<DB> {
    */
   erase(erasure: Erasure): Promise<ErasureReport>
   /**
+   * Writes down what its pipelines look like (names, phases, guarantees, settings), so that tools without their code can draw and
+   * explain them. `createBackground` and `@pawl/fastify` call it when they start; what is recorded already costs one read. What
+   * fails is reported on `pawl:warning`: no request depends on it.
+   *
+   * @example
+   * await engine.recordPipelines() // in a process without background services
+   */
+  recordPipelines(): Promise<void>
+  /**
    * Takes no new work, lets running requests end, and gives back the keys of those that do not within `timeoutMs`.
    * The pool stays open.
    */

@@ -64,6 +64,10 @@ export interface KeyView {
   readonly state: StateObject
   /** Null unless finished. */
   readonly response: StoredResponse | null
+  /** Grows by one at every write of the row: what was read with another one is out of date. */
+  readonly revision: number
+  /** The W3C `traceparent` of the request that reserved it; null where it was not traced. */
+  readonly traceparent: string | null
   /** When the key was reserved. */
   readonly createdAt: Date
   /** When a person last unstuck it; null if nobody had to. */
@@ -90,6 +94,8 @@ export function viewKey(row: KeyRow): KeyView {
     retries,
     lastError,
     response,
+    revision,
+    traceparent,
   } = row
   return {
     keyId: id,
@@ -117,6 +123,8 @@ export function viewKey(row: KeyRow): KeyView {
     input: JSON.parse(row.inputJson) as JsonValue,
     state: JSON.parse(row.stateJson) as StateObject,
     response,
+    revision,
+    traceparent,
     createdAt: new Date(row.createdMs),
     unstuckAt: dateOrNull(row.unstuckMs),
     updatedAt: new Date(row.updatedMs),

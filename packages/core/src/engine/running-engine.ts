@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Pool } from 'pg'
 import { announce, type KeyMessage } from '../announce/announce.js'
+import type { GrantToTrace, RequestToTrace } from '../announce/tracing.js'
 import { type Because, checkBecause } from '../because.js'
 import { checkDate, checkKnownOptions, checkTimerMs, type OptionOwner } from '../check-option.js'
 import type { Probe } from '../driver/probe.js'
@@ -136,7 +137,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     const definition = this.#registered(pipeline)
     checkExecuteRequest('enqueue', request, this.#context.fingerprintSecrets)
     this.#context.keyPolicy.check('enqueue', request.key)
-    return this.#track(async () => {
+    const work = async (): Promise<EnqueueOutcome> => {
       const checked = await this.#checked(definition, request, 'pipeline')
       const reservation =
         (found && decideFound(this.#context, found, checked, this.#context.registry)) ??
@@ -144,15 +145,21 @@ export class RunningEngine<DB> implements Engine<DB> {
           reserveToEnqueue(this.#context, checked),
         ))
       if (reservation.type !== 'enqueued') {
-        return reservationOutcome(reservation, () => this.#askedBy(definition, request)) as EnqueueOutcome
+        const outcome = reservationOutcome(reservation, () => this.#askedBy(definition, request))
+        this.#count(definition, request, outcome.type, found)
+        return outcome as EnqueueOutcome
       }
       const { row, fresh } = reservation
       if (fresh) {
         announce('pawl:enqueued', () => ({ ...this.#askedBy(definition, request), keyId: row.id }))
         this.#context.enqueued.wake()
-      }
+      } else this.#count(definition, request, 'in_flight', found)
       return { type: 'enqueued', keyId: row.id, fresh }
-    })
+    }
+    const { current } = this.#context.tracing
+    if (current === null) return this.#track(work)
+    const of = requestToTrace('enqueue', this.#askedBy(definition, request), 'pipeline')
+    return current.request(of, () => this.#track(work))
   }
 
   /**
@@ -195,14 +202,30 @@ export class RunningEngine<DB> implements Engine<DB> {
   ): Promise<Outcome> {
     checkExecuteRequest('execute', request, this.#context.fingerprintSecrets)
     this.#context.keyPolicy.check('execute', request.key)
-    return this.#track(async () => {
+    const work = async (): Promise<Outcome> => {
       const checked = await this.#checked(definition, request, kind)
       const reservation =
         (found && decideFound(this.#context, found, checked, among)) ??
         (await this.#reserve(checked, among, 'execute', () => reserveToRun(this.#context, checked, among)))
       if (reservation.type === 'granted') return this.#run(reservation)
-      return reservationOutcome(reservation, () => this.#askedBy(definition, request))
-    })
+      const outcome = reservationOutcome(reservation, () => this.#askedBy(definition, request))
+      this.#count(definition, request, outcome.type, found)
+      return outcome
+    }
+    const { current } = this.#context.tracing
+    if (current === null) return this.#track(work)
+    const of = requestToTrace('execute', this.#askedBy(definition, request), kind)
+    return current.request(of, () => this.#track(work))
+  }
+
+  /** A request that waited for its key was counted when it began to. */
+  #count(
+    definition: PipelineDefinition,
+    { scope }: ExecuteRequest<unknown>,
+    outcome: Outcome['type'],
+    found: KeyRow | null,
+  ): void {
+    if (found === null) this.#context.duplicates?.count(scope, definition.name, outcome)
   }
 
   /** Asks the cache first, if there is one, and tells it what the database has said. */
@@ -233,7 +256,7 @@ export class RunningEngine<DB> implements Engine<DB> {
   }
 
   async #resume(keyId: string, reserve: () => ReturnType<typeof reserveById>): Promise<ResumeOutcome> {
-    return this.#track(async () => {
+    const work = async (): Promise<ResumeOutcome> => {
       const reservation = await reserve()
       if (reservation.type === 'gone') return reservation
       if (reservation.type === 'granted') return this.#run(reservation) as Promise<ResumeOutcome>
@@ -241,7 +264,10 @@ export class RunningEngine<DB> implements Engine<DB> {
         reservation.type === 'decided' ? reservation.row : { scope: '', key: keyId, pipeline: '', version: 0 }
       const asked = () => askedMessage(this.#context.names, row, row)
       return reservationOutcome(reservation, asked) as ResumeOutcome
-    })
+    }
+    const { current } = this.#context.tracing
+    if (current === null) return this.#track(work)
+    return current.request(RESUME_TO_TRACE, () => this.#track(work))
   }
 
   async inspect(scope: string, key: string): Promise<KeyView | null> {
@@ -325,6 +351,7 @@ export class RunningEngine<DB> implements Engine<DB> {
       throw new PawlError('PAWL_CLOSING', 'The engine is closing and takes no new work.')
     const stopping = this.#stopping.signal
     const onErased = (key: string): void => this.#context.cache?.drop(checked.scope, key)
+    if (checked.key === null && !checked.dryRun) this.#context.duplicates?.forget(checked.scope)
     const context = { ...this.#onOwnSessions('erase', 'eraser'), hashSecret, stopping, onErased }
     const erasing = eraseScope(context, checked)
     this.#running.add(erasing)
@@ -332,6 +359,17 @@ export class RunningEngine<DB> implements Engine<DB> {
       return await erasing
     } finally {
       this.#running.delete(erasing)
+    }
+  }
+
+  async recordPipelines(): Promise<void> {
+    if (this.#closing !== null) return
+    const recording = this.#context.recorder.record()
+    this.#running.add(recording)
+    try {
+      await recording
+    } finally {
+      this.#running.delete(recording)
     }
   }
 
@@ -379,6 +417,7 @@ export class RunningEngine<DB> implements Engine<DB> {
   halt(): void {
     this.#context.keeper.halt()
     this.#context.strict.close()
+    this.#context.duplicates?.halt()
   }
 
   async #drain(timeoutMs: number): Promise<void> {
@@ -390,9 +429,18 @@ export class RunningEngine<DB> implements Engine<DB> {
     await settledWithin(CLOSE_ABORT_GRACE_MS, this.#running)
     // One after the other: only when its request has ended does it turn out that a call ignores its signal and goes on.
     await settledWithin(Math.max(0, graceEndsAt - performance.now()), this.#context.afterwards)
+    await this.#writeCounts()
     this.#context.keeper.halt()
     this.#context.strict.close()
     for (const pool of this.#pools) pool.off('error', this.#onPoolError)
+  }
+
+  /** What was counted until now. A database that is away is not waited for as long as by a request. */
+  async #writeCounts(): Promise<void> {
+    const { duplicates } = this.#context
+    if (duplicates === null) return
+    duplicates.halt()
+    if (duplicates.size > 0) await settledWithin(CLOSE_ABORT_GRACE_MS, new Set([duplicates.flush()]))
   }
 
   async #track<T>(work: () => Promise<T>): Promise<T | Extract<Outcome, { type: 'unavailable' }>> {
@@ -451,6 +499,7 @@ export class RunningEngine<DB> implements Engine<DB> {
   }
 
   async #runToTheEnd({ how, row, definition }: Granted, run: Run): Promise<Outcome> {
+    this.#context.tracing.current?.granted(grantToTrace(how, run))
     if (how === 'reserved') {
       announce('pawl:reserved', () => run.grantMessage())
       return runPipeline(run)
@@ -466,6 +515,25 @@ export class RunningEngine<DB> implements Engine<DB> {
   #askedBy({ name: pipeline, version }: PipelineDefinition, request: ExecuteRequest<unknown>): KeyMessage {
     return askedMessage(this.#context.names, request, { pipeline, version })
   }
+}
+
+function requestToTrace(by: 'execute' | 'enqueue', asked: KeyMessage, kind: KeyKind): RequestToTrace {
+  return { by, kind, ...asked }
+}
+
+/** Whatever it is of: only pipelines are resumed. */
+const RESUME_TO_TRACE: RequestToTrace = {
+  by: 'resume',
+  kind: 'pipeline',
+  pipeline: null,
+  version: null,
+  keyHash: null,
+  scopeHash: null,
+}
+
+function grantToTrace(how: Granted['how'], run: Run): GrantToTrace {
+  const { attempts, traceparent } = run.row
+  return { how, ...run.grantMessage(), attempts, traceparent }
 }
 
 /** As long as any provider may be asked again under the same key, and as long as clients usually try again. */

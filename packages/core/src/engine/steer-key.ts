@@ -1,16 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import { isConnectionLost, PawlError } from '../errors.js'
 import { sqlStateOf } from '../driver/postgres-error.js'
-import { STEER_ROUNDS } from '../limits.js'
+import { FORGETTINGS_SEEN, INTERVENTIONS_SINCE, STEER_ROUNDS } from '../limits.js'
 import { viewKey } from './key-view.js'
+import { viewIntervention } from './view-intervention.js'
 import type { KeyRow } from '../storage/keys/key-row.js'
 import type { Store } from '../storage/statement.js'
 import { sealBefore } from '../storage/interventions/sealed-note.js'
+import { findForgetting } from '../storage/interventions/find-forgetting.js'
+import { findLatestInterventions } from '../storage/interventions/find-interventions.js'
 import { isNoted } from '../storage/interventions/is-noted.js'
 import type { Steering } from '../storage/keys/steered.js'
 import { findNamed } from './find-named.js'
 import type { Because } from '../because.js'
-import type { Intervention, KeyReference, SteerOptions } from './intervention.js'
+import type { Intervention, InterventionView, KeyReference, SteerOptions } from './intervention.js'
 
 /** lock_not_available */
 const LOCKED = '55P03'
@@ -73,8 +76,8 @@ export async function steerKey(
   const row = seen.row ?? (await context.with((store) => findNamed(store, of)))
   // If the connection broke every time, we have no answer: the change may have been made.
   if (why instanceof PawlError) throw why
-  if (row === null) return { type: 'not_found' }
-  return { type: 'refused', key: viewKey(row), detail: whyNot(why) }
+  if (row === null) return { type: 'not_found', by: null }
+  return { type: 'refused', key: viewKey(row), detail: whyNot(why), by: null }
 }
 
 /** The row as it was last read: a step that deletes it leaves nothing else to show. */
@@ -95,18 +98,20 @@ const isReferredTo = (error: unknown): boolean => REFERRED_TO.has(sqlStateOf(err
 
 async function steerOnce(
   store: Store,
-  { of, because, dryRun = false }: Wanted,
+  { of, because, dryRun = false, ifRevision }: Wanted,
   { holder, isRepeat, seen }: { readonly holder: string; readonly isRepeat: boolean; readonly seen: Seen },
   decide: (row: KeyRow, store: Store) => Step | Promise<Step>,
 ): Promise<Intervention | { readonly type: 'moved' }> {
   const read = await findNamed(store, of)
   const known = read ?? seen.row
-  if (known === null) return { type: 'not_found' }
+  if (known === null) return gone(store, of, ifRevision)
   if (isRepeat && (await isNoted(store, known.scope, holder))) return { type: 'done', key: viewKey(known) }
-  if (read === null) return { type: 'not_found' }
+  const isOvertaken = ifRevision !== undefined && read?.revision !== ifRevision
+  if (isOvertaken) return overtaken(store, known, read, ifRevision)
+  if (read === null) return { type: 'not_found', by: null }
   seen.row = read
   const step = await decide(read, store)
-  if (step.type === 'refuse') return { type: 'refused', key: viewKey(read), detail: step.detail }
+  if (step.type === 'refuse') return { type: 'refused', key: viewKey(read), detail: step.detail, by: null }
   if (step.type === 'nothing') return { type: dryRun ? 'would_be_done' : 'done', key: viewKey(read) }
   if (dryRun) return { type: 'would_be_done', key: viewKey(read) }
   const { actor, reason } = because
@@ -122,15 +127,54 @@ async function steerOnce(
   return written === null ? { type: 'moved' } : { type: 'done', key: viewKey(written) }
 }
 
+/** Refuses a step whose key is no longer as it was looked at, and says who was first. `read`: null if it is gone. */
+async function overtaken(
+  store: Store,
+  known: KeyRow,
+  read: KeyRow | null,
+  ifRevision: number,
+): Promise<Intervention> {
+  const latest = await findLatestInterventions(store, known, INTERVENTIONS_SINCE)
+  const first = latest.find(({ detailJson }) => (revisionBefore(detailJson) ?? -1) >= ifRevision)
+  const by = first === undefined ? null : viewIntervention(first)
+  return { type: 'refused', key: viewKey(known), detail: whoWasFirst(read, by), by }
+}
+
+/** There is no such key. Whoever has looked at it before is told who forgot it since. */
+async function gone(store: Store, of: KeyReference, ifRevision: number | undefined): Promise<Intervention> {
+  if (ifRevision === undefined) return { type: 'not_found', by: null }
+  const named = 'keyId' in of ? { id: of.keyId, scope: null, key: null } : { id: null, ...of }
+  const forgetting = await findForgetting(store, named, FORGETTINGS_SEEN)
+  return { type: 'not_found', by: forgetting === null ? null : viewIntervention(forgetting) }
+}
+
+function whoWasFirst(read: KeyRow | null, by: InterventionView | null): string {
+  if (by !== null)
+    return `Somebody was first: ${by.actor} did '${by.action}' at ${by.at.toISOString()}. Look at it again.`
+  const since = 'It has changed since it was looked at'
+  return read === null
+    ? `${since}, and was deleted.`
+    : `${since}: it is ${read.status} now, at '${read.recoveryPoint}'. Look at it again.`
+}
+
+/** The revision at which somebody stepped in. */
+function revisionBefore(detailJson: string): number | null {
+  const detail = JSON.parse(detailJson) as { readonly before?: { readonly revision?: number } | null } | null
+  return detail?.before?.revision ?? null
+}
+
 /** What the next reader wants to know about a row that is no longer as it was. */
 function before(row: KeyRow) {
-  const { status, stuckReason, recoveryPoint, fence, attempts, retries, intent, effectEpoch, lastError } = row
+  const { status, stuckReason, recoveryPoint, fence, revision, attempts, retries, effectEpoch, lastError } =
+    row
+  const { intent } = row
   const leaseUntil = row.leaseUntilMs === null ? null : new Date(row.leaseUntilMs).toISOString()
   const shown = {
     status,
     stuckReason,
     recoveryPoint,
     fence,
+    revision,
     leaseUntil,
     attempts,
     retries,

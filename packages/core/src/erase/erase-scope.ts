@@ -1,6 +1,7 @@
 import { PawlError } from '../errors.js'
 import { REAPER_LOCK_TIMEOUT_MS } from '../limits.js'
 import { Pseudonyms } from '../pseudonyms.js'
+import { eraseDuplicates } from '../storage/duplicates/erase-duplicates.js'
 import { noteRound } from '../storage/interventions/note-round.js'
 import { findIdsOfKey } from '../storage/keys/find-ids-of-key.js'
 import { readClock } from '../storage/schema/read-clock.js'
@@ -76,7 +77,10 @@ export async function eraseScope(context: ErasureContext, erasure: CheckedErasur
 /** Somebody may have a bucket locked who does not go on, and has frozen for example. */
 async function eraseUsageOf({ batch, of, kept }: ErasureParts): Promise<void> {
   const all = { what: 'usage', id: 'scope_usage', name: null, until: null } as const
-  const act = (): Promise<void> => batch((store) => eraseUsage(store, of.scope))
+  const act = async (): Promise<void> => {
+    await batch((store) => eraseUsage(store, of.scope))
+    await batch((store) => eraseDuplicates(store, of.scope))
+  }
   await inHalves([all], kept, act, (usage, why) => kept.add({ ...usage, why }))
 }
 

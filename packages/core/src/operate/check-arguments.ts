@@ -73,8 +73,7 @@ const FILTER_NAMES = [
   'limit',
 ] as const satisfies readonly (keyof KeyFilter)[]
 
-export function checkFilter(filter: KeyFilter): void {
-  const where = 'list'
+export function checkFilter(where: string, filter: KeyFilter): void {
   checkKnownOptions(owner(where), filter, FILTER_NAMES)
   checkOneOf(owner(where), 'status', filter.status, STATUSES)
   checkOneOf(owner(where), 'stuckReason', filter.stuckReason, Object.keys(STUCK_REASONS))
@@ -116,13 +115,15 @@ export function checkDeadJobs(jobs: DeadJobs): void {
 }
 
 export function checkSteerOptions(where: string, options: SteerOptions): void {
-  checkKnownOptions(owner(where), options, ['dryRun'])
+  checkKnownOptions(owner(where), options, ['dryRun', 'ifRevision'])
   checkFlag(owner(where), 'dryRun', options.dryRun)
+  checkWholeNumber(owner(where), 'ifRevision', options.ifRevision, 0)
 }
 
 export function checkForgetOptions(where: string, options: ForgetOptions): void {
-  checkKnownOptions(owner(where), options, ['dryRun', 'effectsUndone'])
+  checkKnownOptions(owner(where), options, ['dryRun', 'ifRevision', 'effectsUndone'])
   checkFlag(owner(where), 'dryRun', options.dryRun)
+  checkWholeNumber(owner(where), 'ifRevision', options.ifRevision, 0)
   checkFlag(owner(where), 'effectsUndone', options.effectsUndone)
 }
 

@@ -5,9 +5,7 @@ import type { Protection } from '../protection.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import { type KeyView, viewKey } from '../engine/key-view.js'
 import { findStandingEffects } from '../storage/effects/find-standing-effects.js'
-import { findEffectsOfKey } from '../storage/effects/find-effects-of-key.js'
 import { findDeadJobs } from '../storage/jobs/find-dead-jobs.js'
-import { findJobsOfKey } from '../storage/jobs/find-jobs-of-key.js'
 import { countUnfinished } from '../storage/keys/count-unfinished.js'
 import { groupUnfinished } from '../storage/keys/group-unfinished.js'
 import { hasKeysOf } from '../storage/keys/has-keys-of.js'
@@ -59,11 +57,33 @@ import type {
   StatusReport,
   UnfinishedGroup,
 } from './operator.js'
+import { checkDuplicatesWindow, readDuplicates } from './read-duplicates.js'
 import { readEffects } from './read-effects.js'
-import { listFiltered, reportStatus } from './report.js'
+import { listFiltered, pageKeys, readListCursor } from './page-keys.js'
+import { reportKey, reportStatus } from './report.js'
 import { requeueJobs } from './requeue-jobs.js'
 import { steerKey } from '../engine/steer-key.js'
-import { bounded, viewEffect, viewGroup, viewIntervention, viewJob } from './views.js'
+import { bounded, viewGroup, viewJob } from './views.js'
+import { checkInterventionFilter, pageInterventions } from './page-interventions.js'
+import { checkSought, find } from './find.js'
+import { checkReadingOptions, Readings, readSizes } from './take-reading.js'
+import type { Reading, ReadingOptions, TableSize } from './reading.js'
+import { explainNext } from './explain-next.js'
+import { readFlow, readPipelines } from './read-flow.js'
+import { viewPipeline } from './view-pipeline.js'
+import type {
+  DuplicatesWindow,
+  Findings,
+  InterventionFilter,
+  InterventionPage,
+  ScopeDuplicates,
+} from './audit.js'
+import type { Flow } from './flow.js'
+import type { NextMove } from './next-move.js'
+import type { KeyPage } from './page-keys.js'
+import type { RecordedPipeline } from '../pipeline/recorded-pipeline.js'
+import { findPipeline } from '../storage/pipelines/find-pipelines.js'
+import { noteLook } from '../storage/interventions/note-look.js'
 import { OperatorContext } from './operator-context.js'
 
 /**
@@ -82,8 +102,11 @@ export function createOperator(options: OperatorOptions): Operator {
 class DatabaseOperator implements Operator {
   readonly #context: OperatorContext
 
+  readonly #readings: Readings
+
   constructor(context: OperatorContext) {
     this.#context = context
+    this.#readings = new Readings(context)
   }
 
   async status(): Promise<StatusReport> {
@@ -91,25 +114,76 @@ class DatabaseOperator implements Operator {
   }
 
   async list(filter: KeyFilter = {}): Promise<readonly KeyView[]> {
-    checkFilter(filter)
-    return this.#context.with((store) => listFiltered(store, filter))
+    checkFilter('list', filter)
+    const listed = await this.#context.with((store) => listFiltered(store, filter, 'whole'))
+    return listed.map(({ row }) => viewKey(row))
+  }
+
+  async page({ after, ...filter }: KeyFilter & { readonly after?: string } = {}): Promise<KeyPage> {
+    checkFilter('page', filter)
+    const cursor = readListCursor(after)
+    return this.#context.with((store) => pageKeys(store, filter, cursor))
+  }
+
+  async flow(): Promise<Flow> {
+    return this.#context.with(readFlow)
+  }
+
+  async pipelines(): Promise<readonly RecordedPipeline[]> {
+    return this.#context.with(readPipelines)
+  }
+
+  async next(of: KeyReference): Promise<NextMove | null> {
+    checkKeyReference('next', of)
+    return this.#context.with(async (store) => {
+      const row = await findNamed(store, of)
+      if (row === null) return null
+      const recorded = await findPipeline(store, row)
+      return explainNext(row, recorded === null ? null : viewPipeline(recorded), row.nowMs)
+    })
   }
 
   async show(of: KeyReference): Promise<KeyReport | null> {
     checkKeyReference('show', of)
     return this.#context.with(async (store) => {
       const row = await findNamed(store, of)
-      if (row === null) return null
-      const effects = await findEffectsOfKey(store, row, MAX_SHOWN_WITH_KEY)
-      const jobs = await findJobsOfKey(store, row, MAX_SHOWN_WITH_KEY)
-      const interventions = await findInterventions(store, row, MAX_SHOWN_WITH_KEY)
-      return {
-        key: viewKey(row),
-        effects: effects.map(viewEffect),
-        jobs: jobs.map(viewJob),
-        interventions: interventions.map(viewIntervention),
-      }
+      return row === null ? null : reportKey(store, row)
     })
+  }
+
+  async reveal(of: KeyReference, because: Because): Promise<KeyReport | null> {
+    checkKeyReference('reveal', of)
+    checkBecause('reveal', because)
+    return this.#context.with(async (store) => {
+      const row = await findNamed(store, of)
+      if (row === null) return null
+      await noteLook(store, row, because)
+      return reportKey(store, row)
+    })
+  }
+
+  async find(text: string): Promise<Findings> {
+    const sought = checkSought(text)
+    return this.#context.with((store) => find(store, sought))
+  }
+
+  async sizes(): Promise<readonly TableSize[]> {
+    return this.#context.with(readSizes)
+  }
+
+  async reading(options: ReadingOptions = {}): Promise<Reading | null> {
+    const everyMs = checkReadingOptions(options)
+    return this.#readings.take(everyMs)
+  }
+
+  async interventions(filter: InterventionFilter = {}): Promise<InterventionPage> {
+    const listing = checkInterventionFilter(filter)
+    return this.#context.with((store) => pageInterventions(store, listing))
+  }
+
+  async duplicates(window: DuplicatesWindow): Promise<readonly ScopeDuplicates[]> {
+    const checked = checkDuplicatesWindow(window)
+    return this.#context.with((store) => readDuplicates(store, checked))
   }
 
   async unstick(
@@ -194,9 +268,9 @@ class DatabaseOperator implements Operator {
     checkForgetOptions('forget', options)
     checkKeyReference('forget', of)
     checkBecause('forget', because)
-    const { effectsUndone = false, dryRun = false } = options
+    const { effectsUndone = false, ...steering } = options
     let mayBeCached = true
-    const end = await steerKey(this.#context, { of, because, dryRun }, async (row, store) => {
+    const end = await steerKey(this.#context, { of, because, ...steering }, async (row, store) => {
       const standing = await findStandingEffects(store, row, MAX_SHOWN_WITH_KEY)
       const interventions = await findInterventions(store, row, MAX_SHOWN_WITH_KEY)
       const isAnswered = interventions.some(({ action }) => action === 'answer')

@@ -5,8 +5,26 @@ import type { StuckReason } from '../pipeline/outcome.js'
 import type { AnyPipeline } from '../pipeline/pipeline.js'
 import type { Because } from '../because.js'
 import type { Erasure, ErasureReport } from '../erase/erasure.js'
-import type { Intervention, KeyName, KeyReference, SteerOptions } from '../engine/intervention.js'
+import type {
+  Intervention,
+  InterventionView,
+  KeyName,
+  KeyReference,
+  SteerOptions,
+} from '../engine/intervention.js'
 import type { KeyView } from '../engine/key-view.js'
+import type { RecordedPipeline } from '../pipeline/recorded-pipeline.js'
+import type {
+  DuplicatesWindow,
+  Findings,
+  InterventionFilter,
+  InterventionPage,
+  ScopeDuplicates,
+} from './audit.js'
+import type { Flow } from './flow.js'
+import type { NextMove } from './next-move.js'
+import type { Reading, ReadingOptions, TableSize } from './reading.js'
+import type { KeyPage } from './page-keys.js'
 import type { Wipe } from '../pipeline/settings.js'
 import type { Protection } from '../protection.js'
 import type { Layout } from '../storage/schema/layout.js'
@@ -136,16 +154,6 @@ export interface JobView {
   readonly deadAt: Date | null
 }
 
-/** Something that an operator did. */
-export interface InterventionView {
-  readonly action: string
-  readonly actor: string
-  readonly reason: string | null
-  /** What the row was before, and what was given. */
-  readonly detail: JsonValue
-  readonly at: Date
-}
-
 /** A key with everything that is known about it. */
 export interface KeyReport {
   readonly key: KeyView
@@ -190,9 +198,42 @@ export interface Finding {
  */
 export interface Operator {
   status(): Promise<StatusReport>
+  /** Where requests stand, pipeline by pipeline, and how fast they move. Cheap enough to be asked every few seconds. */
+  flow(): Promise<Flow>
+  /** Every definition that engines have recorded, by name and version. */
+  pipelines(): Promise<readonly RecordedPipeline[]>
   list(filter?: KeyFilter): Promise<readonly KeyView[]>
+  /**
+   * The same keys a page at a time, without what their clients sent and got. `after`: the `next` of the page before.
+   *
+   * @example
+   * for (let after: string | null = null; ;) {
+   *   const { keys, next } = await operator.page({ status: 'stuck', ...(after !== null && { after }) })
+   *   show(keys)
+   *   if (next === null) break
+   *   after = next
+   * }
+   */
+  page(filter?: KeyFilter & { readonly after?: string }): Promise<KeyPage>
+  /** What would happen if a key were resumed now, and why. Nothing is changed. Returns null when there is no such key. */
+  next(of: KeyReference): Promise<NextMove | null>
   /** Returns null when there is no such key. */
   show(of: KeyReference): Promise<KeyReport | null>
+  /**
+   * The same for somebody who is to see what the client sent and got: that they looked, and why, is noted in `interventions` first.
+   * It is up to the caller to show nobody else what `show` returns.
+   */
+  reveal(of: KeyReference, because: Because): Promise<KeyReport | null>
+  /**
+   * Looks for what a text may name: a key by its id, a scope and a key, a key in any scope, a scope, a provider's reference or a
+   * provider key. Without indexes made by hand, it looks back only so far for the last three, and says how far:
+   * docs/operations-reference.md has the indexes.
+   */
+  find(text: string): Promise<Findings>
+  /** What people did to keys and jobs, the latest first. */
+  interventions(filter?: InterventionFilter): Promise<InterventionPage>
+  /** Who sent most duplicates in a window of the last day, where engines count them. */
+  duplicates(window: DuplicatesWindow): Promise<readonly ScopeDuplicates[]>
   /**
    * Stuck → running: the completer, or the client's next retry, goes on from the recovery point. Attempts and age start
    * again. A call whose outcome is unknown makes it stuck again, unless `verdict` says what became of it.
@@ -247,6 +288,13 @@ export interface Operator {
   effects(window: { readonly from: Date; readonly to: Date }): AsyncIterable<EffectView>
   /** How many keys that were reserved before a moment are running or stuck. */
   countUnfinished(before: Date): Promise<BoundedCount>
+  /** How large the tables are. Where they are distributed: those of the server that is connected to. */
+  sizes(): Promise<readonly TableSize[]>
+  /**
+   * Numbers for gauges. They are read once per interval by one process, which keeps them for all others in `pawl.readings`; whoever
+   * may not write there reads them for itself. Returns null while another process reads for the very first time.
+   */
+  reading(options?: ReadingOptions): Promise<Reading | null>
   /** Looks for what commonly goes wrong. `pipelines`: those the application registers. */
   doctor(options?: { readonly pipelines?: readonly AnyPipeline<never>[] }): Promise<readonly Finding[]>
 }

@@ -1,5 +1,6 @@
 import { EFFECTS_BATCH_SIZE } from '../limits.js'
 import { type EffectCursor, findEffects } from '../storage/effects/find-effects.js'
+import { microseconds } from './microseconds.js'
 import type { EffectView } from './operator.js'
 import { viewEffect } from './views.js'
 import type { OperatorContext } from './operator-context.js'
@@ -25,8 +26,4 @@ export async function* readEffects(
     if (last === undefined || batch.length < EFFECTS_BATCH_SIZE) return
     after = last
   }
-}
-
-function microseconds(moment: Date): string {
-  return `${moment.getTime()}000`
 }

@@ -1,6 +1,10 @@
-import { COUNT_LIMIT, DEFAULT_LIST_LIMIT, RETRIED_FOR_LONG_MS } from '../limits.js'
-import { type KeyView, viewKey } from '../engine/key-view.js'
-import { type Listing, listKeys } from '../storage/keys/list-keys.js'
+import { viewKey } from '../engine/key-view.js'
+import { viewIntervention } from '../engine/view-intervention.js'
+import { COUNT_LIMIT, MAX_SHOWN_WITH_KEY, RETRIED_FOR_LONG_MS } from '../limits.js'
+import { findEffectsOfKey } from '../storage/effects/find-effects-of-key.js'
+import { findInterventions } from '../storage/interventions/find-interventions.js'
+import { findJobsOfKey } from '../storage/jobs/find-jobs-of-key.js'
+import type { KeyRow } from '../storage/keys/key-row.js'
 import { countRows } from '../storage/keys/count-rows.js'
 import { findOverdue } from '../storage/keys/find-overdue.js'
 import { findRetried } from '../storage/keys/find-retried.js'
@@ -9,8 +13,8 @@ import { groupUnfinished } from '../storage/keys/group-unfinished.js'
 import { DEFAULT_LAYOUT } from '../storage/schema/layout.js'
 import { readLayout } from '../storage/schema/read-layout.js'
 import type { Store } from '../storage/statement.js'
-import type { KeyFilter, StatusReport } from './operator.js'
-import { bounded, viewGroup } from './views.js'
+import type { KeyReport, StatusReport } from './operator.js'
+import { bounded, viewEffect, viewGroup, viewJob } from './views.js'
 
 /** How things stand. */
 export async function reportStatus(store: Store): Promise<StatusReport> {
@@ -39,31 +43,15 @@ export async function reportStatus(store: Store): Promise<StatusReport> {
   }
 }
 
-/** The keys that a filter lets through. */
-export async function listFiltered(store: Store, filter: KeyFilter): Promise<KeyView[]> {
-  const { status = 'unfinished', limit = DEFAULT_LIST_LIMIT } = filter
-  const listing: Listing = {
-    pipeline: filter.pipeline ?? null,
-    version: filter.version ?? null,
-    recoveryPoint: filter.recoveryPoint ?? null,
-    scope: filter.scope ?? null,
-    stuckReason: filter.stuckReason ?? null,
-    olderThanMs: filter.olderThanMs ?? null,
-    unattendedOnly: status === 'unattended',
-    limit,
-  }
-  switch (status) {
-    case 'running':
-    case 'unattended':
-      return (await listKeys(store, 'running', listing)).map(viewKey)
-    case 'stuck':
-    case 'finished':
-      return (await listKeys(store, status, listing)).map(viewKey)
-    case 'unfinished': {
-      const running = await listKeys(store, 'running', listing)
-      const stuck = await listKeys(store, 'stuck', listing)
-      const oldestFirst = [...running, ...stuck].toSorted((a, b) => a.createdMs - b.createdMs)
-      return oldestFirst.slice(0, limit).map(viewKey)
-    }
+/** A key with everything that is known about it. */
+export async function reportKey(store: Store, row: KeyRow): Promise<KeyReport> {
+  const effects = await findEffectsOfKey(store, row, MAX_SHOWN_WITH_KEY)
+  const jobs = await findJobsOfKey(store, row, MAX_SHOWN_WITH_KEY)
+  const interventions = await findInterventions(store, row, MAX_SHOWN_WITH_KEY)
+  return {
+    key: viewKey(row),
+    effects: effects.map(viewEffect),
+    jobs: jobs.map(viewJob),
+    interventions: interventions.map(viewIntervention),
   }
 }

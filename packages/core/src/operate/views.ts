@@ -3,8 +3,7 @@ import type { JsonValue } from '../pipeline/json-value.js'
 import type { EffectRow } from '../storage/effects/effect-row.js'
 import type { JobRow } from '../storage/jobs/job-row.js'
 import type { GroupRow } from '../storage/keys/group-unfinished.js'
-import type { InterventionRow } from '../storage/interventions/find-interventions.js'
-import type { BoundedCount, EffectView, InterventionView, JobView, UnfinishedGroup } from './operator.js'
+import type { BoundedCount, EffectView, JobView, UnfinishedGroup } from './operator.js'
 
 export function viewEffect(row: EffectRow): EffectView {
   const {
@@ -37,17 +36,6 @@ export function viewJob(row: JobRow): JobView {
     sealed: row.sealed?.message ?? null,
     createdAt: new Date(row.createdMs),
     deadAt: row.deadMs === null ? null : new Date(row.deadMs),
-  }
-}
-
-export function viewIntervention(row: InterventionRow): InterventionView {
-  const { action, actor, reason } = row
-  return {
-    action,
-    actor,
-    reason,
-    detail: JSON.parse(row.detailJson) as JsonValue,
-    at: new Date(row.createdMs),
   }
 }
 

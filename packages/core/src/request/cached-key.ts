@@ -42,6 +42,7 @@ const CARRIED = {
   nowMs: false,
   server: true,
   revision: true,
+  traceparent: false,
   storedBytes: false,
   sealed: false,
 } as const satisfies Record<keyof KeyRow, boolean>
@@ -140,6 +141,7 @@ const LEFT_OUT = {
   intent: null,
   lastError: null,
   trail: [],
+  traceparent: null,
   storedBytes: 0,
   sealed: null,
 } as const

@@ -3,14 +3,14 @@ import type { PawlError } from '../errors.js'
 import { encodeJson } from '../pipeline/json-value.js'
 import type { StuckReason } from '../pipeline/outcome.js'
 import type { StateObject } from '../pipeline/phase.js'
-import { orderOf, phaseAfter } from '../pipeline/phase-order.js'
+import { phaseAfter } from '../pipeline/phase-order.js'
 import type { PipelineDefinition, UpgradeFrom } from '../pipeline/pipeline.js'
 import { type Registry, upgradePoint } from '../pipeline/registry.js'
 import type { ResolvedSettings } from '../pipeline/resolved-settings.js'
-import { CLOCK_WENT_BACK_MS } from '../limits.js'
-import { ageMs, type KeyKind, type KeyRow } from '../storage/keys/key-row.js'
+import type { KeyKind, KeyRow } from '../storage/keys/key-row.js'
 import { disarmPromise } from '../disarm-promise.js'
 import { safeError } from '../safe-error.js'
+import { asItStands, type Continuation, decideUnfinished } from './decide-unfinished.js'
 import { type ComparedRequest, isKnownVersion, unknownVersion } from './request-fingerprint.js'
 
 /** A caller that asks for a key that somebody has already reserved. */
@@ -37,15 +37,6 @@ export type Decision =
   | { readonly type: 'in_flight'; readonly leaseLeftMs: number }
   | { readonly type: 'mark_stuck'; readonly definition: PipelineDefinition; readonly reason: StuckReason }
   | { readonly type: 'take_over'; readonly definition: PipelineDefinition; readonly at: Continuation }
-
-/** Where a row continues, and with what: as it stands, or as an upgrade maps it. */
-interface Continuation {
-  readonly recoveryPoint: string
-  readonly intent: KeyRow['intent']
-  readonly effectEpoch: number
-  /** Null when it is unchanged. */
-  readonly stateJson: string | null
-}
 
 /** Decides what may be done with a reserved key. Pure: the row says everything, and its `nowMs` is the database's clock. */
 export function decideReservation(
@@ -77,52 +68,28 @@ export function decideReservation(
   if (row.holder === asking.holder && row.sealed === null)
     return { type: 'ours', definition: resolution.definition }
 
-  const leaseLeftMs = (row.leaseUntilMs ?? row.nowMs) - row.nowMs
-  const clockWentBack = row.updatedMs > row.nowMs + CLOCK_WENT_BACK_MS
-  // A lease longer than any we grant may come from another deployment, unless the row is from the future.
-  const isPlausible = leaseLeftMs <= settings.leaseBoundMs(resolution.definition) || !clockWentBack
-  if (leaseLeftMs > 0 && isPlausible) return { type: 'in_flight', leaseLeftMs }
-  const restMs = (row.runAfterMs ?? row.nowMs) - row.nowMs
-  if (asking.onlyDue && restMs > 0 && !clockWentBack) return { type: 'in_flight', leaseLeftMs: restMs }
-
-  // Whoever has the key can go on, so it is not to be handed to a person either.
-  if (row.sealed !== null) return refuseSealed(row.sealed)
-
   const { definition } = resolution
-  const { maxAttempts, maxAgeMs } = settings.pipeline(definition)
-  if (row.attempts >= maxAttempts) return { type: 'mark_stuck', definition, reason: 'attempts_exhausted' }
-  if (ageMs(row, row.nowMs) >= maxAgeMs) return { type: 'mark_stuck', definition, reason: 'too_old' }
-
-  if (resolution.type === 'registered') {
-    return { type: 'take_over', definition, at: asItStands(row, definition) }
+  const patience = { ...settings.pipeline(definition), leaseBoundMs: settings.leaseBoundMs(definition) }
+  const unfinished = decideUnfinished(row, patience, asking.onlyDue)
+  switch (unfinished.type) {
+    case 'held':
+      return { type: 'in_flight', leaseLeftMs: unfinished.leaseLeftMs }
+    case 'rests':
+      return { type: 'in_flight', leaseLeftMs: unfinished.restMs }
+    case 'sealed':
+      return refuseSealed(unfinished.error)
+    case 'mark_stuck':
+      return { type: 'mark_stuck', definition, reason: unfinished.reason }
+    case 'free':
+      return resolution.type === 'registered'
+        ? { type: 'take_over', definition, at: asItStands(row, definition) }
+        : upgrade(row, definition, resolution.upgrade)
   }
-  return upgrade(row, definition, resolution.upgrade)
 }
 
 /** Refused until a process has the key that its values were sealed with. */
 function refuseSealed({ code, message }: PawlError): Decision {
   return { type: 'refuse', detail: `${message} (${code})` }
-}
-
-/**
- * A person has said that a later call was not made. If another call comes before it, the row has to hold what is known of
- * that one, so the verdict is forgotten: when its turn comes, the later call is made as one that nothing is known of. The
- * epoch that was raised for it goes too, or the earlier call would be sent under a different key than before.
- */
-function asItStands(row: KeyRow, definition: PipelineDefinition): Continuation {
-  const { recoveryPoint, intent, effectEpoch } = row
-  const { phases } = definition
-  const next = orderOf(definition, recoveryPoint) + 1
-  const later = intent === null ? -1 : orderOf(definition, intent.phase)
-  const phase = phases[later]
-  const isForgotten =
-    intent?.kind === 'not_made' &&
-    phase?.kind === 'foreign' &&
-    phase.guarantee !== 'keyed' &&
-    phases.slice(next, Math.max(next, later)).some(({ kind }) => kind === 'foreign')
-  return isForgotten
-    ? { recoveryPoint, intent: null, effectEpoch: Math.max(0, effectEpoch - 1), stateJson: null }
-    : { recoveryPoint, intent, effectEpoch, stateJson: null }
 }
 
 function upgrade(row: KeyRow, definition: PipelineDefinition, from: UpgradeFrom): Decision {

@@ -92,7 +92,10 @@ export async function checkedRequest(
 }
 
 /** The row that stores such a request. */
-export function newKeyOf(request: CheckedRequest, inputJson: string): Omit<NewKey, 'undoneBefore'> {
+export function newKeyOf(
+  request: CheckedRequest,
+  inputJson: string,
+): Omit<NewKey, 'undoneBefore' | 'traceparent'> {
   const { definition, kind, scope, key } = request
   const { name: pipeline, version, hash: definitionHash } = definition
   const { fingerprint, version: fingerprintVersion } = request.fingerprint.toStore()

@@ -1,3 +1,4 @@
+import type { TracingSlot } from '../announce/tracing.js'
 import type { SessionPool } from '../driver/session-pool.js'
 import type { Registry } from '../pipeline/registry.js'
 import type { ResolvedSettings } from '../pipeline/resolved-settings.js'
@@ -30,4 +31,6 @@ export interface RequestContext {
   readonly replica: Replica | null
   /** Where keys are looked for even before that; null unless the user gives a cache. */
   readonly cache: CachedKeys | null
+  /** What fresh keys get their `traceparent` from. */
+  readonly tracing: TracingSlot
 }

@@ -198,7 +198,11 @@ async function insertOrFind(
     const before = store.tables.spread.overServers ? await findLastEffect(store, scope, key) : null
     const spent = before === null ? null : spentBy(engine, before)
     if (spent !== null) return spent
-    const newKey = { ...newKeyOf(request, input.json), undoneBefore: before?.undone ?? 0 }
+    const newKey = {
+      ...newKeyOf(request, input.json),
+      undoneBefore: before?.undone ?? 0,
+      traceparent: engine.tracing.current?.traceparent() ?? null,
+    }
     const inserted = await insert(engine, store, newKey, first, limits)
     replayLikelihood.learn(inserted === null)
     if (inserted?.type === 'inserted') return inserted

@@ -1,3 +1,4 @@
+import type { CallToTrace } from '../announce/tracing.js'
 import { PawlError } from '../errors.js'
 import { ABORT_GRACE_MS } from '../limits.js'
 import type { ForeignPhase } from '../pipeline/phase.js'
@@ -81,10 +82,21 @@ async function send(
   const before = passed(run, phase, step, 'before')
   // Await only when told to stop: an engine that a test merely watches takes the same turns as any other.
   if (before !== undefined) await before
-  const value = await run.engine.strict.inCall(phase.name, async () => ask?.(context as never))
+  const { strict, tracing } = run.engine
+  const ofUser = async (): Promise<unknown> => ask?.(context as never)
+  const value = await (tracing.current === null
+    ? strict.inCall(phase.name, ofUser)
+    : tracing.current.call(callToTrace(phase, step), () => strict.inCall(phase.name, ofUser)))
   const after = passed(run, phase, step, 'after')
   if (after !== undefined) await after
   return value
+}
+
+function callToTrace(
+  { name: phase, effectName, guarantee }: ForeignPhase,
+  step: 'call' | 'reconcile',
+): CallToTrace {
+  return { phase, step, effectName, guarantee }
 }
 
 function passed(

@@ -30,7 +30,12 @@ export async function runBody(
   const context = { input, state, scope, keyId, tx: ofPhase.tx, write: writeIn(ofPhase, phase), stage }
   let value: unknown
   try {
-    const body = engine.strict.inTransaction(phase, async () => work.body(context as never))
+    const { current } = engine.tracing
+    const ofUser = async (): Promise<unknown> => work.body(context as never)
+    const body =
+      current === null
+        ? engine.strict.inTransaction(phase, ofUser)
+        : current.body(phase, () => engine.strict.inTransaction(phase, ofUser))
     value = await unlessCutOff(body, session, phase)
   } finally {
     connection.close()

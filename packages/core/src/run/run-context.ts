@@ -1,4 +1,5 @@
 import type { NameHasher } from '../announce/name-hasher.js'
+import type { TracingSlot } from '../announce/tracing.js'
 import type { WakeSignal } from '../wake-signal.js'
 import type { KyselyFactory } from '../driver/kysely-driver.js'
 import type { Probe } from '../driver/probe.js'
@@ -31,6 +32,8 @@ export interface RunContext {
   /** What the application takes out of recorded errors; null for nothing more than Pawl does. */
   readonly redact: Redact | null
   readonly probe: Probe | null
+  /** What goes around requests and phases. */
+  readonly tracing: TracingSlot
   readonly kysely: KyselyFactory
   readonly keeper: LeaseKeeper
   readonly strict: StrictMode

@@ -60,7 +60,7 @@ async function runSteps(run: Run): Promise<Outcome> {
       ? failure(name, 'closing', new PawlError('PAWL_CLOSING', 'The engine is closing.'), {
           intent: run.row.intent,
         })
-      : await runStep(run, step)
+      : await traceStep(run, step)
     if (run.hasStaged && (result.type === 'advanced' || result.type === 'finished')) run.engine.staged.wake()
     run.hasStaged = false
     switch (result.type) {
@@ -103,6 +103,14 @@ function announceCommitted(run: Run, committed: readonly TrailEntry[]): void {
 }
 
 const TOO_OFTEN = 'The connection to PostgreSQL broke again and again.'
+
+/** Without tracing, it is `runStep` itself: nothing is built, and no turn of the event loop is added. */
+function traceStep(run: Run, step: Step): Promise<StepResult> {
+  const { current } = run.engine.tracing
+  if (current === null) return runStep(run, step)
+  const { name: phase, kind } = step.phase
+  return current.phase<StepResult>({ phase, kind, step: step.do }, () => runStep(run, step))
+}
 
 async function runStep(run: Run, step: Step): Promise<StepResult> {
   const { phase } = step

@@ -30,13 +30,14 @@ export function stageIn(
     transaction.connection.assertOpen()
     checkStaged(phase, name, options)
     const id = uuidV7()
-    const { id: keyId, scope } = run.row
+    const { id: keyId, scope, traceparent } = run.row
     const runAfterMs = options.runAfterMs ?? 0
     const what = `the payload of job '${name}' staged by phase '${phase}'`
     const payloadJson = encodeJson(payload, { what, maxBytes: caps.stateBytes })
     if (stager === null) {
       const seq = leg.trail.length * JOBS_PER_PHASE + ++count
-      staged.push(insertStagedJob(tables, { id, scope, keyId, seq, name, payloadJson, runAfterMs }))
+      const job = { id, scope, keyId, seq, name, payloadJson, runAfterMs, traceparent }
+      staged.push(insertStagedJob(tables, job))
       run.hasStaged = true
     } else {
       await stager.stage({
@@ -46,6 +47,7 @@ export function stageIn(
         payload: JSON.parse(payloadJson) as JsonValue,
         keyId,
         runAfterMs,
+        traceparent,
       })
     }
     return id

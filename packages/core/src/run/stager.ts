@@ -15,6 +15,8 @@ export interface JobToStage<DB> {
   readonly keyId: string
   /** The job must not be delivered before this many milliseconds have passed; 0 for at once. */
   readonly runAfterMs: number
+  /** The W3C `traceparent` of the key's first request, for the queue to carry on; null where that was not traced. */
+  readonly traceparent: string | null
 }
 
 /**

@@ -69,6 +69,13 @@ export const NOW = 'statement_timestamp()'
 export const epochMs = (expression: string): string =>
   `floor(extract(epoch FROM timezone('UTC'::text, ${expression})) * 1000)`
 
+/** The same in microseconds, which is all that a moment has: for where a list goes on. */
+export const epochUs = (expression: string): string => `floor(extract(epoch FROM ${expression}) * 1000000)`
+
+/** The moment that is so many microseconds after the epoch. */
+export const momentOfUs = (parameter: string): string =>
+  `('epoch'::timestamptz + (${parameter}::double precision * interval '1 microsecond'))`
+
 /** ISO 8601 in UTC, to the microsecond, whatever the session's settings. */
 export const momentText = (moment: string): string =>
   `pg_catalog.to_char(pg_catalog.timezone('UTC'::text, ${moment}), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'::text)`

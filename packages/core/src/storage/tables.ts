@@ -11,6 +11,9 @@ export interface Tables {
   readonly interventions: string
   readonly scopeUsage: string
   readonly cacheEpoch: string
+  readonly pipelines: string
+  readonly duplicates: string
+  readonly readings: string
   /** Whether they are on one server. */
   readonly spread: Spread
   /** Hides what is stored in them; null unless the user asks for it. See `sealed-values.ts`. */
@@ -54,6 +57,9 @@ export function tablesIn(schema: string, where: string, protection: Protection |
     interventions: table('interventions'),
     scopeUsage: table('scope_usage'),
     cacheEpoch: table('cache_epoch'),
+    pipelines: table('pipelines'),
+    duplicates: table('duplicates'),
+    readings: table('readings'),
     spread,
     protection,
     get server() {

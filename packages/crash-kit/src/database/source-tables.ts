@@ -19,6 +19,9 @@ const FRAMEWORK_TABLES = [
   'interventions',
   'scope_usage',
   'cache_epoch',
+  'pipelines',
+  'duplicates',
+  'readings',
   'migrations',
 ]
 

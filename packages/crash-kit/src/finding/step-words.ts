@@ -18,6 +18,8 @@ type Connection =
   | 'renewal'
   | 'raise'
   | 'give_back'
+  | 'pipelines'
+  | 'duplicates'
   | 'completer'
   | 'relay'
   | 'reaper'
@@ -32,6 +34,8 @@ export const CONNECTION_WORDS: ReadonlyMap<string, string> = new Map<Connection,
   ['renewal', 'in the lease keeper'],
   ['raise', 'while the fence was raised'],
   ['give_back', 'at the end of the run'],
+  ['pipelines', 'while pipelines were recorded'],
+  ['duplicates', 'while duplicates were counted'],
   ['completer', 'in the completer'],
   ['relay', 'in the relay'],
   ['reaper', 'in the reaper'],
@@ -89,6 +93,9 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     mark_stuck: 'the key was marked as stuck',
     keep_late_end: 'what a call came to late was kept',
   }),
+  // Beside requests.
+  ...at('pipelines', { record_pipelines: 'pipelines were recorded' }),
+  ...at('duplicates', { count_duplicates: 'duplicates were counted' }),
   // Background services.
   ...at('completer', {
     find_unattended_keys: 'the completer looked for unattended keys',
@@ -116,6 +123,8 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     delete_effects: 'the reaper deleted the old effects that it had found',
     find_idle_usage: 'the reaper looked for usage of idle scopes',
     reap_buckets: 'the reaper deleted buckets that are full',
+    find_old_duplicates: 'the reaper looked for old counts of duplicates',
+    delete_duplicates: 'the reaper deleted the old counts that it had found',
     fold_bytes: 'what is counted of stored bytes was put together',
   }),
   // What people do.
@@ -135,6 +144,7 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     find_jobs_to_erase: 'jobs to erase were looked for',
     erase_jobs: 'jobs were erased',
     erase_usage: 'the usage of a scope was erased',
+    erase_duplicates: 'the counts of duplicates of a scope were erased',
     find_counts_of_scope: 'what is counted of a scope was looked up',
     find_effects_to_erase: 'effects to erase were looked for',
     delete_erased_effects: 'effects were deleted under their names',

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Session } from '../../driver/session.js'
 import { DATABASE } from '../keys/database.js'
+import { runUnnamed } from '../run-unnamed.js'
 import { defineStatement, epochMs, NOW } from '../statement.js'
 import type { Tables } from '../tables.js'
 
@@ -47,10 +48,10 @@ export const newSecret = (): string => randomBytes(SECRET_BYTES).toString('hex')
  */
 export async function readCacheEpoch(session: Session, tables: Tables): Promise<CacheEpoch | null> {
   const read = async () =>
-    (await runUnnamed(session, readCacheEpochStatement.bind(tables, []), 'read')).rows[0]
+    (await runUnnamed({ session }, readCacheEpochStatement.bind(tables, []), 'read')).rows[0]
   let row = await read()
   if (row?.['cached'] !== 't') {
-    await runUnnamed(session, noteCachingStatement.bind(tables, [newSecret(), randomUUID()]))
+    await runUnnamed({ session }, noteCachingStatement.bind(tables, [newSecret(), randomUUID()]))
     row = await read()
   }
   const { secret, epoch, database, server } = row ?? {}
@@ -58,12 +59,4 @@ export async function readCacheEpoch(session: Session, tables: Tables): Promise<
   if (row?.['cached'] !== 't' || row['in_recovery'] !== 'f') return null
   const written = `${row['written_to'] ?? ''}/${row['written_by'] ?? ''}`
   return { secret, epoch, written, database, server, nowMs: Number(row['now_ms']) }
-}
-
-function runUnnamed(
-  session: Session,
-  { statement, values }: ReturnType<typeof readCacheEpochStatement.bind>,
-  does?: 'read',
-): ReturnType<Session['run']> {
-  return session.run({ name: '', text: statement.text }, values, does)
 }

@@ -1,14 +1,11 @@
 import { EFFECT_COLUMNS, type EffectRow, readEffectRow } from './effect-row.js'
-import { defineStatement, type Store } from '../statement.js'
-
-const microseconds = (parameter: string): string =>
-  `('epoch'::timestamptz + (${parameter}::double precision * interval '1 microsecond'))`
+import { defineStatement, momentOfUs, type Store } from '../statement.js'
 
 const findEffectsStatement = defineStatement(
   'find_effects',
   ({ effects }) => `
   SELECT ${EFFECT_COLUMNS} FROM ${effects} AS e
-   WHERE (e.created_at, e.id) > (${microseconds('$1')}, $2::uuid) AND e.created_at < ${microseconds('$3')}
+   WHERE (e.created_at, e.id) > (${momentOfUs('$1')}, $2::uuid) AND e.created_at < ${momentOfUs('$3')}
    ORDER BY e.created_at, e.id LIMIT $4::integer`,
 )
 

@@ -14,6 +14,7 @@ export interface ClaimedJob {
   /** Deliveries that were begun, including this one. */
   readonly attempts: number
   readonly createdMs: number
+  readonly traceparent: string | null
   /** Why its payload could not be opened: then it must not be delivered. Null if it could. */
   readonly sealed: PawlError | null
 }
@@ -64,7 +65,7 @@ export const claimedBy = (
          attempts = j.attempts + CASE WHEN j.claim = ${claim}::uuid THEN 0 ELSE 1 END`
 
 export const CLAIMED_COLUMNS = `j.id, j.scope, j.name, j.payload, j.key_id, j.attempts, j.seq,
-         ${epochMs('j.created_at')} AS created_ms, ${epochSeconds('j.created_at')} AS created_seconds`
+         ${epochMs('j.created_at')} AS created_ms, ${epochSeconds('j.created_at')} AS created_seconds, j.traceparent`
 
 /** In the order of their creation: an UPDATE returns its rows in no particular order. */
 export function readClaimedJobs(
@@ -84,6 +85,7 @@ export function readClaimedJobs(
       seq: Number(row['seq']),
       attempts: Number(row['attempts']),
       createdMs: Number(row['created_ms']),
+      traceparent: row['traceparent'] ?? null,
       sealed: opening.failed,
     }
   })

@@ -16,6 +16,8 @@ export interface NewKey {
   readonly fingerprint: Buffer
   readonly fingerprintVersion: number
   readonly inputJson: string
+  /** The W3C `traceparent` of the request that comes with it; null for none. */
+  readonly traceparent: string | null
   /** How many effects of earlier requests under this name were undone. Read over servers only: elsewhere, the statement looks. */
   readonly undoneBefore: number
 }
@@ -30,7 +32,7 @@ export interface FirstGrant {
 }
 
 const GIVEN = `$1::uuid, $2, $3, $4, $5, $6::integer, $7, $8::bytea, $9::smallint, $10::json, ${NOW}, ${NOW},
-         ${NOW} + ${msInterval('$11')}, $12::integer, $13::uuid`
+         ${NOW} + ${msInterval('$11')}, $12::integer, $13::uuid, $14`
 
 /** Its values: `newKeyValues`. `had`: a row of `effectsBefore`. */
 export const newKeyAfter = (had: string): string => `${GIVEN}, ${had}.undone`
@@ -39,7 +41,7 @@ export const newKeyAfter = (had: string): string => `${GIVEN}, ${had}.undone`
 export const insertInto = (keys: string, row: string, more = ''): string => `
   INSERT INTO ${keys} AS k
     (id, scope, key, pipeline, kind, version, definition_hash, fingerprint, fingerprint_version, input, created_at,
-     updated_at, lease_until, attempts, holder, undone_before${more})
+     updated_at, lease_until, attempts, holder, traceparent, undone_before${more})
   ${row}
   ON CONFLICT (scope, key) DO NOTHING
   RETURNING ${epochMs('k.created_at')} AS now_ms, k.revision, k.undone_before`
@@ -62,7 +64,7 @@ const insertUnless =
     )
 
 /** Citus sends single rows to one server, and executes an INSERT of a SELECT itself. Whoever inserts has looked before. */
-const insertAtOnce = ({ keys }: Tables): string => insertInto(keys, `VALUES (${GIVEN}, $14::integer)`)
+const insertAtOnce = ({ keys }: Tables): string => insertInto(keys, `VALUES (${GIVEN}, $15::integer)`)
 
 /** What has had an effect must not run again: the key was deleted, and the provider may have forgotten it too. */
 const insertUnspentKey = defineStatement('insert_key', insertUnless(' AND had.standing = 0'), insertAtOnce)
@@ -107,6 +109,7 @@ export function newKeyValues({ tables }: Store, key: NewKey, grant: FirstGrant):
     grant.leaseMs,
     attempts,
     grant.holder,
+    key.traceparent,
   ]
 }
 
@@ -154,6 +157,7 @@ export function reservedRow(
     nowMs,
     server: null,
     revision: Number(returned['revision']),
+    traceparent: key.traceparent,
     storedBytes,
     sealed: null,
   }

@@ -32,8 +32,8 @@ const tells = (gate: string, tokens: string): string => `
          EXISTS (SELECT 1 FROM ${gate}) AS passed, new.*, ${tokens}
     FROM (SELECT 1) AS one LEFT JOIN new ON true`
 
-const OF_SCOPE = { scope: '$2', kind: `'new_keys'`, pipeline: `''`, max: '$16', perMs: '$17' }
-const OF_PIPELINE = { scope: '$2', kind: `'new_keys'`, pipeline: '$4', max: '$19', perMs: '$20' }
+const OF_SCOPE = { scope: '$2', kind: `'new_keys'`, pipeline: `''`, max: '$17', perMs: '$18' }
+const OF_PIPELINE = { scope: '$2', kind: `'new_keys'`, pipeline: '$4', max: '$20', perMs: '$21' }
 
 /** Looked for only where the key did not get past `gate`: who has got it does not ask. */
 const tokensIn = ({ scopeUsage }: Tables, bucket: typeof OF_SCOPE, gate: string): string =>
@@ -64,16 +64,16 @@ const insertStoredKeyStatement = defineStatement(
   (tables) => `${looks(tables, bytesOfScope(tables))}
   , token AS (${takingToken(
     tables.scopeUsage,
-    `SELECT ${fromFullBucket(NOW, OF_SCOPE)} FROM room WHERE $16::double precision IS NOT NULL`,
+    `SELECT ${fromFullBucket(NOW, OF_SCOPE)} FROM room WHERE $17::double precision IS NOT NULL`,
     OF_SCOPE,
   )}
     RETURNING u.scope
   ), gate AS (
-    SELECT 1 FROM room WHERE $16::double precision IS NULL OR EXISTS (SELECT 1 FROM token)
-  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('had')}, $19::bigint FROM gate, had`, ', stored_bytes')}
+    SELECT 1 FROM room WHERE $17::double precision IS NULL OR EXISTS (SELECT 1 FROM token)
+  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('had')}, $20::bigint FROM gate, had`, ', stored_bytes')}
   ), counted AS (${countingBytes(
     tables,
-    `SELECT 'stored_bytes', $2, $4, $20::integer, $19::bigint FROM fresh`,
+    `SELECT 'stored_bytes', $2, $4, $21::integer, $20::bigint FROM fresh`,
   )})${tells('gate', `${tokensIn(tables, OF_SCOPE, 'gate')} AS tokens`)}`,
 )
 
@@ -93,24 +93,24 @@ const insertMeasuredKeyStatement = defineStatement(
     SELECT 1 FROM room WHERE ${hasToken(tables, OF_SCOPE)} AND ${hasToken(tables, OF_PIPELINE)}
   ), token AS (${takingToken(
     tables.scopeUsage,
-    `SELECT ${fromFullBucket(NOW, OF_SCOPE)} FROM open_buckets WHERE $16::double precision IS NOT NULL`,
+    `SELECT ${fromFullBucket(NOW, OF_SCOPE)} FROM open_buckets WHERE $17::double precision IS NOT NULL`,
     OF_SCOPE,
   )}
     RETURNING u.scope
   ), first_gate AS (
-    SELECT 1 FROM open_buckets WHERE $16::double precision IS NULL OR EXISTS (SELECT 1 FROM token)
+    SELECT 1 FROM open_buckets WHERE $17::double precision IS NULL OR EXISTS (SELECT 1 FROM token)
   ), pipeline_token AS (${takingToken(
     tables.scopeUsage,
-    `SELECT ${fromFullBucket(NOW, OF_PIPELINE)} FROM first_gate WHERE $19::double precision IS NOT NULL`,
+    `SELECT ${fromFullBucket(NOW, OF_PIPELINE)} FROM first_gate WHERE $20::double precision IS NOT NULL`,
     OF_PIPELINE,
   )}
     RETURNING u.scope
   ), gate AS (
-    SELECT 1 FROM first_gate WHERE $19::double precision IS NULL OR EXISTS (SELECT 1 FROM pipeline_token)
-  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('had')}, $23::bigint FROM gate, had`, ', stored_bytes')}
+    SELECT 1 FROM first_gate WHERE $20::double precision IS NULL OR EXISTS (SELECT 1 FROM pipeline_token)
+  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('had')}, $24::bigint FROM gate, had`, ', stored_bytes')}
   ), counted AS (${countingBytes(
     tables,
-    `SELECT 'stored_bytes', $2, $4, $24::integer, $23::bigint FROM fresh WHERE $23::bigint > 0`,
+    `SELECT 'stored_bytes', $2, $4, $25::integer, $24::bigint FROM fresh WHERE $24::bigint > 0`,
   )})${tells(
     'gate',
     `EXISTS (SELECT 1 FROM first_gate) AS took_first, ${tokensIn(tables, OF_SCOPE, 'gate')} AS tokens,

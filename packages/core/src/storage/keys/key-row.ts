@@ -81,6 +81,8 @@ export interface KeyRow {
   readonly server: string | null
   /** Grows by one at every write: it differs if anything at all has changed since. */
   readonly revision: number
+  /** The W3C `traceparent` of the request that reserved it; null for none. */
+  readonly traceparent: string | null
   /** What is counted of it as bytes that its scope has stored; 0 where that is not counted. */
   readonly storedBytes: number
   /**
@@ -92,19 +94,20 @@ export interface KeyRow {
 
 /** The columns that `readKeyRow` reads; `k` is the key's table. The body travels as base64: half of hex's size. */
 const keyColumns = (
-  { input, state, trail }: Record<'input' | 'state' | 'trail', string>,
+  { input, state, trail, headers, body }: Record<'input' | 'state' | 'trail' | 'headers' | 'body', string>,
   now: string,
 ): string => `
   k.id, k.scope, k.key, k.pipeline, k.kind, k.version, k.definition_hash, encode(k.fingerprint, 'hex') AS fingerprint,
   k.fingerprint_version, ${input} AS input, ${state} AS state, k.recovery_point, k.status, k.stuck_reason, k.fence, k.holder,
   ${epochMs('k.lease_until')} AS lease_until_ms, k.attempts, k.retries, ${epochMs('k.run_after')} AS run_after_ms,
-  k.intent, k.effect_epoch, k.undone_before, k.last_error, ${trail} AS trail, k.response_status, k.response_headers,
-  encode(k.response_body, 'base64') AS response_body, ${epochMs('k.created_at')} AS created_ms,
+  k.intent, k.effect_epoch, k.undone_before, k.last_error, ${trail} AS trail, k.response_status, ${headers} AS response_headers,
+  ${body} AS response_body, ${epochMs('k.created_at')} AS created_ms,
   ${epochMs('k.unstuck_at')} AS unstuck_ms,
   ${epochMs('k.updated_at')} AS updated_ms, ${epochMs('k.expires_at')} AS expires_ms,
-  ${epochMs(now)} AS now_ms, k.revision, k.stored_bytes`
+  ${epochMs(now)} AS now_ms, k.revision, k.traceparent, k.stored_bytes`
 
-const ALL = { input: 'k.input', state: 'k.state', trail: 'k.trail' }
+const RESPONSE = { headers: 'k.response_headers', body: `encode(k.response_body, 'base64')` }
+const ALL = { input: 'k.input', state: 'k.state', trail: 'k.trail', ...RESPONSE }
 
 export const keyColumnsIn = ({ server }: Tables): string => `${keyColumns(ALL, NOW)}, ${server} AS server`
 
@@ -113,6 +116,12 @@ export const keyColumnsIn = ({ server }: Tables): string => `${keyColumns(ALL, N
  * `server`, from a source of its own.
  */
 export const KEY_COLUMNS_WRITTEN = keyColumns(ALL, 'k.updated_at')
+
+/** The same for lists: nothing of what clients sent and got, which may be a thousand times as much as the rest. */
+export const keyColumnsToListIn = ({ server }: Tables): string =>
+  `${keyColumns(TO_LIST, NOW)}, ${server} AS server`
+
+const TO_LIST = { input: `'null'`, state: `'{}'`, trail: 'k.trail', headers: `'{}'`, body: `''` }
 
 const unlessFinished = (column: string, empty: string): string =>
   `CASE WHEN k.status = 'finished' THEN '${empty}' ELSE ${column}::text END`
@@ -125,6 +134,7 @@ const TO_REPLAY = {
   input: unlessFinished('k.input', 'null'),
   state: unlessFinished('k.state', '{}'),
   trail: unlessFinished('k.trail', '[]'),
+  ...RESPONSE,
 }
 
 /**
@@ -177,6 +187,7 @@ export function readKeyRow(row: TextRow, tables: Tables): KeyRow {
     nowMs: Number(text(row, 'now_ms')),
     server: text(row, 'server'),
     revision: Number(text(row, 'revision')),
+    traceparent: row['traceparent'] ?? null,
     storedBytes: Number(text(row, 'stored_bytes')),
   }
 }

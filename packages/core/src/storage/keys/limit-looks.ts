@@ -14,18 +14,18 @@ export interface Looks {
   readonly fits: Readonly<Record<string, string>>
 }
 
-/** $14: whether the key may run again. $15: the most unfinished keys of the scope. */
+/** $15: whether the key may run again. $16: the most unfinished keys of the scope. */
 export function looks(tables: Tables, { at, fits }: Looks): string {
   const more = Object.entries(at).map(([name, query]) => `, ${name} AS (${query})`)
-  const conditions = Object.entries({ fits: within('$15', 'integer', 'of_scope.n <'), ...fits })
+  const conditions = Object.entries({ fits: within('$16', 'integer', 'of_scope.n <'), ...fits })
   return `
   WITH known AS (
     SELECT 1 FROM ${tables.keys} AS seen WHERE seen.scope = $2 AND seen.key = $3
-  ), had AS (${effectsBefore(tables, '$2', '$3')}), of_scope AS (${unfinishedOf(tables, '$2', 'coalesce($15::integer, 0)', null)})${more.join('')},
+  ), had AS (${effectsBefore(tables, '$2', '$3')}), of_scope AS (${unfinishedOf(tables, '$2', 'coalesce($16::integer, 0)', null)})${more.join('')},
   new AS (
     SELECT ${conditions.map(([name, condition]) => `${condition} AS ${name}`).join(',\n           ')}
       FROM ${['of_scope', ...Object.keys(at), 'had'].join(', ')}
-     WHERE NOT EXISTS (SELECT 1 FROM known) AND (had.standing = 0 OR $14::boolean)
+     WHERE NOT EXISTS (SELECT 1 FROM known) AND (had.standing = 0 OR $15::boolean)
   ), room AS (
     SELECT 1 FROM new WHERE ${conditions.map(([name]) => name).join(' AND ')}
   )`
@@ -33,29 +33,29 @@ export function looks(tables: Tables, { at, fits }: Looks): string {
 
 export const NOTHING_ELSE: Looks = { at: {}, fits: {} }
 
-/** $18: the most bytes of the scope. $19: those of this key. */
+/** $19: the most bytes of the scope. $20: those of this key. */
 export const bytesOfScope = ({ scopeUsage }: Tables): Looks => ({
   at: {
     stored: `
     SELECT coalesce(sum(u.bytes), 0::numeric) AS all_bytes FROM ${scopeUsage} AS u
      WHERE u.scope = $2 AND u.kind = 'stored_bytes'`,
   },
-  fits: { fits_bytes: within('$18', 'numeric', '(all_bytes + $19::numeric) <=') },
+  fits: { fits_bytes: within('$19', 'numeric', '(all_bytes + $20::numeric) <=') },
 })
 
-/** $18: the most unfinished keys of the pipeline. $21, $22: the most bytes of the scope and of the pipeline. $23: those of this key. */
+/** $19: the most unfinished keys of the pipeline. $22, $23: the most bytes of the scope and of the pipeline. $24: those of this key. */
 export const everythingElse = (tables: Tables): Looks => ({
   at: {
-    of_pipeline: unfinishedOf(tables, '$2', 'coalesce($18::integer, 0)', '$4'),
+    of_pipeline: unfinishedOf(tables, '$2', 'coalesce($19::integer, 0)', '$4'),
     stored: `
     SELECT coalesce(sum(u.bytes), 0::numeric) AS all_bytes,
            coalesce(sum(u.bytes) FILTER (WHERE u.pipeline = $4), 0::numeric) AS pipeline_bytes
       FROM ${tables.scopeUsage} AS u
-     WHERE u.scope = $2 AND u.kind = 'stored_bytes' AND $23::bigint > 0`,
+     WHERE u.scope = $2 AND u.kind = 'stored_bytes' AND $24::bigint > 0`,
   },
   fits: {
-    fits_pipeline: within('$18', 'integer', 'of_pipeline.n <'),
-    fits_bytes: within('$21', 'numeric', '(all_bytes + $23::numeric) <='),
-    fits_pipeline_bytes: within('$22', 'numeric', '(pipeline_bytes + $23::numeric) <='),
+    fits_pipeline: within('$19', 'integer', 'of_pipeline.n <'),
+    fits_bytes: within('$22', 'numeric', '(all_bytes + $24::numeric) <='),
+    fits_pipeline_bytes: within('$23', 'numeric', '(pipeline_bytes + $24::numeric) <='),
   },
 })

@@ -1,6 +1,6 @@
-import { keyColumnsIn, type KeyRow, readKeyRow } from './key-row.js'
+import { keyColumnsIn, keyColumnsToListIn, type KeyRow, readKeyRow } from './key-row.js'
 import { CONDITION } from './unfinished.js'
-import { defineStatement, msInterval, NOW, type Store } from '../statement.js'
+import { defineStatement, epochUs, momentOfUs, msInterval, NOW, type Store } from '../statement.js'
 import type { Tables } from '../tables.js'
 
 /** Which keys to list. Null stands for any. */
@@ -12,7 +12,23 @@ export interface Listing {
   readonly stuckReason: string | null
   readonly olderThanMs: number | null
   readonly unattendedOnly: boolean
+  /** Null for the first page. */
+  readonly after: ListCursor | null
   readonly limit: number
+}
+
+/** How far a list has been read: up to and including this key. */
+export interface ListCursor {
+  /** When it was reserved, or (of finished keys) when it expires, to the microsecond. */
+  readonly atUs: string
+  readonly scope: string
+  readonly key: string
+}
+
+/** A key of a list, and where the list goes on after it. */
+export interface ListedKey {
+  readonly row: KeyRow
+  readonly cursor: ListCursor
 }
 
 const LISTED = `($1::text IS NULL OR k.pipeline = $1) AND ($2::integer IS NULL OR k.version = $2::integer)
@@ -21,12 +37,21 @@ const LISTED = `($1::text IS NULL OR k.pipeline = $1) AND ($2::integer IS NULL O
         AND ($6::double precision IS NULL OR k.created_at <= (${NOW} - ${msInterval('$6')}))
         AND (NOT $7::boolean OR ${CONDITION} = 'unattended')`
 
+/** The index finds the first of a page by its moment. Keys of the same microsecond are told apart by their names. */
+const after = (column: string): string =>
+  `(k.${column}, k.scope, k.key) > (${momentOfUs('$9')}, $10::text, $11::text)`
+
+/** Before every moment there is, and every name. */
+const FIRST: ListCursor = { atUs: '-1000000000000000', scope: '', key: '' }
+
+type Columns = (tables: Tables) => string
+
 /**
  * The oldest keys of each version, which the index returns without reading the others, and of those the oldest. The
  * versions are found by stepping through the index, with one probe for each.
  */
 const listUnfinished =
-  (status: 'running' | 'stuck') =>
+  (status: 'running' | 'stuck', columnsIn: Columns) =>
   (tables: Tables): string => {
     const { keys } = tables
     return `
@@ -40,39 +65,60 @@ const listUnfinished =
        ORDER BY k.pipeline, k.version LIMIT 1) AS next
   )
   SELECT found.* FROM versions AS v CROSS JOIN LATERAL (
-    SELECT ${keyColumnsIn(tables)}, k.created_at FROM ${keys} AS k
+    SELECT ${columnsIn(tables)}, ${epochUs('k.created_at')} AS at_us, k.created_at FROM ${keys} AS k
      WHERE k.status = '${status}' AND k.pipeline = v.pipeline AND k.version = v.version AND ${LISTED}
-     ORDER BY k.created_at LIMIT $8::integer
+       AND ${after('created_at')}
+     ORDER BY k.created_at, k.scope, k.key LIMIT $8::integer
   ) AS found
   WHERE ($1::text IS NULL OR v.pipeline = $1) AND ($2::integer IS NULL OR v.version = $2::integer)
-  ORDER BY found.created_at LIMIT $8::integer`
+  ORDER BY found.created_at, found.scope, found.key LIMIT $8::integer`
   }
 
 /** Every shard sorts its own: a step through the index of all of them would be a round trip to each. */
 const listUnfinishedOverServers =
-  (status: 'running' | 'stuck') =>
+  (status: 'running' | 'stuck', columnsIn: Columns) =>
   (tables: Tables): string =>
-    `SELECT ${keyColumnsIn(tables)} FROM ${tables.keys} AS k WHERE k.status = '${status}' AND ${LISTED}
-   ORDER BY k.created_at LIMIT $8::integer`
+    `SELECT ${columnsIn(tables)}, ${epochUs('k.created_at')} AS at_us
+    FROM ${tables.keys} AS k WHERE k.status = '${status}' AND ${LISTED} AND ${after('created_at')}
+   ORDER BY k.created_at, k.scope, k.key LIMIT $8::integer`
 
-const LIST_STATEMENTS = {
-  running: defineStatement('list_running', listUnfinished('running'), listUnfinishedOverServers('running')),
-  stuck: defineStatement('list_stuck', listUnfinished('stuck'), listUnfinishedOverServers('stuck')),
-  finished: defineStatement(
-    'list_finished',
-    (tables) => `
-  SELECT ${keyColumnsIn(tables)} FROM ${tables.keys} AS k WHERE k.status = 'finished' AND ${LISTED}
-   ORDER BY k.expires_at LIMIT $8::integer`,
+const listFinished =
+  (columnsIn: Columns) =>
+  (tables: Tables): string =>
+    `
+  SELECT ${columnsIn(tables)}, ${epochUs('k.expires_at')} AS at_us
+    FROM ${tables.keys} AS k WHERE k.status = 'finished' AND ${LISTED} AND ${after('expires_at')}
+   ORDER BY k.expires_at, k.scope, k.key LIMIT $8::integer`
+
+const statementsFor = (columnsIn: Columns) => ({
+  running: defineStatement(
+    'list_running',
+    listUnfinished('running', columnsIn),
+    listUnfinishedOverServers('running', columnsIn),
   ),
-} as const
+  stuck: defineStatement(
+    'list_stuck',
+    listUnfinished('stuck', columnsIn),
+    listUnfinishedOverServers('stuck', columnsIn),
+  ),
+  finished: defineStatement('list_finished', listFinished(columnsIn)),
+})
 
-/** Keys of one status, oldest first; finished ones ordered by when they expire, which is how they are indexed. */
+const WHOLE = statementsFor(keyColumnsIn)
+const SUMMARIES = statementsFor(keyColumnsToListIn)
+
+/**
+ * Keys of one status, oldest first; finished ones ordered by when they expire, which is how they are indexed. `how`:
+ * with or without what clients sent and got.
+ */
 export async function listKeys(
   store: Store,
-  status: keyof typeof LIST_STATEMENTS,
+  status: keyof typeof WHOLE,
   listing: Listing,
-): Promise<KeyRow[]> {
-  const { rows } = await LIST_STATEMENTS[status](store, [
+  how: 'whole' | 'summary',
+): Promise<ListedKey[]> {
+  const from = listing.after ?? FIRST
+  const { rows } = await (how === 'whole' ? WHOLE : SUMMARIES)[status](store, [
     listing.pipeline,
     listing.version,
     listing.recoveryPoint,
@@ -81,6 +127,12 @@ export async function listKeys(
     listing.olderThanMs,
     listing.unattendedOnly,
     listing.limit,
+    from.atUs,
+    from.scope,
+    from.key,
   ])
-  return rows.map((row) => readKeyRow(row, store.tables))
+  return rows.map((row) => {
+    const read = readKeyRow(row, store.tables)
+    return { row: read, cursor: { atUs: row['at_us'] ?? '0', scope: read.scope, key: read.key } }
+  })
 }

@@ -7,10 +7,10 @@ import type { Tables } from '../tables.js'
 const INSUFFICIENT_PRIVILEGE = '42501'
 
 /**
- * Who works with the tables: requests and background services, an application that also steers keys, a person, or whoever erases what a
- * scope has left.
+ * Who works with the tables: requests and background services, an application that also steers keys, a person, whoever erases what a
+ * scope has left, or an engine that records its pipelines or counts duplicates.
  */
-export type Worker = 'application' | 'steering_application' | 'operator' | 'eraser'
+export type Worker = 'application' | 'steering_application' | 'operator' | 'eraser' | 'recorder' | 'counter'
 
 const ALL = ['SELECT', 'INSERT', 'UPDATE', 'DELETE']
 
@@ -32,8 +32,11 @@ const NEEDED: Readonly<Record<Worker, Readonly<Record<string, readonly string[]>
     staged_jobs: ['SELECT', 'UPDATE', 'DELETE'],
     interventions: ALL,
     scope_usage: ALL,
+    duplicates: ['SELECT', 'DELETE'],
     cache_epoch: ['SELECT', 'INSERT', 'UPDATE'],
   },
+  recorder: { pipelines: ['SELECT', 'INSERT', 'UPDATE'] },
+  counter: { duplicates: ALL },
 }
 
 /** What whoever has limits needs as well; and whoever deletes or finishes a key whose bytes are counted, as the server then says. */

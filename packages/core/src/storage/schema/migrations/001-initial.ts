@@ -13,7 +13,18 @@ import type { Tables } from '../../tables.js'
  * by hand.
  */
 export const initial = (
-  { schema, keys, effects, stagedJobs, interventions, scopeUsage, cacheEpoch }: Tables,
+  {
+    schema,
+    keys,
+    effects,
+    stagedJobs,
+    interventions,
+    scopeUsage,
+    cacheEpoch,
+    pipelines,
+    duplicates,
+    readings,
+  }: Tables,
   layout: Layout,
 ): string => `
 CREATE TABLE ${keys} (
@@ -36,6 +47,7 @@ CREATE TABLE ${keys} (
   run_after           timestamptz,
   stuck_reason        text COLLATE "C",
   last_error          text,
+  traceparent         text COLLATE "C",
   intent              json,
   attempts            integer NOT NULL DEFAULT 1,
   retries             integer NOT NULL DEFAULT 0,
@@ -90,6 +102,7 @@ CREATE TABLE ${stagedJobs} (
   claim       uuid,
   claim_until timestamptz,
   last_error  text,
+  traceparent text COLLATE "C",
   dead_at     timestamptz,
   PRIMARY KEY ${isDivided(layout) ? '(key_id, seq, scope)' : '(key_id, seq)'}
 )${divided(layout, 'staged_jobs', schema)};
@@ -131,6 +144,31 @@ CREATE TABLE ${cacheEpoch} (
   cached boolean NOT NULL DEFAULT false,
   PRIMARY KEY (id)
 );
+CREATE TABLE ${pipelines} (
+  pipeline        text COLLATE "C" NOT NULL,
+  version         integer NOT NULL,
+  definition_hash text COLLATE "C" NOT NULL,
+  kind            text COLLATE "C" NOT NULL DEFAULT 'pipeline',
+  description     json NOT NULL,
+  recorded_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (pipeline, version, definition_hash)
+);
+CREATE TABLE ${duplicates} (
+  scope      text COLLATE "C" NOT NULL,
+  minute     timestamptz NOT NULL,
+  pipeline   text COLLATE "C" NOT NULL,
+  replayed   bigint NOT NULL DEFAULT 0,
+  in_flight  bigint NOT NULL DEFAULT 0,
+  mismatched bigint NOT NULL DEFAULT 0,
+  PRIMARY KEY (scope, minute, pipeline)
+);
+CREATE INDEX duplicates_by_minute ON ${duplicates} (minute);
+CREATE TABLE ${readings} (
+  id       smallint NOT NULL DEFAULT 1,
+  taken_at timestamptz NOT NULL,
+  reading  json,
+  PRIMARY KEY (id)
+);
 ${distributed(layout, schema)}${view(schema, keys)}${comments(schema)}`
 
 const FILL = ' WITH (fillfactor = 70)'
@@ -155,7 +193,14 @@ function divided(layout: Layout, table: string, schema: string, storage = ''): s
  */
 function distributed(layout: Layout, schema: string): string {
   if (layout.kind !== 'citus') return ''
-  const [first, ...others] = ['idempotency_keys', 'effects', 'staged_jobs', 'interventions', 'scope_usage']
+  const [first, ...others] = [
+    'idempotency_keys',
+    'effects',
+    'staged_jobs',
+    'interventions',
+    'scope_usage',
+    'duplicates',
+  ]
   const distribute = (table: string | undefined, how: string): string =>
     `SELECT create_distributed_table('"${schema}"."${table}"', 'scope', ${how});`
   return [
@@ -164,6 +209,8 @@ function distributed(layout: Layout, schema: string): string {
     ...others.map((table) => distribute(table, `colocate_with => '"${schema}"."${first}"'`)),
     `SELECT create_reference_table('"${schema}"."migrations"');`,
     `SELECT create_reference_table('"${schema}"."cache_epoch"');`,
+    `SELECT create_reference_table('"${schema}"."pipelines"');`,
+    `SELECT create_reference_table('"${schema}"."readings"');`,
   ].join('\n')
 }
 
@@ -222,6 +269,8 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     effect_epoch:
       'Part of the provider key; raised when the provider is known not to have executed the call.',
     last_error: 'The last error, redacted and shortened.',
+    traceparent:
+      'The W3C trace context of the first attempt: the traces of later ones link to it. Null without tracing.',
     trail:
       'Recovery points reached: p the point, t when (ms), f under which fence, s whether it was skipped.',
     response_status: 'Status of the stored response.',
@@ -261,6 +310,7 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     claim: 'Who is delivering the job, or last did.',
     claim_until: 'Until when that claim holds.',
     last_error: 'The last error of a delivery, redacted and shortened.',
+    traceparent: 'That of the key whose phase staged the job.',
     created_at: 'When the job was staged.',
     dead_at: 'When the job was given up; null while it is to be delivered.',
   },
@@ -293,6 +343,30 @@ const COMMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     secret: 'Names and signs what is cached.',
     epoch: 'Another one after each change that the cache does not know of.',
     cached: 'Whether an engine with a cache has ever asked for it.',
+  },
+  pipelines: {
+    '': 'One row per definition that an engine was started with, so that tools without its code can draw and explain it.',
+    pipeline: 'Name of the pipeline.',
+    version: 'Its version.',
+    definition_hash: 'Hash of its definition, as in idempotency_keys.',
+    kind: 'pipeline, or atomic: an atomic handler.',
+    description: 'Phases in order, their guarantees, and the settings that decide what a resume does.',
+    recorded_at: 'When an engine last recorded it.',
+  },
+  duplicates: {
+    '': 'How many duplicates each scope sent, by minute, where engines count them. Deleted after a day.',
+    scope: 'The scope; empty for the rest, where very many scopes sent some.',
+    minute: 'The minute in which they came.',
+    pipeline: 'The pipeline they asked for.',
+    replayed: 'Retries that got the stored response.',
+    in_flight: 'Requests for a key that was running.',
+    mismatched: 'Requests whose key belonged to another request or pipeline.',
+  },
+  readings: {
+    '': 'One row: the numbers that processes export as gauges, read by one of them for all.',
+    id: 'Always 1.',
+    taken_at: 'When a process last began to read them.',
+    reading: 'The numbers; null until they have been read.',
   },
 }
 

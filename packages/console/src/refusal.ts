@@ -1,0 +1,13 @@
+import type { InterventionView, KeyView } from '@pawl/core'
+import { ConsoleError, type RefusalDetail } from './console-error.js'
+import { summarize } from './views/shown-key.js'
+
+/** What is told of the intervention of somebody who was first; its detail may have what a client was told. */
+export function whoWasFirst(by: InterventionView | null): RefusalDetail['by'] {
+  return by === null ? null : { action: by.action, actor: by.actor, reason: by.reason, at: by.at }
+}
+
+/** Nothing was changed: the key is not in a state for it, or somebody else was first. */
+export function refusal(message: string, key: KeyView, by: InterventionView | null): ConsoleError {
+  return new ConsoleError('refused', message, { detail: { by: whoWasFirst(by), key: summarize(key) } })
+}

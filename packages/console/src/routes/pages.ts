@@ -1,0 +1,34 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Asset, Assets } from '../assets.js'
+import { ConsoleError } from '../console-error.js'
+
+/** Deeper than any page is. */
+const MAX_DEPTH = 4
+
+/** A file of the pages by its exact name, or the page itself for the address of one of its views. */
+export function servePage(
+  assets: Assets,
+  prefix: string,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): unknown {
+  const [path = ''] = (request.raw.url ?? '').split('?')
+  // From the address as it was sent: a part of it may contain an encoded slash.
+  const rest = path.slice(prefix.length)
+  if (rest === '') {
+    // Relative, because a proxy may know the console by another path.
+    const last = path.split('/').at(-1) ?? ''
+    return reply.code(308).header('location', `${last}/`).send()
+  }
+  const name = rest.slice(1)
+  const file = assets.file(name)
+  if (file !== null) return send(reply, file)
+  const parts = name.split('/')
+  const isPage = parts.length <= MAX_DEPTH && !(parts.at(-1) ?? '').includes('.') && parts[0] !== 'api'
+  if (!isPage) throw new ConsoleError('not_found', 'There is no such page.')
+  return send(reply, assets.page(parts.length - 1))
+}
+
+function send(reply: FastifyReply, { type, body }: Asset): unknown {
+  return reply.type(type).send(body)
+}

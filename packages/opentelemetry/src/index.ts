@@ -1,0 +1,5 @@
+export { instrument } from './instrument.js'
+export type { Instrumentation } from './instrument.js'
+export type { InstrumentOptions } from './instrument-options.js'
+export type { DatabaseNumbers, ReadingSource } from './metrics/database-gauges.js'
+export { contextOf } from './traces/traceparent.js'

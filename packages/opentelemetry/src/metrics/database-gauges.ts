@@ -1,0 +1,144 @@
+import type { BatchObservableResult, Meter } from '@opentelemetry/api'
+import type { BoundedCount } from '@pawl/core'
+import type { Instruments } from './instruments.js'
+import { metricList, type MetricName, type NamesOf } from './metric-table.js'
+
+/** What the gauges of the database are read from: an operator, or whatever has that function. */
+export interface ReadingSource {
+  reading(options: { readonly everyMs: number }): Promise<DatabaseNumbers>
+}
+
+/** The numbers that become gauges. */
+export interface DatabaseNumbers {
+  readonly unfinished: readonly {
+    readonly pipeline: string
+    readonly version: number
+    readonly recoveryPoint: string
+    readonly held: number
+    readonly backingOff: number
+    readonly unattended: number
+    readonly stuck: number
+  }[]
+  readonly stuckBy: readonly { readonly reason: string; readonly count: number }[]
+  readonly oldestUnattendedMs: number | null
+  readonly finished: BoundedCount
+  readonly expired: BoundedCount
+  readonly oldestExpiredMs: number | null
+  readonly jobs: { readonly waiting: number; readonly dead: number; readonly oldestDueMs: number | null }
+  readonly tables: readonly {
+    readonly table: string
+    readonly bytes: number
+    readonly rows: number
+    readonly deadRows: number
+  }[]
+}
+
+/** A collection waits no longer than this for the database, so that it has everything else in time also when that is away. */
+const MAX_WAIT_MS = 1_000
+
+/** Numbers that are older than this many intervals are not reported any more: a gauge that stands still looks like health. */
+const STALE_AFTER_INTERVALS = 4
+
+const NAMES = metricList
+  .filter(({ feed, instrument }) => instrument === 'gauge' && (feed === 'database' || feed === 'reader'))
+  .map(({ name }) => name as NamesOf<'gauge'>)
+
+/** Reports the numbers of one database, when metrics are collected, until it is stopped. */
+export class DatabaseGauges {
+  readonly #source: ReadingSource
+  readonly #instruments: Instruments
+  readonly #everyMs: number
+  readonly #startedAt = performance.now()
+  #last: { readonly numbers: DatabaseNumbers; readonly at: number } | null = null
+  #reading: Promise<void> | null = null
+
+  constructor(source: ReadingSource, instruments: Instruments, everyMs: number) {
+    this.#source = source
+    this.#instruments = instruments
+    this.#everyMs = everyMs
+    instruments.add('pawl.reading.failures', 0, {})
+  }
+
+  observe(meter: Meter): () => void {
+    const gauges = this.#instruments.gauges(NAMES)
+    const observe = (result: BatchObservableResult): Promise<void> => this.#observe(result)
+    meter.addBatchObservableCallback(observe, gauges)
+    return () => meter.removeBatchObservableCallback(observe, gauges)
+  }
+
+  async #observe(result: BatchObservableResult): Promise<void> {
+    await this.#refresh()
+    const now = performance.now()
+    const ageMs = now - (this.#last?.at ?? this.#startedAt)
+    result.observe(this.#instruments.gauge('pawl.reading.age'), ageMs / 1_000)
+    if (this.#last === null || ageMs > STALE_AFTER_INTERVALS * this.#everyMs) return
+    for (const { name, value, attributes } of observationsOf(this.#last.numbers))
+      result.observe(this.#instruments.gauge(name), value, attributes)
+  }
+
+  /** Never rejects. Several collections at once wait for the same reading, and one that takes too long goes on without them. */
+  async #refresh(): Promise<void> {
+    if (this.#last !== null && performance.now() - this.#last.at < this.#everyMs) return
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = null
+    })
+    let timer: NodeJS.Timeout | undefined
+    const tooLong = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, MAX_WAIT_MS)
+    })
+    await Promise.race([this.#reading, tooLong])
+    clearTimeout(timer)
+  }
+
+  async #read(): Promise<void> {
+    try {
+      const numbers = await this.#source.reading({ everyMs: this.#everyMs })
+      this.#last = { numbers, at: performance.now() }
+    } catch {
+      this.#instruments.add('pawl.reading.failures', 1, {})
+    }
+  }
+}
+
+interface Observation {
+  readonly name: NamesOf<'gauge'>
+  readonly value: number
+  readonly attributes: Record<string, string | number>
+}
+
+function observationsOf(numbers: DatabaseNumbers): Observation[] {
+  const { unfinished, stuckBy, jobs, tables } = numbers
+  return [
+    ...unfinished.flatMap(({ pipeline, version, recoveryPoint, held, backingOff, unattended, stuck }) =>
+      Object.entries({ held, backing_off: backingOff, unattended, stuck }).map(([condition, value]) =>
+        of('pawl.keys', value, {
+          'pawl.pipeline': pipeline,
+          'pawl.version': version,
+          'pawl.recovery_point': recoveryPoint,
+          'pawl.key.condition': condition,
+        }),
+      ),
+    ),
+    ...stuckBy.map(({ reason, count }) => of('pawl.keys.stuck', count, { 'pawl.stuck.reason': reason })),
+    of('pawl.keys.finished', numbers.finished.count),
+    of('pawl.keys.expired', numbers.expired.count),
+    of('pawl.keys.oldest_unattended', seconds(numbers.oldestUnattendedMs)),
+    of('pawl.keys.oldest_expired', seconds(numbers.oldestExpiredMs)),
+    of('pawl.jobs', jobs.waiting, { 'pawl.job.condition': 'waiting' }),
+    of('pawl.jobs', jobs.dead, { 'pawl.job.condition': 'dead' }),
+    of('pawl.jobs.oldest_due', seconds(jobs.oldestDueMs)),
+    ...tables.flatMap(({ table, bytes, rows, deadRows }) => [
+      of('pawl.table.size', bytes, { 'pawl.table': table }),
+      of('pawl.table.rows', rows, { 'pawl.table': table, 'pawl.row.state': 'live' }),
+      of('pawl.table.rows', deadRows, { 'pawl.table': table, 'pawl.row.state': 'dead' }),
+    ]),
+  ]
+}
+
+const of = (
+  name: NamesOf<'gauge'> & MetricName,
+  value: number,
+  attributes: Record<string, string | number> = {},
+): Observation => ({ name, value, attributes })
+
+const seconds = (ms: number | null): number => (ms ?? 0) / 1_000

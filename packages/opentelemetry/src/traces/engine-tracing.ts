@@ -1,0 +1,313 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { type Context, context, ROOT_CONTEXT, type Span, type Tracer } from '@opentelemetry/api'
+import type { EnqueueOutcome, Outcome, ResumeOutcome, ServiceName } from '@pawl/core'
+import type {
+  CallToTrace,
+  GrantToTrace,
+  PhaseEnd,
+  PhaseToTrace,
+  RequestToTrace,
+  Tracing,
+} from '@pawl/core/internal'
+import { addRound } from '../metrics/announcements.js'
+import type { Instruments, RequestEnd } from '../metrics/instruments.js'
+import type { TopScopes } from '../metrics/top-scopes.js'
+import { failureOf, outcomeAttributes } from './outcome-attributes.js'
+import { callIn, contextWith, failSpan } from './run-in-span.js'
+import { readTraceparent, traceparentOf } from './traceparent.js'
+
+/** What an engine's tracing works with. */
+export interface EngineTracingOptions {
+  readonly tracer: Tracer
+  readonly instruments: Instruments
+  readonly scopes: TopScopes
+  /** Makes an error fit for a trace. */
+  readonly safeError: (error: unknown) => Error
+  /** Whether rounds that did nothing get a span as well. */
+  readonly idleRounds: boolean
+}
+
+/** A request that goes on. Its phases come one after the other, so what is said of the present one can be changed. */
+interface TracedRequest {
+  readonly span: Span
+  readonly context: Context
+  pipeline: string
+  version: number
+  /** Of the step that goes on, if one does. */
+  phase: string | null
+  phaseContext: Context
+}
+
+/** What a resume has to do with before its key is known, and what no pipeline is called. */
+const UNKNOWN = ''
+
+/** Turns what an engine does into spans and measurements. */
+export class EngineTracing implements Tracing {
+  readonly #options: EngineTracingOptions
+  /** The request that goes on; null in a round of a background service. Own, because there may be no context manager. */
+  readonly #current = new AsyncLocalStorage<TracedRequest | null>()
+
+  constructor(options: EngineTracingOptions) {
+    this.#options = options
+  }
+
+  async request<T extends Outcome | EnqueueOutcome | ResumeOutcome>(
+    request: RequestToTrace,
+    run: () => Promise<T>,
+  ): Promise<T> {
+    // What a round begins is a trace of its own: it goes on after the round, and is about one request.
+    const parent = this.#current.getStore() === null ? ROOT_CONTEXT : context.active()
+    const { by, pipeline, version, kind, keyHash, scopeHash } = request
+    const attributes = {
+      'pawl.by': by,
+      'pawl.kind': kind,
+      ...(pipeline !== null && { 'pawl.pipeline': pipeline }),
+      ...(version !== null && { 'pawl.version': version }),
+      ...(keyHash !== null && { 'pawl.key.hash': keyHash }),
+      ...(scopeHash !== null && { 'pawl.scope.hash': scopeHash }),
+    }
+    const span = this.#options.tracer.startSpan(nameOf(by, pipeline), { attributes }, parent)
+    const inside = contextWith(parent, span)
+    const traced: TracedRequest = {
+      span,
+      context: inside,
+      pipeline: pipeline ?? UNKNOWN,
+      version: version ?? 0,
+      phase: null,
+      phaseContext: inside,
+    }
+    const startedAt = performance.now()
+    try {
+      const outcome = await this.#current.run(traced, () => callIn(inside, run))
+      this.#endRequest(request, traced, outcome, startedAt)
+      return outcome
+    } catch (error) {
+      this.#count(request, traced, 'threw', startedAt)
+      this.#fail(span, 'threw', error)
+      throw error
+    } finally {
+      span.end()
+    }
+  }
+
+  traceparent(): string | null {
+    const traced = this.#current.getStore()
+    return traced ? traceparentOf(traced.span.spanContext()) : null
+  }
+
+  granted(grant: GrantToTrace): void {
+    const traced = this.#current.getStore()
+    if (!traced) return
+    const { span } = traced
+    const { pipeline, version, fence, attempts, recoveryPoint, keyId, keyHash, scopeHash, how, traceparent } =
+      grant
+    if (traced.pipeline === UNKNOWN) span.updateName(nameOf('resume', pipeline))
+    traced.pipeline = pipeline
+    traced.version = version
+    span.setAttributes({
+      'pawl.pipeline': pipeline,
+      'pawl.version': version,
+      'pawl.key.id': keyId,
+      'pawl.key.hash': keyHash,
+      'pawl.scope.hash': scopeHash,
+      'pawl.grant': how,
+      'pawl.fence': fence,
+      'pawl.attempt': attempts,
+      'pawl.grant.recovery_point': recoveryPoint,
+    })
+    const first = readTraceparent(traceparent)
+    // A fresh key has its own.
+    if (first !== null && first.spanId !== span.spanContext().spanId)
+      span.addLink({ context: first, attributes: { 'pawl.link': 'first_attempt' } })
+  }
+
+  async phase<T extends PhaseEnd>(phase: PhaseToTrace, run: () => Promise<T>): Promise<T> {
+    const traced = this.#current.getStore()
+    if (!traced) return run()
+    const { tracer, instruments } = this.#options
+    const attributes = {
+      'pawl.pipeline': traced.pipeline,
+      'pawl.phase': phase.phase,
+      'pawl.phase.kind': phase.kind,
+      'pawl.step': phase.step,
+    }
+    const span = tracer.startSpan(`phase ${phase.phase}`, { attributes }, traced.context)
+    traced.phase = phase.phase
+    traced.phaseContext = contextWith(traced.context, span)
+    const startedAt = performance.now()
+    let result: PhaseEnd['type'] | 'fenced_off' = 'fenced_off'
+    try {
+      const end = await callIn(traced.phaseContext, run)
+      result = end.type
+      if (end.committed !== undefined && end.committed.length > 0)
+        span.setAttribute(
+          'pawl.committed',
+          end.committed.map(({ point, skipped }) => (skipped ? `${point} (skipped)` : point)),
+        )
+      if (end.type === 'failed' || end.type === 'stuck') this.#fail(span, end.type, end.error ?? null)
+      return end
+    } catch (error) {
+      this.#fail(span, result, error)
+      throw error
+    } finally {
+      span.setAttribute('pawl.phase.result', result)
+      span.end()
+      traced.phase = null
+      traced.phaseContext = traced.context
+      instruments.record('pawl.phase.duration', performance.now() - startedAt, {
+        'pawl.pipeline': traced.pipeline,
+        'pawl.phase': phase.phase,
+        'pawl.phase.kind': phase.kind,
+        'pawl.phase.result': result,
+      })
+    }
+  }
+
+  /** The first phase of a leg is the span of the leg. The others are parts of it. */
+  async body<T>(phase: string, run: () => Promise<T>): Promise<T> {
+    const traced = this.#current.getStore()
+    if (!traced || phase === traced.phase) return run()
+    const attributes = { 'pawl.pipeline': traced.pipeline, 'pawl.phase': phase, 'pawl.step': 'body' }
+    const span = this.#options.tracer.startSpan(`phase ${phase}`, { attributes }, traced.phaseContext)
+    try {
+      return await callIn(contextWith(traced.phaseContext, span), run)
+    } catch (error) {
+      this.#fail(span, 'threw', error)
+      throw error
+    } finally {
+      span.end()
+    }
+  }
+
+  async call<T>(call: CallToTrace, run: () => Promise<T>): Promise<T> {
+    const traced = this.#current.getStore()
+    if (!traced) return run()
+    const { tracer, instruments } = this.#options
+    const { phase, step, effectName, guarantee } = call
+    const { pipeline, phaseContext } = traced
+    const attributes = {
+      'pawl.pipeline': pipeline,
+      'pawl.phase': phase,
+      'pawl.step': step,
+      'pawl.effect': effectName,
+      'pawl.guarantee': guarantee,
+    }
+    const span = tracer.startSpan(`${step} ${phase}`, { attributes }, phaseContext)
+    const startedAt = performance.now()
+    let result: 'returned' | 'threw' = 'threw'
+    try {
+      const value = await callIn(contextWith(phaseContext, span), run)
+      result = 'returned'
+      return value
+    } catch (error) {
+      this.#fail(span, 'threw', error)
+      throw error
+    } finally {
+      span.end()
+      instruments.record('pawl.call.duration', performance.now() - startedAt, {
+        'pawl.pipeline': pipeline,
+        'pawl.phase': phase,
+        'pawl.call.step': step,
+        'pawl.call.result': result,
+      })
+    }
+  }
+
+  async round<T>(service: ServiceName, run: () => Promise<T>): Promise<T> {
+    const { tracer, instruments, idleRounds } = this.#options
+    const attributes = { 'pawl.service': service }
+    const startTime = Date.now()
+    const startedAt = performance.now()
+    const early = idleRounds
+      ? tracer.startSpan(`${service} round`, { attributes, startTime }, ROOT_CONTEXT)
+      : null
+    let result: 'ended' | 'failed' = 'failed'
+    let counts: Readonly<Record<string, number>> = {}
+    let thrown: { readonly error: unknown } | null = null
+    try {
+      const inside = early === null ? ROOT_CONTEXT : contextWith(ROOT_CONTEXT, early)
+      const value = await this.#current.run(null, () => callIn(inside, run))
+      result = 'ended'
+      counts = countsOf(value)
+      // A started service announces its rounds, and one that was only run once does not.
+      if (!isAnnounced(value)) addRound(instruments, service, counts)
+      return value
+    } catch (error) {
+      thrown = { error }
+      throw error
+    } finally {
+      const span = early ?? this.#lateSpan(service, startTime, thrown !== null || didSomething(counts))
+      if (span !== null) {
+        for (const [name, count] of Object.entries(counts)) span.setAttribute(`pawl.round.${name}`, count)
+        if (thrown !== null) this.#fail(span, 'failed', thrown.error)
+        span.end()
+      }
+      instruments.record('pawl.round.duration', performance.now() - startedAt, {
+        'pawl.service': service,
+        'pawl.round.result': result,
+      })
+    }
+  }
+
+  waited(ms: number, got: boolean): void {
+    this.#options.instruments.record('pawl.connection.wait.duration', ms, { 'pawl.connection.obtained': got })
+  }
+
+  /** Most rounds find nothing, once a second in every process. A span of one that did is made when that is known. */
+  #lateSpan(service: ServiceName, startTime: number, isWorthASpan: boolean): Span | null {
+    if (!isWorthASpan) return null
+    const attributes = { 'pawl.service': service }
+    return this.#options.tracer.startSpan(`${service} round`, { attributes, startTime }, ROOT_CONTEXT)
+  }
+
+  #endRequest(
+    request: RequestToTrace,
+    traced: TracedRequest,
+    outcome: Outcome | EnqueueOutcome | ResumeOutcome,
+    startedAt: number,
+  ): void {
+    const { span } = traced
+    const { type } = outcome
+    span.setAttribute('pawl.outcome', type)
+    span.setAttributes(outcomeAttributes(outcome))
+    const failed = failureOf(outcome)
+    if (failed !== null) this.#fail(span, failed.type, failed.error)
+    this.#count(request, traced, type, startedAt)
+    if (request.scopeHash !== null && (type === 'replayed' || type === 'in_flight' || type === 'mismatch'))
+      this.#options.scopes.add(request.scopeHash, type)
+  }
+
+  #count(
+    { by }: RequestToTrace,
+    { pipeline, version }: TracedRequest,
+    outcome: RequestEnd,
+    startedAt: number,
+  ): void {
+    const { instruments } = this.#options
+    const of = { 'pawl.pipeline': pipeline, 'pawl.outcome': outcome }
+    instruments.addRequest({ ...of, 'pawl.version': version, 'pawl.by': by })
+    instruments.record('pawl.request.duration', performance.now() - startedAt, of)
+  }
+
+  #fail(span: Span, type: string, error: unknown): void {
+    failSpan(span, type, error === null ? null : this.#options.safeError(error))
+  }
+}
+
+const nameOf = (by: string, pipeline: string | null): string => (pipeline === null ? by : `${by} ${pipeline}`)
+
+/** A round of a started service returns its counts beside other things. */
+function isAnnounced(value: unknown): value is { readonly counts: unknown } {
+  return typeof value === 'object' && value !== null && 'counts' in value
+}
+
+function countsOf(value: unknown): Record<string, number> {
+  const counts: unknown = isAnnounced(value) ? value.counts : value
+  if (typeof counts !== 'object' || counts === null) return {}
+  return Object.fromEntries(
+    Object.entries(counts).filter((entry): entry is [string, number] => typeof entry[1] === 'number'),
+  )
+}
+
+const didSomething = (counts: Readonly<Record<string, number>>): boolean =>
+  Object.values(counts).some((count) => count > 0)
