@@ -20,7 +20,7 @@ export interface Done {
 export class Explained {
   readonly database: TestDatabase
   readonly done: Done[] = []
-  readonly pipelines: Readonly<Record<Kind, Pipeline<never, unknown>>>
+  readonly pipelines: Readonly<Record<Kind, Pipeline<never, null>>>
   readonly #engine: Engine<never>
 
   private constructor(database: TestDatabase) {
@@ -73,7 +73,7 @@ export class Explained {
   }
 
   /** With a conditional phase that always runs, and a second call behind the one in question. */
-  #pipelineOf(name: Kind, charge: object): Pipeline<never, unknown> {
+  #pipelineOf(name: Kind, charge: object): Pipeline<never, null> {
     const calls = (phase: string) => ({
       call: ({ idempotencyKey }: { readonly idempotencyKey: string }) => {
         this.#note('call', phase, idempotencyKey)
@@ -81,7 +81,7 @@ export class Explained {
       },
       settle: () => this.#note('settle', phase),
     })
-    return pipeline<unknown>({ name, version: 1 })
+    return pipeline<null>({ name, version: 1 })
       .local('created', () => this.#note('run', 'created'))
       .foreign('charged', { effectName: 'charge', ...calls('charged'), ...charge } as never)
       .local('noted', () => this.#note('run', 'noted'), { when: () => true })
@@ -89,7 +89,7 @@ export class Explained {
       .finish(() => {
         this.#note('run', 'finished')
         return respond(201)
-      }) as Pipeline<never, unknown>
+      }) as Pipeline<never, null>
   }
 
   #note(did: Done['did'], phase: string, providerKey: string | null = null): void {
