@@ -187,10 +187,11 @@ const probed = onEngine((options) => {
   return createProbedEngine<Database>(options, (position) => void passed.push(name(position)))
 })
 
+const pass = <T>(_of: unknown, run: () => Promise<T>): Promise<T> => run()
+
 /** With a tracing that only passes on what goes through it. */
 const tracedOnly = onEngine((options) => {
   const engine = createEngine(options)
-  const pass = <T>(_of: unknown, run: () => Promise<T>): Promise<T> => run()
   const around = { request: pass, phase: pass, body: pass, call: pass, round: pass }
   traceEngine(engine, { ...around, traceparent: () => null, granted: () => {}, waited: () => {} })
   return engine

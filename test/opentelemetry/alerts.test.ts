@@ -18,7 +18,6 @@ import { RideTrial } from '../support/ride-trial.js'
 import { TestDatabase } from '../support/test-database.js'
 import { EverythingTrial } from './everything.js'
 import { Exported } from './exported.js'
-import { readingOf } from './reading-of.js'
 
 /** It fires as soon as Prometheus knows the rounds of a completer: only then is silence news. */
 const COMPLETER_WORKS: Alert = {
@@ -43,6 +42,23 @@ function hasty({ name, windowS }: Alert) {
     PawlReadingsStale: 2,
   }
   return { windowS: windowS === 0 ? 0 : 3, forS: 0, threshold: thresholds[name] ?? 0 }
+}
+
+/** Repeats something until the test ends, as clients do. */
+function again(act: () => Promise<unknown>): void {
+  const over = new AbortController()
+  const loop = async (): Promise<void> => {
+    while (!over.signal.aborted) {
+      await act()
+      // What is refused at once takes no turn of the event loop.
+      await turn()
+    }
+  }
+  const done = loop()
+  onTestFinished(async () => {
+    over.abort()
+    await done
+  })
 }
 
 describeOnPrometheus('a Prometheus that scrapes a real export fires', () => {
@@ -87,28 +103,8 @@ describeOnPrometheus('a Prometheus that scrapes a real export fires', () => {
   /** An engine whose database is read. */
   const watched = () => {
     const pool = database.pool()
-    const engine = trial.engine(
-      trial.options(),
-      readingOf(createOperator({ pool, schema: database.schema }), database),
-    )
+    const engine = trial.engine(trial.options(), createOperator({ pool, schema: database.schema }))
     return { engine, pool }
-  }
-
-  /** Repeats something until the test ends, as clients do. */
-  function again(act: () => Promise<unknown>): void {
-    let isOver = false
-    const loop = async (): Promise<void> => {
-      while (!isOver) {
-        await act()
-        // What is refused at once takes no turn of the event loop.
-        await turn()
-      }
-    }
-    const done = loop()
-    onTestFinished(async () => {
-      isOver = true
-      await done
-    })
   }
 
   /** What makes each alert fire, and what its labels or texts have to say then. */

@@ -21,6 +21,8 @@ import type { Exported } from './exported.js'
 
 type Ride = Pipeline<Database, RideInput>
 
+const call = () => Promise.reject(new Error('who knows'))
+
 /** Runs requests that meet one fault each, on instrumented engines. */
 export class EverythingTrial {
   readonly database: TestDatabase
@@ -51,7 +53,7 @@ export class EverythingTrial {
       engine,
       meterProvider: this.exported.provider,
       duplicatesEveryMs: 100,
-      readEveryMs: 100,
+      readEveryMs: 1_000,
       ...(operator && { operator }),
     })
     onTestFinished(async () => {
@@ -110,7 +112,6 @@ export class EverythingTrial {
 
   /** A call whose outcome nobody will know, with and without a way on. */
   async unknownOutcomes(): Promise<void> {
-    const call = () => Promise.reject(new Error('who knows'))
     const mails = pipeline<RideInput>({ name: 'mails', version: 1 })
       .foreign('mailed', { guarantee: 'at_most_once', call, whenUnknown: () => ({}) })
       .finish(() => respond(200))

@@ -14,7 +14,7 @@ export interface Sample {
 const LABEL = /(\w+)="((?:[^"\\]|\\.)*)"/g
 
 /** Reads Prometheus's text format. */
-export function readSamples(text: string): Sample[] {
+function readSamples(text: string): Sample[] {
   return text
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'))

@@ -7,7 +7,6 @@ import { createEngine, createRideTables } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 import { EverythingTrial } from './everything.js'
 import { Exported } from './exported.js'
-import { readingOf } from './reading-of.js'
 
 let database: TestDatabase
 let exported: Exported
@@ -26,7 +25,7 @@ afterEach(async () => {
 
 test('what a run with every kind of fault exports is what the table says, name by name and label by label', async () => {
   const operator = createOperator({ pool: database.pool(), schema: database.schema })
-  const engine = trial.engine(trial.options(), readingOf(operator, database))
+  const engine = trial.engine(trial.options(), operator)
   await trial.duplicates(engine)
   await trial.retry(engine)
   await trial.conflict()

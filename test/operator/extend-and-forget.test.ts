@@ -77,6 +77,7 @@ describe('extend', () => {
     })
     expect(await operator.extend({ ...name, key: 'none' }, because, inDays(30))).toEqual({
       type: 'not_found',
+      by: null,
     })
   })
 

@@ -110,8 +110,9 @@ describe('pages of a list', () => {
   })
 })
 
+const at = (minute: number): string => `2026-01-01T00:${String(minute).padStart(2, '0')}:00Z`
+
 describe('interventions', () => {
-  const at = (minute: number): string => `2026-01-01T00:${String(minute).padStart(2, '0')}:00Z`
   beforeEach(async () => {
     await database.rows(
       `INSERT INTO pawl.interventions (key_id, scope, key, action, actor, reason, detail, created_at)
@@ -148,7 +149,7 @@ describe('interventions', () => {
   test('are filtered by time, action, actor and scope', async () => {
     const window = { from: new Date(at(2)), to: new Date(at(4)) }
     const inWindow = await operator.interventions(window)
-    expect(inWindow.interventions.map(({ key }) => key).toSorted()).toEqual(['k4', 'k5', 'k6', 'k7'])
+    expect(new Set(inWindow.interventions.map(({ key }) => key))).toEqual(new Set(['k4', 'k5', 'k6', 'k7']))
     const filtered = await operator.interventions({ ...window, action: 'unstick', actor: 'a1', scope: 's1' })
     expect(filtered).toMatchObject({ interventions: [{ key: 'k5', scope: 's1', actor: 'a1' }], next: null })
   })

@@ -233,10 +233,10 @@ async function sentBy(
   return sent
 }
 
-describe('what fails is reported, and is never thrown', () => {
-  const warned = (warnings: readonly { readonly message: string }[]) =>
-    warnings.map(({ message }) => message).filter((message) => message.includes('could not be recorded'))
+const warned = (warnings: readonly { readonly message: string }[]) =>
+  warnings.map(({ message }) => message).filter((message) => message.includes('could not be recorded'))
 
+describe('what fails is reported, and is never thrown', () => {
   test('a right that is missing, with what to grant, and once', async () => {
     const role = `rides_${randomUUID().replaceAll('-', '').slice(0, 12)}`
     await database.rows(`CREATE ROLE ${role}; GRANT USAGE ON SCHEMA ${database.schema} TO ${role}`)

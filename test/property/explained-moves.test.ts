@@ -116,14 +116,18 @@ async function write(of: Case): Promise<Row> {
       of.status,
       point,
       JSON.stringify(trail),
-      of.call === null || isFinished ? null : JSON.stringify(intentOf(of.call, databaseNow, clock?.server ?? '')),
+      of.call === null || isFinished
+        ? null
+        : JSON.stringify(intentOf(of.call, databaseNow, clock?.server ?? '')),
       of.attempts,
       of.effectEpoch,
       of.status === 'stuck' ? of.stuckReason : null,
       of.createdAgoMs,
       of.status === 'running' ? of.leaseInMs : null,
       of.status === 'running' ? of.restsForMs : null,
-      ...(isFinished ? [204, '{}', Buffer.alloc(0), new Date(databaseNow + HOUR_MS)] : [null, null, null, null]),
+      ...(isFinished
+        ? [204, '{}', Buffer.alloc(0), new Date(databaseNow + HOUR_MS)]
+        : [null, null, null, null]),
     ],
   )
   return { ...names, id: row?.id ?? '' }
@@ -244,20 +248,40 @@ const notMade = (agoMs: number): Case['call'] => ({ phase: 'charged', known: { k
 describe('of a row', () => {
   test.each<[string, Partial<Case>, Partial<Extract<NextMove, { type: string }>>]>([
     ['at its start', { point: 'started' }, { type: 'runs', phase: 'created' }],
-    ['before a phase with a condition', { point: 'charged' }, { type: 'runs', phase: 'noted', mayBeSkipped: true }],
+    [
+      'before a phase with a condition',
+      { point: 'charged' },
+      { type: 'runs', phase: 'noted', mayBeSkipped: true },
+    ],
     ['before its end', { point: 'mailed' }, { type: 'runs', phase: 'finished' }],
     ['before a keyed call', {}, { type: 'calls', phase: 'charged', again: true, effectName: 'charge' }],
-    ['whose keyed call was not made', { call: notMade(0), committedAgoMs: long }, { type: 'calls', again: false }],
-    ['whose window is over', { committedAgoMs: long }, { type: 'needs_a_person', reason: 'window_passed', isStuck: false }],
+    [
+      'whose keyed call was not made',
+      { call: notMade(0), committedAgoMs: long },
+      { type: 'calls', again: false },
+    ],
+    [
+      'whose window is over',
+      { committedAgoMs: long },
+      { type: 'needs_a_person', reason: 'window_passed', isStuck: false },
+    ],
     [
       'whose window is over, and that can be asked about',
       { kind: 'keyed_and_asked', committedAgoMs: long },
       { type: 'asks', callsAfterMs: 0 },
     ],
-    ['whose call has returned', { call: called(false), committedAgoMs: long }, { type: 'settles', phase: 'charged' }],
+    [
+      'whose call has returned',
+      { call: called(false), committedAgoMs: long },
+      { type: 'settles', phase: 'charged' },
+    ],
     ['whose call a person has answered for', { call: called(true) }, { type: 'settles', phase: 'charged' }],
     ['before a call that can be asked about', { kind: 'queryable' }, { type: 'calls', again: false }],
-    ['whose call is to be asked about', { kind: 'queryable', call: calling('here') }, { type: 'asks', callsAfterMs: 0 }],
+    [
+      'whose call is to be asked about',
+      { kind: 'queryable', call: calling('here') },
+      { type: 'asks', callsAfterMs: 0 },
+    ],
     [
       'whose call was declared by another clock',
       { kind: 'queryable', call: calling('elsewhere') },
@@ -269,14 +293,30 @@ describe('of a row', () => {
       { kind: 'at_most_once', call: calling('here') },
       { type: 'needs_a_person', reason: 'unknown_outcome', isStuck: false },
     ],
-    ['that goes on without its call', { kind: 'expendable', call: calling('here') }, { type: 'goes_on', phase: 'charged' }],
-    ['that went back to before its call', { point: 'started', call: calling('here') }, { type: 'needs_a_person' }],
-    ['that has failed too often', { attempts: MAX_ATTEMPTS }, { type: 'needs_a_person', reason: 'attempts_exhausted' }],
+    [
+      'that goes on without its call',
+      { kind: 'expendable', call: calling('here') },
+      { type: 'goes_on', phase: 'charged' },
+    ],
+    [
+      'that went back to before its call',
+      { point: 'started', call: calling('here') },
+      { type: 'needs_a_person' },
+    ],
+    [
+      'that has failed too often',
+      { attempts: MAX_ATTEMPTS },
+      { type: 'needs_a_person', reason: 'attempts_exhausted' },
+    ],
     ['that is too old', { createdAgoMs: 2 * MAX_AGE_MS }, { type: 'needs_a_person', reason: 'too_old' }],
     ['that somebody holds', { leaseInMs: 600_000 }, { type: 'waits', for: 'holder' }],
     ['that rests', { restsForMs: 600_000 }, { type: 'waits', for: 'back_off' }],
     ['that is finished', { status: 'finished' }, { type: 'replays' }],
-    ['that is stuck over a call', { status: 'stuck', call: calling('here') }, { type: 'needs_a_person', isStuck: true, then: null }],
+    [
+      'that is stuck over a call',
+      { status: 'stuck', call: calling('here') },
+      { type: 'needs_a_person', isStuck: true, then: null },
+    ],
     [
       'that is stuck by its age',
       { status: 'stuck', stuckReason: 'too_old', createdAgoMs: 2 * MAX_AGE_MS },

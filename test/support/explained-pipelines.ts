@@ -28,7 +28,11 @@ export class Explained {
     this.pipelines = {
       keyed: this.#pipelineOf('keyed', { windowMs: WINDOW_MS }),
       keyed_and_asked: this.#pipelineOf('keyed_and_asked', { windowMs: WINDOW_MS, ...this.#asked }),
-      queryable: this.#pipelineOf('queryable', { guarantee: 'queryable', quietForMs: QUIET_MS, ...this.#asked }),
+      queryable: this.#pipelineOf('queryable', {
+        guarantee: 'queryable',
+        quietForMs: QUIET_MS,
+        ...this.#asked,
+      }),
       at_most_once: this.#pipelineOf('at_most_once', { guarantee: 'at_most_once', whenUnknown: 'stuck' }),
       expendable: this.#pipelineOf('expendable', {
         guarantee: 'at_most_once',
@@ -89,7 +93,7 @@ export class Explained {
       .finish(() => {
         this.#note('run', 'finished')
         return respond(201)
-      }) as Pipeline<never, null>
+      })
   }
 
   #note(did: Done['did'], phase: string, providerKey: string | null = null): void {

@@ -26,7 +26,7 @@ export interface InstrumentOptions<DB> {
   readonly topScopes?: number
   /** The interval of `pawl.scope.duplicates`. Default 60 s. */
   readonly duplicatesEveryMs?: number
-  /** How often the numbers of the database are read, by whichever process. Default 15 s. */
+  /** How often the numbers of the database are read, by whichever process. Default 15 s, at least 1 s. */
   readonly readEveryMs?: number
   /** Whether rounds of background services that did nothing get a span as well. Default: no. */
   readonly idleRounds?: boolean
@@ -65,8 +65,11 @@ const DEFAULT_DUPLICATES_EVERY_MS = 60_000
 /** How often Prometheus asks, as it is often set: more readings would be seen by nobody. */
 const DEFAULT_READ_EVERY_MS = 15_000
 
-/** Below that, requests would notice it. */
-const MIN_EVERY_MS = 100
+/** Below that, no scrape could see an interval. */
+const MIN_DUPLICATES_EVERY_MS = 100
+
+/** The least that an operator takes. */
+const MIN_READ_EVERY_MS = 1_000
 
 export function checkInstrumentOptions<DB>(options: InstrumentOptions<DB>): CheckedInstrumentOptions<DB> {
   checkKnownOptions(OWNER, options, OPTION_NAMES)
@@ -75,8 +78,8 @@ export function checkInstrumentOptions<DB>(options: InstrumentOptions<DB>): Chec
   checkHas(options.meterProvider, 'meterProvider', 'getMeter', 'a MeterProvider')
   checkHas(options.tracerProvider, 'tracerProvider', 'getTracer', 'a TracerProvider')
   checkWholeNumber(OWNER, 'topScopes', topScopes, 0, MAX_TOP_SCOPES)
-  checkTimerMs(OWNER, 'duplicatesEveryMs', duplicatesEveryMs, MIN_EVERY_MS)
-  checkTimerMs(OWNER, 'readEveryMs', readEveryMs, MIN_EVERY_MS)
+  checkTimerMs(OWNER, 'duplicatesEveryMs', duplicatesEveryMs, MIN_DUPLICATES_EVERY_MS)
+  checkTimerMs(OWNER, 'readEveryMs', readEveryMs, MIN_READ_EVERY_MS)
   if (idleRounds !== undefined && typeof idleRounds !== 'boolean')
     throw invalidOption(OWNER, 'idleRounds', idleRounds, 'true or false')
   return {

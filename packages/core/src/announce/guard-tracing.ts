@@ -37,7 +37,7 @@ export function installTracing(slot: TracingSlot, tracing: Tracing): () => void 
  * The same tracing, such that no mistake of it reaches a request: what is to run runs exactly once, begins at once and ends as it
  * ends, whatever is thrown around it. Each method that fails is reported once.
  */
-export function guardTracing(tracing: Tracing): Tracing {
+function guardTracing(tracing: Tracing): Tracing {
   const reported = new Set<keyof Tracing>()
   const report = (method: keyof Tracing, error: unknown): void => {
     if (reported.has(method)) return

@@ -17,7 +17,7 @@ export interface SessionPoolOptions extends SessionOptions {
 }
 
 /** Whoever wants to know how long somebody has waited, and whether they got a session; null for nobody. */
-export interface WaitsSlot {
+interface WaitsSlot {
   readonly current: { waited(ms: number, got: boolean): void } | null
 }
 

@@ -106,8 +106,8 @@ async function steerOnce(
   const known = read ?? seen.row
   if (known === null) return gone(store, of, ifRevision)
   if (isRepeat && (await isNoted(store, known.scope, holder))) return { type: 'done', key: viewKey(known) }
-  const isOvertaken = ifRevision !== undefined && read?.revision !== ifRevision
-  if (isOvertaken) return overtaken(store, known, read, ifRevision)
+  const hasChanged = ifRevision !== undefined && read?.revision !== ifRevision
+  if (hasChanged) return overtaken(store, known, read, ifRevision)
   if (read === null) return { type: 'not_found', by: null }
   seen.row = read
   const step = await decide(read, store)

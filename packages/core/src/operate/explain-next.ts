@@ -69,7 +69,11 @@ function explainRunning(row: KeyRow, recorded: RecordedPipeline | null): NextMov
       const { leaseLeftMs: inMs } = decision
       const then = explainRunning({ ...row, leaseUntilMs: null, nowMs: row.nowMs + inMs }, recorded)
       return {
-        ...{ type: 'waits', for: 'holder', callsProvider: false, inMs, then },
+        type: 'waits',
+        for: 'holder',
+        callsProvider: false,
+        inMs,
+        then,
         sentence: `Nothing: somebody runs it. If its holder has died, its lease runs out in ${durationWords(inMs)}, and then: ${then.sentence}`,
         because: `Its lease is live, and fence ${row.fence} holds it.`,
       }
@@ -78,7 +82,11 @@ function explainRunning(row: KeyRow, recorded: RecordedPipeline | null): NextMov
       const { restMs: inMs } = decision
       const then = explainRunning({ ...row, runAfterMs: null, nowMs: row.nowMs + inMs }, recorded)
       return {
-        ...{ type: 'waits', for: 'back_off', callsProvider: false, inMs, then },
+        type: 'waits',
+        for: 'back_off',
+        callsProvider: false,
+        inMs,
+        then,
         sentence: `It rests for ${durationWords(inMs)}, unless its client sends it again before. Then: ${then.sentence}`,
         because: 'Its last attempt was given back, and the next one waits before it tries again.',
       }
@@ -105,7 +113,9 @@ function patienceOf(recorded: RecordedPipeline | null): Patience {
 
 function ofItsClient(then: NextMove): NextMove {
   return {
-    ...{ type: 'needs_its_client', callsProvider: false, then },
+    type: 'needs_its_client',
+    callsProvider: false,
+    then,
     sentence: `Nothing, until its client sends it again. Then: ${then.sentence}`,
     because: 'It belongs to an atomic handler, which only a request of its client can run.',
   }

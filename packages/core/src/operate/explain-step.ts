@@ -26,19 +26,28 @@ export function explainStep(step: Step<RecordedFacts>, row: KeyRow, recorded: Re
   switch (step.do) {
     case 'run_local':
       return {
-        ...{ type: 'runs', phase, mayBeSkipped, callsProvider: false },
+        type: 'runs',
+        phase,
+        mayBeSkipped,
+        callsProvider: false,
         sentence: `It would run phase '${phase}', which works in the database only${unless}.`,
         because: from,
       }
     case 'finish':
       return {
-        ...{ type: 'runs', phase, mayBeSkipped, callsProvider: false },
+        type: 'runs',
+        phase,
+        mayBeSkipped,
+        callsProvider: false,
         sentence: 'It would run the last phase, which gives the response. No provider is called.',
         because: from,
       }
     case 'settle':
       return {
-        ...{ type: 'settles', phase, mayBeSkipped, callsProvider: false },
+        type: 'settles',
+        phase,
+        mayBeSkipped,
+        callsProvider: false,
         sentence: `It would settle phase '${phase}' with the result that is stored, without a call.`,
         because: isSaid(row)
           ? 'A person has said what the call returned.'
@@ -50,7 +59,9 @@ export function explainStep(step: Step<RecordedFacts>, row: KeyRow, recorded: Re
       return explainAsking(step.phase, step.absentCountsInMs, { row, recorded, mayBeSkipped, unless })
     case 'go_on':
       return {
-        ...{ type: 'goes_on', phase, callsProvider: false },
+        type: 'goes_on',
+        phase,
+        callsProvider: false,
         sentence: `It would go on without the call of phase '${phase}', as the phase says.`,
         because: 'Nobody knows whether the call was executed, and it must not be made twice.',
       }
@@ -84,15 +95,13 @@ function explainCall(phase: RecordedForeignFacts, declareFirst: boolean, around:
     : `would call the provider, under ${under}`
   const first = declareFirst ? 'declare and make its call: it ' : ''
   return {
-    ...{
-      type: 'calls',
-      phase: phase.name,
-      mayBeSkipped,
-      callsProvider: true,
-      effectName,
-      providerKey,
-      again,
-    },
+    type: 'calls',
+    phase: phase.name,
+    mayBeSkipped,
+    callsProvider: true,
+    effectName,
+    providerKey,
+    again,
     sentence: `It would run phase '${phase.name}' and ${first}${how}${unless}.`,
     because: whyCall(phase, row, again),
   }
@@ -121,7 +130,12 @@ function explainAsking(
         ? `If it is not there, that counts only in ${durationWords(absentCountsInMs)}`
         : 'If it is not there, the call would be made'
   return {
-    ...{ type: 'asks', phase: phase.name, mayBeSkipped, callsProvider: false, effectName, providerKey },
+    type: 'asks',
+    phase: phase.name,
+    mayBeSkipped,
+    callsProvider: false,
+    effectName,
+    providerKey,
     callsAfterMs: absentCountsInMs,
     sentence: `It would ask the provider whether the call of phase '${phase.name}' was executed${unless}. ${ifAbsent}.`,
     because:
@@ -148,7 +162,11 @@ function isUntouched({ recoveryPoint, fence, attempts, retries }: KeyRow): boole
 
 export function becomesStuck(reason: StuckReason, because: string): NextMove {
   return {
-    ...{ type: 'needs_a_person', callsProvider: false, reason, isStuck: false, then: null },
+    type: 'needs_a_person',
+    callsProvider: false,
+    reason,
+    isStuck: false,
+    then: null,
     sentence: 'It would become stuck, and a person would have to decide.',
     because,
   }

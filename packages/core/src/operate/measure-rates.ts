@@ -3,7 +3,7 @@ import type { FinishedLately } from '../storage/keys/find-finished-lately.js'
 const MINUTE_MS = 60_000
 
 /** How fast keys went through one point. */
-export interface PointRate {
+interface PointRate {
   readonly reachedPerMinute: number
   /** From the point before; null if nobody has got there. */
   readonly medianMs: number | null

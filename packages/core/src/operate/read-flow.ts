@@ -159,7 +159,13 @@ function pointOf(point: string, group: FlowRow | undefined, rates: VersionRates 
   const { held = 0, backingOff = 0, unattended = 0, stuck = 0 } = group ?? {}
   const { reachedPerMinute = 0, medianMs = null } = rates?.points.get(point) ?? {}
   return {
-    ...{ point, held, backingOff, unattended, stuck, reachedPerMinute, medianMs },
+    point,
+    held,
+    backingOff,
+    unattended,
+    stuck,
+    reachedPerMinute,
+    medianMs,
     oldestCreatedAt: group === undefined ? null : new Date(group.oldestCreatedMs),
   }
 }

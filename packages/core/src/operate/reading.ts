@@ -17,6 +17,8 @@ export interface Reading {
   readonly finished: BoundedCount
   /** Finished keys that the reaper may delete. */
   readonly expired: BoundedCount
+  /** For how long the reaper could have deleted the one that expired first; null if there is none. */
+  readonly oldestExpiredMs: number | null
   readonly jobs: {
     readonly waiting: BoundedCount
     readonly dead: BoundedCount

@@ -4,7 +4,7 @@ import { DEFAULT_READING_MS, FLOW_GROUPS, MIN_READING_MS, RETRIED_FOR_LONG_MS } 
 import { countRows } from '../storage/keys/count-rows.js'
 import { findOverdue } from '../storage/keys/find-overdue.js'
 import { findRetried } from '../storage/keys/find-retried.js'
-import { groupFlow } from '../storage/keys/group-flow.js'
+import { type FlowRow, groupFlow } from '../storage/keys/group-flow.js'
 import { groupStuck } from '../storage/keys/group-stuck.js'
 import { findReading } from '../storage/readings/find-reading.js'
 import { storeReading } from '../storage/readings/store-reading.js'
@@ -13,7 +13,7 @@ import { isMissingRight } from '../storage/schema/missing-right.js'
 import { readTableSizes } from '../storage/schema/read-table-sizes.js'
 import type { Store } from '../storage/statement.js'
 import { isPartial } from './read-flow.js'
-import type { Reading, ReadingOptions, TableSize } from './reading.js'
+import type { Reading, ReadingOptions, TableSize, UnfinishedAt } from './reading.js'
 import { bounded } from './views.js'
 
 const OWNER: OptionOwner = { code: 'PAWL_INVALID_OPTION', where: 'reading' }
@@ -94,16 +94,22 @@ async function readGauges(store: Store): Promise<Reading> {
   const retried = await findRetried(store, RETRIED_FOR_LONG_MS)
   return {
     at: new Date(rows.nowMs),
-    unfinished: groups.map(({ oldestCreatedMs: _, ...group }) => group),
+    unfinished: groups.map(withoutAge),
     isPartial: isPartial(groups),
     stuckBy,
     oldestUnattendedMs: overdue?.sinceMs ?? null,
     retriedForLong: retried?.count ?? 0,
     finished: bounded(rows.finished),
     expired: bounded(rows.expired),
+    oldestExpiredMs: rows.oldestExpiredMs,
     jobs: { waiting: bounded(rows.waiting), dead: bounded(rows.dead), oldestDueMs: rows.oldestDueMs },
     tables: await readSizes(store),
   }
+}
+
+function withoutAge(row: FlowRow): UnfinishedAt {
+  const { pipeline, version, recoveryPoint, held, backingOff, unattended, stuck } = row
+  return { pipeline, version, recoveryPoint, held, backingOff, unattended, stuck }
 }
 
 /** How large the framework's tables are. */

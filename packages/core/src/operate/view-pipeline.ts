@@ -2,11 +2,13 @@ import { GUARANTEES } from '../pipeline/phase.js'
 import type { RecordedPhase, RecordedPipeline } from '../pipeline/recorded-pipeline.js'
 import type { PipelineRow } from '../storage/pipelines/find-pipelines.js'
 
-/** What an engine writes down of a definition besides its name, version and hash. */
-export type PipelineRecord = Pick<
+/** What an engine writes down of a definition besides its name, version and hash. Some have no namespace. */
+type WrittenRecord = Pick<
   RecordedPipeline,
-  'namespace' | 'phases' | 'maxAttempts' | 'maxAgeMs' | 'retentionMs' | 'commits'
->
+  'phases' | 'maxAttempts' | 'maxAgeMs' | 'retentionMs' | 'commits'
+> & {
+  readonly namespace?: string | null
+}
 
 /**
  * A recorded definition. Returns null for a description that cannot be read, which a newer or another program may have written:
@@ -16,13 +18,13 @@ export function viewPipeline(row: PipelineRow): RecordedPipeline | null {
   const { pipeline: name, version, definitionHash, kind, recordedMs } = row
   const record: unknown = JSON.parse(row.descriptionJson)
   if (!isRecord(record)) return null
-  const { namespace = null, phases, maxAttempts, maxAgeMs, retentionMs, commits } = record
+  const { namespace, phases, maxAttempts, maxAgeMs, retentionMs, commits } = record
   return {
     name,
     version,
     definitionHash,
     kind,
-    namespace,
+    namespace: namespace ?? null,
     phases,
     maxAttempts,
     maxAgeMs,
@@ -32,7 +34,7 @@ export function viewPipeline(row: PipelineRow): RecordedPipeline | null {
   }
 }
 
-function isRecord(value: unknown): value is PipelineRecord {
+function isRecord(value: unknown): value is WrittenRecord {
   if (!isObject(value)) return false
   const { namespace, phases, maxAttempts, maxAgeMs, retentionMs, commits } = value
   return (

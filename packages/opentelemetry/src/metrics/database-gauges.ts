@@ -5,7 +5,8 @@ import { metricList, type MetricName, type NamesOf } from './metric-table.js'
 
 /** What the gauges of the database are read from: an operator, or whatever has that function. */
 export interface ReadingSource {
-  reading(options: { readonly everyMs: number }): Promise<DatabaseNumbers>
+  /** Null where they are not known yet. */
+  reading(options: { readonly everyMs: number }): Promise<DatabaseNumbers | null>
 }
 
 /** The numbers that become gauges. */
@@ -24,7 +25,11 @@ export interface DatabaseNumbers {
   readonly finished: BoundedCount
   readonly expired: BoundedCount
   readonly oldestExpiredMs: number | null
-  readonly jobs: { readonly waiting: number; readonly dead: number; readonly oldestDueMs: number | null }
+  readonly jobs: {
+    readonly waiting: BoundedCount
+    readonly dead: BoundedCount
+    readonly oldestDueMs: number | null
+  }
   readonly tables: readonly {
     readonly table: string
     readonly bytes: number
@@ -93,7 +98,8 @@ export class DatabaseGauges {
   async #read(): Promise<void> {
     try {
       const numbers = await this.#source.reading({ everyMs: this.#everyMs })
-      this.#last = { numbers, at: performance.now() }
+      // Another process is just reading for the first time.
+      if (numbers !== null) this.#last = { numbers, at: performance.now() }
     } catch {
       this.#instruments.add('pawl.reading.failures', 1, {})
     }
@@ -124,8 +130,8 @@ function observationsOf(numbers: DatabaseNumbers): Observation[] {
     of('pawl.keys.expired', numbers.expired.count),
     of('pawl.keys.oldest_unattended', seconds(numbers.oldestUnattendedMs)),
     of('pawl.keys.oldest_expired', seconds(numbers.oldestExpiredMs)),
-    of('pawl.jobs', jobs.waiting, { 'pawl.job.condition': 'waiting' }),
-    of('pawl.jobs', jobs.dead, { 'pawl.job.condition': 'dead' }),
+    of('pawl.jobs', jobs.waiting.count, { 'pawl.job.condition': 'waiting' }),
+    of('pawl.jobs', jobs.dead.count, { 'pawl.job.condition': 'dead' }),
     of('pawl.jobs.oldest_due', seconds(jobs.oldestDueMs)),
     ...tables.flatMap(({ table, bytes, rows, deadRows }) => [
       of('pawl.table.size', bytes, { 'pawl.table': table }),

@@ -35,7 +35,7 @@ export const ATTRIBUTES = {
 export type AttributeName = keyof typeof ATTRIBUTES
 
 /** How a metric gets its values. */
-export type Feed = 'requests' | 'channels' | 'rounds' | 'database' | 'scopes' | 'reader'
+type Feed = 'requests' | 'channels' | 'rounds' | 'database' | 'scopes' | 'reader'
 
 /** One metric: what it is called, what it is in, and where it comes from. */
 export interface Metric {

@@ -15,7 +15,7 @@ export interface InterventionListing {
 }
 
 /** How far the list has been read: up to and including this one. */
-export interface InterventionCursor {
+interface InterventionCursor {
   readonly atUs: string
   readonly id: string
 }

@@ -13,8 +13,10 @@ const countRowsStatement = defineStatement(
   'count_rows',
   ({ keys, stagedJobs }) => `
   SELECT ${epochMs(NOW)} AS now_ms, k.finished, k.expired, w.waiting, d.dead,
-         CASE WHEN w.first_due <= ${NOW} THEN extract(epoch FROM ${NOW} - w.first_due) * 1000 END AS oldest_due_ms
-    FROM (SELECT count(*) AS finished, count(*) FILTER (WHERE expires_at <= ${NOW}) AS expired
+         CASE WHEN w.first_due <= ${NOW} THEN extract(epoch FROM ${NOW} - w.first_due) * 1000 END AS oldest_due_ms,
+         CASE WHEN k.first_expired <= ${NOW} THEN extract(epoch FROM ${NOW} - k.first_expired) * 1000 END AS oldest_expired_ms
+    FROM (SELECT count(*) AS finished, count(*) FILTER (WHERE expires_at <= ${NOW}) AS expired,
+                 min(expires_at) AS first_expired
             FROM ${first('expires_at', keys, `status = 'finished'`)} AS finished) AS k,
          (SELECT count(*) AS waiting, min(run_after) AS first_due
             FROM ${first('run_after', stagedJobs, 'dead_at IS NULL')} AS waiting) AS w,
@@ -29,6 +31,7 @@ export interface RowCounts {
   readonly waiting: number
   readonly dead: number
   readonly oldestDueMs: number | null
+  readonly oldestExpiredMs: number | null
 }
 
 /** Counts finished and expired keys, and jobs that wait or are dead. */
@@ -41,6 +44,10 @@ export async function countRows(store: Store): Promise<RowCounts> {
     expired: Number(row['expired']),
     waiting: Number(row['waiting']),
     dead: Number(row['dead']),
-    oldestDueMs: row['oldest_due_ms'] == null ? null : Math.round(Number(row['oldest_due_ms'])),
+    oldestDueMs: wholeMs(row['oldest_due_ms']),
+    oldestExpiredMs: wholeMs(row['oldest_expired_ms']),
   }
 }
+
+const wholeMs = (value: string | null | undefined): number | null =>
+  value == null ? null : Math.round(Number(value))

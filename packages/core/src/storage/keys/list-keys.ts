@@ -90,22 +90,34 @@ const listFinished =
     FROM ${tables.keys} AS k WHERE k.status = 'finished' AND ${LISTED} AND ${after('expires_at')}
    ORDER BY k.expires_at, k.scope, k.key LIMIT $8::integer`
 
-const statementsFor = (columnsIn: Columns) => ({
-  running: defineStatement(
-    'list_running',
-    listUnfinished('running', columnsIn),
-    listUnfinishedOverServers('running', columnsIn),
-  ),
-  stuck: defineStatement(
-    'list_stuck',
-    listUnfinished('stuck', columnsIn),
-    listUnfinishedOverServers('stuck', columnsIn),
-  ),
-  finished: defineStatement('list_finished', listFinished(columnsIn)),
-})
-
-const WHOLE = statementsFor(keyColumnsIn)
-const SUMMARIES = statementsFor(keyColumnsToListIn)
+const LIST_STATEMENTS = {
+  whole: {
+    running: defineStatement(
+      'list_running',
+      listUnfinished('running', keyColumnsIn),
+      listUnfinishedOverServers('running', keyColumnsIn),
+    ),
+    stuck: defineStatement(
+      'list_stuck',
+      listUnfinished('stuck', keyColumnsIn),
+      listUnfinishedOverServers('stuck', keyColumnsIn),
+    ),
+    finished: defineStatement('list_finished', listFinished(keyColumnsIn)),
+  },
+  summary: {
+    running: defineStatement(
+      'list_running',
+      listUnfinished('running', keyColumnsToListIn),
+      listUnfinishedOverServers('running', keyColumnsToListIn),
+    ),
+    stuck: defineStatement(
+      'list_stuck',
+      listUnfinished('stuck', keyColumnsToListIn),
+      listUnfinishedOverServers('stuck', keyColumnsToListIn),
+    ),
+    finished: defineStatement('list_finished', listFinished(keyColumnsToListIn)),
+  },
+}
 
 /**
  * Keys of one status, oldest first; finished ones ordered by when they expire, which is how they are indexed. `how`:
@@ -113,12 +125,12 @@ const SUMMARIES = statementsFor(keyColumnsToListIn)
  */
 export async function listKeys(
   store: Store,
-  status: keyof typeof WHOLE,
+  status: keyof typeof LIST_STATEMENTS.whole,
   listing: Listing,
-  how: 'whole' | 'summary',
+  how: keyof typeof LIST_STATEMENTS,
 ): Promise<ListedKey[]> {
   const from = listing.after ?? FIRST
-  const { rows } = await (how === 'whole' ? WHOLE : SUMMARIES)[status](store, [
+  const { rows } = await LIST_STATEMENTS[how][status](store, [
     listing.pipeline,
     listing.version,
     listing.recoveryPoint,

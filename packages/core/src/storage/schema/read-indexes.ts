@@ -20,6 +20,10 @@ export const EXPECTED_INDEXES = [
   'interventions_by_time',
   'scope_usage_pkey',
   'cache_epoch_pkey',
+  'pipelines_pkey',
+  'duplicates_pkey',
+  'duplicates_by_minute',
+  'readings_pkey',
 ] as const
 
 const readIndexesStatement = defineStatement(
