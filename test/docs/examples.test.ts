@@ -52,7 +52,7 @@ declare global {
       options: { signal: AbortSignal },
     ): Promise<{ id: string; reason: string; isFinal: boolean }[]>
   }
-  const log: Record<'warn' | 'error', (fields: object, message: string) => void>
+  const log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>
   function isCardDeclined(error: unknown): boolean
   function userOfToken(authorization: string | undefined): Promise<{ id: string } | null>
   function send(response: StoredResponse): void

@@ -31,6 +31,10 @@ export interface Config {
   readonly protectKey: ProtectKeys | null
   /** Where answers are cached; null where nothing is. */
   readonly redisUrl: string | null
+  /** Where Prometheus gets metrics, on 127.0.0.1; null where nothing is measured. */
+  readonly metricsPort: number | null
+  /** Where traces are sent, as OpenTelemetry's own SDKs read it; null where nothing is traced. */
+  readonly otelExporterOtlpEndpoint: URL | null
   /** How the tables are stored, Pawl's and those of `migrate.ts`. */
   readonly layout: Layout
 }
@@ -104,6 +108,8 @@ export function readConfig(env: NodeJS.ProcessEnv, { charges = true } = {}): Con
     wipe: oneOf('WIPE', ['nothing', 'input', 'all']),
     protectKey: protectKey(),
     redisUrl: redisUrl(),
+    metricsPort: wholeNumber('METRICS_PORT', null, 0, 65_535),
+    otelExporterOtlpEndpoint: url('OTEL_EXPORTER_OTLP_ENDPOINT'),
   }
   if (config.databaseUrl === '')
     problems.push('DATABASE_URL is not set; it takes postgresql://user@host/database.')

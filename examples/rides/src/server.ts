@@ -1,4 +1,4 @@
-import { createBackground } from '@pawl/core'
+import { createBackground, createOperator, logTo } from '@pawl/core'
 import { graphileStager } from '@pawl/graphile-worker'
 import { buildApp } from './app.js'
 import { readConfig } from './config.js'
@@ -6,10 +6,10 @@ import { createRideWith } from './create-ride.js'
 import { createEngine } from './database.js'
 import { graphileQueue } from './graphile-queue.js'
 import { guardOptions, limitOptions } from './guard-options.js'
-import { logBackground } from './log-background.js'
 import { migrate } from './migrate.js'
 import { openCache } from './open-cache.js'
 import { openPool } from './open-pool.js'
+import { openTelemetry } from './open-telemetry.js'
 import { stripePayments } from './payments.js'
 import { drainOnSignal, exitOnError } from './process.js'
 
@@ -28,6 +28,7 @@ async function main(): Promise<void> {
     namesCharge: config.protectKey === null,
   })
   const cached = config.redisUrl === null ? null : await openCache(config.redisUrl)
+  const telemetry = await openTelemetry(config)
   const engine = createEngine({
     pool,
     pipelines: [createRide],
@@ -39,9 +40,12 @@ async function main(): Promise<void> {
     ...(cached === null ? {} : { cache: cached.cache }),
   })
 
+  telemetry?.watch(engine, createOperator({ pool }))
+
   const { waitersPerScope } = config
   const app = await buildApp({ engine, createRide, logger: true, waitersPerScope })
-  logBackground(app.log)
+  logTo(app.log)
+  if (telemetry?.metricsUrl) app.log.info(`metrics are at ${telemetry.metricsUrl}`)
   // No relay otherwise: `graphileStager` puts jobs straight into their queue.
   const background = createBackground({
     engine,
@@ -54,6 +58,7 @@ async function main(): Promise<void> {
     // Concurrently: from here on neither begins anything, and neither waits for the other to end what it has begun.
     await Promise.all([background.stop(), app.close()])
     cached?.close()
+    await telemetry?.close()
     await pool.end()
   })
   await app.listen({ host: config.host, port: config.port })

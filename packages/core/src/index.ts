@@ -1,4 +1,6 @@
 export { subscribe, pawlChannels } from './announce/announce.js'
+export { logTo } from './announce/log-to.js'
+export type { Logger, LogOptions } from './announce/log-to.js'
 export { safeError } from './safe-error.js'
 export type {
   GrantMessage,

@@ -16,7 +16,7 @@ const readTableSizesStatement = defineStatement(
   SELECT c.relname, sum(s.n_live_tup) AS live, sum(s.n_dead_tup) AS dead, sum(pg_total_relation_size(s.relid::regclass)) AS bytes,
          ${epochMs('max(greatest(s.last_autovacuum, s.last_vacuum))')} AS vacuumed_ms
     FROM pg_namespace AS n
-    JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+    JOIN pg_class AS c ON c.relnamespace = n.oid AND (c.relkind = 'r' OR c.relkind = 'p') AND NOT c.relispartition
     LEFT JOIN LATERAL pg_partition_tree(c.oid::regclass) AS tree ON tree.isleaf
     JOIN pg_stat_all_tables AS s ON s.relid = coalesce(tree.relid::oid, c.oid)
    WHERE n.nspname = $1
