@@ -35,7 +35,7 @@ export const consoleCommand = defineCommand({
     // Only now: Fastify takes a while to load, and no other command needs it.
     const { startConsole } = await import('@pawl/console')
     const protect = protectionOf(context)
-    let closeFile = async (): Promise<void> => {}
+    const files: (() => Promise<void>)[] = []
     let wantsBrowser = context.isTerminal && !options['no-open']
     const running = await startConsole({
       url,
@@ -49,7 +49,7 @@ export const consoleCommand = defineCommand({
       ...(protect !== null && { protect }),
       onAddress(address) {
         context.print(address, { address })
-        if (wantsBrowser) closeFile = openInBrowser(address, context.env)
+        if (wantsBrowser) files.push(openInBrowser(address, context.env))
         // Only the first: the others are for somebody who wants another browser.
         wantsBrowser = false
       },
@@ -59,7 +59,7 @@ export const consoleCommand = defineCommand({
     })
     context.tell('The console runs until Ctrl-C.')
     await context.untilStopped()
-    await Promise.all([running.close(), closeFile()])
+    await Promise.all([running.close(), ...files.map((remove) => remove())])
     return { exit: EXIT.ok, lines: [], json: undefined }
   },
 })
