@@ -9,6 +9,7 @@ import { guardOptions, limitOptions } from './guard-options.js'
 import { logBackground } from './log-background.js'
 import { migrate } from './migrate.js'
 import { openCache } from './open-cache.js'
+import { openConsole } from './open-console.js'
 import { openPool } from './open-pool.js'
 import { stripePayments } from './payments.js'
 import { drainOnSignal, exitOnError } from './process.js'
@@ -42,6 +43,7 @@ async function main(): Promise<void> {
   const { waitersPerScope } = config
   const app = await buildApp({ engine, createRide, logger: true, waitersPerScope })
   logBackground(app.log)
+  const console = await openConsole(config, app.log)
   // No relay otherwise: `graphileStager` puts jobs straight into their queue.
   const background = createBackground({
     engine,
@@ -52,7 +54,7 @@ async function main(): Promise<void> {
   })
   drainOnSignal(async () => {
     // Concurrently: from here on neither begins anything, and neither waits for the other to end what it has begun.
-    await Promise.all([background.stop(), app.close()])
+    await Promise.all([background.stop(), app.close(), console?.close()])
     cached?.close()
     await pool.end()
   })
