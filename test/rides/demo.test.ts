@@ -52,7 +52,7 @@ function startDemo(args: readonly string[], env: Readonly<Record<string, string>
     errors,
   }))
   const says = (words: string) => until(`'${words}'`, () => out.join('').includes(words))
-  return { group, ended, says }
+  return { group, ended, says, said: () => out.join('') }
 }
 
 const groups: number[] = []
@@ -148,14 +148,41 @@ onlyDeep(() => {
   )
 })
 
-test.each([[['--chaos', 'many']], [['--chaos', '0']], [['--seed', '1.5']], [['--faster']], [['now']]])(
-  'wrong arguments (%j) end the demo with 2, and it prints its usage',
-  async (args) => {
-    const { how, out, errors } = await startDemo(args).ended
-    expect({ how, out }).toEqual({ how: '2', out: '' })
-    expect(errors).toContain('npm run rides -- [--json]')
-  },
-)
+onlyDeep(() => {
+  test(
+    'with --console, rides go on while processes are killed, until Ctrl-C; the console shows them',
+    { timeout: STORY_TIMEOUT_MS },
+    async () => {
+      const demo = startDemo(['--console', '--seed', '3'], { DATABASE_URL: inject('databaseUrl') })
+      await demo.says('kill -9')
+      const address = /The console, in one browser: (\S+)/.exec(demo.said())?.[1] ?? ''
+      const entered = await fetch(address)
+      const cookie = (entered.headers.get('set-cookie') ?? '').split(';')[0] ?? ''
+      const api = new URL('../api/flow', address)
+      const flow = (await (await fetch(api, { headers: { cookie } })).json()) as {
+        readonly pipelines: readonly { readonly name: string }[]
+      }
+      expect(flow.pipelines.map(({ name }) => name)).toContain('create-ride')
+      process.kill(-demo.group, 'SIGINT')
+      const { how, out, errors } = await demo.ended
+      expect({ how, errors }).toEqual({ how: '0', errors: '' })
+      expect(out).toMatch(/\d+ rides were watched to their end; all of them held\.\n$/)
+    },
+  )
+})
+
+test.each([
+  [['--chaos', 'many']],
+  [['--chaos', '0']],
+  [['--seed', '1.5']],
+  [['--faster']],
+  [['now']],
+  [['--json', '--console']],
+])('wrong arguments (%j) end the demo with 2, and it prints its usage', async (args) => {
+  const { how, out, errors } = await startDemo(args).ended
+  expect({ how, out }).toEqual({ how: '2', out: '' })
+  expect(errors).toContain('npm run rides -- [--json]')
+})
 
 onlyDeep(() => {
   describe('nothing is left behind', () => {

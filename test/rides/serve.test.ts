@@ -6,7 +6,7 @@ import { expect, inject, test } from 'vitest'
 import { askForRide, newKey, RIDE } from '../support/rides-client.js'
 import { RIDES_DIST } from '../support/rides-processes.js'
 
-test('npm run rides:server hands on what the environment asks of the service', async () => {
+test('npm run rides:server hands on what the environment asks of the service, and prints where the console is', async () => {
   const env = {
     ...process.env,
     DATABASE_URL: inject('databaseUrl'),
@@ -27,6 +27,7 @@ test('npm run rides:server hands on what the environment asks of the service', a
       if (said.includes('Ctrl-C')) break
     }
     const api = /The API is at (http:\/\/[\d.:]+\d)/.exec(said)?.[1] ?? ''
+    expect((await fetch(/http:\S+\/enter\/\S+/.exec(said)?.[0] ?? '')).status).toBe(200)
     expect((await askForRide(api, newKey())).status).toBe(201)
     expect((await askForRide(api, newKey())).status).toBe(429)
     const db = new pg.Client({ connectionString: /PostgreSQL at (postgres\S+),/.exec(said)?.[1] })

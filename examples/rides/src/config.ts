@@ -37,10 +37,17 @@ export interface Config {
   readonly otelExporterOtlpEndpoint: URL | null
   /** How the tables are stored, Pawl's and those of `migrate.ts`. */
   readonly layout: Layout
+  /** Where on 127.0.0.1 the console is; 0 for any port that is free, null for no console. */
+  readonly consolePort: number | null
+  /** Signs browsers in. Null for addresses that work once, which are logged. */
+  readonly consoleToken: string | null
 }
 
 /** Below the 30 s that the engine gives a call, because the SDK's own error says more than a call that was cut off. */
 const STRIPE_TIMEOUT_MS = 20_000
+
+/** What the console takes: long enough that nobody guesses it, and nothing that an address would have to escape. */
+const CONSOLE_TOKEN = /^[\w.~-]{22,128}$/
 
 /** What is wrong with the environment, in one line per variable. */
 export class ConfigError extends Error {
@@ -89,6 +96,15 @@ export function readConfig(env: NodeJS.ProcessEnv, { charges = true } = {}): Con
       problems.push('REDIS_URL is not usable; it takes an address such as redis://127.0.0.1:6379.')
     return text || null
   }
+  // A secret as well.
+  const consoleToken = () => {
+    const text = env['CONSOLE_TOKEN'] ?? ''
+    if (text !== '' && !CONSOLE_TOKEN.test(text))
+      problems.push('CONSOLE_TOKEN is not usable; it takes 16 to 512 letters, digits and - . _ ~.')
+    if (text !== '' && (env['CONSOLE_PORT'] ?? '') === '')
+      problems.push('CONSOLE_TOKEN is set, and CONSOLE_PORT is not; it takes a port, or 0 for any.')
+    return text || null
+  }
   const config = {
     host: env['HOST'] || '127.0.0.1',
     port: wholeNumber('PORT', 3_000, 0, 65_535) ?? 0,
@@ -110,6 +126,8 @@ export function readConfig(env: NodeJS.ProcessEnv, { charges = true } = {}): Con
     redisUrl: redisUrl(),
     metricsPort: wholeNumber('METRICS_PORT', null, 0, 65_535),
     otelExporterOtlpEndpoint: url('OTEL_EXPORTER_OTLP_ENDPOINT'),
+    consolePort: wholeNumber('CONSOLE_PORT', null, 0, 65_535),
+    consoleToken: consoleToken(),
   }
   if (config.databaseUrl === '')
     problems.push('DATABASE_URL is not set; it takes postgresql://user@host/database.')

@@ -8,6 +8,7 @@ import { graphileQueue } from './graphile-queue.js'
 import { guardOptions, limitOptions } from './guard-options.js'
 import { migrate } from './migrate.js'
 import { openCache } from './open-cache.js'
+import { openConsole } from './open-console.js'
 import { openPool } from './open-pool.js'
 import { openTelemetry } from './open-telemetry.js'
 import { stripePayments } from './payments.js'
@@ -46,6 +47,7 @@ async function main(): Promise<void> {
   const app = await buildApp({ engine, createRide, logger: true, waitersPerScope })
   logTo(app.log)
   if (telemetry?.metricsUrl) app.log.info(`metrics are at ${telemetry.metricsUrl}`)
+  const console = await openConsole(config, app.log)
   // No relay otherwise: `graphileStager` puts jobs straight into their queue.
   const background = createBackground({
     engine,
@@ -56,7 +58,7 @@ async function main(): Promise<void> {
   })
   drainOnSignal(async () => {
     // Concurrently: from here on neither begins anything, and neither waits for the other to end what it has begun.
-    await Promise.all([background.stop(), app.close()])
+    await Promise.all([background.stop(), app.close(), console?.close()])
     cached?.close()
     await telemetry?.close()
     await pool.end()

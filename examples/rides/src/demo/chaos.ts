@@ -1,49 +1,118 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Answer, Client } from './client.js'
+import { Hand } from './hand.js'
+import { mulberry } from './random.js'
 import type { Stage } from './scenarios.js'
-import type { Service } from './service.js'
 import { Story } from './story.js'
 import { judge, type Verdict } from './verdict.js'
-import type { World } from './world.js'
+import type { ApiOptions, World } from './world.js'
 
-const CLIENTS = 8
 const PROCESSES = 2
-/** How long a process of the API takes to start, on a machine with nothing else to do. */
-const USUAL_START_MS = 1_000
 /** The share of rides that are requested only once. Most of these are answered all the same; some meet a kill. */
 const LEAVING_SHARE = 0.4
 /** A key that has crashed several processes backs off for longer each time: up to half a minute, for what happens here. */
 const COMPLETE_TIMEOUT_MS = 120_000
 
-/** Sends many requests to two processes, while two killers end these at random moments. */
-export async function runChaos(stage: Stage, requests: number, seed: number): Promise<Verdict[]> {
+export interface Chaos {
+  readonly title: string
+  /** How many rides; Infinity for as many as there is time for. */
+  readonly rides: number
+  readonly seed: number
+  readonly clients: number
+  /** How long a client rests after each ride, at most. */
+  readonly restMs: number
+  /** How patient the killers are: see `HandOptions`. */
+  readonly patience: number
+  /** The share of charges that take the provider seconds. */
+  readonly slowShare: number
+  readonly apiOptions: ApiOptions
+  /** Called after every ride that a client saw the end of, or left. */
+  readonly onRide: (rides: number, kills: number) => void
+  /** Tells each kill. */
+  readonly tellsKills: boolean
+}
+
+/** A number of rides, as fast as they go. */
+export function countedChaos({ story }: Stage, rides: number, seed: number): Chaos {
+  return {
+    title: `${rides} rides, ${PROCESSES} processes, and a hand that kills them (seed ${seed})`,
+    rides,
+    seed,
+    clients: 8,
+    restMs: 0,
+    patience: 1,
+    slowShare: 0,
+    apiOptions: {},
+    onRide: progress(story, rides),
+    tellsKills: false,
+  }
+}
+
+/** Rides at a pace at which they can be watched. */
+export function watchedChaos({ story }: Stage, rides: number, seed: number): Chaos {
+  return {
+    title: `Rides, ${PROCESSES} processes, and a hand that kills them (seed ${seed})`,
+    rides,
+    seed,
+    clients: 6,
+    restMs: 2_500,
+    patience: 12,
+    slowShare: 0.5,
+    // Long enough that one sees a dead process's lease run out, and short enough that one sees the key move on.
+    apiOptions: { leaseMs: 6_000 },
+    onRide: (done, kills) => {
+      if (done % 25 === 0) story.tell('demo', `${done} rides, ${kills} kills`)
+    },
+    tellsKills: true,
+  }
+}
+
+/** Sends requests to two processes, while two killers end these at random moments. `judged` gets each verdict at once. */
+export async function runChaos(
+  stage: Stage,
+  chaos: Chaos,
+  judged: (verdict: Verdict) => void = () => {},
+): Promise<Verdict[]> {
   const { world, story } = stage
-  story.chapter(`${requests} rides, ${PROCESSES} processes, and a hand that kills them (seed ${seed})`)
-  const hands = [new Hand(world, stage.api, seed)]
-  while (hands.length < PROCESSES) hands.push(new Hand(world, await world.startApi(), seed + hands.length))
-  const killing = hands.map((hand) => hand.killUntilTold())
+  const { seed, apiOptions, patience } = chaos
+  story.chapter(chaos.title)
+  const onKill = chaos.tellsKills
+    ? ({ pid }: { readonly pid: number }) => story.tell('hand', `kill -9 ${pid}`)
+    : () => {}
+  const handOf = (api: Stage['api'], nth: number) =>
+    new Hand({ world, api, apiOptions, seed: seed + nth, patience, onKill })
+  const hands = [handOf(stage.api, 0)]
+  while (hands.length < PROCESSES) hands.push(handOf(await world.startApi(apiOptions), hands.length))
   const kills = () => hands.reduce((total, hand) => total + hand.kills, 0)
 
-  const bar = progress(story, requests)
-  const leaves = whoLeaves(requests, seed)
+  // Other numbers than those that the killers draw.
+  const random = mulberry(seed + PROCESSES)
   const verdicts: Verdict[] = []
   const left: Client[] = []
   let begun = 0
   const sendRides = async (nth: number) => {
-    while (begun < requests) {
-      const isLeaving = leaves[begun++] === true
+    while (begun < chaos.rides) {
+      begun++
+      const isLeaving = random() < LEAVING_SHARE
+      if (chaos.slowShare > 0 && random() < chaos.slowShare) await world.provoke('slow')
       const client = new Client(new Story(true), nth % 2 === 0 ? 'rider-1' : 'rider-2')
       let turn = nth
       const url = () => hands[turn++ % hands.length]?.api.url ?? ''
       const answer = isLeaving ? await sendOnce(world, client, url) : await client.retry(url)
-      if (answer?.status === 201) verdicts.push(await judge(world, describe(client), client, answer.status))
-      else left.push(client)
-      bar(verdicts.length + left.length, kills())
+      if (answer?.status === 201) {
+        const verdict = await judge(world, describe(client), client, answer.status)
+        verdicts.push(verdict)
+        judged(verdict)
+      } else left.push(client)
+      chaos.onRide(verdicts.length + left.length, kills())
+      if (chaos.restMs > 0) await sleep(random() * chaos.restMs)
     }
   }
-  await Promise.all(Array.from({ length: CLIENTS }, (_, nth) => sendRides(nth)))
-  for (const hand of hands) hand.rest()
-  await Promise.all(killing)
+  const riding = Promise.all(Array.from({ length: chaos.clients }, (_, nth) => sendRides(nth))).then(() => {
+    for (const hand of hands) hand.rest()
+  })
+  // All at once: what fails in a hand ends the chaos, too.
+  await Promise.all([riding, ...hands.map((hand) => hand.killUntilTold())])
   const [first] = hands
   if (first !== undefined) stage.api = first.api
   if (left.length > 0)
@@ -73,13 +142,6 @@ function describe({ key }: Client): string {
   return `kill -9 at any time (${key})`
 }
 
-/** Chooses the rides whose client never retries. */
-function whoLeaves(requests: number, seed: number): boolean[] {
-  // Other numbers than those that the first killer draws.
-  const random = mulberry(seed + PROCESSES)
-  return Array.from({ length: requests }, () => random() < LEAVING_SHARE)
-}
-
 /**
  * Sends the request until it has arrived, since nobody can finish one that never did. After that it never retries,
  * whatever it got.
@@ -91,42 +153,6 @@ async function sendOnce(world: World, client: Client, url: () => string): Promis
     return (await world.key(client.key)) !== null
   })
   return answer
-}
-
-/** Kills one process again and again, after pauses that its seed decides, and starts another in its place. */
-class Hand {
-  api: Service
-  kills = 0
-  readonly #world: World
-  readonly #random: () => number
-  readonly #told = new AbortController()
-  /** How long a process takes to start here: one that is killed sooner never does anything. */
-  #startMs = USUAL_START_MS
-
-  constructor(world: World, api: Service, seed: number) {
-    this.#world = world
-    this.api = api
-    this.#random = mulberry(seed)
-  }
-
-  async killUntilTold(): Promise<void> {
-    const { signal } = this.#told
-    while (!signal.aborted) {
-      // From "still starting a ride" to "has finished some", on whatever machine this is.
-      const pauseMs = (0.15 + this.#random() * 0.75) * this.#startMs
-      await sleep(pauseMs, undefined, { signal }).catch(() => {})
-      if (signal.aborted) return
-      await this.api.end('SIGKILL')
-      this.kills++
-      const begun = performance.now()
-      this.api = await this.#world.startApi()
-      this.#startMs = Math.max(USUAL_START_MS, performance.now() - begun)
-    }
-  }
-
-  rest(): void {
-    this.#told.abort()
-  }
 }
 
 /** One row for all rides that held, and one for each that did not. */
@@ -158,16 +184,5 @@ function progress(story: Story, of: number): (done: number, kills: number) => vo
     if (tenth === told) return
     told = tenth
     story.tell('demo', `${'█'.repeat(tenth)}${'░'.repeat(10 - tenth)} ${done} of ${of} rides, ${kills} kills`)
-  }
-}
-
-/** A small random generator with a seed, which Math.random does not take. */
-function mulberry(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
   }
 }

@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
-import { runChaos } from './chaos.js'
+import { countedChaos, runChaos, watchedChaos } from './chaos.js'
 import { scenarios, type Stage } from './scenarios.js'
 import { Story } from './story.js'
 import type { Verdict } from './verdict.js'
 import { World } from './world.js'
 
-const USAGE = 'npm run rides -- [--json] [--keep] [--chaos N] [--seed N]'
+const USAGE = 'npm run rides -- [--json] [--keep] [--chaos N] [--seed N] [--console]'
 
 interface Arguments {
   readonly json: boolean
@@ -14,33 +14,41 @@ interface Arguments {
   /** How many rides of chaos; null for the story instead. */
   readonly chaos: number | null
   readonly seed: number
+  /** Whether to open the console, and go on with chaos until Ctrl-C. */
+  readonly console: boolean
 }
 
 /** The exit code that shells report for a program that Ctrl-C has ended. */
 const INTERRUPTED = 130
 
+const interruption = new AbortController()
 process.exitCode = await main(readArguments())
 // The story goes on until it notices that its world has ended, but nobody is listening any more.
-if (process.exitCode === INTERRUPTED) process.exit()
+if (interruption.signal.aborted) process.exit()
 
 async function main(args: Arguments | null): Promise<number> {
   if (args === null) return 2
   const story = new Story(args.json)
-  const interrupted = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
+  const interrupted = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]).then(() =>
+    interruption.abort(),
+  )
   const world = await story.during('PostgreSQL and the payments stand-in start', World.create())
+  const judged: Verdict[] = []
   let keepLogs = true
   try {
-    const told = await Promise.race([tell(world, story, args), interrupted.then(() => null)])
+    const telling = tell(world, story, args, (verdict) => judged.push(verdict))
+    const told = await Promise.race([telling, interrupted.then(() => null)])
     if (told === null) {
-      keepLogs = false
-      return INTERRUPTED
+      const ok = judged.every((verdict) => verdict.ok)
+      keepLogs = !ok
+      return args.console ? tellWatched(story, judged) : INTERRUPTED
     }
     const ok = told.error === null && told.verdicts.every((verdict) => verdict.ok)
     keepLogs = !ok
     tellVerdicts(story, told.verdicts)
     if (args.json) console.log(JSON.stringify({ ok, ...told }))
     if (!ok) console.error(`Something did not hold. The logs of all processes are in ${world.folder}`)
-    if (args.keep) {
+    if (args.keep || args.console) {
       story.say(
         `\nEverything is still up: PostgreSQL at ${world.databaseUrl}, the stand-in at ${world.standIn.url},`,
       )
@@ -58,7 +66,8 @@ async function main(args: Arguments | null): Promise<number> {
 async function tell(
   world: World,
   story: Story,
-  { chaos, seed }: Arguments,
+  { chaos, seed, console: isWatched }: Arguments,
+  judged: (verdict: Verdict) => void,
 ): Promise<{ verdicts: Verdict[]; error: string | null }> {
   const verdicts: Verdict[] = []
   try {
@@ -66,7 +75,10 @@ async function tell(
     await world.startWorker()
     const stage: Stage = { world, story, api: await world.startApi() }
     story.tell('api', `is up at ${stage.api.url}, pid ${stage.api.pid}`)
-    if (chaos !== null) verdicts.push(...(await runChaos(stage, chaos, seed)))
+    if (isWatched) await openConsole(world, story)
+    if (isWatched)
+      verdicts.push(...(await runChaos(stage, watchedChaos(stage, chaos ?? Infinity, seed), judged)))
+    else if (chaos !== null) verdicts.push(...(await runChaos(stage, countedChaos(stage, chaos, seed))))
     else for (const scenario of scenarios) verdicts.push(await scenario(stage))
     await receiptsSent(world)
     await noChargesBesides(world)
@@ -76,9 +88,30 @@ async function tell(
     )
     return { verdicts, error: null }
   } catch (error) {
-    console.error(error)
+    // What ends with the world is no news.
+    if (!interruption.signal.aborted) console.error(error)
     return { verdicts, error: error instanceof Error ? error.message : String(error) }
   }
+}
+
+async function openConsole(world: World, story: Story): Promise<void> {
+  let isFirst = true
+  await world.openConsole((address) => {
+    story.say(isFirst ? `\nThe console, in one browser: ${address}` : `Another browser: ${address}`)
+    isFirst = false
+  })
+  story.say('Watch the rides there while processes are killed. Ctrl-C ends it.')
+}
+
+/** What there is to say when somebody has seen enough. Returns the exit code. */
+function tellWatched(story: Story, judged: readonly Verdict[]): number {
+  const broken = judged.filter((verdict) => !verdict.ok)
+  story.say(
+    `\n${judged.length} rides were watched to their end; ${broken.length === 0 ? 'all of them held.' : 'some did not hold:'}`,
+  )
+  if (broken.length === 0) return 0
+  tellVerdicts(story, broken)
+  return 1
 }
 
 /** Every ride that was charged has its receipt, and only one. */
@@ -129,14 +162,18 @@ function readArguments(): Arguments | null {
         keep: { type: 'boolean', default: false },
         chaos: { type: 'string' },
         seed: { type: 'string' },
+        console: { type: 'boolean', default: false },
       },
     })
-    const { json, keep, chaos, seed } = values
+    const { json, keep, chaos, seed, console: isWatched } = values
+    if (json && isWatched)
+      throw new TypeError('--console is for people, and --json is not: leave one of them out.')
     return {
       json,
       keep,
       chaos: chaos === undefined ? null : wholeNumber('--chaos', chaos),
       seed: seed === undefined ? Date.now() % 1_000_000 : wholeNumber('--seed', seed),
+      console: isWatched,
     }
   } catch (error) {
     console.error(`${error instanceof Error ? error.message : String(error)}\n${USAGE}`)

@@ -27,6 +27,7 @@ export class Service {
   readonly exited: Promise<string>
   readonly #child: ChildProcess
   #url: string | null = null
+  #consoleUrl: string | null = null
 
   private constructor(name: string, logFile: string, child: ChildProcess) {
     this.name = name
@@ -56,6 +57,12 @@ export class Service {
     return this.#url
   }
 
+  /** Of the console beside it, if it has one. */
+  get consoleUrl(): string {
+    if (this.#consoleUrl === null) throw new Error(`${this.name} has no console`)
+    return this.#consoleUrl
+  }
+
   get pid(): number {
     return this.#child.pid ?? 0
   }
@@ -75,6 +82,7 @@ export class Service {
     const ready = new Promise<void>((resolve) => {
       lines.on('line', (line) => {
         log.write(`${line}\n`)
+        this.#consoleUrl ??= /console is at (http:\/\/[^"\s]+)/.exec(line)?.[1] ?? null
         const [, url] = /listening at (http:\/\/[^"\s]+)/.exec(line) ?? []
         if (url !== undefined) this.#url = url
         if (url !== undefined || line.includes('worker ready')) resolve()

@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type RunningConsole, startConsole } from '@pawl/console'
 import pg from 'pg'
 import type { Fault } from '../stand-in/faults.js'
 import type { LedgerEntry } from '../stand-in/ledger.js'
@@ -13,6 +14,9 @@ const LEASE_MS = 2_000
 const POLL_MS = 20
 /** What takes longer than this will not happen any more. */
 const WAIT_TIMEOUT_MS = 30_000
+
+/** Often enough that a ride is seen at each of its points. */
+const CONSOLE_POLL_MS = 500
 
 const { LAYOUT = '' } = process.env
 
@@ -55,7 +59,9 @@ export class World {
   readonly receiptsFile: string
   readonly #database: DemoDatabase
   readonly #services: Service[] = []
+  #console: RunningConsole | null = null
   #started = 0
+  #isEnding = false
 
   private constructor(folder: string, database: DemoDatabase, standIn: Service) {
     this.folder = folder
@@ -82,6 +88,8 @@ export class World {
   }
 
   async startApi(options: ApiOptions = {}): Promise<Service> {
+    // Nobody waits for it any more, and nobody would end it.
+    if (this.#isEnding) return new Promise(() => {})
     const { name, crashAt, crashSignal = 'SIGKILL', port = '0', host = '127.0.0.1' } = options
     const { leaseMs = LEASE_MS, limitNewPerMinute, env = {} } = options
     const limit = limitNewPerMinute === undefined ? {} : { LIMIT_NEW_PER_MINUTE: String(limitNewPerMinute) }
@@ -103,6 +111,16 @@ export class World {
     const service = await Service.start({ name: 'worker', script: 'worker.js', env, logFolder: this.folder })
     this.#services.push(service)
     return service
+  }
+
+  /** The console, in the demo's own process: those that are killed have nothing to do with it. */
+  async openConsole(onAddress: (address: string) => void): Promise<void> {
+    this.#console = await startConsole({
+      url: this.databaseUrl,
+      port: 0,
+      pollMs: CONSOLE_POLL_MS,
+      onAddress,
+    })
   }
 
   /** Of the API that was started last. */
@@ -159,6 +177,8 @@ export class World {
 
   /** Ends everything. The logs are kept if something went wrong. */
   async end(keepLogs: boolean): Promise<void> {
+    this.#isEnding = true
+    await this.#console?.close()
     for (const service of this.#services) service.signal('SIGKILL')
     this.standIn.signal('SIGTERM')
     await Promise.all([...this.#services, this.standIn].map((service) => service.exited))
