@@ -1,4 +1,6 @@
 import type { AsJson, RequestReport } from '../../src/api.js'
+import { ActionButtons } from './action-buttons.js'
+import { useActionDialog } from './use-action-dialog.js'
 
 interface RequestActionsProps {
   readonly report: AsJson<RequestReport>
@@ -7,6 +9,12 @@ interface RequestActionsProps {
 }
 
 /** What a person may do to a request. */
-export function RequestActions(_props: RequestActionsProps) {
-  return null
+export function RequestActions({ report: { key }, onChanged }: RequestActionsProps) {
+  const { choose, dialog } = useActionDialog(onChanged)
+  return (
+    <>
+      <ActionButtons of={key} onChoose={(action) => choose(key, action)} />
+      {dialog}
+    </>
+  )
 }
