@@ -30,7 +30,8 @@ const EXCEPTIONS = {
   },
   'axe-core': {
     licence: 'MPL-2.0',
-    reason: 'tests run it against the pages of the console; it is used unchanged, and it is in no package of ours',
+    reason:
+      'tests run it against the pages of the console; it is used unchanged, and it is in no package of ours',
   },
   lightningcss: {
     licence: 'MPL-2.0',

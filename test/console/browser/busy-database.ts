@@ -12,7 +12,7 @@ const RIDER = 'rider-7'
 /** Names that clients chose, and that a page must show as what they are: text. */
 export const HOSTILE_NAMES = [
   '<img src=x onerror="document.title=\'owned\'">',
-  '"><script>document.title=\'owned\'</script>',
+  "\"><script>document.title='owned'</script>",
   'javascript:document.title="owned"',
   'right\u202Eto left\u2066',
   'bell\u0007 and escape\u001B[31m red',
@@ -163,7 +163,6 @@ export class BusyDatabase {
 
   async #intervene(): Promise<void> {
     const operator = createOperator({ pool: this.database.pool(), schema: this.database.schema })
-    const berta = (reason: string) => ({ actor: 'berta@example.com', reason })
     const until = new Date(Date.now() + 30 * 86_400_000)
     await operator.extend({ scope: 'rider-1', key: 'ride-2001' }, berta('The rider disputes it.'), until)
     await operator.reveal({ scope: 'rider-1', key: 'ride-2001' }, berta('Ticket 4711: which card?'))
@@ -206,6 +205,10 @@ export class BusyDatabase {
       [key, by],
     )
   }
+}
+
+function berta(reason: string) {
+  return { actor: 'berta@example.com', reason }
 }
 
 function ride(trip: number) {

@@ -29,7 +29,12 @@ export function ActionFields({ action, entered, onEnter, read, isTold }: ActionF
           error={told('result')}
         >
           {(control) => (
-            <JsonArea control={control} value={entered.result} onText={(result) => onEnter({ result })} placeholder='{"id": "ch_88"}' />
+            <JsonArea
+              control={control}
+              value={entered.result}
+              onText={(result) => onEnter({ result })}
+              placeholder='{"id": "ch_88"}'
+            />
           )}
         </Field>
       )
@@ -48,9 +53,18 @@ export function ActionFields({ action, entered, onEnter, read, isTold }: ActionF
               />
             )}
           </Field>
-          <Field label="Body, as JSON" hint="Every retry of its client gets exactly this. Empty for none." error={told('body')}>
+          <Field
+            label="Body, as JSON"
+            hint="Every retry of its client gets exactly this. Empty for none."
+            error={told('body')}
+          >
             {(control) => (
-              <JsonArea control={control} value={entered.body} onText={(body) => onEnter({ body })} placeholder='{"code": "too_late"}' />
+              <JsonArea
+                control={control}
+                value={entered.body}
+                onText={(body) => onEnter({ body })}
+                placeholder='{"code": "too_late"}'
+              />
             )}
           </Field>
         </>
@@ -127,7 +141,11 @@ interface CheckProps {
 function Check({ label, isOn, onSwitch }: CheckProps) {
   return (
     <label class="check">
-      <input type="checkbox" checked={isOn} onChange={({ currentTarget }) => onSwitch(currentTarget.checked)} />
+      <input
+        type="checkbox"
+        checked={isOn}
+        onChange={({ currentTarget }) => onSwitch(currentTarget.checked)}
+      />
       <span>{label}</span>
     </label>
   )

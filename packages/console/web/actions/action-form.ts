@@ -1,3 +1,4 @@
+import { fromLocalInput, toLocalInput } from '../format/local-input.js'
 import type { KeyAction } from './key-action.js'
 
 /** What was entered, as text: it may be wrong. */
@@ -29,7 +30,7 @@ export function emptyForm(now: number): Entered {
     result: '',
     status: DEFAULT_STATUS,
     body: '',
-    until: localInput(new Date(now + DEFAULT_EXTENSION_MS)),
+    until: toLocalInput(new Date(now + DEFAULT_EXTENSION_MS)),
     effectsUndone: false,
     recentEffects: false,
     undeliveredJobs: false,
@@ -56,9 +57,10 @@ export function readForm(action: KeyAction, entered: Entered): ReadForm {
       return body.isJson ? right({ status, body: body.value }) : wrong({ body: NOT_JSON })
     }
     case 'extend': {
-      const until = new Date(entered.until)
-      if (Number.isNaN(until.getTime())) return wrong({ until: 'Give a day and a time.' })
-      return right({ until: until.toISOString() })
+      const until = fromLocalInput(entered.until)
+      return until === null
+        ? wrong({ until: 'Give a day and a time.' })
+        : right({ until: until.toISOString() })
     }
     case 'forget':
       return right({ effectsUndone: entered.effectsUndone })
@@ -77,16 +79,12 @@ function wrong(errors: Readonly<Partial<Record<keyof Entered, string>>>): ReadFo
   return { isRight: false, errors }
 }
 
-function readJson(text: string): { readonly isJson: true; readonly value: unknown } | { readonly isJson: false } {
+function readJson(
+  text: string,
+): { readonly isJson: true; readonly value: unknown } | { readonly isJson: false } {
   try {
     return { isJson: true, value: JSON.parse(text) as unknown }
   } catch {
     return { isJson: false }
   }
-}
-
-/** `2026-11-16T14:03`, in the reader's zone. */
-function localInput(at: Date): string {
-  const shifted = new Date(at.getTime() - at.getTimezoneOffset() * 60_000)
-  return shifted.toISOString().slice(0, 16)
 }

@@ -92,8 +92,10 @@ export function allowedActions(
   const { status, stuckReason, call, lease } = key
   if (status === 'finished') return ['extend', 'forget', 'erase']
   if (status === 'running') return lease !== null && Date.parse(lease.until) > now ? ['revoke'] : []
-  const verdicts: readonly KeyAction[] = call?.known === 'may_have_been_made' ? ['executed', 'not-executed'] : []
+  const verdicts: readonly KeyAction[] =
+    call?.known === 'may_have_been_made' ? ['executed', 'not-executed'] : []
   // Without a verdict it would be stuck again at once.
-  const mustSay = (stuckReason === 'unknown_outcome' || stuckReason === 'window_passed') && verdicts.length > 0
+  const mustSay =
+    (stuckReason === 'unknown_outcome' || stuckReason === 'window_passed') && verdicts.length > 0
   return [...(mustSay ? [] : ['retry' as const]), ...verdicts, 'answer']
 }

@@ -10,7 +10,9 @@ export function Refusal({ error }: { readonly error: ApiError }) {
       <Icon name="warning" />
       <div>
         <p class="refusal-title">
-          {error.code === 'unreachable' ? 'Nobody knows whether it was done: look at the request again.' : 'Nothing was changed.'}
+          {error.code === 'unreachable'
+            ? 'Nobody knows whether it was done: look at the request again.'
+            : 'Nothing was changed.'}
         </p>
         <p>
           <ForeignText text={error.message} />

@@ -17,12 +17,7 @@ export function useActionDialog(onChanged: () => void): ActionDialogOfPage {
     choose: (of, action) => setOpen({ of, action }),
     dialog:
       open === null ? null : (
-        <ActionDialog
-          action={open.action}
-          of={open.of}
-          onClose={() => setOpen(null)}
-          onChanged={onChanged}
-        />
+        <ActionDialog action={open.action} of={open.of} onClose={() => setOpen(null)} onChanged={onChanged} />
       ),
   }
 }

@@ -14,7 +14,10 @@ export function WhoWasFirst({ by }: { readonly by: By }) {
       was first: <span class="action-name">{by.action}</span>, <Age since={by.at} /> ago
       {by.reason !== null && (
         <>
-          . Reason: <q class="reason"><ForeignText text={by.reason} /></q>
+          . Reason:{' '}
+          <q class="reason">
+            <ForeignText text={by.reason} />
+          </q>
         </>
       )}
     </p>

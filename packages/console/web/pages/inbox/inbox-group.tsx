@@ -16,7 +16,7 @@ interface InboxGroupProps {
 /** The keys that need somebody for the same reason, with what to find out and what to do then. */
 export function InboxGroup({ group: { reason, count, keys }, onChoose }: InboxGroupProps) {
   const { title, meaning } = REASON_TEXT[reason]
-  const { first, then } = DECISIONS[reason]
+  const { first, steps } = DECISIONS[reason]
   const isMore = count.isAtLeast || count.count > keys.length
   const filter =
     reason === 'unattended_for_long' ? { status: 'unattended' } : { status: 'stuck', stuckReason: reason }
@@ -42,8 +42,8 @@ export function InboxGroup({ group: { reason, count, keys }, onChoose }: InboxGr
           <h3>Find out</h3>
           <p>{first}</p>
           <h3>Then</h3>
-          <dl class="decision-then">
-            {then.map(({ found, act }) => (
+          <dl class="decision-steps">
+            {steps.map(({ found, act }) => (
               <div key={found}>
                 <dt>{found}</dt>
                 <dd>{act}</dd>

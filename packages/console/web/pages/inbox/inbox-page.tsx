@@ -45,10 +45,16 @@ function DeadJobs({ dead }: { readonly dead: AsJson<Inbox>['dead'] }) {
   if (dead.count === 0) return null
   const count = formatBoundedCount(dead)
   return (
-    <Section title={<>Dead jobs <span class="inbox-count">{count}</span></>}>
+    <Section
+      title={
+        <>
+          Dead jobs <span class="inbox-count">{count}</span>
+        </>
+      }
+    >
       <p>
-        {dead.count === 1 ? 'It was' : 'They were'} given up after the last attempt. Fix the cause, and requeue{' '}
-        {dead.count === 1 ? 'it' : 'them'}: <Link to="dead">dead letters</Link>.
+        {dead.count === 1 ? 'It was' : 'They were'} given up after the last attempt. Fix the cause, and
+        requeue {dead.count === 1 ? 'it' : 'them'}: <Link to="dead">dead letters</Link>.
       </p>
     </Section>
   )
