@@ -16,7 +16,7 @@ interface DuplicatesPageProps {
 }
 
 const WINDOWS = [
-  { minutes: 15, name: '15 minutes' },
+  { minutes: 15, name: '15 min' },
   { minutes: 60, name: '1 hour' },
   { minutes: 360, name: '6 hours' },
   { minutes: 1440, name: '24 hours' },
@@ -99,7 +99,7 @@ function Counted({ answer }: { readonly answer: AsJson<DuplicatesAnswer> }) {
         </dl>
         <Bars minutes={all} label={`Duplicates per minute, ${formatCount(sums.total)} in all`} />
       </Section>
-      <Section title="By scope">
+      <Section title="By scope" class="by-scope">
         <Table
           caption="Duplicates by scope"
           columns={SCOPE_COLUMNS}

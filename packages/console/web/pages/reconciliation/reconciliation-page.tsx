@@ -44,6 +44,7 @@ function Reconciled({ answer }: { readonly answer: AsJson<Reconciliation> }) {
   return (
     <>
       <Section
+        class="reconciled-table"
         title="Effects"
         aside={
           <>
@@ -68,6 +69,7 @@ function Reconciled({ answer }: { readonly answer: AsJson<Reconciliation> }) {
         )}
       </Section>
       <Section
+        class="reconciled-table"
         title={
           <>
             In doubt <span class="reconciled-count">{formatCount(inDoubt.length)}</span>
@@ -95,6 +97,7 @@ function Reconciled({ answer }: { readonly answer: AsJson<Reconciliation> }) {
       </Section>
       {withoutReference.length > 0 && (
         <Section
+          class="reconciled-table"
           title={
             <>
               Without a reference <span class="reconciled-count">{formatCount(withoutReference.length)}</span>
