@@ -28,6 +28,11 @@ const EXCEPTIONS = {
     licence: 'BSL',
     reason: 'one of those that the benchmark compares with; it may be run, and it is in no package of ours',
   },
+  'axe-core': {
+    licence: 'MPL-2.0',
+    reason:
+      'tests run it against the pages of the console; it is used unchanged, and it is in no package of ours',
+  },
   lightningcss: {
     licence: 'MPL-2.0',
     reason: 'vitest installs it for style sheets; it is used unchanged, and it is in no package of ours',

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-const NOT_OURS = new Set(['node_modules', 'dist', 'coverage', '.git'])
+const NOT_OURS = new Set(['node_modules', 'dist', 'coverage', '.cache', '.git'])
 
 /** The files of the project, by their paths from its root. */
 export async function ourFiles(folder = ''): Promise<string[]> {

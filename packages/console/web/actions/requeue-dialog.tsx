@@ -1,0 +1,87 @@
+import { useState } from 'preact/hooks'
+import { type ApiError, asApiError } from '../api/api-error.js'
+import { post } from '../api/client.js'
+import { toast } from '../components/announcer.js'
+import { Button } from '../components/button.js'
+import { Dialog } from '../components/dialog.js'
+import { ForeignText } from '../components/foreign-text.js'
+import { counted } from '../format/count.js'
+import { ReasonField } from './reason-field.js'
+import { Refusal } from './refusal.js'
+
+/** Which dead jobs: one, or all of a name. */
+export type Requeued =
+  | { readonly name: string; readonly jobId: string }
+  | { readonly name: string; readonly jobId: null; readonly count: string }
+
+interface RequeueDialogProps {
+  readonly of: Requeued
+  readonly onClose: () => void
+  readonly onChanged: () => void
+}
+
+/** Says what delivering dead jobs again means, asks why, and does it. */
+export function RequeueDialog({ of, onClose, onChanged }: RequeueDialogProps) {
+  const [reason, setReason] = useState('')
+  const [isTold, setTold] = useState(false)
+  const [isBusy, setBusy] = useState(false)
+  const [error, setError] = useState<ApiError | null>(null)
+  const isOne = of.jobId !== null
+  const requeue = async () => {
+    setTold(true)
+    if (reason.trim() === '') return
+    setBusy(true)
+    const which = isOne ? { jobIds: [of.jobId] } : { name: of.name }
+    try {
+      const { requeued } = await post<{ readonly requeued: number }>('dead/requeue', { ...which, reason })
+      if (requeued > 0) toast('done', `Requeued ${counted(requeued, 'job')}. A relay delivers them next.`)
+      else toast('failed', 'Nothing was requeued: somebody else was first.')
+      onClose()
+      onChanged()
+    } catch (failure) {
+      setError(asApiError(failure))
+      setBusy(false)
+    }
+  }
+  return (
+    <Dialog
+      title={isOne ? 'Requeue this job' : 'Requeue all of a name'}
+      onClose={() => {
+        if (!isBusy) onClose()
+      }}
+      footer={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" form="requeue-form" kind="primary" isBusy={isBusy}>
+            Requeue
+          </Button>
+        </>
+      }
+    >
+      <p class="dialog-of">
+        {of.jobId === null ? <>All {of.count} of </> : 'One job of '}
+        <ForeignText text={of.name} isShort class="id" />
+      </p>
+      <form
+        id="requeue-form"
+        class="action-form"
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault()
+          void requeue()
+        }}
+      >
+        <section class="preview preview-short">
+          <h3>What this will do</h3>
+          <p class="preview-text">
+            {isOne ? 'It starts' : 'Each starts'} again with the first attempt, under the same job id. A relay
+            delivers {isOne ? 'it' : 'them'} within seconds. Fix the cause first, or{' '}
+            {isOne ? 'it dies' : 'they die'} again.
+          </p>
+        </section>
+        <ReasonField reason={reason} onReason={setReason} isTold={isTold} />
+        {error !== null && <Refusal error={error} />}
+      </form>
+    </Dialog>
+  )
+}
