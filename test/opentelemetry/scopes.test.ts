@@ -6,18 +6,18 @@ import { TestDatabase } from '../support/test-database.js'
 import { EverythingTrial } from './everything.js'
 import { Exported } from './exported.js'
 
+const reported = (top: TopScopes) =>
+  top
+    .report()
+    .filter(({ count }) => count > 0)
+    .map(({ scope, duplicate, count }) => `${scope} ${duplicate} ${count}`)
+
 describe('of an interval', () => {
   let now = 0
   const scopes = (top: number) => {
     now = 0
     return new TopScopes(top, 1_000, () => now)
   }
-  const reported = (top: TopScopes) =>
-    top
-      .report()
-      .filter(({ count }) => count > 0)
-      .map(({ scope, duplicate, count }) => `${scope} ${duplicate} ${count}`)
-
   test('the scopes with the most duplicates are reported once it is over, and the rest as one', () => {
     const top = scopes(2)
     for (const [scope, times] of Object.entries({ a: 1, b: 5, c: 3, d: 2 }))
