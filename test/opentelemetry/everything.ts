@@ -67,6 +67,27 @@ export class EverythingTrial {
     return engine.execute(ride, { scope: 'tenant', key, input: { amount } })
   }
 
+  /** All of them, one after the other. */
+  async everything(engine: Engine<Database>): Promise<void> {
+    await this.duplicates(engine)
+    await this.retry(engine)
+    await this.conflict()
+    await this.lostAnswer()
+    await this.unknownOutcomes()
+    await this.zombie(engine)
+    await this.away()
+    this.warning()
+    await this.limited()
+    await this.rounds(engine)
+  }
+
+  /** A scope that has as many requests as it may have. */
+  async limited(): Promise<void> {
+    const limits = { newKeys: { max: 1, perMs: 3_600_000 } }
+    const engine = this.engine(this.options([this.ride], { limits }))
+    for (let times = 0; times < 2; times++) await this.execute(engine)
+  }
+
   /** Completed, replayed, in flight and another request under the same key. */
   async duplicates(engine: Engine<Database>): Promise<void> {
     const key = randomUUID()

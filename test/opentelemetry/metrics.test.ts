@@ -26,15 +26,7 @@ afterEach(async () => {
 test('what a run with every kind of fault exports is what the table says, name by name and label by label', async () => {
   const operator = createOperator({ pool: database.pool(), schema: database.schema })
   const engine = trial.engine(trial.options(), operator)
-  await trial.duplicates(engine)
-  await trial.retry(engine)
-  await trial.conflict()
-  await trial.lostAnswer()
-  await trial.unknownOutcomes()
-  await trial.zombie(engine)
-  await trial.away()
-  trial.warning()
-  await trial.rounds(engine)
+  await trial.everything(engine)
 
   const samples = await exported.samples()
   const labels = new Map<string, Set<string>>()
@@ -71,6 +63,11 @@ test('each outcome of a request is counted once, under its pipeline', async () =
   expect(await exported.sum('pawl_replays_total', { pawl_replay_from: 'primary' })).toBe(1)
   expect(await exported.sum('pawl_call_duration_count', { pawl_call_result: 'returned' })).toBe(1)
   expect(await exported.sum('pawl_phase_duration_count', { pawl_phase: 'charge_created' })).toBe(1)
+})
+
+test('a request that a limit has refused is counted as that', async () => {
+  await trial.limited()
+  expect(await exported.sum('pawl_requests_total', { pawl_outcome: 'limited' })).toBe(1)
 })
 
 test('two engines with one meter provider are counted once each, and what channels report once', async () => {

@@ -45,6 +45,7 @@ export class PrometheusServer {
   readonly #receiver: Server
   readonly #firing = new Map<string, SentAlert>()
   #shell: ChildProcess | null = null
+  #url = 'nowhere'
   #waiting: (() => void)[] = []
 
   private constructor(folder: string) {
@@ -83,6 +84,17 @@ export class PrometheusServer {
     while (this.#firing.has(name)) await new Promise<void>((resolve) => this.#waiting.push(resolve))
   }
 
+  /** How many time series an expression has now. Throws where it is none. */
+  async count(expression: string): Promise<number> {
+    const answer = await fetch(`${this.#url}/api/v1/query?query=${encodeURIComponent(expression)}`)
+    const { data, error } = (await answer.json()) as {
+      readonly data?: { readonly result: readonly unknown[] }
+      readonly error?: string
+    }
+    if (data === undefined) throw new Error(`${expression}: ${error}`)
+    return data.result.length
+  }
+
   async stop(): Promise<void> {
     const ended = this.#shell && once(this.#shell, 'exit')
     this.#shell?.stdin?.end()
@@ -104,10 +116,12 @@ export class PrometheusServer {
     ]
     await writeFile(join(this.#folder, 'rules.yml'), rules)
     await writeFile(join(this.#folder, 'prometheus.yml'), config.join('\n'))
+    const address = `127.0.0.1:${await freePort()}`
+    this.#url = `http://${address}`
     const args = [
       `--config.file=${join(this.#folder, 'prometheus.yml')}`,
       `--storage.tsdb.path=${join(this.#folder, 'data')}`,
-      `--web.listen-address=127.0.0.1:${await freePort()}`,
+      `--web.listen-address=${address}`,
       // What is sent once would otherwise be sent again after a minute, and what has ended would be forgotten.
       '--rules.alert.resend-delay=1s',
     ]

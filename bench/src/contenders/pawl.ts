@@ -65,6 +65,8 @@ export interface Way {
   readonly layout?: 'plain' | 'partitioned'
   /** Options of the engine that are off by default. */
   readonly guards?: Pick<EngineOptions<Database>, 'limits' | 'protect' | 'hashSecret' | 'cache'>
+  /** Who watches the engine; returns what ends that. Default: nobody. */
+  readonly watch?: (engine: Engine<Database>) => () => Promise<void>
   /** The scope of a request with this key. Default: the same for all. */
   readonly scopeOf?: (key: string) => string
 }
@@ -84,11 +86,13 @@ export function openEngine(schema: string, options: ContenderOptions, way: Way =
     defaults: settings,
     ...guards,
   })
+  const stopWatching = way.watch?.(engine)
   return {
     engine,
     createRide,
     async close(): Promise<void> {
       await engine.close()
+      await stopWatching?.()
       charges.close()
       await pool.end()
     },

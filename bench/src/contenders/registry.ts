@@ -3,6 +3,7 @@ import type { Contender } from '../contender.js'
 import { hasRedis } from '../run/start-redis.js'
 import { hasAbsurdSchema } from './absurd-schema-file.js'
 import type { GuardedVariant } from './guarded.js'
+import type { InstrumentedVariant } from './instrumented.js'
 
 /** All contenders. Each is loaded in its own process only, so that no other carries its libraries. */
 const loaders = {
@@ -28,7 +29,11 @@ export type ContenderName = keyof typeof loaders
  * Pawl with separate tables, plain or partitioned, for scenarios that compare Pawl with itself: `pawl@growth_0`. Its requests
  * have many scopes, as those of a service do.
  */
-export type PawlVariant = `pawl@${string}` | `pawl-partitioned@${string}` | GuardedVariant
+export type PawlVariant =
+  | `pawl@${string}`
+  | `pawl-partitioned@${string}`
+  | GuardedVariant
+  | InstrumentedVariant
 
 /** Why a contender cannot take part on this machine, or null. */
 export function reasonToLeaveOut(name: ContenderName): string | null {
@@ -47,6 +52,7 @@ export const schemaOfVariant = (variant: PawlVariant): string =>
 export async function loadContender(name: string): Promise<Contender> {
   if (isContender(name)) return loaders[name]()
   if (name.startsWith('pawl-guarded@')) return loadGuarded(name)
+  if (name.startsWith('pawl-instrumented@')) return loadInstrumented(name)
   if (!isVariant(name)) throw new TypeError(`there is no contender '${name}'`)
   const [{ pawlIn }, { FEWEST }] = await Promise.all([import('./pawl.js'), import('./pawl-fewest.js')])
   const layout = name.startsWith('pawl@') ? 'plain' : 'partitioned'
@@ -57,6 +63,12 @@ async function loadGuarded(name: string): Promise<Contender> {
   const { isGuardedVariant, pawlGuarded } = await import('./guarded.js')
   if (!isGuardedVariant(name)) throw new TypeError(`there is no contender '${name}'`)
   return pawlGuarded(name, schemaOfVariant(name))
+}
+
+async function loadInstrumented(name: string): Promise<Contender> {
+  const { isInstrumentedVariant, pawlInstrumented } = await import('./instrumented.js')
+  if (!isInstrumentedVariant(name)) throw new TypeError(`there is no contender '${name}'`)
+  return pawlInstrumented(name, schemaOfVariant(name))
 }
 
 function isContender(name: string): name is ContenderName {

@@ -125,6 +125,12 @@ const RULES: readonly Rule[] = [
     ratio: ofRounds('guards', 'protect', 'all off', 'requestsPerSecond'),
   },
   {
+    name: 'traces and metrics, C=32, requests/s against not instrumented',
+    bound: 0.9,
+    kind: 'at least',
+    ratio: ofRounds('instrumented', 'traces and metrics', 'not instrumented', 'requestsPerSecond'),
+  },
+  {
     name: 'replay through Fastify with a cache in Redis, requests/s against a route with one SELECT',
     bound: 2,
     kind: 'at least',

@@ -4,6 +4,7 @@ import { duplicates } from './duplicates.js'
 import { fresh } from './fresh.js'
 import { growth } from './growth.js'
 import { guards } from './guards.js'
+import { instrumented } from './instrumented.js'
 import { reaper } from './reaper.js'
 import { replay } from './replay.js'
 import { resume } from './resume.js'
@@ -21,6 +22,7 @@ export const scenarios = {
   'slow-provider': slowProvider,
   away,
   guards,
+  instrumented,
   growth,
   reaper,
   resume,

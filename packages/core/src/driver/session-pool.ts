@@ -45,7 +45,10 @@ export class SessionPool {
 
   acquire(place: string): Promise<Session> {
     const waits = this.#options.waits?.current ?? null
-    if (waits === null) return this.#acquire(place)
+    return waits === null ? this.#acquire(place) : this.#acquireFor(waits, place)
+  }
+
+  #acquireFor(waits: NonNullable<WaitsSlot['current']>, place: string): Promise<Session> {
     const askedAt = performance.now()
     const session = this.#acquire(place)
     session.then(

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Pool } from 'pg'
 import { announce, type KeyMessage } from '../announce/announce.js'
-import type { GrantToTrace, RequestToTrace } from '../announce/tracing.js'
+import type { GrantToTrace, RequestToTrace, Tracing } from '../announce/tracing.js'
 import { type Because, checkBecause } from '../because.js'
 import { checkDate, checkKnownOptions, checkTimerMs, type OptionOwner } from '../check-option.js'
 import type { Probe } from '../driver/probe.js'
@@ -159,7 +159,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     const { current } = this.#context.tracing
     if (current === null) return this.#track(work)
     const of = requestToTrace('enqueue', this.#askedBy(definition, request), 'pipeline')
-    return current.request(of, () => this.#track(work))
+    return this.#traced(current, of, work)
   }
 
   /**
@@ -215,7 +215,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     const { current } = this.#context.tracing
     if (current === null) return this.#track(work)
     const of = requestToTrace('execute', this.#askedBy(definition, request), kind)
-    return current.request(of, () => this.#track(work))
+    return this.#traced(current, of, work)
   }
 
   /** A request that waited for its key was counted when it began to. */
@@ -267,7 +267,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     }
     const { current } = this.#context.tracing
     if (current === null) return this.#track(work)
-    return current.request(RESUME_TO_TRACE, () => this.#track(work))
+    return this.#traced(current, RESUME_TO_TRACE, work)
   }
 
   async inspect(scope: string, key: string): Promise<KeyView | null> {
@@ -457,6 +457,15 @@ export class RunningEngine<DB> implements Engine<DB> {
     } finally {
       this.#running.delete(running)
     }
+  }
+
+  /** On its own, like all that is built for a tracing: a function allocates for what it could capture when it is called. */
+  #traced<T extends Outcome | EnqueueOutcome | ResumeOutcome>(
+    tracing: Tracing,
+    of: RequestToTrace,
+    work: () => Promise<T>,
+  ): Promise<T | Extract<Outcome, { type: 'unavailable' }>> {
+    return tracing.request(of, () => this.#track(work))
   }
 
   #checked(

@@ -5,6 +5,7 @@ import type { ForeignPhase } from '../pipeline/phase.js'
 import { FencedOff } from './fenced-off.js'
 import type { KeptLease } from './lease-keeper.js'
 import type { Run } from './run.js'
+import type { StrictMode } from './strict-mode.js'
 
 /** How a call ended. */
 export type CallEnd =
@@ -82,15 +83,26 @@ async function send(
   const before = passed(run, phase, step, 'before')
   // Await only when told to stop: an engine that a test merely watches takes the same turns as any other.
   if (before !== undefined) await before
-  const { strict, tracing } = run.engine
-  const ofUser = async (): Promise<unknown> => ask?.(context as never)
-  const value = await (tracing.current === null
-    ? strict.inCall(phase.name, ofUser)
-    : tracing.current.call(callToTrace(phase, step), () => strict.inCall(phase.name, ofUser)))
+  const value = await traceCall(run, phase, step, async () => ask?.(context as never))
   const after = passed(run, phase, step, 'after')
   if (after !== undefined) await after
   return value
 }
+
+function traceCall(
+  { engine }: Run,
+  phase: ForeignPhase,
+  step: 'call' | 'reconcile',
+  ask: () => Promise<unknown>,
+): Promise<unknown> {
+  const { strict, tracing } = engine
+  if (tracing.current === null) return strict.inCall(phase.name, ask)
+  return tracing.current.call(callToTrace(phase, step), callLater(strict, phase.name, ask))
+}
+
+/** On its own: a function allocates for what it could capture when it is called. */
+const callLater = (strict: StrictMode, phase: string, ask: () => Promise<unknown>) => (): Promise<unknown> =>
+  strict.inCall(phase, ask)
 
 function callToTrace(
   { name: phase, effectName, guarantee }: ForeignPhase,

@@ -8,6 +8,7 @@ import { interpretReturn, type Returned } from './interpret-return.js'
 import { responseBuries } from './key-went-back.js'
 import type { Leg } from './leg.js'
 import type { Run } from './run.js'
+import type { StrictMode } from './strict-mode.js'
 import { stageIn } from './stage-job.js'
 import type { Work } from './work.js'
 import { writeIn } from './write-in.js'
@@ -30,12 +31,7 @@ export async function runBody(
   const context = { input, state, scope, keyId, tx: ofPhase.tx, write: writeIn(ofPhase, phase), stage }
   let value: unknown
   try {
-    const { current } = engine.tracing
-    const ofUser = async (): Promise<unknown> => work.body(context as never)
-    const body =
-      current === null
-        ? engine.strict.inTransaction(phase, ofUser)
-        : current.body(phase, () => engine.strict.inTransaction(phase, ofUser))
+    const body = traceBody(run, phase, async () => work.body(context as never))
     value = await unlessCutOff(body, session, phase)
   } finally {
     connection.close()
@@ -50,6 +46,15 @@ export async function runBody(
     throw responseBuries(intent, phase, returned.response.status)
   return returned
 }
+
+function traceBody({ engine }: Run, phase: string, body: () => Promise<unknown>): Promise<unknown> {
+  const { strict, tracing } = engine
+  if (tracing.current === null) return strict.inTransaction(phase, body)
+  return tracing.current.body(phase, bodyLater(strict, phase, body))
+}
+
+const bodyLater = (strict: StrictMode, phase: string, body: () => Promise<unknown>) => (): Promise<unknown> =>
+  strict.inTransaction(phase, body)
 
 /**
  * Rejects if the body goes on although its connection is gone: it waits for something that may never come, and would occupy

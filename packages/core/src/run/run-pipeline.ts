@@ -1,4 +1,5 @@
 import { announce } from '../announce/announce.js'
+import type { Tracing } from '../announce/tracing.js'
 import { isConnectionLost, PawlError } from '../errors.js'
 import { MAX_REDECISIONS } from '../limits.js'
 import type { Outcome } from '../pipeline/outcome.js'
@@ -107,9 +108,12 @@ const TOO_OFTEN = 'The connection to PostgreSQL broke again and again.'
 /** Without tracing, it is `runStep` itself: nothing is built, and no turn of the event loop is added. */
 function traceStep(run: Run, step: Step): Promise<StepResult> {
   const { current } = run.engine.tracing
-  if (current === null) return runStep(run, step)
+  return current === null ? runStep(run, step) : runTracedStep(current, run, step)
+}
+
+function runTracedStep(tracing: Tracing, run: Run, step: Step): Promise<StepResult> {
   const { name: phase, kind } = step.phase
-  return current.phase<StepResult>({ phase, kind, step: step.do }, () => runStep(run, step))
+  return tracing.phase<StepResult>({ phase, kind, step: step.do }, () => runStep(run, step))
 }
 
 async function runStep(run: Run, step: Step): Promise<StepResult> {
