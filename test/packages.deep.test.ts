@@ -88,6 +88,7 @@ test('the packages that are documented in docs/ contain its pages', async () => 
     '@pawl/graphile-worker',
     '@pawl/redis',
     '@pawl/opentelemetry',
+    '@pawl/console',
   ]) {
     const found = [...(await pagesOf(name)).keys()].map((path) => path.replace('docs/', ''))
     expect(found, name).toEqual(expect.arrayContaining(pages))

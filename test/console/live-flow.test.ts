@@ -12,9 +12,10 @@ const flow = { at: new Date() } as unknown as Flow
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
+const explain = (cause: unknown) => new ConsoleError('database_away', 'away', { cause })
+
 function live(read: () => Promise<Flow>) {
   const onGone = vi.fn()
-  const explain = (cause: unknown) => new ConsoleError('database_away', 'away', { cause })
   return { onGone, live: new LiveFlow({ read, explain, onGone, pollMs: POLL_MS }) }
 }
 

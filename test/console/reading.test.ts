@@ -18,13 +18,13 @@ afterAll(async () => {
   await database.drop()
 })
 
-describe('the connections for reading', () => {
-  const reading = (options: pg.PoolConfig = {}) => {
-    const pool = readOnlyPoolLike(database.pool(options))
-    onTestFinished(() => pool.end())
-    return pool
-  }
+const reading = (options: pg.PoolConfig = {}) => {
+  const pool = readOnlyPoolLike(database.pool(options))
+  onTestFinished(() => pool.end())
+  return pool
+}
 
+describe('the connections for reading', () => {
   test.each([
     `INSERT INTO SCHEMA.interventions (id, scope, action, actor, created_at) VALUES (gen_random_uuid(), '', 'x', 'x', now())`,
     `UPDATE SCHEMA.idempotency_keys SET status = 'running'`,
@@ -119,6 +119,8 @@ test('tables that are not there, or of another version, are told, and what to ru
   expect((await none.as('anna').get('api/session')).status).toBe(200)
 })
 
+const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`
+
 describe('hostile text', () => {
   /** Markup, an escape sequence, marks of direction, a formula, half of a surrogate pair's neighbours, and a lot of it. */
   const HOSTILE = [
@@ -141,10 +143,10 @@ describe('hostile text', () => {
       await seedEffect(database, { keyId: id, scope: name, key: name, reference: name, at: new Date() })
       const anna = console.as('anna')
       const query = new URLSearchParams({ scope: name, pipeline: name, point: name })
-      const listed = await anna.get<RequestList>(`api/requests?${query}`)
+      const listed = await anna.get<RequestList>(`api/requests?${query.toString()}`)
       expect(listed.body.rows).toMatchObject([{ key: name, scope: name, pipeline: name }])
       expect(listed.headers.get('content-type')).toBe('application/json; charset=utf-8')
-      const found = await anna.get<FindAnswer>(`api/find?${new URLSearchParams({ q: name })}`)
+      const found = await anna.get<FindAnswer>(`api/find?q=${encodeURIComponent(name)}`)
       expect(found.status).toBe(200)
       expect(found.body.found.map(({ kind }) => kind).toSorted()).toEqual(['effect', 'key', 'scope'])
       for (const path of ['flow', 'inbox', `requests/${id}`])
@@ -187,8 +189,6 @@ describe('hostile text', () => {
     if (answer.status !== 200) expect(errorOf(answer).code).toMatch(/^(?:invalid|not_found)$/)
   })
 
-  const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`
-
   test.each([
     ['no JSON', '{"reason": '],
     ['nothing', ''],
@@ -230,9 +230,7 @@ describe('a search', () => {
     })
     const anna = console.as('anna')
     const kinds = async (q: string) =>
-      (await anna.get<FindAnswer>(`api/find?${new URLSearchParams({ q })}`)).body.found.map(
-        ({ kind }) => kind,
-      )
+      (await anna.get<FindAnswer>(`api/find?q=${encodeURIComponent(q)}`)).body.found.map(({ kind }) => kind)
     expect(await kinds(id)).toEqual(['key'])
     expect(await kinds(` ${id.toUpperCase()} `)).toEqual(['key'])
     expect(await kinds('rider-1/ride-1')).toEqual(['key'])

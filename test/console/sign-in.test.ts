@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { request as httpRequest } from 'node:http'
+import { type IncomingMessage, request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { startConsole, type StartConsoleOptions } from '@pawl/console'
@@ -37,7 +37,7 @@ interface Answered {
 /** As it is sent: `fetch` sets the Host header by itself. */
 async function ask(url: string, headers: Readonly<Record<string, string>> = {}): Promise<Answered> {
   const sent = httpRequest(url, { headers, agent: false }).end()
-  const [response] = (await once(sent, 'response')) as [import('node:http').IncomingMessage]
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
   const [set = ''] = response.headers['set-cookie'] ?? []
   return {
     status: response.statusCode ?? 0,
@@ -77,7 +77,7 @@ describe('an address that signs in', () => {
     expect(entered.filter(({ cookie }) => cookie !== '')).toHaveLength(1)
   })
 
-  test.each(['x', 'A'.repeat(43), '', `${'x'.repeat(600)}`])('with the token %j does not', async (token) => {
+  test.each(['x', 'A'.repeat(43), '', 'x'.repeat(600)])('with the token %j does not', async (token) => {
     const { origin } = await running()
     const { status, cookie } = await ask(`${origin}/enter/${token}`)
     expect([400, 401, 404, 414]).toContain(status)
@@ -161,13 +161,15 @@ test('other methods are refused, with the headers of every answer', async () => 
   const { origin } = await running()
   for (const method of ['PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE']) {
     const sent = httpRequest(`${origin}/api/session`, { method, agent: false }).end()
-    const [response] = (await once(sent, 'response')) as [import('node:http').IncomingMessage]
+    const [response] = (await once(sent, 'response')) as [IncomingMessage]
     response.resume()
     expect([401, 404], method).toContain(response.statusCode)
     expect(response.headers['cache-control'], method).toBe('no-store')
     expect(response.headers['access-control-allow-origin'], method).toBeUndefined()
   }
 })
+
+const local = (url: string) => url.replace('0.0.0.0', '127.0.0.1')
 
 describe('a console that others can reach', () => {
   test('does not start without a token', async () => {
@@ -189,7 +191,6 @@ describe('a console that others can reach', () => {
 
   test('with one, it answers under any name, and nobody without it', async () => {
     const { address, origin } = await running({ host: '0.0.0.0', token: TOKEN })
-    const local = (url: string) => url.replace('0.0.0.0', '127.0.0.1')
     expect((await ask(`${local(origin)}/api/session`, { host: 'ops.example' })).status).toBe(401)
     const { cookie } = await ask(local(address), { host: 'ops.example' })
     const { status } = await ask(`${local(origin)}/api/session`, { host: 'ops.example', cookie })

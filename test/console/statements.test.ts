@@ -197,6 +197,8 @@ test('every change goes by an index, and locks its own rows only', async () => {
   }
 })
 
+const median = (of: readonly number[]): number => of.toSorted((a, b) => a - b)[of.length >> 1] ?? 0
+
 /** How many pages are measured at either end, and what the machine may do meanwhile. */
 const MEASURED = 15
 const SLACK_MS = 50
@@ -224,7 +226,6 @@ test('very many keys are gone through page by page, each once, the last page as 
     after = `&after=${body.next}`
   }
   expect(seen.size).toBe(MANY)
-  const median = (of: readonly number[]): number => of.toSorted((a, b) => a - b)[of.length >> 1] ?? 0
   expect(median(times.slice(-MEASURED))).toBeLessThan(3 * median(times.slice(0, MEASURED)) + SLACK_MS)
   expect((await anna.get('api/flow')).status).toBe(200)
 }, 120_000)

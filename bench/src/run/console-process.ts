@@ -49,19 +49,20 @@ export class ConsoleProcess {
   /** Opens so many pages that listen, and reads what they get. Returns what closes them. */
   async view(count: number): Promise<() => Promise<void>> {
     const closing = new AbortController()
-    const reading = await Promise.all(
+    const bodies = await Promise.all(
       Array.from({ length: count }, async () => {
-        const { body } = await fetch(`${this.#origin}/api/events`, {
+        const response = await fetch(`${this.#origin}/api/events`, {
           headers: { cookie: this.#cookie },
           signal: closing.signal,
         })
-        // It ends with an error, because it is cut off.
-        return { done: body?.pipeTo(new WritableStream()).catch(() => {}) }
+        return response.body
       }),
     )
+    // They end with an error, because they are cut off.
+    const reading = bodies.map((body) => body?.pipeTo(new WritableStream()).catch(() => {}))
     return async () => {
       closing.abort()
-      await Promise.all(reading.map(({ done }) => done))
+      await Promise.all(reading)
     }
   }
 
