@@ -108,7 +108,7 @@ describe('the console, as it is unpacked in an empty folder', () => {
     for (const name of ['@pawl/core', '@pawl/console', '@pawl/cli'])
       await cp(unpacked.get(name) ?? '', join(modules, name), { recursive: true })
     for (const name of new Set(await dependenciesOf(modules, ['@pawl/core', '@pawl/console', '@pawl/cli'])))
-      await link(await whereIs(name), join(modules, name))
+      await linkTo(await whereIs(name), join(modules, name))
   })
   afterAll(() => rm(application, { recursive: true, force: true }))
 
@@ -170,7 +170,7 @@ async function dependenciesOf(modules: string, names: readonly string[]): Promis
     .filter((name) => !name.startsWith('@pawl/'))
 }
 
-async function link(target: string, path: string): Promise<void> {
+async function linkTo(target: string, path: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   await symlink(target, path)
 }

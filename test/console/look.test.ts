@@ -113,9 +113,9 @@ test('dead jobs are listed without their payloads', async () => {
 describe('keys that nobody runs', () => {
   test('need somebody once they have been due for long, however old they are', async () => {
     const own = await TestDatabase.create()
-    const console = await consoleOn(own)
+    const mine = await mineOn(own)
     onTestFinished(async () => {
-      await console.close()
+      await mine.close()
       await own.drop()
     })
     const old = { createdAgo: '3 hours' }
@@ -125,7 +125,7 @@ describe('keys that nobody runs', () => {
     await seedKey(own, { key: 'just written', ...old, updatedAgo: '1 s' })
     await seedKey(own, { key: 'waits for its client', ...old, kind: 'atomic' })
     await seedKey(own, { key: 'held', ...old, leaseIn: '1 min' })
-    const { body } = await console.as('ben').get<Inbox>('api/inbox')
+    const { body } = await mine.as('ben').get<Inbox>('api/inbox')
     expect(body.groups).toMatchObject([
       { reason: 'unattended_for_long', count: { count: 1, isAtLeast: false }, keys: [{ key: 'left' }] },
     ])
@@ -134,13 +134,13 @@ describe('keys that nobody runs', () => {
 
 test('of pipelines that no engine has recorded, it shows what the rows say', async () => {
   const own = await TestDatabase.create()
-  const console = await consoleOn(own)
+  const mine = await mineOn(own)
   onTestFinished(async () => {
-    await console.close()
+    await mine.close()
     await own.drop()
   })
   const id = await seedKey(own, { pipeline: 'unheard-of', version: 7, recoveryPoint: 'half_way' })
-  const flow = await console.as('ben').get<Flow>('api/flow')
+  const flow = await mine.as('ben').get<Flow>('api/flow')
   expect(flow.body.pipelines).toMatchObject([
     {
       name: 'unheard-of',
@@ -149,20 +149,20 @@ test('of pipelines that no engine has recorded, it shows what the rows say', asy
       points: [{ point: 'started' }, { point: 'half_way', unattended: 1 }, { point: 'finished' }],
     },
   ])
-  const { body } = await console.as('ben').get<RequestReport>(`api/requests/${id}`)
+  const { body } = await mine.as('ben').get<RequestReport>(`api/requests/${id}`)
   expect(body).toMatchObject({ pipeline: null, next: { type: 'unknown' }, key: { version: 7 } })
 })
 
 test('times are those of the database, whatever the clock of the console says', async () => {
-  const console = await consoleOn(database)
-  onTestFinished(() => console.close())
+  const mine = await mineOn(database)
+  onTestFinished(() => mine.close())
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 86_400_000 })
   onTestFinished(() => void vi.useRealTimers())
   const [row] = await database.rows<{ ms: string }>('SELECT extract(epoch FROM now()) * 1000 AS ms')
   const near = (text: string): void => {
     expect(Math.abs(Date.parse(text) - Number(row?.ms))).toBeLessThan(120_000)
   }
-  const ben = console.as('ben')
+  const ben = mine.as('ben')
   near((await ben.get<Flow>('api/flow')).body.at)
   near((await ben.get<RequestReport>(`api/requests/${await keyIdOf('done')}`)).body.now)
   near((await ben.get<DuplicatesAnswer>('api/duplicates')).body.to)

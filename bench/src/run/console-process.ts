@@ -59,7 +59,7 @@ export class ConsoleProcess {
       }),
     )
     // They end with an error, because they are cut off.
-    const reading = bodies.map((body) => body?.pipeTo(new WritableStream()).catch(() => {}))
+    const reading = bodies.map(async (body) => body?.pipeTo(new WritableStream()).catch(() => {}))
     return async () => {
       closing.abort()
       await Promise.all(reading)
