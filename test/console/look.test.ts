@@ -113,7 +113,7 @@ test('dead jobs are listed without their payloads', async () => {
 describe('keys that nobody runs', () => {
   test('need somebody once they have been due for long, however old they are', async () => {
     const own = await TestDatabase.create()
-    const mine = await mineOn(own)
+    const mine = await consoleOn(own)
     onTestFinished(async () => {
       await mine.close()
       await own.drop()
@@ -134,7 +134,7 @@ describe('keys that nobody runs', () => {
 
 test('of pipelines that no engine has recorded, it shows what the rows say', async () => {
   const own = await TestDatabase.create()
-  const mine = await mineOn(own)
+  const mine = await consoleOn(own)
   onTestFinished(async () => {
     await mine.close()
     await own.drop()
@@ -154,7 +154,7 @@ test('of pipelines that no engine has recorded, it shows what the rows say', asy
 })
 
 test('times are those of the database, whatever the clock of the console says', async () => {
-  const mine = await mineOn(database)
+  const mine = await consoleOn(database)
   onTestFinished(() => mine.close())
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 86_400_000 })
   onTestFinished(() => void vi.useRealTimers())
