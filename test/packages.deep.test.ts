@@ -1,11 +1,14 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { TestDatabase } from './support/test-database.js'
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -88,11 +91,98 @@ test('the packages that are documented in docs/ contain its pages', async () => 
     '@pawl/graphile-worker',
     '@pawl/redis',
     '@pawl/opentelemetry',
+    '@pawl/console',
   ]) {
     const found = [...(await pagesOf(name)).keys()].map((path) => path.replace('docs/', ''))
     expect(found, name).toEqual(expect.arrayContaining(pages))
   }
 })
+
+describe('the console, as it is unpacked in an empty folder', () => {
+  let application: string
+  beforeAll(async () => {
+    application = await mkdtemp(join(tmpdir(), 'pawl-console-'))
+    const modules = join(application, 'node_modules')
+    await mkdir(join(modules, '@pawl'), { recursive: true })
+    // Copies: whoever follows a link back into the checkout finds what is not in the package.
+    for (const name of ['@pawl/core', '@pawl/console', '@pawl/cli'])
+      await cp(unpacked.get(name) ?? '', join(modules, name), { recursive: true })
+    for (const name of new Set(await dependenciesOf(modules, ['@pawl/core', '@pawl/console', '@pawl/cli'])))
+      await linkTo(await whereIs(name), join(modules, name))
+  })
+  afterAll(() => rm(application, { recursive: true, force: true }))
+
+  test('has its pages, and nothing that browsers do not get', async () => {
+    const root = unpacked.get('@pawl/console') ?? ''
+    const files = await readdir(join(root, 'dist', 'web'))
+    expect(files).toContain('index.html')
+    expect(files.some((name) => name.endsWith('.js'))).toBe(true)
+    expect(files.filter((name) => !/\.(?:html|js|css|svg|woff2|txt)$/.test(name))).toEqual([])
+  })
+
+  test('is served by pawl console', async () => {
+    const database = await TestDatabase.create()
+    const bin = join(application, 'node_modules/@pawl/cli/bin/pawl.js')
+    const child = spawn(process.execPath, [bin, 'console', '--port', '0', '--schema', database.schema], {
+      env: { PATH: process.env['PATH'], DATABASE_URL: database.url },
+      cwd: application,
+    })
+    try {
+      const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+      const address = String((await lines.next()).value)
+      const { headers } = await fetch(address)
+      const cookie = headers.getSetCookie()[0]?.split(';')[0] ?? ''
+      const page = await fetch(new URL('/', address), { headers: { cookie } })
+      const html = await page.text()
+      const [, script = ''] = /src="([^"]+\.js)"/.exec(html) ?? []
+      expect(script).not.toBe('')
+      for (const path of [script, 'api/flow', 'api/session'])
+        expect(
+          (await fetch(new URL(path, new URL('/', address)), { headers: { cookie } })).status,
+          path,
+        ).toBe(200)
+      const ended = once(child, 'exit')
+      child.kill('SIGINT')
+      expect(await ended).toEqual([0, null])
+    } finally {
+      child.kill('SIGKILL')
+      await database.drop()
+    }
+  })
+})
+
+/** What others have published, of what these packages need. */
+async function dependenciesOf(modules: string, names: readonly string[]): Promise<string[]> {
+  const manifests = await Promise.all(
+    names.map(
+      async (name) =>
+        JSON.parse(await readFile(join(modules, name, 'package.json'), 'utf8')) as {
+          readonly dependencies?: Record<string, string>
+          readonly peerDependencies?: Record<string, string>
+        },
+    ),
+  )
+  return manifests
+    .flatMap(({ dependencies = {}, peerDependencies = {} }) => [
+      ...Object.keys(dependencies),
+      ...Object.keys(peerDependencies),
+    ])
+    .filter((name) => !name.startsWith('@pawl/'))
+}
+
+async function linkTo(target: string, path: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true })
+  await symlink(target, path)
+}
+
+/** Where it is installed for one of our packages. */
+async function whereIs(name: string): Promise<string> {
+  for (const { source } of published) {
+    const path = join(ROOT, source, 'node_modules', name)
+    if (existsSync(path)) return realpath(path)
+  }
+  throw new Error(`${name} is installed for none of the packages.`)
+}
 
 test('no page links to an address that is not ours', async () => {
   for (const { manifest } of published) {

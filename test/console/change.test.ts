@@ -307,6 +307,21 @@ describe('dead jobs', () => {
     ])
   })
 
+  test('are requeued once, however many people ask for it at once', async () => {
+    const { body } = await console.as('anna').get<DeadJobList>('api/dead')
+    const jobIds = body.jobs.map(({ jobId }) => jobId)
+    const people = Array.from({ length: 10 }, () => console.as('anna'))
+    await Promise.all(people.map((person) => person.session()))
+    const answers = await Promise.all(
+      people.map((person) =>
+        person.post<{ requeued: number }>('api/dead/requeue', { jobIds, reason: 'mailbox emptied' }),
+      ),
+    )
+    expect(answers.map(({ status }) => status)).toEqual(people.map(() => 200))
+    expect(answers.reduce((sum, answer) => sum + answer.body.requeued, 0)).toBe(1)
+    expect(await noted()).toHaveLength(1)
+  })
+
   test('say what requeueing them would do, and stay as they are', async () => {
     const anna = console.as('anna')
     const { body } = await anna.get<DeadJobList>('api/dead')

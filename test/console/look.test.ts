@@ -1,5 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { DeadJobList, Inbox, RequestList, RequestReport } from '../../packages/console/src/api.js'
+import type { Flow } from '@pawl/core'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import type {
+  DeadJobList,
+  DuplicatesAnswer,
+  Inbox,
+  Reconciliation,
+  RequestList,
+  RequestReport,
+} from '../../packages/console/src/api.js'
+import { seedKey } from '../support/seeded-rows.js'
 import { fill, SECRETS } from '../cli/filled-database.js'
 import { TestDatabase } from '../support/test-database.js'
 import { errorOf } from './console-client.js'
@@ -99,4 +108,67 @@ test('dead jobs are listed without their payloads', async () => {
     jobs: [{ name: 'send_receipt', payload: { hidden: true } }],
   })
   expect(JSON.stringify(body)).not.toContain(SECRETS.payload)
+})
+
+describe('keys that nobody runs', () => {
+  test('need somebody once they have been due for long, however old they are', async () => {
+    const own = await TestDatabase.create()
+    const mine = await consoleOn(own)
+    onTestFinished(async () => {
+      await mine.close()
+      await own.drop()
+    })
+    const old = { createdAgo: '3 hours' }
+    await seedKey(own, { key: 'left', ...old, leaseIn: '-6 min' })
+    await seedKey(own, { key: 'tried a moment ago', ...old, leaseIn: '-1 s' })
+    await seedKey(own, { key: 'rested until now', ...old, runIn: '-1 s' })
+    await seedKey(own, { key: 'just written', ...old, updatedAgo: '1 s' })
+    await seedKey(own, { key: 'waits for its client', ...old, kind: 'atomic' })
+    await seedKey(own, { key: 'held', ...old, leaseIn: '1 min' })
+    const { body } = await mine.as('ben').get<Inbox>('api/inbox')
+    expect(body.groups).toMatchObject([
+      { reason: 'unattended_for_long', count: { count: 1, isAtLeast: false }, keys: [{ key: 'left' }] },
+    ])
+  })
+})
+
+test('of pipelines that no engine has recorded, it shows what the rows say', async () => {
+  const own = await TestDatabase.create()
+  const mine = await consoleOn(own)
+  onTestFinished(async () => {
+    await mine.close()
+    await own.drop()
+  })
+  const id = await seedKey(own, { pipeline: 'unheard-of', version: 7, recoveryPoint: 'half_way' })
+  const flow = await mine.as('ben').get<Flow>('api/flow')
+  expect(flow.body.pipelines).toMatchObject([
+    {
+      name: 'unheard-of',
+      version: 7,
+      recorded: null,
+      points: [{ point: 'started' }, { point: 'half_way', unattended: 1 }, { point: 'finished' }],
+    },
+  ])
+  const { body } = await mine.as('ben').get<RequestReport>(`api/requests/${id}`)
+  expect(body).toMatchObject({ pipeline: null, next: { type: 'unknown' }, key: { version: 7 } })
+})
+
+test('times are those of the database, whatever the clock of the console says', async () => {
+  const mine = await consoleOn(database)
+  onTestFinished(() => mine.close())
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 86_400_000 })
+  onTestFinished(() => void vi.useRealTimers())
+  const [row] = await database.rows<{ ms: string }>('SELECT extract(epoch FROM now()) * 1000 AS ms')
+  const near = (text: string): void => {
+    expect(Math.abs(Date.parse(text) - Number(row?.ms))).toBeLessThan(120_000)
+  }
+  const ben = mine.as('ben')
+  near((await ben.get<Flow>('api/flow')).body.at)
+  near((await ben.get<RequestReport>(`api/requests/${await keyIdOf('done')}`)).body.now)
+  near((await ben.get<DuplicatesAnswer>('api/duplicates')).body.to)
+  near((await ben.get<Reconciliation>('api/reconciliation')).body.to)
+  const { body } = await ben.get<Reconciliation>('api/reconciliation')
+  expect(body.groups).toMatchObject([
+    { pipeline: 'place-order', phase: 'paid', effects: 1, withoutReference: 0 },
+  ])
 })

@@ -39,6 +39,9 @@ export const MAX_STREAMS = 200
 export const DEFAULT_PAGE_ROWS = 50
 export const MAX_PAGE_ROWS = 500
 
+/** A hundred years: the database's moments end some time before the largest number. */
+export const MAX_AGE_MS = 100 * 366 * DAY_MS
+
 /** How many keys the inbox shows of each reason: more are found in the list, with a filter. */
 export const INBOX_KEYS = 20
 
