@@ -17,6 +17,9 @@ export interface VisitOptions {
 /** What a browser logs when the server refuses something, or is away. The pages say so themselves. */
 const FAILED_REQUEST = /^Failed to load resource:/
 
+/** Far longer than anything takes: less than a test may, so that what is missing is named. */
+const PATIENCE_MS = 15_000
+
 /** A person at a browser of their own, who has cookies of their own. */
 export class ConsoleVisit {
   readonly page: Page
@@ -49,6 +52,7 @@ export class ConsoleVisit {
       acceptDownloads: true,
     })
     const page = await context.newPage()
+    page.setDefaultTimeout(PATIENCE_MS)
     const visit = new ConsoleVisit(context, page, console.origin)
     await visit.#watch()
     if (clockAheadMs !== 0) await page.addInitScript(clockAhead(clockAheadMs))

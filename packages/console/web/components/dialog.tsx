@@ -17,9 +17,11 @@ export function Dialog({ title, onClose, children, footer }: DialogProps) {
   const titleId = useId()
   useEffect(() => {
     const before = document.activeElement
-    ref.current?.showModal()
+    const dialog = ref.current
+    dialog?.showModal()
     return () => {
-      // Browsers give the focus back only to an element that is still there when the dialog is closed by them.
+      // While it is open, nothing behind it can have the focus.
+      dialog?.close()
       if (before instanceof HTMLElement && before.isConnected) before.focus()
     }
   }, [])
