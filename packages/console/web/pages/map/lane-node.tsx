@@ -140,7 +140,10 @@ function Bar({ point, most }: { readonly point: PointNow; readonly most: number 
   const width = Math.sqrt(total / most) * 100
   return (
     <div class="node-bar" aria-hidden="true">
-      <div class="node-bar-inside" style={{ width: `${width.toFixed(1)}%` }}>
+      <div
+        class={`node-bar-inside ${total === 0 ? 'is-empty' : ''}`}
+        style={{ width: `${width.toFixed(1)}%` }}
+      >
         {STANDING.map((condition) => (
           <span
             key={condition}
