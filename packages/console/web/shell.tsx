@@ -154,8 +154,8 @@ function NavLink({ entry, path, flow, onFollow }: NavLinkProps) {
 function PawlMark() {
   return (
     <svg class="brand-mark" viewBox="0 0 24 24" width="24" height="24" aria-hidden="true">
-      <path d="M3 18h18M3 18l5-10v10m0 0 5-10v10m0 0 5-10v10" />
-      <path class="brand-pawl" d="M20 5l-6 3" />
+      <path d="M2 19h20M3.5 19V12l6 7v-7l6 7v-7l5 7" />
+      <path class="brand-pawl" d="m20 4-4.5 7.5" />
     </svg>
   )
 }

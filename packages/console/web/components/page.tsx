@@ -9,8 +9,8 @@ interface PageProps {
   readonly intro?: ComponentChildren
   /** Beside the heading: buttons, links. */
   readonly actions?: ComponentChildren
-  /** `wide`: the page uses all the room there is. */
-  readonly width?: 'reading' | 'wide'
+  /** `full`: the page uses all the room there is. */
+  readonly width?: 'reading' | 'wide' | 'full'
   readonly children: ComponentChildren
 }
 

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks'
-import uPlot from 'uplot'
+import type uPlot from 'uplot'
 import { formatRate } from '../format/count.js'
 import { useTheme } from '../theme/theme.js'
 
@@ -22,16 +22,20 @@ export function TimeSeries({ series, label, height = 56 }: TimeSeriesProps) {
   const plot = useRef<uPlot | null>(null)
   const theme = useTheme()
 
+  const latest = useRef(series)
+  latest.current = series
+
   useEffect(() => {
     const element = place.current
     if (element === null) return
-    const drawn = new uPlot(optionsOf(element, height), dataOf(series), element)
-    plot.current = drawn
-    const observer = new ResizeObserver(() => drawn.setSize({ width: element.clientWidth, height }))
-    observer.observe(element)
+    const controller = new AbortController()
+    draw(element, height, controller.signal, () => dataOf(latest.current)).then(
+      (drawn) => (plot.current = drawn),
+      // It asks the browser for its language when it is loaded, and fails where that is none. The figures are there without it.
+      () => {},
+    )
     return () => {
-      observer.disconnect()
-      drawn.destroy()
+      controller.abort()
       plot.current = null
     }
     // The colors come from the style sheet when it is made.
@@ -44,6 +48,24 @@ export function TimeSeries({ series, label, height = 56 }: TimeSeriesProps) {
   return (
     <div class="time-series" ref={place} role="img" aria-label={text} style={{ height: `${height}px` }} />
   )
+}
+
+async function draw(
+  element: HTMLElement,
+  height: number,
+  signal: AbortSignal,
+  read: () => uPlot.AlignedData,
+): Promise<uPlot | null> {
+  const { default: UPlot } = await import('uplot')
+  if (signal.aborted) return null
+  const drawn = new UPlot(optionsOf(element, height), read(), element)
+  const observer = new ResizeObserver(() => drawn.setSize({ width: element.clientWidth, height }))
+  observer.observe(element)
+  signal.addEventListener('abort', () => {
+    observer.disconnect()
+    drawn.destroy()
+  })
+  return drawn
 }
 
 function dataOf({ at, values }: Series): uPlot.AlignedData {
