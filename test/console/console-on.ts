@@ -28,6 +28,7 @@ export async function consoleOn(
   database: TestDatabase,
   options: Partial<ConsoleOptions> = {},
   prefix = '/ops/pawl',
+  port = 0,
 ): Promise<TestConsole> {
   const errors: string[] = []
   const app = Fastify({
@@ -41,7 +42,7 @@ export async function consoleOn(
     authenticate: ({ headers }) => USERS[String(headers['x-user'])] ?? null,
     ...options,
   })
-  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  const url = await app.listen({ port, host: '127.0.0.1' })
   const origin = `${url}${prefix}`
   return {
     app,

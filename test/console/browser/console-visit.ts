@@ -68,7 +68,7 @@ export class ConsoleVisit {
   /** Resolves once nothing is loading any more. */
   async settled(): Promise<void> {
     await this.page.locator('main:not([aria-busy="true"]) h1').first().waitFor()
-    await this.page.waitForFunction(`document.querySelector('[aria-busy="true"]') === null`)
+    await this.page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' })
   }
 
   async end(): Promise<void> {
