@@ -18,7 +18,9 @@ const COMMANDS = [
   'status',
   'list',
   'show',
+  'next',
   'dead',
+  'console',
   'unstick',
   'revoke',
   'answer',
@@ -183,6 +185,7 @@ test('a command that takes an id says so in its usage, on a line of its own', as
   }
   expect(takers).toEqual([
     '       pawl show --id UUID [options]',
+    '       pawl next --id UUID [options]',
     '       pawl unstick --id UUID --reason TEXT [options]',
     '       pawl revoke --id UUID --reason TEXT [options]',
     '       pawl answer --id UUID --reason TEXT --status N [options]',

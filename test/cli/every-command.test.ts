@@ -42,6 +42,7 @@ const COMMANDS: Readonly<Record<string, Expected>> = {
   status: { argv: [], empty: { exit: 0, says: 'Nothing needs a person' }, needsDatabase: true },
   list: { argv: [], empty: { exit: 0, says: 'No key matches' }, needsDatabase: true },
   show: { argv: ['rider', 'k'], empty: { exit: 1, says: 'no key k in scope rider' }, needsDatabase: true },
+  next: { argv: ['rider', 'k'], empty: { exit: 1, says: 'no key k in scope rider' }, needsDatabase: true },
   dead: { argv: [], empty: { exit: 0, says: 'No job is dead' }, needsDatabase: true },
   console: {
     argv: ['--port', '0'],

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { TestDatabase } from '../support/test-database.js'
-import { fill, mendImport } from './filled-database.js'
+import { engineOn, fill, mendImport } from './filled-database.js'
 import { pawlOn } from './pawl.js'
 
 /** The README shows what the tool prints; apart from times and ids, it has to print the same here. */
@@ -13,6 +13,9 @@ beforeAll(async () => {
   database = await TestDatabase.createPlain()
   await fill(database)
   mendImport(database)
+  const engine = engineOn(database)
+  await engine.recordPipelines()
+  await engine.close()
 })
 afterAll(() => database.drop())
 
@@ -40,6 +43,8 @@ test.each([
   ['status', ['status']],
   [`show 'shop → web' done`, ['show', 'shop → web', 'done']],
   [`show 'shop → web' 'in doubt'`, ['show', 'shop → web', 'in doubt']],
+  [`next 'shop → web' 'left behind'`, ['next', 'shop → web', 'left behind']],
+  [`next 'shop → web' 'in doubt'`, ['next', 'shop → web', 'in doubt']],
 ])('pawl %s', async (command, argv) => {
   const { out } = await pawlOn(database, ...argv)
   expect(withoutTimes(out)).toBe(withoutTimes(shown(command)))

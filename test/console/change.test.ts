@@ -2,6 +2,7 @@ import { createBackground } from '@pawl/core'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { ActionResult, DeadJobList, RequestReport } from '../../packages/console/src/api.js'
 import { engineOn, fill, mendImport, ORDER, placeOrder, SECRETS } from '../cli/filled-database.js'
+import { createEngine } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 import { type Answer, errorOf } from './console-client.js'
 import { consoleOn, type TestConsole } from './console-on.js'
@@ -11,6 +12,10 @@ let console: TestConsole
 beforeEach(async () => {
   database = await TestDatabase.create()
   await fill(database)
+  // As long as a test takes: the holder is dead, and its lease is not over.
+  await database.rows(
+    `UPDATE pawl.idempotency_keys SET lease_until = clock_timestamp() + interval '5 min' WHERE key = 'left behind'`,
+  )
   console = await consoleOn(database)
 })
 afterEach(async () => {
@@ -115,13 +120,12 @@ describe.each(ALLOWED)('%s: %s', (key, action, given, says, noteAs) => {
 })
 
 function expectTold(answer: Answer, first: Noted | undefined, noteAs: string): void {
-  // A key that was forgotten is not there any more.
-  if (noteAs === 'forget' && answer.status === 404) return
   expect(answer.status).toBe(409)
   const { code, by, key } = errorOf(answer)
   expect(code).toBe('refused')
   expect(by).toMatchObject({ actor: first?.actor, reason: 'I was first.', action: noteAs })
-  expect(key?.keyId).toBeDefined()
+  // A key that was forgotten is not there any more.
+  if (noteAs !== 'forget') expect(key?.keyId).toBeDefined()
 }
 
 describe('what is not allowed', () => {
@@ -132,6 +136,9 @@ describe('what is not allowed', () => {
     ['done', 'revoke', {}, /nobody holds it/],
     ['done', 'forget', {}, /phases have had effects/],
     ['poison', 'extend', { until: '2030-01-01T00:00:00Z' }, /stuck|finished/],
+    ['poison', 'erase', {}, /The key is stuck/],
+    ['resting', 'erase', {}, /The key is running/],
+    ['done', 'erase', {}, /recent effect/],
   ])('%s: %s is refused, in a preview and for real', async (key, action, given, says) => {
     const { id } = await rowOf(key)
     const anna = console.as('anna')
@@ -143,7 +150,8 @@ describe('what is not allowed', () => {
     const answer = await anna.post(`api/requests/${id}/${action}`, { ...given, reason: 'to see' })
     expect(answer.status).toBe(409)
     expect(errorOf(answer)).toMatchObject({ code: 'refused', message: expect.stringMatching(says), by: null })
-    expect(await noted()).toEqual([])
+    // An erasure is noted before it begins, because one that fails halfway has erased some.
+    expect(await noted()).toHaveLength(action === 'erase' ? 2 : 0)
   })
 
   test.each([
@@ -189,6 +197,25 @@ test('what was retried is then run by the application', async () => {
   await createBackground({ engine, reaper: false }).runOnce()
   await engine.close()
   expect((await rowOf('poison')).status).toBe('finished')
+})
+
+test('of twenty people at once, one erases a key, and the others are told who that was', async () => {
+  const { id, revision } = await rowOf('done')
+  const people = Array.from({ length: 20 }, (_, at) => console.as(at === 0 ? 'berta' : 'anna'))
+  await Promise.all(people.map((person) => person.session()))
+  const body = { ifRevision: revision, recentEffects: true, undeliveredJobs: true, reason: 'Their request.' }
+  const answers = await Promise.all(
+    people.map((person) => person.post<ActionResult>(`api/requests/${id}/erase`, body)),
+  )
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+  for (const answer of answers.filter(({ status }) => status !== 200)) {
+    // Whoever has not even seen the row any more cannot be told.
+    expect([404, 409]).toContain(answer.status)
+    if (answer.status === 409)
+      expect(errorOf(answer).message).toMatch(/is gone|Somebody (?:was first|else is working)/)
+  }
+  const gone = await console.as('anna').post(`api/requests/${id}/erase`, body)
+  expect(gone.status).toBe(404)
 })
 
 test('erasing says what is removed, and removes it', async () => {
@@ -239,7 +266,12 @@ describe('what clients and providers sent', () => {
   })
 
   test('is not sent where it is huge', async () => {
-    const engine = engineOn(database)
+    const engine = createEngine({
+      pool: database.pool(),
+      schema: database.schema,
+      pipelines: [placeOrder],
+      caps: { inputBytes: 500_000 },
+    })
     const card = 'x'.repeat(400_000)
     await engine.execute(placeOrder, { scope: 'shop', key: 'huge', input: { card } })
     await engine.close()
@@ -275,6 +307,26 @@ describe('dead jobs', () => {
     ])
   })
 
+  test('say what requeueing them would do, and stay as they are', async () => {
+    const anna = console.as('anna')
+    const { body } = await anna.get<DeadJobList>('api/dead')
+    const jobIds = body.jobs.map(({ jobId }) => jobId)
+    const sentenceOf = async (which: object) =>
+      (await anna.post<ActionResult>('api/dead/preview', which)).body
+    expect(await sentenceOf({ jobIds })).toEqual({
+      type: 'would_be_done',
+      key: null,
+      sentence: expect.stringMatching(/^One dead job is delivered again by a relay, /),
+    })
+    expect((await sentenceOf({ name: 'other' })).sentence).toMatch(/^No dead jobs are/)
+    const gone = '0197f3f0-0000-7000-8000-000000000000'
+    expect((await sentenceOf({ jobIds: [...jobIds, gone] })).sentence).toMatch(
+      /^One dead job is .* One is not dead any more/,
+    )
+    expect((await anna.get<DeadJobList>('api/dead')).body).toEqual(body)
+    expect(await noted()).toEqual([])
+  })
+
   test.each([
     [{}],
     [{ jobIds: [], name: 'x' }],
@@ -283,7 +335,8 @@ describe('dead jobs', () => {
     [{ name: 7 }],
     [{ all: true }],
   ])('%o is wrong', async (which) => {
-    expect((await console.as('anna').post('api/dead/requeue', { ...which, reason: 'x' })).status).toBe(400)
+    for (const path of ['api/dead/requeue', 'api/dead/preview'])
+      expect((await console.as('anna').post(path, { ...which, reason: 'x' })).status, path).toBe(400)
   })
 })
 

@@ -49,6 +49,12 @@ export class ConsoleClient {
     return body
   }
 
+  /** What a change is sent with, for requests that this client does not make. */
+  async credentials(): Promise<{ readonly csrf: string; readonly cookie: string }> {
+    const { csrf } = await this.session()
+    return { csrf, cookie: this.#cookie }
+  }
+
   #sent(): Record<string, string> {
     return { ...this.#headers, ...(this.#cookie !== '' && { cookie: this.#cookie }) }
   }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import fastifyPawlConsole, { type ConsoleOptions } from '@pawl/console'
+import fastifyPawlConsole from '@pawl/console'
 import Fastify from 'fastify'
 import fastifyPawl from '@pawl/fastify'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -45,6 +45,7 @@ const LOOKS = [
 const ACTIONS = ['retry', 'executed', 'not-executed', 'answer', 'revoke', 'extend', 'forget', 'erase']
 const CHANGES = [
   'dead/requeue',
+  'dead/preview',
   `requests/${ID}/reveal`,
   ...ACTIONS.flatMap((action) => [`requests/${ID}/${action}`, `requests/${ID}/preview/${action}`]),
 ]
@@ -228,16 +229,14 @@ describe('what the address says', () => {
   })
 })
 
+async function appWithout() {
+  const app = Fastify()
+  onTestFinished(() => app.close())
+  await app.register(fastifyPawlConsole, { prefix: '/ops', pool: database.pool(), schema: database.schema })
+  return app
+}
+
 describe('without authenticate', () => {
-  const open: Partial<ConsoleOptions> = { authenticate: undefined as never }
-
-  async function appWithout() {
-    const app = Fastify()
-    onTestFinished(() => app.close())
-    await app.register(fastifyPawlConsole, { prefix: '/ops', pool: database.pool(), schema: database.schema })
-    return app
-  }
-
   test('an app that others can reach does not start', async () => {
     for (const host of ['0.0.0.0', '::', undefined]) {
       const app = await appWithout()
@@ -276,7 +275,6 @@ describe('without authenticate', () => {
   })
 
   test('a server that was given to the app and already listens elsewhere answers nobody from there', async () => {
-    void open
     const app = await appWithout()
     await app.ready()
     const server = createServer((request, response) => {
@@ -334,9 +332,9 @@ describe('authenticate', () => {
   })
 })
 
-describe('options', () => {
-  const right = () => ({ pool: database.pool(), authenticate: () => USERS['anna'] ?? null })
+const right = () => ({ pool: database.pool(), authenticate: () => USERS['anna'] ?? null })
 
+describe('options', () => {
   test.each([
     [{ pool: undefined }, /pool is undefined; it takes a pg\.Pool/],
     [{ readPool: {} }, /readPool is an object; it takes a pg\.Pool/],
@@ -373,7 +371,7 @@ test('beside @pawl/fastify, no route counts as unprotected', async () => {
     authenticate: () => USERS['anna'] ?? null,
   })
   await app.ready()
-  expect(app.idempotencyAudit().map(({ key }) => key)).toEqual(['exempt', 'exempt', 'exempt', 'exempt'])
+  expect(app.idempotencyAudit().map(({ key }) => key)).toEqual(Array.from({ length: 5 }, () => 'exempt'))
   await app.close()
 })
 

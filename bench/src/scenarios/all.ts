@@ -1,5 +1,6 @@
 import { away } from './away.js'
 import { cache } from './cache.js'
+import { console } from './console.js'
 import { duplicates } from './duplicates.js'
 import { fresh } from './fresh.js'
 import { growth } from './growth.js'
@@ -23,6 +24,7 @@ export const scenarios = {
   guards,
   growth,
   reaper,
+  console,
   resume,
 } satisfies Record<string, Scenario>
 

@@ -45,8 +45,8 @@ export const STATUS_OF = {
 export interface RefusalDetail {
   /** Who was first: the last intervention on the key. Null if nobody intervened. */
   readonly by: Pick<InterventionView, 'action' | 'actor' | 'reason' | 'at'> | null
-  /** The key as it is now. */
-  readonly key: KeyRowSummary
+  /** The key as it is now; null where it is gone. */
+  readonly key: KeyRowSummary | null
 }
 
 /** Something to tell the person at the browser. */

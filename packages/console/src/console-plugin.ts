@@ -9,14 +9,14 @@ import type {
 } from 'fastify'
 import { readAssets } from './assets.js'
 import { ConsoleContext } from './console-context.js'
-import { STATUS_OF } from './console-error.js'
+import { ConsoleError, STATUS_OF } from './console-error.js'
 import { type ConsoleOptions, readConsoleOptions } from './console-options.js'
 import { guardOrigin, guardSignIn } from './guard.js'
 import { MAX_BODY_BYTES } from './limits.js'
 import { invalid } from './parse-query.js'
 import { readFailure } from './read-failure.js'
 import { refuseToListen } from './refuse-to-listen.js'
-import { act, preview, requeue, reveal } from './routes/change.js'
+import { act, preview, previewRequeue, requeue, reveal } from './routes/change.js'
 import { EventRoute } from './routes/events.js'
 import { deadJobs, inbox } from './routes/inbox.js'
 import { exportInterventions, listInterventions } from './routes/interventions.js'
@@ -51,6 +51,7 @@ const CHANGES: Readonly<Record<string, Handle>> = {
   'requests/:id/reveal': reveal,
   'requests/:id/preview/:action': preview,
   'requests/:id/:action': act,
+  'dead/preview': previewRequeue,
   'dead/requeue': requeue,
 }
 
@@ -117,6 +118,12 @@ export const fastifyPawlConsole: FastifyPluginAsync<ConsoleOptions> = async (app
   route('GET', '/api/events', true, (request, reply) => events.open(request, reply))
   for (const url of ['/', '/*'])
     route('GET', url, false, (request, reply) => servePage(assets, app.prefix, request, reply))
+
+  // Without a prefix, what is not found is for the application to answer.
+  if (app.prefix !== '')
+    app.setNotFoundHandler(() => {
+      throw new ConsoleError('not_found', 'There is no such page, or not with that method.')
+    })
 
   // Streams end before Fastify waits for its connections to.
   app.addHook('preClose', async () => events.close())

@@ -6,7 +6,7 @@ import { TOKEN_BYTES } from './limits.js'
 import { isSameSecret } from './same-secret.js'
 
 /** The header with which a page shows that it could read the answer of `GET api/session`. */
-export const CSRF_HEADER = 'x-pawl-csrf'
+const CSRF_HEADER = 'x-pawl-csrf'
 
 /** What we make: anything else was not set by us. */
 const TOKEN = /^[\w-]{43}$/

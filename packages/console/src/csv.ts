@@ -4,7 +4,7 @@ export function csvLine(cells: readonly string[]): string {
 }
 
 /** What a spreadsheet takes for a formula, and would run: keys, scopes and reasons are anybody's text. */
-const FORMULA = /^[=+\-@\t\r]/
+const FORMULA = /^\s*[=+\-@|%\uFF1D\uFF0B\uFF0D\uFF20]|^[\t\r\n]/
 
 function csvCell(text: string): string {
   const plain = FORMULA.test(text) ? `'${text}` : text

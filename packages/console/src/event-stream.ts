@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { HEARTBEAT_MS, MAX_STREAM_MS, MAX_UNREAD_MS, STREAM_RETRY_MS } from './limits.js'
+import { HEARTBEAT_MS, MAX_STREAM_MS, MAX_UNREAD_MS, STREAM_END_MS, STREAM_RETRY_MS } from './limits.js'
 
 /**
  * Server-sent events to one browser. Each event replaces the one before, so a browser that reads slowly misses some, and nothing piles
@@ -22,6 +22,8 @@ export class EventStream {
       'content-type': 'text/event-stream; charset=utf-8',
       // Some proxies collect answers before they pass them on.
       'x-accel-buffering': 'no',
+      // Nothing follows a stream on its connection, and a server that closes would wait for what might.
+      ...(response.req.httpVersionMajor === 1 && { connection: 'close' }),
     })
     response.on('drain', () => this.#drained())
     // A connection that breaks also closes.
@@ -40,6 +42,7 @@ export class EventStream {
   /** The browser comes back after a moment, unless it was told not to. */
   close(): void {
     this.#response.end()
+    this.#unread ??= setTimeout(() => this.#response.destroy(), STREAM_END_MS).unref()
   }
 
   #write(frame: string): void {

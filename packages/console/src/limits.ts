@@ -29,12 +29,18 @@ export const MAX_STREAM_MS = 15 * MINUTE_MS
 /** A client that has not read for so long is dropped. It misses what is sent meanwhile, and the next flow has it all. */
 export const MAX_UNREAD_MS = 30 * SECOND_MS
 
+/** How long an ended stream may take to get its last bytes out: whoever does not read them keeps the server from closing. */
+export const STREAM_END_MS = 1 * SECOND_MS
+
 /** Far more people than look after one database; each costs a socket. */
 export const MAX_STREAMS = 200
 
 /** How many rows a list has by default and at most; more come page by page. */
 export const DEFAULT_PAGE_ROWS = 50
 export const MAX_PAGE_ROWS = 500
+
+/** A hundred years: the database's moments end some time before the largest number. */
+export const MAX_AGE_MS = 100 * 366 * DAY_MS
 
 /** How many keys the inbox shows of each reason: more are found in the list, with a filter. */
 export const INBOX_KEYS = 20
@@ -66,11 +72,17 @@ export const MAX_BODY_BYTES = 2 * MIB
 /** A revealed value that is larger is not sent: a browser would choke on it, and nobody reads it. `pawl show --reveal` prints all. */
 export const MAX_REVEALED_BYTES = 256 * KIB
 
+/** How many dead jobs a preview of requeueing counts: as many as core lists at once. */
+export const MAX_PREVIEWED_JOBS = 1_000
+
 /** A search text: a key and a scope at most, with some room for what people paste around them. */
 export const MAX_SEARCH_LENGTH = 600
 
 /** How long a statement that only reads may take on the server. A person has gone on by then, and the next poll comes anyway. */
 export const READ_STATEMENT_MS = 20 * SECOND_MS
+
+/** How long a read waits for a table that is being altered: a request that comes after it would wait as well. */
+export const READ_LOCK_MS = 2 * SECOND_MS
 
 /** How many connections reads use at most: what one page asks for at once. The application's pool is left alone. */
 export const READ_CONNECTIONS = 4

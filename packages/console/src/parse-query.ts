@@ -61,6 +61,6 @@ export function oneOf<const Choice extends string>(
 }
 
 /** As much of a text as helps to recognize it. */
-export function shortened(text: string): string {
+function shortened(text: string): string {
   return text.length > 80 ? `${text.slice(0, 80)}…` : text
 }

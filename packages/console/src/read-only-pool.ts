@@ -1,8 +1,8 @@
 import pg from 'pg'
-import { READ_CONNECTIONS, READ_IDLE_MS, READ_STATEMENT_MS } from './limits.js'
+import { READ_CONNECTIONS, READ_IDLE_MS, READ_LOCK_MS, READ_STATEMENT_MS } from './limits.js'
 
 /** Said when a connection is opened, so that no statement can be sent before it holds. */
-const SETTINGS = `-c default_transaction_read_only=on -c statement_timeout=${READ_STATEMENT_MS}`
+const SETTINGS = `-c default_transaction_read_only=on -c statement_timeout=${READ_STATEMENT_MS} -c lock_timeout=${READ_LOCK_MS}`
 
 interface Setting {
   readonly default_transaction_read_only: string
@@ -51,7 +51,7 @@ function verifying(before: Verify | undefined): Verify {
 }
 
 /** Reads would go through connections that can write. */
-export class NotReadOnlyError extends Error {
+class NotReadOnlyError extends Error {
   override readonly name = 'NotReadOnlyError'
 
   constructor() {

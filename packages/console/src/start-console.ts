@@ -2,14 +2,17 @@ import { hostname, userInfo } from 'node:os'
 import type { AddressInfo } from 'node:net'
 import { PawlError, type Protection } from '@pawl/core'
 import { checkKnownOptions, checkWholeNumber, invalidOption, type OptionOwner } from '@pawl/core/internal'
-import Fastify from 'fastify'
+import Fastify, { type FastifyReply } from 'fastify'
 import pg from 'pg'
+import { ConsoleError } from './console-error.js'
 import { fastifyPawlConsole } from './console-plugin.js'
 import { errorLog } from './error-log.js'
 import { CONNECT_TIMEOUT_MS, DEFAULT_PORT, MAX_TOKEN_LENGTH, MIN_TOKEN_LENGTH } from './limits.js'
 import { LocalSignIn } from './local-sign-in.js'
 import { isLoopback } from './loopback.js'
+import { invalid } from './parse-query.js'
 import { SECURITY_HEADERS } from './security-headers.js'
+import { tellFailure } from './tell-failure.js'
 
 /** What a console of its own works with. */
 export interface StartConsoleOptions {
@@ -92,6 +95,19 @@ export async function startConsole(options: StartConsoleOptions): Promise<Runnin
   const app = Fastify({
     loggerInstance: errorLog(onError),
     routerOptions: { maxParamLength: MAX_TOKEN_LENGTH },
+    // Of addresses that cannot be read, before any hook.
+    frameworkErrors: (_error, _request, reply: FastifyReply) => {
+      void reply
+        .headers(SECURITY_HEADERS)
+        .code(400)
+        .send(tellFailure(invalid('The address cannot be read.')))
+    },
+  })
+  app.setNotFoundHandler((_request, reply) => {
+    void reply.headers(SECURITY_HEADERS)
+    return reply
+      .code(404)
+      .send(tellFailure(new ConsoleError('not_found', 'There is no such page, or not with that method.')))
   })
   app.get('/enter/:token', { exposeHeadRoute: false }, (request, reply) => {
     void reply.headers(SECURITY_HEADERS)

@@ -3,5 +3,7 @@ import type { ConsoleError } from './console-error.js'
 
 /** What the browser gets of an error. */
 export function tellFailure({ code, message, detail }: ConsoleError): ErrorAnswer {
-  return { error: { code, message, ...detail } }
+  if (detail === null) return { error: { code, message } }
+  const { by, key } = detail
+  return { error: { code, message, by, ...(key !== null && { key }) } }
 }

@@ -11,6 +11,7 @@ import { forgetCommand } from './forget.js'
 import { helpCommand } from './help.js'
 import { listCommand } from './list.js'
 import { migrateCommand } from './migrate.js'
+import { nextCommand } from './next.js'
 import { reapCommand } from './reap.js'
 import { reconcileCommand } from './reconcile.js'
 import { revokeCommand } from './revoke.js'
@@ -27,6 +28,7 @@ export const allCommands: readonly Command[] = [
   statusCommand,
   listCommand,
   showCommand,
+  nextCommand,
   deadCommand,
   consoleCommand,
   unstickCommand,

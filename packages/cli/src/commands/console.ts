@@ -12,7 +12,7 @@ const MAX_PORT = 65_535
 
 export const consoleCommand = defineCommand({
   name: 'console',
-  summary: 'serve a page for the browser: where requests stand, what is stuck and why, and what to do',
+  summary: 'serve a page for the browser: where requests stand, what is stuck and why',
   args: [],
   options: {
     port: value('N', parseWholeNumber(0, MAX_PORT), 'the port on 127.0.0.1; 0 for any; default: 7295'),
@@ -35,8 +35,10 @@ export const consoleCommand = defineCommand({
     // Only now: Fastify takes a while to load, and no other command needs it.
     const { startConsole } = await import('@pawl/console')
     const protect = protectionOf(context)
-    let closeFile = async (): Promise<void> => {}
+    const files: (() => Promise<void>)[] = []
     let wantsBrowser = context.isTerminal && !options['no-open']
+    // From before the address is printed: whoever reads it may want it to end at once.
+    const stopped = context.untilStopped()
     const running = await startConsole({
       url,
       schema: context.schema,
@@ -49,7 +51,7 @@ export const consoleCommand = defineCommand({
       ...(protect !== null && { protect }),
       onAddress(address) {
         context.print(address, { address })
-        if (wantsBrowser) closeFile = openInBrowser(address, context.env)
+        if (wantsBrowser) files.push(openInBrowser(address, context.env))
         // Only the first: the others are for somebody who wants another browser.
         wantsBrowser = false
       },
@@ -58,8 +60,8 @@ export const consoleCommand = defineCommand({
       throw explained(error, options.port)
     })
     context.tell('The console runs until Ctrl-C.')
-    await context.untilStopped()
-    await Promise.all([running.close(), closeFile()])
+    await stopped
+    await Promise.all([running.close(), ...files.map((remove) => remove())])
     return { exit: EXIT.ok, lines: [], json: undefined }
   },
 })

@@ -4,13 +4,14 @@ import type { ActionResult, RequestReport } from '../api.js'
 import type { ConsoleContext } from '../console-context.js'
 import { ConsoleError } from '../console-error.js'
 import { guardChange, guardReveal } from '../guard.js'
-import { readBody, reasonOf } from '../parse-body.js'
+import { type Body, readBody, reasonOf } from '../parse-body.js'
 import { invalid } from '../parse-query.js'
-import { refusal, whoWasFirst } from '../refusal.js'
+import { deleted, refusal, whoWasFirst } from '../refusal.js'
 import { summarize } from '../views/shown-key.js'
 import { KEY_ACTIONS, type KeyAction, readAction } from './actions.js'
 import { eraseKey } from './erase-key.js'
 import { completeReport, keyIdOf, noSuchKey } from './look.js'
+import { type RequeuedJobs, sayRequeue } from './say-requeue.js'
 
 /** Does it. Whoever is second is told who was first, with 409. */
 export async function act(console: ConsoleContext, request: FastifyRequest): Promise<ActionResult> {
@@ -27,7 +28,8 @@ export async function act(console: ConsoleContext, request: FastifyRequest): Pro
     case 'refused':
       throw refusal(end.detail, end.key, end.by)
     case 'not_found':
-      return noSuchKey(keyId)
+      if (end.by === null) return noSuchKey(keyId)
+      throw deleted(end.by)
   }
 }
 
@@ -50,7 +52,8 @@ export async function preview(console: ConsoleContext, request: FastifyRequest):
     case 'refused':
       return { type: 'refused', sentence: end.detail, by: whoWasFirst(end.by) }
     case 'not_found':
-      return noSuchKey(keyId)
+      if (end.by === null) return noSuchKey(keyId)
+      return { type: 'refused', sentence: deleted(end.by).message, by: whoWasFirst(end.by) }
   }
 }
 
@@ -77,10 +80,24 @@ export async function requeue(
   const actor = guardChange(console, request)
   const body = readBody(request.body, ['reason', 'jobIds', 'name'])
   const because = { actor, reason: reasonOf(body) }
-  const { jobIds, name } = body
+  return { requeued: await console.changer.requeue(deadJobsOf(body), because) }
+}
+
+/** Says what delivering them again would do. Jobs know no revision: what somebody else has requeued meanwhile is just not dead any more. */
+export async function previewRequeue(
+  console: ConsoleContext,
+  request: FastifyRequest,
+): Promise<ActionResult> {
+  guardChange(console, request)
+  const which = deadJobsOf(readBody(request.body, ['reason', 'jobIds', 'name']))
+  const sentence = await sayRequeue(console.reader, which)
+  return { type: 'would_be_done', sentence, key: null }
+}
+
+/** Core checks the ids and the name. */
+function deadJobsOf({ jobIds, name }: Body): RequeuedJobs {
   if ((jobIds === undefined) === (name === undefined)) throw invalid('It takes either jobIds or name.')
-  const which = jobIds === undefined ? { name: name as string } : { jobIds: jobIds as readonly string[] }
-  return { requeued: await console.changer.requeue(which, because) }
+  return jobIds === undefined ? { name: name as string } : { jobIds: jobIds as readonly string[] }
 }
 
 function actionOf({ params }: FastifyRequest): KeyAction | 'erase' {

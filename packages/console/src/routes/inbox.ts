@@ -1,4 +1,4 @@
-import type { BoundedCount } from '@pawl/core'
+import type { BoundedCount, KeySummary } from '@pawl/core'
 import type { FastifyRequest } from 'fastify'
 import type { DeadJobList, Inbox } from '../api.js'
 import type { ConsoleContext } from '../console-context.js'
@@ -10,12 +10,15 @@ import { defined, STUCK_REASONS } from './requests.js'
 /** What needs a person, by reason. */
 export async function inbox(console: ConsoleContext, request: FastifyRequest): Promise<Inbox> {
   readQuery(request.query, [])
-  const { stuckBy, jobs } = await console.live.current()
-  const { keys: unattended } = await console.reader.page({
+  const { at, stuckBy, jobs } = await console.live.current()
+  const { keys: unattended, next } = await console.reader.page({
     status: 'unattended',
     olderThanMs: UNATTENDED_FOR_LONG_MS,
-    limit: INBOX_KEYS + 1,
+    limit: MAX_PAGE_ROWS,
   })
+  const waitingLong = unattended.filter(
+    (key) => isForACompleter(key) && at.getTime() - dueSince(key) > UNATTENDED_FOR_LONG_MS,
+  )
   const stuck = await Promise.all(
     STUCK_REASONS.map(async (reason) => {
       // Counted a moment ago: the list is what stands there now.
@@ -30,10 +33,18 @@ export async function inbox(console: ConsoleContext, request: FastifyRequest): P
   )
   const waiting = {
     reason: 'unattended_for_long' as const,
-    count: { count: Math.min(unattended.length, INBOX_KEYS), isAtLeast: unattended.length > INBOX_KEYS },
-    keys: unattended.slice(0, INBOX_KEYS).map(listed),
+    count: { count: waitingLong.length, isAtLeast: next !== null },
+    keys: waitingLong.slice(0, INBOX_KEYS).map(listed),
   }
   return { groups: [...stuck, waiting].filter(({ keys }) => keys.length > 0), dead: jobs.dead }
+}
+
+/** Those of atomic handlers wait for their client. */
+const isForACompleter = ({ kind }: KeySummary): boolean => kind === 'pipeline'
+
+/** When it was written, its lease ended, or its back-off was over, whichever came last: age alone says nothing of a key that is retried. */
+function dueSince({ updatedAt, lease, runAfter }: KeySummary): number {
+  return Math.max(updatedAt.getTime(), lease?.until.getTime() ?? 0, runAfter?.getTime() ?? 0)
 }
 
 /** As many as were found here and now; where there are more, as many as were counted. */

@@ -1,3 +1,4 @@
+import type { KeyReport, RecordedPipeline } from '@pawl/core'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { DuplicatesAnswer, FindAnswer, RequestReport, Session } from '../api.js'
 import type { ConsoleContext } from '../console-context.js'
@@ -12,7 +13,6 @@ import {
 import { invalid, readQuery, wholeNumber } from '../parse-query.js'
 import { readVersion } from '../read-version.js'
 import { listed, shownIntervention, shownJob, shownKey } from '../views/shown-key.js'
-import type { KeyReport } from '@pawl/core'
 
 const MINUTE_MS = 60_000
 
@@ -82,9 +82,14 @@ export async function completeReport(
     jobs: jobs.map((job) => shownJob(job, reveal)),
     interventions: interventions.map((intervention) => shownIntervention(intervention, reveal)),
     next,
-    pipeline: recorded.find((each) => each.name === pipeline && each.version === version) ?? null,
+    pipeline: latest(recorded.filter((each) => each.name === pipeline && each.version === version)),
     now,
   }
+}
+
+/** A version may have been recorded with several definitions, as one is changed: the one in use now. */
+function latest(recorded: readonly RecordedPipeline[]): RecordedPipeline | null {
+  return recorded.toSorted((a, b) => a.recordedAt.getTime() - b.recordedAt.getTime()).at(-1) ?? null
 }
 
 export function keyIdOf({ params }: FastifyRequest): string {

@@ -2,7 +2,7 @@ import type { StuckReason } from '@pawl/core'
 import type { FastifyRequest } from 'fastify'
 import type { RequestList } from '../api.js'
 import type { ConsoleContext } from '../console-context.js'
-import { DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS } from '../limits.js'
+import { DEFAULT_PAGE_ROWS, MAX_AGE_MS, MAX_PAGE_ROWS } from '../limits.js'
 import { oneOf, readQuery, wholeNumber } from '../parse-query.js'
 import { listed } from '../views/shown-key.js'
 
@@ -40,7 +40,7 @@ export async function listRequests(console: ConsoleContext, request: FastifyRequ
       recoveryPoint: query['point'],
       scope: query['scope'],
       stuckReason: oneOf(query, 'stuckReason', STUCK_REASONS),
-      olderThanMs: wholeNumber(query, 'olderThanMs', 0, Number.MAX_SAFE_INTEGER),
+      olderThanMs: wholeNumber(query, 'olderThanMs', 0, MAX_AGE_MS),
       after: query['after'],
     }),
     limit: wholeNumber(query, 'limit', 1, MAX_PAGE_ROWS) ?? DEFAULT_PAGE_ROWS,
