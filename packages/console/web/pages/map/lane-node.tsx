@@ -1,10 +1,10 @@
 import type { RecordedPhase } from '@pawl/core'
-import { Fragment } from 'preact'
 import type { AsJson } from '../../../src/api.js'
 import { ConditionMark } from '../../components/badge.js'
 import { ForeignText } from '../../components/foreign-text.js'
 import { Icon } from '../../components/icon.js'
 import { Age } from '../../components/moment.js'
+import { PointName } from '../../components/point-name.js'
 import { CONDITION_TEXT } from '../../format/condition.js'
 import { formatCompact, formatCount, formatRate } from '../../format/count.js'
 import { formatDuration } from '../../format/duration.js'
@@ -48,10 +48,10 @@ export function LaneNode({ pipeline, point, phase, next, most }: LaneNodeProps) 
       <span class="node-line" aria-hidden="true">
         <span class="node-dot" />
       </span>
+      <h3 class="node-name">
+        <PointName name={point.point} />
+      </h3>
       <div class="node-inside">
-        <h3 class="node-name" title={visibleText(point.point)}>
-          <PointName name={point.point} />
-        </h3>
         {isUnknown && <p class="node-note">not in its definition</p>}
         {isEnd ? (
           <p class="node-total">
@@ -76,7 +76,7 @@ export function LaneNode({ pipeline, point, phase, next, most }: LaneNodeProps) 
               )}
               {point.oldestCreatedAt !== null && (
                 <span class="node-age">
-                  oldest <Age since={point.oldestCreatedAt} />
+                  oldest <Age since={point.oldestCreatedAt} isShort />
                 </span>
               )}
             </p>
@@ -96,17 +96,6 @@ export function LaneNode({ pipeline, point, phase, next, most }: LaneNodeProps) 
       </div>
     </li>
   )
-}
-
-/** It may be broken where its words are joined. */
-function PointName({ name }: { readonly name: string }) {
-  if (!/^[\w-]+$/.test(name)) return <ForeignText text={name} />
-  return name.split(/(?<=[_-])/).map((word, index) => (
-    <Fragment key={index}>
-      {index > 0 && <wbr />}
-      {word}
-    </Fragment>
-  ))
 }
 
 /** What the phase between two points is, and how long it takes. */

@@ -36,10 +36,7 @@ export function Facts({ report: { key, pipeline } }: { readonly report: ReportNo
         <Age since={key.createdAt} />, since <Time at={key.createdAt} />
       </Fact>
       <Fact name="Fence">
-        {formatCount(key.fence)}
-        <span class="muted">
-          : granted {key.fence === 1 ? 'once' : `${formatCount(key.fence)} times`} or taken away
-        </span>
+        {formatCount(key.fence)} <span class="muted">(grows with every grant)</span>
       </Fact>
       <Fact name="Since the last point">
         {formatCount(key.attempts)} failed, {formatCount(key.retries)} orderly retries

@@ -11,26 +11,34 @@ type MoveNow = AsJson<NextMove>
 export function NextStep({ report: { next, key } }: { readonly report: ReportNow }) {
   if (next === null) return null
   return (
-    <div class="next" aria-live="polite">
+    <div class="next">
       <h2 class="next-title">{key.status === 'finished' ? 'What a retry gets' : 'What would happen next'}</h2>
       <Move move={next} />
       {'then' in next && next.then !== null && (
         <div class="next-then">
           <h3>{next.type === 'needs_a_person' ? 'If it is retried without a decision' : 'After that'}</h3>
-          <Move move={next.then} />
+          <Move move={next.then} isSaid={next.sentence.includes(next.then.sentence)} />
         </div>
       )}
     </div>
   )
 }
 
-function Move({ move }: { readonly move: MoveNow }) {
+interface MoveProps {
+  readonly move: MoveNow
+  /** Its sentence is a part of the one above. */
+  readonly isSaid?: boolean
+}
+
+function Move({ move, isSaid = false }: MoveProps) {
   return (
     <>
-      <p class="next-sentence">
-        {move.callsProvider && <Icon name="call" />}
-        <ForeignText text={move.sentence} />
-      </p>
+      {!isSaid && (
+        <p class="next-sentence">
+          {move.callsProvider && <Icon name="call" />}
+          <ForeignText text={move.sentence} />
+        </p>
+      )}
       <p class="muted">
         <ForeignText text={move.because} />
       </p>

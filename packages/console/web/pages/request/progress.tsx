@@ -1,5 +1,5 @@
-import { ForeignText } from '../../components/foreign-text.js'
 import { Icon } from '../../components/icon.js'
+import { PointName } from '../../components/point-name.js'
 import type { ReportNow } from './request-page.js'
 
 type StepState = 'done' | 'skipped' | 'here' | 'ahead'
@@ -26,7 +26,7 @@ export function Progress({ report: { key, pipeline } }: { readonly report: Repor
             <span class="step-bar" aria-hidden="true" />
             <span class="step-name">
               {phases.get(name)?.kind === 'foreign' && <Icon name="call" />}
-              <ForeignText text={name} />
+              <PointName name={name} />
             </span>
             <span class="step-state">{STATE_TEXT[state]}</span>
           </li>

@@ -116,17 +116,21 @@ function useReport(keyId: string) {
 
 function Where({ report: { key } }: { readonly report: ReportNow }) {
   return (
-    <>
-      of scope <Identifier text={key.scope} what="scope" />, by {visibleText(key.pipeline)} version{' '}
-      {key.version}
-    </>
+    <span class="request-where">
+      <span>
+        Scope <Identifier text={key.scope} what="scope" />
+      </span>
+      <span>
+        {visibleText(key.pipeline)} version {key.version}
+      </span>
+    </span>
   )
 }
 
 function Now({ report: { key } }: { readonly report: ReportNow }) {
   const condition = conditionOf(key, useNow())
   return (
-    <p class="request-condition">
+    <p class="request-condition" role="status">
       <Badge condition={condition} detail={key.stuckReason} />
       <span class="muted">
         {condition === 'finished' ? `answered ${key.response?.status ?? ''}` : `at ${visibleText(key.point)}`}

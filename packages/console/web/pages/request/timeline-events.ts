@@ -54,7 +54,7 @@ export function timelineOf({ key, effects, jobs, interventions }: ReportNow): Ti
       id: `effect ${effectId}`,
       at,
       kind: 'effect',
-      title: `Effect ${effectName} recorded`,
+      title: `Effect ${effectName}`,
       detail: reference ?? providerKey,
       fence,
       tookMs: null,
