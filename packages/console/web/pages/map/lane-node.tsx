@@ -1,7 +1,6 @@
 import type { RecordedPhase } from '@pawl/core'
 import type { AsJson } from '../../../src/api.js'
 import { ConditionMark } from '../../components/badge.js'
-import { ForeignText } from '../../components/foreign-text.js'
 import { Icon } from '../../components/icon.js'
 import { Age } from '../../components/moment.js'
 import { PointName } from '../../components/point-name.js'
@@ -39,14 +38,13 @@ export function LaneNode({ pipeline, point, phase, next, most }: LaneNodeProps) 
   const isEnd = point.point === 'finished'
   const total = standingAt(point)
   const kind = next?.phase?.kind === 'foreign' ? 'edge-foreign' : ''
-  const tone = point.stuck > 0 ? 'node-stuck' : total > 0 ? 'node-busy' : ''
   const isUnknown = pipeline.recorded !== null && phase === null && point.point !== 'started'
   const query = { pipeline: name, version, point: point.point }
   return (
-    <li class={`node ${tone} ${isEnd ? 'node-end' : ''} ${kind} ${next === null ? 'node-last' : ''}`}>
+    <li class={`node ${isEnd ? 'node-end' : ''} ${kind} ${next === null ? 'node-last' : ''}`}>
       <p class="edge-text">{next !== null && <EdgeText {...next} />}</p>
       <span class="node-line" aria-hidden="true">
-        <span class="node-dot" />
+        <span class={`node-dot ${markOf(point)}`} />
       </span>
       <h3 class="node-name">
         <PointName name={point.point} />
@@ -96,6 +94,12 @@ export function LaneNode({ pipeline, point, phase, next, most }: LaneNodeProps) 
       </div>
     </li>
   )
+}
+
+/** Of what stands here, the condition that most needs somebody. */
+function markOf(point: PointNow): string {
+  const worst = STANDING.findLast((condition) => countOf(point, condition) > 0)
+  return worst === undefined ? '' : `mark-${worst}`
 }
 
 /** What the phase between two points is, and how long it takes. */
