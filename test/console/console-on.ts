@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import fastifyPawlConsole, { type ConsoleOptions, type ConsoleUser } from '@pawl/console'
 import Fastify, { type FastifyInstance } from 'fastify'
 import type { TestDatabase } from '../support/test-database.js'
@@ -39,7 +40,7 @@ export async function consoleOn(
     pool: database.pool(),
     schema: database.schema,
     pollMs: 100,
-    authenticate: ({ headers }) => USERS[String(headers['x-user'])] ?? null,
+    authenticate: ({ headers }) => USERS[userOf(headers)] ?? null,
     ...options,
   })
   const url = await app.listen({ port, host: '127.0.0.1' })
@@ -52,4 +53,9 @@ export async function consoleOn(
     as: (name) => new ConsoleClient(origin, { 'x-user': name }),
     close: () => app.close(),
   }
+}
+
+/** By a header; of a browser, which sends none along with a download, by a cookie. */
+function userOf({ 'x-user': name, cookie = '' }: IncomingHttpHeaders): string {
+  return typeof name === 'string' ? name : (/\bx-user=(\w+)/.exec(cookie)?.[1] ?? '')
 }

@@ -116,7 +116,10 @@ describe.each([
       `SELECT (extract(epoch FROM clock_timestamp() - created_at) * 1000)::float AS "ageMs" FROM pawl.idempotency_keys WHERE key = 'ride-901'`,
     )
     const minutes = Math.floor(ageMs / 60_000)
-    await page.getByText(new RegExp(`\\b(?:${minutes}|${minutes + 1})m\\b`)).first().waitFor()
+    await page
+      .getByText(new RegExp(`\\b(?:${minutes}|${minutes + 1})m\\b`))
+      .first()
+      .waitFor()
     await page.getByText('unattended').first().waitFor()
     await visit.open(`requests/${await busy.keyIdOf('ride-3001')}`)
     await page.getByText('held').first().waitFor()

@@ -48,9 +48,9 @@ export class ConsoleVisit {
       reducedMotion: 'reduce',
       locale: 'en-GB',
       timezoneId: 'Europe/Berlin',
-      extraHTTPHeaders: { 'x-user': as },
       acceptDownloads: true,
     })
+    await context.addCookies([{ name: 'x-user', value: as, url: console.origin, sameSite: 'Strict' }])
     const page = await context.newPage()
     page.setDefaultTimeout(PATIENCE_MS)
     const visit = new ConsoleVisit(context, page, console.origin)
