@@ -102,6 +102,7 @@ describe('the audit trail', () => {
     await rowsOf('Interventions').filter({ hasText: 'They have <walked>.' }).waitFor()
     await page.getByLabel('Action').selectOption('extend')
     await rowsOf('Interventions').filter({ hasText: 'They have <walked>.' }).waitFor({ state: 'detached' })
+    await rowsOf('Interventions').filter({ hasText: 'The rider disputes it.' }).waitFor()
     expect(await rowsOf('Interventions').count()).toBe(1)
     expect(page.url()).toContain('action=extend')
     await page.getByLabel('Who').fill('nobody')

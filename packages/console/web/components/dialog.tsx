@@ -17,12 +17,12 @@ export function Dialog({ title, onClose, children, footer }: DialogProps) {
   const titleId = useId()
   useEffect(() => {
     const before = document.activeElement
-    const dialog = ref.current
-    dialog?.showModal()
+    ref.current?.showModal()
     return () => {
-      // While it is open, nothing behind it can have the focus.
-      dialog?.close()
-      if (before instanceof HTMLElement && before.isConnected) before.focus()
+      // What opened it may go away with it. Then one goes on from the beginning of the page.
+      const isThere = before instanceof HTMLElement && before.isConnected && before !== document.body
+      const to = isThere ? before : document.querySelector<HTMLElement>('#page')
+      to?.focus({ preventScroll: true })
     }
   }, [])
   return (

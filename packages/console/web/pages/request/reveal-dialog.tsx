@@ -63,6 +63,7 @@ export function RevealDialog({ keyId, onClose, onRevealed }: RevealDialogProps) 
             <input
               {...control}
               type="text"
+              autofocus
               required
               maxLength={MAX_REASON_LENGTH}
               autoComplete="off"
