@@ -13,8 +13,9 @@ export async function barriersOf(page: Page): Promise<string[]> {
     .flatMap(({ id, help, nodes }) => nodes.map(({ target }) => `${id}: ${help}: ${target.join(' ')}`))
 }
 
-/** How far the page reaches beyond the window, to the right. */
+/** How far the page reaches beyond the window, to the right, once what is drawn by scripts has its new size. */
 export async function overflowOf(page: Page): Promise<number> {
+  await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
   return (await page.evaluate(
     'document.documentElement.scrollWidth - document.documentElement.clientWidth',
   )) as number
