@@ -6,6 +6,11 @@ import { ROOT, StepFailed } from './step.mjs'
 
 const WEB = join(ROOT, 'packages/console/web')
 const OUT = join(ROOT, 'packages/console/dist/web')
+const MODULES = join(ROOT, 'packages/console/node_modules')
+
+/** What is bundled, or lies beside the bundle. Their licences ask that their texts go with them. */
+const BUNDLED = ['preact', 'uplot', '@fontsource-variable/inter']
+const LICENCES = 'THIRD-PARTY-LICENCES.txt'
 
 /**
  * Bundles the pages of `@pawl/console` into `dist/web`: `index.html`, and files that have a hash of their content in their names. In
@@ -50,7 +55,17 @@ export async function buildConsole() {
   await mkdir(OUT, { recursive: true })
   // The page comes last, and what it no longer names is deleted after it: a server that starts meanwhile finds a whole set.
   for (const { path, contents } of outputFiles) await writeFile(path, contents)
+  await writeFile(join(OUT, LICENCES), await licenceTexts())
   await writeFile(join(OUT, 'index.html'), html)
-  const outdated = (await readdir(OUT)).filter((name) => name !== 'index.html' && !names.includes(name))
+  const current = new Set(['index.html', LICENCES, ...names])
+  const outdated = (await readdir(OUT)).filter((name) => !current.has(name))
   await Promise.all(outdated.map((name) => rm(join(OUT, name), { recursive: true })))
+}
+
+async function licenceTexts() {
+  const texts = BUNDLED.map(async (name) => {
+    const text = await readFile(join(MODULES, name, 'LICENSE'), 'utf8')
+    return `${name}\n\n${text.trim()}\n`
+  })
+  return (await Promise.all(texts)).join(`\n${'-'.repeat(80)}\n\n`)
 }

@@ -33,6 +33,11 @@ const EXCEPTIONS = {
     reason:
       'tests run it against the pages of the console; it is used unchanged, and it is in no package of ours',
   },
+  '@fontsource-variable/inter': {
+    licence: 'OFL-1.1',
+    reason:
+      "the console's typeface; its file is served unchanged, under its name and with the text of its licence, which asks for no more",
+  },
   lightningcss: {
     licence: 'MPL-2.0',
     reason: 'vitest installs it for style sheets; it is used unchanged, and it is in no package of ours',

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import fastifyPawlConsole, { type ConsoleOptions, type ConsoleUser } from '@pawl/console'
 import Fastify, { type FastifyInstance } from 'fastify'
 import type { TestDatabase } from '../support/test-database.js'
@@ -28,6 +29,7 @@ export async function consoleOn(
   database: TestDatabase,
   options: Partial<ConsoleOptions> = {},
   prefix = '/ops/pawl',
+  port = 0,
 ): Promise<TestConsole> {
   const errors: string[] = []
   const app = Fastify({
@@ -38,10 +40,10 @@ export async function consoleOn(
     pool: database.pool(),
     schema: database.schema,
     pollMs: 100,
-    authenticate: ({ headers }) => USERS[String(headers['x-user'])] ?? null,
+    authenticate: ({ headers }) => USERS[userOf(headers)] ?? null,
     ...options,
   })
-  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  const url = await app.listen({ port, host: '127.0.0.1' })
   const origin = `${url}${prefix}`
   return {
     app,
@@ -51,4 +53,9 @@ export async function consoleOn(
     as: (name) => new ConsoleClient(origin, { 'x-user': name }),
     close: () => app.close(),
   }
+}
+
+/** By a header; of a browser, which sends none along with a download, by a cookie. */
+function userOf({ 'x-user': name, cookie = '' }: IncomingHttpHeaders): string {
+  return typeof name === 'string' ? name : (/\bx-user=(\w+)/.exec(cookie)?.[1] ?? '')
 }

@@ -25,6 +25,7 @@ export class LiveFlow {
   #latest: { readonly news: FlowNews; readonly at: number } | null = null
   #reading: Promise<FlowNews> | null = null
   #timer: NodeJS.Timeout | null = null
+  #isPolling = false
   #closed = false
 
   constructor(options: LiveFlowOptions) {
@@ -43,7 +44,8 @@ export class LiveFlow {
     this.#listeners.add(listener)
     const known = this.#fresh()
     if (known !== null) listener(known)
-    if (this.#timer === null && this.#reading === null) this.#poll()
+    // Also while somebody else's question is being answered, after which nobody would ask again.
+    if (this.#timer === null && !this.#isPolling) this.#poll()
     return () => {
       this.#listeners.delete(listener)
       if (this.#listeners.size === 0) this.#stop()
@@ -66,8 +68,10 @@ export class LiveFlow {
 
   #poll(): void {
     this.#timer = null
+    this.#isPolling = true
     const begun = performance.now()
     void this.#read().then((news) => {
+      this.#isPolling = false
       for (const listener of this.#listeners) listener(news)
       if (this.#listeners.size === 0 || this.#closed || this.#timer !== null) return
       const tookMs = performance.now() - begun

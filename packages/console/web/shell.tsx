@@ -65,19 +65,17 @@ export function Shell({
           <ul>{ENTRIES.map(link)}</ul>
           <div class="nav-foot">
             <ThemeSwitch />
-            {session !== null && (
-              <dl class="who">
-                <dt>Signed in as</dt>
-                <dd>
-                  <ForeignText text={session.actor} isShort />
-                  {!session.canChange && <span class="who-note">may look only</span>}
-                </dd>
-                <dt>Schema</dt>
-                <dd>
-                  <ForeignText text={session.schema} isShort />
-                </dd>
-              </dl>
-            )}
+            <dl class={`who ${session === null ? 'who-unknown' : ''}`}>
+              <dt>Signed in as</dt>
+              <dd>
+                <ForeignText text={session?.actor ?? '…'} isShort />
+                {session?.canChange === false && <span class="who-note">may look only</span>}
+              </dd>
+              <dt>Schema</dt>
+              <dd>
+                <ForeignText text={session?.schema ?? '…'} isShort />
+              </dd>
+            </dl>
           </div>
         </nav>
         <main id="page" class="main" tabIndex={-1}>

@@ -38,9 +38,10 @@ export class BusyDatabase {
     this.#live = this.engine()
   }
 
-  static async create(): Promise<BusyDatabase> {
+  /** `hasHostileNames`: also keys and scopes that somebody chose in order to break the page. */
+  static async create({ hasHostileNames = true } = {}): Promise<BusyDatabase> {
     const busy = new BusyDatabase(await TestDatabase.createPlain())
-    await busy.#fill()
+    await busy.#fill(hasHostileNames)
     return busy
   }
 
@@ -90,13 +91,13 @@ export class BusyDatabase {
     return { pipelines: this.shop.recorded, schema: this.database.schema, countDuplicates: true }
   }
 
-  async #fill(): Promise<void> {
+  async #fill(hasHostileNames: boolean): Promise<void> {
     const { shop, database } = this
     const engine = this.engine()
     await engine.recordPipelines()
     await this.#finishSome(engine)
     await this.#getStuck(engine)
-    await this.#leaveHostileNames(engine)
+    if (hasHostileNames) await this.#leaveHostileNames(engine)
     await engine.execute(shop.payDriver, { scope: 'driver-3', key: 'payout-2001', input: TRIP })
 
     shop.weather = 'asks for patience'

@@ -17,6 +17,9 @@ export interface VisitOptions {
 /** What a browser logs when the server refuses something, or is away. The pages say so themselves. */
 const FAILED_REQUEST = /^Failed to load resource:/
 
+/** Far longer than anything takes: less than a test may, so that what is missing is named. */
+const PATIENCE_MS = 15_000
+
 /** A person at a browser of their own, who has cookies of their own. */
 export class ConsoleVisit {
   readonly page: Page
@@ -45,10 +48,11 @@ export class ConsoleVisit {
       reducedMotion: 'reduce',
       locale: 'en-GB',
       timezoneId: 'Europe/Berlin',
-      extraHTTPHeaders: { 'x-user': as },
       acceptDownloads: true,
     })
+    await context.addCookies([{ name: 'x-user', value: as, url: console.origin, sameSite: 'Strict' }])
     const page = await context.newPage()
+    page.setDefaultTimeout(PATIENCE_MS)
     const visit = new ConsoleVisit(context, page, console.origin)
     await visit.#watch()
     if (clockAheadMs !== 0) await page.addInitScript(clockAhead(clockAheadMs))
@@ -64,7 +68,7 @@ export class ConsoleVisit {
   /** Resolves once nothing is loading any more. */
   async settled(): Promise<void> {
     await this.page.locator('main:not([aria-busy="true"]) h1').first().waitFor()
-    await this.page.waitForFunction(`document.querySelector('[aria-busy="true"]') === null`)
+    await this.page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' })
   }
 
   async end(): Promise<void> {

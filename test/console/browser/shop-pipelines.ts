@@ -95,27 +95,29 @@ export class Shop {
 
   readonly recorded = [this.createRideBefore, this.createRide, this.faxPermit, this.payDriver, this.closeDay]
 
-  /** Resolves once so many more calls are under way; from now on they wait until `letGo`. */
+  /** Resolves once so many more calls are under way. They wait until `letGo`; those that come after them do not. */
   callsUnderWay(count: number): Promise<void> {
     this.weather = 'slow'
     const wanted = this.#callsUnderWay + count
     return new Promise((resolve) => {
       this.#onCall = () => {
-        if (this.#callsUnderWay >= wanted) resolve()
+        if (this.#callsUnderWay < wanted) return
+        this.weather = 'well'
+        resolve()
       }
     })
   }
 
   /** Every call that waits goes on. */
   letGo(): void {
-    this.weather = 'well'
     this.#calls.open()
   }
 
   async #charge(kind = 'ch'): Promise<{ readonly id: string }> {
+    const isSlow = this.weather === 'slow'
     this.#callsUnderWay++
     this.#onCall()
-    if (this.weather === 'slow') await this.#calls.opened
+    if (isSlow) await this.#calls.opened
     if (this.weather === 'away') throw new Error('connect ETIMEDOUT 10.0.0.7:443')
     if (this.weather === 'asks for patience') throw new Error('503, come back in an hour')
     return { id: `${kind}_${++this.#charges}` }

@@ -6,8 +6,10 @@ import { Button } from '../components/button.js'
 import { Dialog } from '../components/dialog.js'
 import { ForeignText } from '../components/foreign-text.js'
 import { counted } from '../format/count.js'
+import { PreviewPanel } from './preview-panel.js'
 import { ReasonField } from './reason-field.js'
 import { Refusal } from './refusal.js'
+import { usePreview } from './use-preview.js'
 
 /** Which dead jobs: one, or all of a name. */
 export type Requeued =
@@ -27,11 +29,12 @@ export function RequeueDialog({ of, onClose, onChanged }: RequeueDialogProps) {
   const [isBusy, setBusy] = useState(false)
   const [error, setError] = useState<ApiError | null>(null)
   const isOne = of.jobId !== null
+  const which = isOne ? { jobIds: [of.jobId] } : { name: of.name }
+  const preview = usePreview('dead/preview', which)
   const requeue = async () => {
     setTold(true)
     if (reason.trim() === '') return
     setBusy(true)
-    const which = isOne ? { jobIds: [of.jobId] } : { name: of.name }
     try {
       const { requeued } = await post<{ readonly requeued: number }>('dead/requeue', { ...which, reason })
       if (requeued > 0) toast('done', `Requeued ${counted(requeued, 'job')}. A relay delivers them next.`)
@@ -71,14 +74,8 @@ export function RequeueDialog({ of, onClose, onChanged }: RequeueDialogProps) {
           void requeue()
         }}
       >
-        <section class="preview preview-short">
-          <h3>What this will do</h3>
-          <p class="preview-text">
-            {isOne ? 'It starts' : 'Each starts'} again with the first attempt, under the same job id. A relay
-            delivers {isOne ? 'it' : 'them'} within seconds. Fix the cause first, or{' '}
-            {isOne ? 'it dies' : 'they die'} again.
-          </p>
-        </section>
+        <PreviewPanel preview={preview} isFilledIn />
+        <p class="dialog-when">Fix the cause first, or {isOne ? 'it dies' : 'they die'} again.</p>
         <ReasonField reason={reason} onReason={setReason} isTold={isTold} />
         {error !== null && <Refusal error={error} />}
       </form>

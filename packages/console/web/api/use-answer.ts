@@ -1,7 +1,11 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useRetryWhenLive } from '../live/use-retry-when-live.js'
 import { type ApiError, asApiError } from './api-error.js'
 
-/** What a page asked for. While it is asked for again, and when that fails, the last answer stays. */
+/**
+ * What a page asked for. While it is asked for again, and when that fails, the last answer stays. A failure that passes by itself is
+ * followed by another try.
+ */
 export interface Asked<Answer> {
   readonly answer: Answer | null
   readonly error: ApiError | null
@@ -66,6 +70,7 @@ export function useAnswer<Answer>(
     (answer: Answer) => setState({ of, answer, error: null, isLoading: false }),
     [of],
   )
+  useRetryWhenLive(state.error, reload)
   // In the render in which the key changes, the effect has not run yet.
   const isCurrent = state.of === of
   return {

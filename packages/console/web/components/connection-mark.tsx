@@ -26,6 +26,8 @@ export function ConnectionMark({ state }: { readonly state: LiveState }) {
 export function ConnectionBanner({ state }: { readonly state: LiveState }) {
   const { connection, failure, flow } = state
   if (connection === 'live' || connection === 'connecting') return null
+  // Nothing is out of date yet, and the page itself says what it could not get.
+  if (connection === 'away' && flow === null) return null
   const old = flow === null ? '' : ' What you see is of before.'
   return (
     <div class={`banner banner-${connection}`} role="status">

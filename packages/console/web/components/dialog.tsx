@@ -17,10 +17,15 @@ export function Dialog({ title, onClose, children, footer }: DialogProps) {
   const titleId = useId()
   useEffect(() => {
     const before = document.activeElement
-    ref.current?.showModal()
+    const dialog = ref.current
+    dialog?.showModal()
     return () => {
-      // Browsers give the focus back only to an element that is still there when the dialog is closed by them.
-      if (before instanceof HTMLElement && before.isConnected) before.focus()
+      // While it is open, nothing behind it can have the focus.
+      dialog?.close()
+      // What opened it may go away with it. Then one goes on from the beginning of the page.
+      const isThere = before instanceof HTMLElement && before.isConnected && before !== document.body
+      const to = isThere ? before : document.querySelector<HTMLElement>('#page')
+      to?.focus({ preventScroll: true })
     }
   }, [])
   return (

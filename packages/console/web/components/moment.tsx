@@ -14,9 +14,16 @@ export function Time({ at, isPrecise = false }: { readonly at: string; readonly 
   )
 }
 
+interface AgeProps {
+  readonly since: string
+  /** Where there is little room: `1d`, and not `1d 3h`. */
+  readonly isShort?: boolean
+}
+
 /** How long ago a moment was, by the database's clock. It goes on. */
-export function Age({ since }: { readonly since: string }) {
+export function Age({ since, isShort = false }: AgeProps) {
   const ms = useNow() - Date.parse(since)
+  const [first = ''] = formatAge(ms).split(' ')
   return (
     <time
       class="moment"
@@ -24,7 +31,7 @@ export function Age({ since }: { readonly since: string }) {
       title={`since ${formatUtc(new Date(since))}`}
       aria-label={spellAge(ms)}
     >
-      {formatAge(ms)}
+      {isShort ? first : formatAge(ms)}
     </time>
   )
 }

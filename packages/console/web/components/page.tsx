@@ -14,6 +14,9 @@ interface PageProps {
   readonly children: ComponentChildren
 }
 
+/** A key may have 255 characters; a tab shows less than this. */
+const MAX_TITLE_LENGTH = 60
+
 /** The first page takes the focus from nobody. */
 let isFirst = true
 
@@ -25,7 +28,7 @@ export function Page({ title, heading, intro, actions, width = 'wide', children 
     isFirst = false
   }, [])
   useEffect(() => {
-    document.title = `${title} · Pawl`
+    document.title = `${title.length > MAX_TITLE_LENGTH ? `${title.slice(0, MAX_TITLE_LENGTH)}…` : title} · Pawl`
   }, [title])
   return (
     <div class={`page page-${width}`}>

@@ -81,7 +81,7 @@ export function Table<Row>(props: TableProps<Row>) {
       </thead>
       <tbody ref={body} role="rowgroup" onKeyDown={moveBetweenRows}>
         {rows === null && <SkeletonRows count={skeletonRows} columns={columns.map(({ id }) => id)} />}
-        {above > 0 && <Spacer height={above} columns={columns.length} />}
+        {above > 0 && <Spacer height={above} />}
         {rows?.slice(first, last).map((row, index) => (
           <tr
             key={rowKey(row)}
@@ -92,7 +92,7 @@ export function Table<Row>(props: TableProps<Row>) {
             {cells(row)}
           </tr>
         ))}
-        {below > 0 && <Spacer height={below} columns={columns.length} />}
+        {below > 0 && <Spacer height={below} />}
       </tbody>
     </table>
   )
@@ -110,11 +110,11 @@ function SkeletonRows({ count, columns }: { readonly count: number; readonly col
   ))
 }
 
-/** Stands for the rows that are not drawn. */
-function Spacer({ height, columns }: { readonly height: number; readonly columns: number }) {
+/** Stands for the rows that are not drawn. One cell: columns that are not shown would come back by its span. */
+function Spacer({ height }: { readonly height: number }) {
   return (
     <tr class="row-spacer" aria-hidden="true" style={{ height: `${height}px` }}>
-      <td colSpan={columns} />
+      <td />
     </tr>
   )
 }

@@ -26,10 +26,10 @@ export function InterventionsPage({ query }: InterventionsPageProps) {
       intro="What people did by hand, newest first. It is recorded before it takes effect, and nobody can change it here."
       actions={
         <>
-          <a class="button button-plain" href={apiUrl('interventions.csv', { ...filter })} download>
+          <a class="button button-plain" href={apiUrl('interventions.csv', { ...filter })} download="">
             Export CSV
           </a>
-          <a class="button button-plain" href={apiUrl('interventions.json', { ...filter })} download>
+          <a class="button button-plain" href={apiUrl('interventions.json', { ...filter })} download="">
             Export JSON
           </a>
         </>

@@ -1,10 +1,9 @@
 import type { RecordedPhase } from '@pawl/core'
-import { Fragment } from 'preact'
 import type { AsJson } from '../../../src/api.js'
 import { ConditionMark } from '../../components/badge.js'
-import { ForeignText } from '../../components/foreign-text.js'
 import { Icon } from '../../components/icon.js'
 import { Age } from '../../components/moment.js'
+import { PointName } from '../../components/point-name.js'
 import { CONDITION_TEXT } from '../../format/condition.js'
 import { formatCompact, formatCount, formatRate } from '../../format/count.js'
 import { formatDuration } from '../../format/duration.js'
@@ -39,19 +38,18 @@ export function LaneNode({ pipeline, point, phase, next, most }: LaneNodeProps) 
   const isEnd = point.point === 'finished'
   const total = standingAt(point)
   const kind = next?.phase?.kind === 'foreign' ? 'edge-foreign' : ''
-  const tone = point.stuck > 0 ? 'node-stuck' : total > 0 ? 'node-busy' : ''
   const isUnknown = pipeline.recorded !== null && phase === null && point.point !== 'started'
   const query = { pipeline: name, version, point: point.point }
   return (
-    <li class={`node ${tone} ${isEnd ? 'node-end' : ''} ${kind} ${next === null ? 'node-last' : ''}`}>
+    <li class={`node ${isEnd ? 'node-end' : ''} ${kind} ${next === null ? 'node-last' : ''}`}>
       <p class="edge-text">{next !== null && <EdgeText {...next} />}</p>
       <span class="node-line" aria-hidden="true">
-        <span class="node-dot" />
+        <span class={`node-dot ${markOf(point)}`} />
       </span>
+      <h3 class="node-name">
+        <PointName name={point.point} />
+      </h3>
       <div class="node-inside">
-        <h3 class="node-name" title={visibleText(point.point)}>
-          <PointName name={point.point} />
-        </h3>
         {isUnknown && <p class="node-note">not in its definition</p>}
         {isEnd ? (
           <p class="node-total">
@@ -76,7 +74,7 @@ export function LaneNode({ pipeline, point, phase, next, most }: LaneNodeProps) 
               )}
               {point.oldestCreatedAt !== null && (
                 <span class="node-age">
-                  oldest <Age since={point.oldestCreatedAt} />
+                  oldest <Age since={point.oldestCreatedAt} isShort />
                 </span>
               )}
             </p>
@@ -98,15 +96,10 @@ export function LaneNode({ pipeline, point, phase, next, most }: LaneNodeProps) 
   )
 }
 
-/** It may be broken where its words are joined. */
-function PointName({ name }: { readonly name: string }) {
-  if (!/^[\w-]+$/.test(name)) return <ForeignText text={name} />
-  return name.split(/(?<=[_-])/).map((word, index) => (
-    <Fragment key={index}>
-      {index > 0 && <wbr />}
-      {word}
-    </Fragment>
-  ))
+/** Of what stands here, the condition that most needs somebody. */
+function markOf(point: PointNow): string {
+  const worst = STANDING.findLast((condition) => countOf(point, condition) > 0)
+  return worst === undefined ? '' : `mark-${worst}`
 }
 
 /** What the phase between two points is, and how long it takes. */
@@ -140,7 +133,10 @@ function Bar({ point, most }: { readonly point: PointNow; readonly most: number 
   const width = Math.sqrt(total / most) * 100
   return (
     <div class="node-bar" aria-hidden="true">
-      <div class="node-bar-inside" style={{ width: `${width.toFixed(1)}%` }}>
+      <div
+        class={`node-bar-inside ${total === 0 ? 'is-empty' : ''}`}
+        style={{ width: `${width.toFixed(1)}%` }}
+      >
         {STANDING.map((condition) => (
           <span
             key={condition}

@@ -145,11 +145,11 @@ function choicesOf({ pipeline, version }: Filters, flow: FlowNow | null) {
   const shown = version === '' ? named : named.filter((each) => String(each.version) === version)
   const points = shown.flatMap((each) => each.points.map(({ point }) => point))
   return {
-    pipelines: unique(all.map(({ name }) => name)).map(choice),
-    versions: named.map((each) => choice(String(each.version))),
+    pipelines: unique(all.map(({ name }) => name)).map(asChoice),
+    versions: named.map((each) => asChoice(String(each.version))),
     points: unique(points)
       .filter((point) => point !== 'finished')
-      .map(choice),
+      .map(asChoice),
   }
 }
 
@@ -157,6 +157,6 @@ function unique(texts: readonly string[]): string[] {
   return [...new Set(texts)]
 }
 
-function choice(value: string): Choice {
+function asChoice(value: string): Choice {
   return { value, text: visibleText(value) }
 }

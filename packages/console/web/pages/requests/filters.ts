@@ -6,7 +6,7 @@ export const STATUSES = ['unfinished', 'running', 'unattended', 'stuck', 'finish
 type Status = (typeof STATUSES)[number]
 
 export const STATUS_TEXT: Readonly<Record<Status, string>> = {
-  unfinished: 'All unfinished',
+  unfinished: 'Unfinished',
   running: 'Running',
   unattended: 'Unattended',
   stuck: 'Stuck',

@@ -21,6 +21,11 @@ export function RequestsPage({ query }: RequestsPageProps) {
   return text === '' ? <ListPage query={query} /> : <FoundPage key={text} text={text} />
 }
 
+/** The address says it, so that it can be sent to others. */
+function show(filters: Filters): void {
+  navigate(hrefOf('requests', queryOf(filters)))
+}
+
 /** How far from its end the list asks for more. */
 const AHEAD_PX = 1_200
 
@@ -44,7 +49,6 @@ function ListPage({ query }: RequestsPageProps) {
     return () => observer.disconnect()
   }, [hasMore, isLoading])
 
-  const change = (next: Filters) => navigate(hrefOf('requests', queryOf(next)))
   const isFiltered = Object.keys(queryOf(filters)).some((name) => queryOf(filters)[name] !== '')
   return (
     <Page
@@ -57,7 +61,7 @@ function ListPage({ query }: RequestsPageProps) {
       }
     >
       <div class="requests">
-        <FilterBar filters={filters} flow={flow} onChange={change} />
+        <FilterBar filters={filters} flow={flow} onChange={show} />
         {error !== null && rows !== null && <Outdated error={error} onRetry={reload} />}
         {error !== null && rows === null ? (
           <Failure error={error} onRetry={reload} />

@@ -2,6 +2,7 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { AsJson, KeyRowSummary, RequestList } from '../../../src/api.js'
 import { type ApiError, asApiError } from '../../api/api-error.js'
 import { get } from '../../api/client.js'
+import { useRetryWhenLive } from '../../live/use-retry-when-live.js'
 import type { Filters } from './filters.js'
 
 export type RequestRow = AsJson<KeyRowSummary>
@@ -73,6 +74,9 @@ export function useRequestPages(filters: Filters, isOn: boolean): RequestPages {
     return () => asking.current?.abort()
   }, [of, turn, ask])
 
+  const reload = useCallback(() => setTurn((before) => before + 1), [])
+  useRetryWhenLive(state.error, reload)
+
   const isCurrent = state.of === of
   const { next, isLoading, error } = state
   const rows = isCurrent ? state.rows : null
@@ -86,7 +90,7 @@ export function useRequestPages(filters: Filters, isOn: boolean): RequestPages {
     more: () => {
       if (!isLoading && isCurrent && next !== null) ask(next)
     },
-    reload: () => setTurn((before) => before + 1),
+    reload,
   }
 }
 
