@@ -42,8 +42,8 @@ export const GUARD_VARIANTS = [
     replacements: [
       {
         file: LIMIT_LOOKS,
-        from: 'WHERE NOT EXISTS (SELECT 1 FROM known) AND (had.standing = 0 OR $14::boolean)',
-        to: 'WHERE EXISTS (SELECT 1 FROM known) OR had.standing = 0 OR $14::boolean',
+        from: ' AND (had.standing = 0 OR $14::boolean)',
+        to: ' OR had.standing >= 0 OR $14::boolean',
       },
       {
         file: INSERT_LIMITED_KEY,
@@ -64,8 +64,8 @@ export const GUARD_VARIANTS = [
     replacements: [
       {
         file: LIMIT_LOOKS,
-        from: 'WHERE NOT EXISTS (SELECT 1 FROM known) AND (had.standing = 0 OR $14::boolean)',
-        to: 'WHERE EXISTS (SELECT 1 FROM known) OR had.standing = 0 OR $14::boolean',
+        from: ' AND (had.standing = 0 OR $14::boolean)',
+        to: ' OR had.standing >= 0 OR $14::boolean',
       },
       {
         file: 'request/reserve-key.ts',

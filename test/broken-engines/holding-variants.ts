@@ -175,8 +175,8 @@ export const HOLDING_VARIANTS = [
       },
       {
         file: 'storage/keys/limit-looks.ts',
-        from: 'WHERE NOT EXISTS (SELECT 1 FROM known) AND',
-        to: 'WHERE NOT EXISTS (SELECT 1 FROM known WHERE false) AND',
+        from: 'seen.scope = $2 AND seen.key = $3)\n',
+        to: 'seen.scope = $2 AND seen.key = $3 AND false)\n',
       },
       { file: 'storage/keys/insert-key.ts', from: '  ON CONFLICT (scope, key) DO NOTHING\n', to: '' },
       { file: 'storage/schema/migrations/001-initial.ts', from: ',\n  UNIQUE (scope, key)\n', to: '\n' },

@@ -34,8 +34,11 @@ test("a pipeline's bucket is its own for each scope, and leaves other pipelines 
     for (const key of keysOf(4, 'other'))
       expect(await engine.execute(common, requestOf(key, scope))).toMatchObject({ type: 'completed' })
   }
-  // One statement each, and one more that finds no key to replay before a request is refused.
-  expect(new Set(steps)).toEqual(new Set(['insert_key', 'find_key']))
+  // One statement each. Before a request is refused, one more says how long, and one finds no key to replay.
+  expect(steps.filter((step) => step === 'insert_key')).toHaveLength(16)
+  for (const step of ['find_tokens', 'find_key'])
+    expect(steps.filter((each) => each === step)).toHaveLength(4)
+  expect(steps).toHaveLength(24)
 })
 
 test('both the limits of the engine and those of the pipeline hold, and a request takes a token of each', async () => {
@@ -54,6 +57,18 @@ test('both the limits of the engine and those of the pipeline hold, and a reques
     types.push(outcome.type === 'limited' ? `${outcome.of} ${outcome.max}` : outcome.type)
   }
   expect(types).toEqual(['completed', 'completed', 'pipeline 2', 'completed', 'scope 3', 'pipeline 2'])
+})
+
+test('of two buckets, it is the empty one that refuses, however slowly the other fills', async () => {
+  const quick = named('quick', { newKeys: { max: 1, perMs: 60_000 } })
+  const { engine } = limitedEngine(database, { pipelines: [quick], limits: perHour(10) })
+  await engine.execute(quick, requestOf('a'))
+  const refused = await engine.execute(quick, requestOf('b'))
+  expect(refused).toMatchObject({ type: 'limited', of: 'pipeline', max: 1, perMs: 60_000 })
+  expect(refused).toHaveProperty(
+    'retryAfterMs',
+    expect.toSatisfy((ms: number) => ms > 0 && ms <= 60_000),
+  )
 })
 
 test('what one bucket refuses takes nothing from the other', async () => {

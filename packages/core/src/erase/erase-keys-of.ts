@@ -31,7 +31,7 @@ export async function eraseKeysOf(parts: ErasureParts): Promise<number> {
     if (erasure.dryRun) erased += wanted.length
     else {
       const act = async (keys: readonly KeyToErase[]): Promise<void> => {
-        const gone = new Set(await batch((store) => eraseKeys(store, of.scope, keys)))
+        const gone = new Set(await batch((store) => eraseKeys(store, of, keys)))
         erased += gone.size
         for (const key of keys) {
           if (gone.has(key.id)) parts.onErased(key.key)
@@ -50,11 +50,13 @@ export async function eraseKeysOf(parts: ErasureParts): Promise<number> {
 }
 
 function whyKept(
-  { status, hasUndeliveredJobs, recentEffectMs }: KeyToErase,
+  { status, hasChanged, hasUndeliveredJobs, recentEffectMs }: KeyToErase,
   { undeliveredJobs, dryRun }: ErasureParts['erasure'],
 ): KeptBecause | null {
   if (status !== 'finished') return status
   if (recentEffectMs !== null) return 'recent_effect'
+  // With its key gone, an effect of it that came since the erasure began would stay behind under its names.
+  if (hasChanged) return 'locked'
   // Whoever looks at the job wants to know its key. In a dry run, the jobs that would be gone by now are still there.
   return hasUndeliveredJobs && !(undeliveredJobs && dryRun) ? 'undelivered' : null
 }

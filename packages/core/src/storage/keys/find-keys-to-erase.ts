@@ -6,6 +6,8 @@ export interface KeyToErase {
   readonly id: string
   readonly key: string
   readonly status: 'running' | 'finished' | 'stuck'
+  /** Whether it was written since the erasure began: effects that were recorded with it are not the erasure's business. */
+  readonly hasChanged: boolean
   readonly hasUndeliveredJobs: boolean
   /** Whether its bytes are counted. */
   readonly isCounted: boolean
@@ -37,7 +39,7 @@ export const wasThere = (createdAt: string, beganMs: string): string =>
 const findKeysToEraseStatement = defineStatement(
   'find_keys_to_erase',
   ({ keys, effects, stagedJobs, interventions }) => `
-  SELECT k.id, k.key, k.status, k.stored_bytes > 0 AS is_counted,
+  SELECT k.id, k.key, k.status, k.stored_bytes > 0 AS is_counted, NOT ${wasThere('k.updated_at', '$4')} AS has_changed,
          (SELECT j.seq FROM ${stagedJobs} AS j
            WHERE j.scope = $1 AND j.key_id = k.id AND j.dead_at IS NULL LIMIT 1) IS NOT NULL AS has_jobs,
          (SELECT max(${epochMs('e.created_at')}) FROM ${effects} AS e
@@ -67,6 +69,7 @@ export async function findKeysToErase(
     id: row['id'] ?? '',
     key: row['key'] ?? '',
     status: row['status'] as KeyToErase['status'],
+    hasChanged: row['has_changed'] === 't',
     hasUndeliveredJobs: row['has_jobs'] === 't',
     isCounted: row['is_counted'] === 't',
     recentEffectMs: latest(row['recent_ms'], row['answered_ms'], row['doubtful_ms']),

@@ -25,25 +25,21 @@ export type LimitedInsert =
   | { readonly type: 'not_inserted' }
   | ({ readonly type: 'limited' } & MetLimit)
 
-/** The INSERT does not see the row that it has inserted, and neither does anything else of the statement. */
-const tells = (gate: string, tokens: string): string => `
-  SELECT (SELECT now_ms FROM fresh) AS now_ms, (SELECT revision FROM fresh) AS revision,
-         (SELECT undone_before FROM fresh) AS undone_before,
-         EXISTS (SELECT 1 FROM ${gate}) AS passed, new.*, ${tokens}
-    FROM (SELECT 1) AS one LEFT JOIN new ON true`
+/**
+ * No row where the key or an effect of it is known. How long a refused key has to wait is looked up afterwards: who has got it does not
+ * ask, and the expression for it is parsed and planned all the same.
+ */
+const tells = (gate: string, more = ''): string => `
+  SELECT fresh.*, new.*, EXISTS (SELECT 1 FROM ${gate}) AS passed${more} FROM new LEFT JOIN fresh ON true`
 
 const OF_SCOPE = { scope: '$2', kind: `'new_keys'`, pipeline: `''`, max: '$17', perMs: '$18' }
 const OF_PIPELINE = { scope: '$2', kind: `'new_keys'`, pipeline: '$4', max: '$20', perMs: '$21' }
-
-/** Looked for only where the key did not get past `gate`: who has got it does not ask. */
-const tokensIn = ({ scopeUsage }: Tables, bucket: typeof OF_SCOPE, gate: string): string =>
-  `(SELECT ${tokensAt(NOW, bucket)} FROM ${scopeUsage} AS u WHERE NOT EXISTS (SELECT 1 FROM ${gate}) AND ${isBucket(bucket)})`
 
 /** Reserves the key where only unfinished keys are limited. It takes no lock, and leaves no trace if the key is not inserted. */
 const insertCountedKeyStatement = defineStatement(
   'insert_key',
   (tables) => `${looks(tables, NOTHING_ELSE)}
-  , fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('had')} FROM room, had`)})${tells('room', 'NULL AS tokens')}`,
+  , fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('new')} FROM room, new`)})${tells('room')}`,
 )
 
 /**
@@ -55,7 +51,7 @@ const insertRatedKeyStatement = defineStatement(
   (tables) => `${looks(tables, NOTHING_ELSE)}
   , token AS (${takingToken(tables.scopeUsage, `SELECT ${fromFullBucket(NOW, OF_SCOPE)} FROM room`, OF_SCOPE)}
     RETURNING u.scope
-  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('had')} FROM token, had`)})${tells('token', `${tokensIn(tables, OF_SCOPE, 'token')} AS tokens`)}`,
+  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('new')} FROM token, new`)})${tells('token')}`,
 )
 
 /** Reserves the key where the bytes of the scope are limited, and maybe its new keys. Bytes are counted only together with their key. */
@@ -70,11 +66,11 @@ const insertStoredKeyStatement = defineStatement(
     RETURNING u.scope
   ), gate AS (
     SELECT 1 FROM room WHERE $17::double precision IS NULL OR EXISTS (SELECT 1 FROM token)
-  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('had')}, $20::bigint FROM gate, had`, ', stored_bytes')}
+  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('new')}, $20::bigint FROM gate, new`, ', stored_bytes')}
   ), counted AS (${countingBytes(
     tables,
     `SELECT 'stored_bytes', $2, $4, $21::integer, $20::bigint FROM fresh`,
-  )})${tells('gate', `${tokensIn(tables, OF_SCOPE, 'gate')} AS tokens`)}`,
+  )})${tells('gate')}`,
 )
 
 /** A bucket that is not there is full. */
@@ -107,15 +103,11 @@ const insertMeasuredKeyStatement = defineStatement(
     RETURNING u.scope
   ), gate AS (
     SELECT 1 FROM first_gate WHERE $20::double precision IS NULL OR EXISTS (SELECT 1 FROM pipeline_token)
-  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('had')}, $24::bigint FROM gate, had`, ', stored_bytes')}
+  ), fresh AS (${insertInto(tables.keys, `SELECT ${newKeyAfter('new')}, $24::bigint FROM gate, new`, ', stored_bytes')}
   ), counted AS (${countingBytes(
     tables,
     `SELECT 'stored_bytes', $2, $4, $25::integer, $24::bigint FROM fresh WHERE $24::bigint > 0`,
-  )})${tells(
-    'gate',
-    `EXISTS (SELECT 1 FROM first_gate) AS took_first, ${tokensIn(tables, OF_SCOPE, 'gate')} AS tokens,
-         ${tokensIn(tables, OF_PIPELINE, 'gate')} AS pipeline_tokens`,
-  )}`,
+  )})${tells('gate', ', EXISTS (SELECT 1 FROM first_gate) AS took_first')}`,
 )
 
 /** Reserves the key if it is free, and if its scope's limits leave room for it. */
@@ -147,8 +139,8 @@ export async function insertLimitedKey(
     if (grant.durable && !isEnqueued) await writeOut(store)
     return { type: 'inserted', row: reservedRow(values, key, grant, row, bytes) }
   }
-  const met = limitMet(row, limits)
   await returnTokens(store, key, limits, row)
+  const met = await limitMet(store, key, limits, row)
   return met === null ? { type: 'not_inserted' } : { type: 'limited', ...met }
 }
 

@@ -14,18 +14,21 @@ export interface Looks {
   readonly fits: Readonly<Record<string, string>>
 }
 
-/** $15: whether the key may run again. $16: the most unfinished keys of the scope. */
+/**
+ * $15: whether the key may run again. $16: the most unfinished keys of the scope. A row of `new`: the key and its effects are not known,
+ * and what is within its limits; of `room`: all is. Few and plain parts, because each is parsed and planned at every reservation.
+ */
 export function looks(tables: Tables, { at, fits }: Looks): string {
-  const more = Object.entries(at).map(([name, query]) => `, ${name} AS (${query})`)
+  const all = { of_scope: unfinishedOf(tables, '$2', 'coalesce($16::integer, 0)', null), ...at }
   const conditions = Object.entries({ fits: within('$16', 'integer', 'of_scope.n <'), ...fits })
   return `
-  WITH known AS (
-    SELECT 1 FROM ${tables.keys} AS seen WHERE seen.scope = $2 AND seen.key = $3
-  ), had AS (${effectsBefore(tables, '$2', '$3')}), of_scope AS (${unfinishedOf(tables, '$2', 'coalesce($16::integer, 0)', null)})${more.join('')},
-  new AS (
-    SELECT ${conditions.map(([name, condition]) => `${condition} AS ${name}`).join(',\n           ')}
-      FROM ${['of_scope', ...Object.keys(at), 'had'].join(', ')}
-     WHERE NOT EXISTS (SELECT 1 FROM known) AND (had.standing = 0 OR $15::boolean)
+  WITH new AS (
+    SELECT had.undone, ${conditions.map(([name, condition]) => `${condition} AS ${name}`).join(',\n           ')}
+      FROM (${effectsBefore(tables, '$2', '$3')}) AS had${Object.entries(all)
+        .map(([name, query]) => `,\n           (${query}) AS ${name}`)
+        .join('')}
+     WHERE NOT EXISTS (SELECT 1 FROM ${tables.keys} AS seen WHERE seen.scope = $2 AND seen.key = $3)
+       AND (had.standing = 0 OR $15::boolean)
   ), room AS (
     SELECT 1 FROM new WHERE ${conditions.map(([name]) => name).join(' AND ')}
   )`

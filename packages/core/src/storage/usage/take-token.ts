@@ -35,6 +35,12 @@ export async function takeToken(store: Store, bucket: BucketName, rate: Rate): P
   const values = [bucket.scope, bucket.kind, bucket.pipeline ?? '', rate.max, rate.perMs]
   const { rows } = await takeTokenStatement(store, values, 'write_soon')
   if (rows.length > 0) return null
-  const found = await findTokensStatement(store, values, 'read')
-  return waitForToken(rate, Number(found.rows[0]?.['tokens'] ?? 0))
+  return waitForToken(rate, await findTokens(store, bucket, rate))
+}
+
+/** How many tokens a bucket has by now, without a lock. One that is not there is taken for empty: it was, a moment ago. */
+export async function findTokens(store: Store, bucket: BucketName, rate: Rate): Promise<number> {
+  const values = [bucket.scope, bucket.kind, bucket.pipeline ?? '', rate.max, rate.perMs]
+  const { rows } = await findTokensStatement(store, values, 'read')
+  return Number(rows[0]?.['tokens'] ?? 0)
 }
