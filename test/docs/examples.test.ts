@@ -80,6 +80,7 @@ beforeAll(async () => {
     'packages/graphile-worker/README.md',
     'packages/redis/README.md',
     'packages/opentelemetry/README.md',
+    'packages/console/README.md',
     'packages/cli/README.md',
     'packages/crash-kit/README.md',
     'packages/dev-postgres/README.md',

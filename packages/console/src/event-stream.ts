@@ -42,7 +42,7 @@ export class EventStream {
   /** The browser comes back after a moment, unless it was told not to. */
   close(): void {
     this.#response.end()
-    this.#unread ??= setTimeout(() => this.#response.destroy(), STREAM_END_MS).unref()
+    this.#dropIn(STREAM_END_MS)
   }
 
   #write(frame: string): void {
@@ -51,8 +51,13 @@ export class EventStream {
       if (frame.startsWith('event:')) this.#waiting = frame
       return
     }
-    if (!this.#response.write(frame))
-      this.#unread ??= setTimeout(() => this.#response.destroy(), MAX_UNREAD_MS).unref()
+    if (!this.#response.write(frame)) this.#dropIn(MAX_UNREAD_MS)
+  }
+
+  /** Unless it has read by then, or is gone. */
+  #dropIn(ms: number): void {
+    if (this.#unread !== null) clearTimeout(this.#unread)
+    this.#unread = setTimeout(() => this.#response.destroy(), ms).unref()
   }
 
   #drained(): void {
