@@ -11,7 +11,7 @@ export interface Place {
 
 const listeners = new Set<(place: Place) => void>()
 
-export function currentPlace(): Place {
+function currentPlace(): Place {
   const { pathname, search } = window.location
   const path = pathname.startsWith(BASE.pathname) ? pathname.slice(BASE.pathname.length) : ''
   return {
