@@ -24,8 +24,8 @@ export const GUARD_VARIANTS = [
       },
       {
         file: LIMIT_LOOKS,
-        from: '(had.standing = 0 OR $14::boolean)',
-        to: '(had.standing >= 0 OR $14::boolean)',
+        from: '(had.standing = 0 OR $15::boolean)',
+        to: '(had.standing >= 0 OR $15::boolean)',
       },
     ],
     ride: 'keyed',
@@ -42,8 +42,8 @@ export const GUARD_VARIANTS = [
     replacements: [
       {
         file: LIMIT_LOOKS,
-        from: 'WHERE NOT EXISTS (SELECT 1 FROM known) AND (had.standing = 0 OR $14::boolean)',
-        to: 'WHERE EXISTS (SELECT 1 FROM known) OR had.standing = 0 OR $14::boolean',
+        from: 'WHERE NOT EXISTS (SELECT 1 FROM known) AND (had.standing = 0 OR $15::boolean)',
+        to: 'WHERE EXISTS (SELECT 1 FROM known) OR had.standing = 0 OR $15::boolean',
       },
       {
         file: INSERT_LIMITED_KEY,
@@ -64,8 +64,8 @@ export const GUARD_VARIANTS = [
     replacements: [
       {
         file: LIMIT_LOOKS,
-        from: 'WHERE NOT EXISTS (SELECT 1 FROM known) AND (had.standing = 0 OR $14::boolean)',
-        to: 'WHERE EXISTS (SELECT 1 FROM known) OR had.standing = 0 OR $14::boolean',
+        from: 'WHERE NOT EXISTS (SELECT 1 FROM known) AND (had.standing = 0 OR $15::boolean)',
+        to: 'WHERE EXISTS (SELECT 1 FROM known) OR had.standing = 0 OR $15::boolean',
       },
       {
         file: 'request/reserve-key.ts',
