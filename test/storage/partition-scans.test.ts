@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
 import { TestDatabase } from '../support/test-database.js'
-import { type Reading, readingOf, type Values } from './partition-scans.js'
+import { partitionsFor, type Reading, readingOf, type Values } from './partition-scans.js'
 
 const PARTITIONS = 4
 const database = await TestDatabase.createPartitioned(PARTITIONS)
@@ -158,7 +158,10 @@ const STATEMENTS: Readonly<Record<string, readonly [Values, Bound]>> = {
   requeue_these_jobs: [['anna', 'plans', '{}', deadJobs], { passes: 1, rows: DEAD_JOBS, lookUps: 2 * MANY }],
 }
 
-/** Each of these finds one row by scope and key, or by scope and id; `cost/plans.test.ts` reads their plans. */
+/**
+ * Each of these finds one row by scope and key, or by scope and id. `cost/plans-partitioned.test.ts` reads their plans for the values
+ * of a request.
+ */
 const OF_REQUESTS = [
   'advance_key',
   'declare_call',
@@ -244,6 +247,25 @@ test.each(OF_ONE_SCOPE)('%s names the scope wherever it reads a table that is di
 /** How many values a statement takes. */
 const parametersIn = (text: string): number =>
   Math.max(0, ...[...text.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)))
+
+/** The scope, the key and the id of a row, where a statement asks for them. Which partition it is depends on nothing else. */
+function namesIn(text: string): Values {
+  const values: (string | null)[] = Array.from({ length: parametersIn(text) }, () => null)
+  for (const [, name, number] of text.matchAll(/\b(scope|key|id) = \$(\d+)/g))
+    values[Number(number) - 1] = one[name as 'scope' | 'key' | 'id']
+  return values
+}
+
+// Those that insert alone read nothing, and name the scope of their row; `every-statement.test.ts` reads their texts.
+test.each(OF_REQUESTS.filter((name) => !name.startsWith('insert_')))(
+  '%s looks into one partition where it is kept prepared',
+  async (name) => {
+    for (const written of texts.get(name) ?? []) {
+      const text = written.replaceAll('"pawl".', `"${database.schema}".`)
+      expect(await partitionsFor(database, { text, values: namesIn(written) })).toHaveLength(1)
+    }
+  },
+)
 
 const newKey: Values = [
   randomUUID(),
