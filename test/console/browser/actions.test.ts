@@ -156,7 +156,7 @@ describe('from the inbox', () => {
   })
 
   test('a name of markup is text in the dialog as well', async () => {
-    const [markup = ''] = HOSTILE_NAMES
+    const [markup] = HOSTILE_NAMES
     const page = await look('inbox')
     const dialog = await choose(rowOf(page, markup), page, 'It was not executed', /counts as not executed/)
     await dialog.getByText(markup).first().waitFor()

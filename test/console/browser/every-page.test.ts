@@ -121,7 +121,7 @@ describe.each(THEMES)('in the %s theme', (theme) => {
 
 test('names that clients chose are shown as text, with what cannot be seen in them written out', async () => {
   const { page } = await visitOf('light')
-  const [markup = '', , , direction, , , , , , longest = ''] = HOSTILE_NAMES
+  const [markup, , , direction, , , , , , longest] = HOSTILE_NAMES
   for (const path of [
     'inbox',
     'requests?status=stuck',
