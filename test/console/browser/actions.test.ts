@@ -191,10 +191,9 @@ describe('from the inbox', () => {
   })
 })
 
-describe('from the page of a request', () => {
-  const open = async (key: string, options?: VisitOptions) =>
-    look(`requests/${await busy.keyIdOf(key)}`, options)
+const open = async (key: string) => look(`requests/${await busy.keyIdOf(key)}`)
 
+describe('from the page of a request', () => {
   test('its answer is kept for longer', async () => {
     const page = await open('ride-2004')
     const dialog = await choose(page, page, 'Keep for longer', /It is kept until/)
