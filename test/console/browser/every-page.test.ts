@@ -121,7 +121,7 @@ describe.each(THEMES)('in the %s theme', (theme) => {
 
 test('names that clients chose are shown as text, with what cannot be seen in them written out', async () => {
   const { page } = await visitOf('light')
-  const [markup = '', , , direction, , , , , , longest = ''] = HOSTILE_NAMES
+  const [markup, , , direction, , , , , , longest] = HOSTILE_NAMES
   for (const path of [
     'inbox',
     'requests?status=stuck',
@@ -137,6 +137,7 @@ test('names that clients chose are shown as text, with what cannot be seen in th
   await visit?.open('inbox')
   const shown = await page.getByRole('main').innerText()
   expect(direction).toContain('\u202E')
+  // oxlint-disable-next-line no-control-regex
   expect(shown).not.toMatch(/[\u202E\u2066\u0007\u001B\u200B\uFEFF\u2028]/)
   expect(shown).toContain('right\\u202eto left\\u2066')
   await visit?.open(`requests/${await busy.keyIdOf(longest)}`)

@@ -64,18 +64,18 @@ describe('dead letters', () => {
 describe('duplicates', () => {
   test('are counted by scope, for as long as one chooses', async () => {
     await visit.open('duplicates')
-    const total = () => rowsOf('Duplicates by scope').filter({ hasText: 'rider-1' }).locator('.cell-total')
+    const total = rowsOf('Duplicates by scope').filter({ hasText: 'rider-1' }).locator('.cell-total')
     const { hour, quarter } = await busy.row<{ hour: number; quarter: number }>(
       `SELECT sum(replayed + in_flight + mismatched)::int AS hour,
               sum(replayed + in_flight + mismatched) FILTER (WHERE minute > clock_timestamp() - interval '15 min')::int AS quarter
          FROM pawl.duplicates WHERE scope = 'rider-1'`,
     )
-    expect(await total().innerText()).toBe(String(hour))
+    expect(await total.innerText()).toBe(String(hour))
     await page.getByRole('link', { name: '15 min' }).click()
     await page.waitForURL(/minutes=15/)
     await visit.settled()
     // The minute may have changed meanwhile.
-    const shown = Number(await total().innerText())
+    const shown = Number(await total.innerText())
     expect(shown).toBeGreaterThan(0)
     expect(shown).toBeLessThanOrEqual(quarter)
     expect(shown).toBeLessThan(hour)
