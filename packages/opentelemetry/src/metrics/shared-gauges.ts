@@ -46,7 +46,7 @@ export class SharedGauges {
   }
 
   readonly #observe = async (result: BatchObservableResult): Promise<void> => {
-    const all = await Promise.all(Array.from(this.#sources, (source) => source()))
+    const all = await Promise.all(Array.from(this.#sources, async (source) => source()))
     const merged = new Map<string, Observation>()
     for (const observation of all.flat()) {
       const series = JSON.stringify([observation.name, observation.attributes])
