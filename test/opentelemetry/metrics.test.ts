@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto'
 import { createOperator } from '@pawl/core'
 import { instrument } from '@pawl/opentelemetry'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { metricList } from '../../packages/opentelemetry/src/metrics/metric-table.js'
 import { prometheusLabel, prometheusNames } from '../../packages/opentelemetry/src/ready/prometheus-names.js'
 import { createEngine, createRideTables } from '../support/rides.js'
+import { seedKey } from '../support/seeded-rows.js'
 import { TestDatabase } from '../support/test-database.js'
 import { EverythingTrial } from './everything.js'
 import { Exported } from './exported.js'
@@ -77,6 +79,58 @@ test('two engines with one meter provider are counted once each, and what channe
   expect(await exported.sum('pawl_takeovers_total')).toBe(2)
   expect(await exported.sum('pawl_phase_failures_total')).toBe(2)
   expect(await exported.sum('pawl_requests_total', { pawl_outcome: 'completed' })).toBe(2)
+})
+
+test('of two databases with one meter provider, the higher number counts: a quiet one hides nothing', async () => {
+  const quiet = await TestDatabase.create()
+  onTestFinished(() => quiet.drop())
+  for (const key of ['k1', 'k2']) await seedKey(database, { key, status: 'stuck' })
+  await seedKey(quiet, { key: 'k1', status: 'stuck' })
+  // Whatever the quiet one has to say comes last.
+  for (const { pool, schema } of [database, quiet].map((each) => ({
+    pool: each.pool(),
+    schema: each.schema,
+  })))
+    trial.instrumented(
+      createEngine({ pool, schema, pipelines: [trial.ride] }),
+      createOperator({ pool, schema }),
+    )
+  expect(await exported.sum('pawl_keys_stuck')).toBe(2)
+})
+
+test('of two engines with one meter provider, the one that gets no duplicates does not hide those of the other', async () => {
+  const [busy] = [0, 1].map(() => {
+    const engine = createEngine(trial.options())
+    const of = { engine, meterProvider: exported.provider, duplicatesEveryMs: 100, topScopes: 0 }
+    const { stop } = instrument(of)
+    onTestFinished(async () => {
+      stop()
+      await engine.close()
+    })
+    return engine
+  })
+  const key = randomUUID()
+  await expect
+    .poll(
+      async () => {
+        if (busy !== undefined) await trial.execute(busy, trial.ride, key)
+        return exported.sum('pawl_scope_duplicates', { pawl_duplicate: 'replayed' })
+      },
+      { timeout: 20_000 },
+    )
+    .toBeGreaterThan(0)
+})
+
+test('numbers that nobody can read anew are as old as they are, whoever asks for them', async () => {
+  const operators = [0, 1].map(() => createOperator({ pool: database.pool(), schema: database.schema }))
+  for (const operator of operators) await operator.reading({ everyMs: 1_000 })
+  await database.rows(`
+    UPDATE pawl.readings SET taken_at = clock_timestamp(),
+           reading = jsonb_set(reading::jsonb, '{at}', to_jsonb(clock_timestamp() - interval '1 hour'))::json`)
+  trial.engine(trial.options(), operators[1])
+  expect(await exported.sum('pawl_reading_age')).toBeGreaterThan(3_599)
+  const names = (await exported.samples()).map(({ name }) => name)
+  expect(names).not.toContain('pawl_jobs')
 })
 
 test('an engine that is instrumented again after a stop is counted once', async () => {

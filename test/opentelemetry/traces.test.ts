@@ -165,6 +165,33 @@ test('a job carries the trace of its request to the queue', async () => {
   expect((await spans.named('relay round')).attributes).toMatchObject({ 'pawl.round.delivered': 1 })
 })
 
+test('a sink that goes on with the trace of its job keeps it in what it executes; a resume is a trace of its own', async () => {
+  const stages = pipeline<null>({ name: 'stages', version: 1 }).finish(async ({ stage }) => {
+    await stage('notify', {})
+    return respond(204)
+  })
+  const notifies = pipeline<null>({ name: 'notifies', version: 1 }).finish(() => respond(204))
+  for (const idleRounds of [false, true]) {
+    spans.clear()
+    const pipelines = [stages, notifies]
+    const engine = traced({ pool: database.pool(), pipelines, schema: database.schema }, { idleRounds })
+    await engine.execute(stages, { scope: 's', key: `k ${idleRounds}`, input: null })
+    await engine.enqueue(notifies, { scope: 's', key: `later ${idleRounds}`, input: null })
+    const sink = deliverEach((job) =>
+      context.with(
+        contextOf(job.traceparent),
+        async () => void (await engine.execute(notifies, { scope: 's', key: job.id, input: null })),
+      ),
+    )
+    await createBackground({ engine, relay: { sink }, reaper: false }).runOnce()
+    const { traceId, spanId } = (await spans.named('execute stages')).spanContext()
+    const notified = await spans.named('execute notifies')
+    expect(notified.spanContext().traceId).toBe(traceId)
+    expect(notified.parentSpanContext?.spanId).toBe(spanId)
+    expect((await spans.named('resume notifies')).parentSpanContext).toBeUndefined()
+  }
+})
+
 test('what is no traceparent begins a trace of its own', () => {
   for (const text of [
     null,

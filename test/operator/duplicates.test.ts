@@ -167,6 +167,26 @@ describe('what cannot be written', () => {
     expect(await counts()).toMatchObject([{ replayed: 2 }])
   })
 
+  test.each([null, undefined, 'text', Object.create(null)])(
+    'rejects nothing, whatever a pool throws: %o',
+    async (thrown) => {
+      const warnings = hear('pawl:warning')
+      const pool = database.pool()
+      vi.spyOn(pool, 'connect').mockImplementation(() => {
+        throw thrown
+      })
+      const counter = counterOn(pool)
+      counter.count('s', 'note', 'replayed')
+      await counter.flush()
+      const engine = engineOf({ pool })
+      await engine.recordPipelines()
+      expect(warnings.map(({ message }) => message)).toEqual([
+        expect.stringContaining('duplicates could not be counted'),
+        expect.stringContaining('The pipelines could not be recorded'),
+      ])
+    },
+  )
+
   test('is not written twice: whether it was, nobody knows if the answer is lost', async () => {
     const proxy = await PostgresProxy.start(database.url)
     onTestFinished(() => proxy.close())

@@ -56,7 +56,8 @@ test('of a database is what its tables have', async () => {
 test('is read by one process of many in each interval, and the others get what it has read', async () => {
   const operators = Array.from({ length: 4 }, () => operator())
   const read = () => Promise.all(operators.map((each) => each.reading({ everyMs: MINUTE_MS })))
-  const known = await operators[0]?.reading({ everyMs: MINUTE_MS })
+  const first = await operators[0]?.reading({ everyMs: MINUTE_MS })
+  const known = { ...first, ageMs: expect.any(Number) }
   for (let times = 0; times < 3; times++) expect(await read()).toEqual([known, known, known, known])
   expect(counted()).toBe(1)
 
@@ -85,6 +86,20 @@ test('is read by one process of many in each interval, and the others get what i
 test('is not known yet while another process reads for the first time', async () => {
   await database.rows('INSERT INTO pawl.readings (id, taken_at) VALUES (1, clock_timestamp())')
   expect(await operator().reading({ everyMs: MINUTE_MS })).toBeNull()
+})
+
+test('does not pass for new where nobody can read any more: everybody is told how old it is', async () => {
+  const [one, two] = [operator(), operator()]
+  expect(await one.reading({ everyMs: MINUTE_MS })).toMatchObject({ ageMs: 0 })
+  await database.rows(`
+    UPDATE pawl.readings SET taken_at = taken_at - interval '1 hour',
+           reading = jsonb_set(reading::jsonb, '{at}', to_jsonb(clock_timestamp() - interval '1 hour'))::json`)
+  await database.rows('ALTER TABLE pawl.staged_jobs RENAME TO jobs_elsewhere')
+  // It has the turn now, and fails.
+  await expect(one.reading({ everyMs: MINUTE_MS })).rejects.toThrow()
+  const reading = await two.reading({ everyMs: MINUTE_MS })
+  expect(reading?.ageMs).toBeGreaterThanOrEqual(60 * MINUTE_MS)
+  expect(reading?.ageMs).toBeLessThan(61 * MINUTE_MS)
 })
 
 test('of a process that may only read is its own, as often as it is asked to be', async () => {

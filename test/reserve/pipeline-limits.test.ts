@@ -71,6 +71,19 @@ test('of two buckets, it is the empty one that refuses, however slowly the other
   )
 })
 
+test('a bucket that nobody has taken from is full, and refuses nobody', async () => {
+  const [used, fresh] = [named('used'), named('fresh', perHour(2))]
+  const limits = { newKeys: { max: 1, perMs: 60_000 } }
+  const { engine } = limitedEngine(database, { pipelines: [used, fresh], limits })
+  await engine.execute(used, requestOf('a'))
+  const refused = await engine.execute(fresh, requestOf('b'))
+  expect(refused).toMatchObject({ type: 'limited', of: 'scope', max: 1, perMs: 60_000 })
+  expect(refused).toHaveProperty(
+    'retryAfterMs',
+    expect.toSatisfy((ms: number) => ms > 0 && ms <= 60_000),
+  )
+})
+
 test('what one bucket refuses takes nothing from the other', async () => {
   const rare = named('rare', perHour(2))
   const { engine, steps } = limitedEngine(database, { pipelines: [rare], limits: perHour(100) })

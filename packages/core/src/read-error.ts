@@ -44,6 +44,11 @@ export function describeNonError(thrown: unknown): string {
   return isPlain(thrown) ? String(thrown) : `non-error thrown: ${typeof thrown}`
 }
 
+/** Describes whatever was thrown. */
+export function describeThrown(thrown: unknown): string {
+  return isError(thrown) ? messageOf(thrown) : describeNonError(thrown)
+}
+
 function isPlain(value: unknown): boolean {
   return value === null || !['object', 'function'].includes(typeof value)
 }

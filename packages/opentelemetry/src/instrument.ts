@@ -1,9 +1,7 @@
 import { metrics, trace } from '@opentelemetry/api'
-import type { BatchObservableResult, Meter } from '@opentelemetry/api'
 import { safeErrorOf, traceEngine } from '@pawl/core/internal'
 import { checkInstrumentOptions, type InstrumentOptions } from './instrument-options.js'
 import { DatabaseGauges } from './metrics/database-gauges.js'
-import type { Instruments } from './metrics/instruments.js'
 import { takeInstruments } from './metrics/provider-instruments.js'
 import { TopScopes } from './metrics/top-scopes.js'
 import { EngineTracing } from './traces/engine-tracing.js'
@@ -29,7 +27,7 @@ export function instrument<DB>(options: InstrumentOptions<DB>): Instrumentation 
   const { engine, operator, topScopes, duplicatesEveryMs, readEveryMs, idleRounds } =
     checkInstrumentOptions(options)
   const { meterProvider = metrics.getMeterProvider(), tracerProvider = trace.getTracerProvider() } = options
-  const { meter, instruments, giveBack } = takeInstruments(meterProvider, SCOPE_NAME)
+  const { instruments, scopeGauges, databaseGauges, giveBack } = takeInstruments(meterProvider, SCOPE_NAME)
   const scopes = new TopScopes(topScopes, duplicatesEveryMs)
   const stops: (() => void)[] = [giveBack]
   const stop = (): void => {
@@ -44,21 +42,14 @@ export function instrument<DB>(options: InstrumentOptions<DB>): Instrumentation 
       idleRounds,
     })
     stops.push(traceEngine(engine, tracing))
-    stops.push(observeScopes(meter, instruments, scopes))
-    if (operator !== null) stops.push(new DatabaseGauges(operator, instruments, readEveryMs).observe(meter))
+    stops.push(scopeGauges.add(() => scopes.observations()))
+    if (operator !== null) {
+      const gauges = new DatabaseGauges(operator, instruments, readEveryMs)
+      stops.push(databaseGauges.add(() => gauges.observations()))
+    }
   } catch (error) {
     stop()
     throw error
   }
   return { stop }
-}
-
-function observeScopes(meter: Meter, instruments: Instruments, scopes: TopScopes): () => void {
-  const gauge = instruments.gauge('pawl.scope.duplicates')
-  const observe = (result: BatchObservableResult): void => {
-    for (const { scope, duplicate, count } of scopes.report())
-      result.observe(gauge, count, { 'pawl.scope.hash': scope, 'pawl.duplicate': duplicate })
-  }
-  meter.addBatchObservableCallback(observe, [gauge])
-  return () => meter.removeBatchObservableCallback(observe, [gauge])
 }

@@ -2,6 +2,7 @@ import { announce } from '../announce/announce.js'
 import { isConnectionLost } from '../errors.js'
 import { MAX_DUPLICATE_COUNTS } from '../limits.js'
 import { countDuplicates, type DuplicateCount } from '../storage/duplicates/count-duplicates.js'
+import { describeThrown } from '../read-error.js'
 import { explained } from '../storage/schema/explaining.js'
 import type { Place } from '../storage/schema/missing-right.js'
 
@@ -119,7 +120,8 @@ export class DuplicateCounter {
 
   async #report(thrown: unknown): Promise<void> {
     const error = await explained(this.#place, thrown, 'counter')
-    const { message } = error as Error
+    // A pool may throw anything, and nobody waits for this.
+    const message = describeThrown(error)
     if (message === this.#reported) return
     this.#reported = message
     announce('pawl:warning', () => ({ message: `duplicates could not be counted: ${message}`, error }))

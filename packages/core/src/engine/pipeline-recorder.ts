@@ -2,6 +2,7 @@ import { announce } from '../announce/announce.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import { recordPipeline } from '../pipeline/record-pipeline.js'
 import { recordPipelines, type PipelineToRecord } from '../storage/pipelines/record-pipelines.js'
+import { describeThrown } from '../read-error.js'
 import { explained } from '../storage/schema/explaining.js'
 import type { AtomicPipeline, EngineContext } from './engine-context.js'
 
@@ -52,7 +53,8 @@ export class PipelineRecorder {
 
   async #report(thrown: unknown): Promise<void> {
     const error = await explained(this.#of, thrown, 'recorder')
-    const { message } = error as Error
+    // A pool may throw anything, and nobody waits for this.
+    const message = describeThrown(error)
     if (message === this.#reported) return
     this.#reported = message
     announce('pawl:warning', () => ({ message: `${NOT_RECORDED} ${message}`, error }))

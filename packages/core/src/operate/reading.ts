@@ -5,6 +5,8 @@ import type { BoundedCount } from './operator.js'
 export interface Reading {
   /** When they were read, on the database's clock. */
   readonly at: Date
+  /** How long ago that was when it was handed out: it is older than asked for where nobody has been able to read since. */
+  readonly ageMs: number
   /** Unfinished keys, by where they stand. */
   readonly unfinished: readonly UnfinishedAt[]
   /** There are more of them than were counted: see `StatusReport.unfinishedIsPartial`. */

@@ -6,7 +6,7 @@ import { findOverdue } from '../storage/keys/find-overdue.js'
 import { findRetried } from '../storage/keys/find-retried.js'
 import { type FlowRow, groupFlow } from '../storage/keys/group-flow.js'
 import { groupStuck } from '../storage/keys/group-stuck.js'
-import { findReading } from '../storage/readings/find-reading.js'
+import { findReading, type StoredReading } from '../storage/readings/find-reading.js'
 import { storeReading } from '../storage/readings/store-reading.js'
 import { takeTurn } from '../storage/readings/take-turn.js'
 import { isMissingRight } from '../storage/schema/missing-right.js'
@@ -50,7 +50,7 @@ export class Readings {
     if (this.#own !== null) return this.#takeOwn(everyMs)
     const turn = await this.#context.with((store) => takeTurnOrFind(store, everyMs))
     if (turn.type === 'may_not') return this.#takeOwn(everyMs)
-    if (turn.type === 'found') return turn.readingJson === null ? null : parse(turn.readingJson)
+    if (turn.type === 'found') return turn.stored === null ? null : parse(turn.stored)
     return this.#context.with(async (store) => {
       const reading = await readGauges(store)
       await storeReading(store, JSON.stringify(reading))
@@ -58,20 +58,21 @@ export class Readings {
     })
   }
 
-  #takeOwn(everyMs: number): Promise<Reading> {
+  async #takeOwn(everyMs: number): Promise<Reading> {
     const now = performance.now()
     if (this.#own === null || now - this.#own.at >= everyMs) {
       this.#own = { at: now, reading: this.#context.with(readGauges) }
       // Whoever awaits it hears of it. The next one tries again.
       this.#own.reading.catch(() => (this.#own = null))
     }
-    return this.#own.reading
+    const { at, reading } = this.#own
+    return { ...(await reading), ageMs: now - at }
   }
 }
 
 type Turn =
   | { readonly type: 'ours' }
-  | { readonly type: 'found'; readonly readingJson: string | null }
+  | { readonly type: 'found'; readonly stored: StoredReading | null }
   | { readonly type: 'may_not' }
 
 async function takeTurnOrFind(store: Store, everyMs: number): Promise<Turn> {
@@ -79,7 +80,7 @@ async function takeTurnOrFind(store: Store, everyMs: number): Promise<Turn> {
     const stored = await findReading(store)
     const isFresh = stored !== null && Math.abs(stored.takenAgoMs) < everyMs
     if (!isFresh && (await takeTurn(store, everyMs))) return { type: 'ours' }
-    return { type: 'found', readingJson: stored?.readingJson ?? null }
+    return { type: 'found', stored }
   } catch (error) {
     if (isMissingRight(error) || sqlStateOf(error) === READ_ONLY) return { type: 'may_not' }
     throw error
@@ -94,6 +95,7 @@ async function readGauges(store: Store): Promise<Reading> {
   const retried = await findRetried(store, RETRIED_FOR_LONG_MS)
   return {
     at: new Date(rows.nowMs),
+    ageMs: 0,
     unfinished: groups.map(withoutAge),
     isPartial: isPartial(groups),
     stuckBy,
@@ -124,12 +126,18 @@ export async function readSizes(store: Store): Promise<TableSize[]> {
   }))
 }
 
-/** Another process, of this version or another one, has written it. */
-function parse(readingJson: string): Reading {
+/**
+ * Another process, of this version or another one, has written it. Whoever has the turn may have died or failed, as may all before: then
+ * it is much older than the turn.
+ */
+function parse({ readingJson, nowMs }: StoredReading): Reading | null {
+  if (readingJson === null) return null
   const stored = JSON.parse(readingJson) as Reading
+  const at = new Date(stored.at)
   return {
     ...stored,
-    at: new Date(stored.at),
+    at,
+    ageMs: Math.max(0, nowMs - at.getTime()),
     tables: stored.tables.map((table) => ({
       ...table,
       lastVacuumAt: table.lastVacuumAt === null ? null : new Date(table.lastVacuumAt),

@@ -1,7 +1,7 @@
-import type { BatchObservableResult, Meter } from '@opentelemetry/api'
 import type { BoundedCount } from '@pawl/core'
 import type { Instruments } from './instruments.js'
-import { metricList, type MetricName, type NamesOf } from './metric-table.js'
+import { metricList, type NamesOf } from './metric-table.js'
+import type { Observation } from './shared-gauges.js'
 
 /** What the gauges of the database are read from: an operator, or whatever has that function. */
 export interface ReadingSource {
@@ -11,6 +11,8 @@ export interface ReadingSource {
 
 /** The numbers that become gauges. */
 export interface DatabaseNumbers {
+  /** How old they are: whoever was to read them anew may have died, or may fail each time. */
+  readonly ageMs: number
   readonly unfinished: readonly {
     readonly pipeline: string
     readonly version: number
@@ -44,16 +46,18 @@ const MAX_WAIT_MS = 1_000
 /** Numbers that are older than this many intervals are not reported any more: a gauge that stands still looks like health. */
 const STALE_AFTER_INTERVALS = 4
 
-const NAMES = metricList
+/** The gauges that it has numbers for. */
+export const DATABASE_GAUGES: readonly NamesOf<'gauge'>[] = metricList
   .filter(({ feed, instrument }) => instrument === 'gauge' && (feed === 'database' || feed === 'reader'))
   .map(({ name }) => name as NamesOf<'gauge'>)
 
-/** Reports the numbers of one database, when metrics are collected, until it is stopped. */
+/** The numbers of one database, whenever metrics are collected. */
 export class DatabaseGauges {
   readonly #source: ReadingSource
   readonly #instruments: Instruments
   readonly #everyMs: number
   readonly #startedAt = performance.now()
+  /** `at`: when they were read, by whichever process, on the clock of this one. */
   #last: { readonly numbers: DatabaseNumbers; readonly at: number } | null = null
   #reading: Promise<void> | null = null
 
@@ -64,21 +68,14 @@ export class DatabaseGauges {
     instruments.add('pawl.reading.failures', 0, {})
   }
 
-  observe(meter: Meter): () => void {
-    const gauges = this.#instruments.gauges(NAMES)
-    const observe = (result: BatchObservableResult): Promise<void> => this.#observe(result)
-    meter.addBatchObservableCallback(observe, gauges)
-    return () => meter.removeBatchObservableCallback(observe, gauges)
-  }
-
-  async #observe(result: BatchObservableResult): Promise<void> {
+  /** Reads them, if that is due. */
+  async observations(): Promise<Observation[]> {
     await this.#refresh()
     const now = performance.now()
     const ageMs = now - (this.#last?.at ?? this.#startedAt)
-    result.observe(this.#instruments.gauge('pawl.reading.age'), ageMs / 1_000)
-    if (this.#last === null || ageMs > STALE_AFTER_INTERVALS * this.#everyMs) return
-    for (const { name, value, attributes } of observationsOf(this.#last.numbers))
-      result.observe(this.#instruments.gauge(name), value, attributes)
+    const age = of('pawl.reading.age', ageMs / 1_000)
+    if (this.#last === null || ageMs > STALE_AFTER_INTERVALS * this.#everyMs) return [age]
+    return [age, ...observationsOf(this.#last.numbers)]
   }
 
   /** Never rejects. Several collections at once wait for the same reading, and one that takes too long goes on without them. */
@@ -99,17 +96,11 @@ export class DatabaseGauges {
     try {
       const numbers = await this.#source.reading({ everyMs: this.#everyMs })
       // Another process is just reading for the first time.
-      if (numbers !== null) this.#last = { numbers, at: performance.now() }
+      if (numbers !== null) this.#last = { numbers, at: performance.now() - numbers.ageMs }
     } catch {
       this.#instruments.add('pawl.reading.failures', 1, {})
     }
   }
-}
-
-interface Observation {
-  readonly name: NamesOf<'gauge'>
-  readonly value: number
-  readonly attributes: Record<string, string | number>
 }
 
 function observationsOf(numbers: DatabaseNumbers): Observation[] {
@@ -142,9 +133,9 @@ function observationsOf(numbers: DatabaseNumbers): Observation[] {
 }
 
 const of = (
-  name: NamesOf<'gauge'> & MetricName,
+  name: NamesOf<'gauge'>,
   value: number,
-  attributes: Record<string, string | number> = {},
+  attributes: Observation['attributes'] = {},
 ): Observation => ({ name, value, attributes })
 
 const seconds = (ms: number | null): number => (ms ?? 0) / 1_000

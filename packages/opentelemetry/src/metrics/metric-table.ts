@@ -256,7 +256,7 @@ export const METRICS = {
   'pawl.reading.age': {
     instrument: 'gauge',
     unit: 's',
-    description: 'How long ago this process last got the numbers of the database.',
+    description: 'How old the numbers of the database are that this process has, whoever has read them.',
     attributes: [],
     feed: 'reader',
   },

@@ -1,11 +1,16 @@
-import type { Meter, MeterProvider } from '@opentelemetry/api'
+import type { MeterProvider } from '@opentelemetry/api'
 import { listenToChannels } from './announcements.js'
+import { DATABASE_GAUGES } from './database-gauges.js'
 import { Instruments } from './instruments.js'
+import { SharedGauges } from './shared-gauges.js'
 
 /** What the engines of one meter provider share. */
 export interface ProviderInstruments {
-  readonly meter: Meter
   readonly instruments: Instruments
+  /** Duplicates by scope. A scope has sent as many as to all engines together. */
+  readonly scopeGauges: SharedGauges
+  /** Numbers of databases. Of two, the higher ones, as of two processes: what is stuck in one is not hidden by the other. */
+  readonly databaseGauges: SharedGauges
 }
 
 interface Shared extends ProviderInstruments {
@@ -32,11 +37,18 @@ export function takeInstruments(
     known.stopListening()
     shared.delete(provider)
   }
-  return { meter: known.meter, instruments: known.instruments, giveBack }
+  const { instruments, scopeGauges, databaseGauges } = known
+  return { instruments, scopeGauges, databaseGauges, giveBack }
 }
 
 function create(provider: MeterProvider, name: string): Shared {
   const meter = provider.getMeter(name)
   const instruments = new Instruments(meter)
-  return { meter, instruments, users: 0, stopListening: listenToChannels(instruments) }
+  return {
+    instruments,
+    scopeGauges: new SharedGauges(meter, instruments, ['pawl.scope.duplicates'], (one, other) => one + other),
+    databaseGauges: new SharedGauges(meter, instruments, DATABASE_GAUGES, Math.max),
+    users: 0,
+    stopListening: listenToChannels(instruments),
+  }
 }

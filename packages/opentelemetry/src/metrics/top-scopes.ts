@@ -1,3 +1,5 @@
+import type { Observation } from './shared-gauges.js'
+
 /** What a scope can send too often. */
 export type Duplicate = 'replayed' | 'in_flight' | 'mismatch'
 
@@ -62,6 +64,15 @@ export class TopScopes {
         DUPLICATES.map((duplicate) => ({ scope, duplicate, count: counts[duplicate] })),
       )
     return [...top, ...other]
+  }
+
+  /** The same for a gauge. */
+  observations(): Observation[] {
+    return this.report().map(({ scope, duplicate, count }) => ({
+      name: 'pawl.scope.duplicates',
+      value: count,
+      attributes: { 'pawl.scope.hash': scope, 'pawl.duplicate': duplicate },
+    }))
   }
 
   #turn(): void {

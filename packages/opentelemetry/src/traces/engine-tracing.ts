@@ -38,14 +38,20 @@ interface TracedRequest {
   phaseContext: Context
 }
 
+/** A round of a background service that goes on. */
+interface TracedRound {
+  readonly span: null
+  readonly context: Context
+}
+
 /** What a resume has to do with before its key is known, and what no pipeline is called. */
 const UNKNOWN = ''
 
 /** Turns what an engine does into spans and measurements. */
 export class EngineTracing implements Tracing {
   readonly #options: EngineTracingOptions
-  /** The request that goes on; null in a round of a background service. Own, because there may be no context manager. */
-  readonly #current = new AsyncLocalStorage<TracedRequest | null>()
+  /** The request or the round that goes on. Own, because there may be no context manager. */
+  readonly #current = new AsyncLocalStorage<TracedRequest | TracedRound>()
 
   constructor(options: EngineTracingOptions) {
     this.#options = options
@@ -55,8 +61,7 @@ export class EngineTracing implements Tracing {
     request: RequestToTrace,
     run: () => Promise<T>,
   ): Promise<T> {
-    // What a round begins is a trace of its own: it goes on after the round, and is about one request.
-    const parent = this.#current.getStore() === null ? ROOT_CONTEXT : context.active()
+    const parent = this.#parent()
     const { by, pipeline, version, kind, keyHash, scopeHash } = request
     const attributes = {
       'pawl.by': by,
@@ -90,14 +95,29 @@ export class EngineTracing implements Tracing {
     }
   }
 
-  traceparent(): string | null {
+  /**
+   * What a round begins is a trace of its own: it goes on after the round, and is about one request. A sink may have gone into another
+   * context, such as that of its job.
+   */
+  #parent(): Context {
+    const outer = this.#current.getStore()
+    const active = context.active()
+    return outer?.span === null && outer.context === active ? ROOT_CONTEXT : active
+  }
+
+  #request(): TracedRequest | null {
     const traced = this.#current.getStore()
-    return traced ? traceparentOf(traced.span.spanContext()) : null
+    return traced === undefined || traced.span === null ? null : traced
+  }
+
+  traceparent(): string | null {
+    const traced = this.#request()
+    return traced === null ? null : traceparentOf(traced.span.spanContext())
   }
 
   granted(grant: GrantToTrace): void {
-    const traced = this.#current.getStore()
-    if (!traced) return
+    const traced = this.#request()
+    if (traced === null) return
     const { span } = traced
     const { pipeline, version, fence, attempts, recoveryPoint, keyId, keyHash, scopeHash, how, traceparent } =
       grant
@@ -122,8 +142,8 @@ export class EngineTracing implements Tracing {
   }
 
   async phase<T extends PhaseEnd>(phase: PhaseToTrace, run: () => Promise<T>): Promise<T> {
-    const traced = this.#current.getStore()
-    if (!traced) return run()
+    const traced = this.#request()
+    if (traced === null) return run()
     const { tracer, instruments } = this.#options
     const attributes = {
       'pawl.pipeline': traced.pipeline,
@@ -165,8 +185,8 @@ export class EngineTracing implements Tracing {
 
   /** The first phase of a leg is the span of the leg. The others are parts of it. */
   async body<T>(phase: string, run: () => Promise<T>): Promise<T> {
-    const traced = this.#current.getStore()
-    if (!traced || phase === traced.phase) return run()
+    const traced = this.#request()
+    if (traced === null || phase === traced.phase) return run()
     const attributes = { 'pawl.pipeline': traced.pipeline, 'pawl.phase': phase, 'pawl.step': 'body' }
     const span = this.#options.tracer.startSpan(`phase ${phase}`, { attributes }, traced.phaseContext)
     try {
@@ -180,8 +200,8 @@ export class EngineTracing implements Tracing {
   }
 
   async call<T>(call: CallToTrace, run: () => Promise<T>): Promise<T> {
-    const traced = this.#current.getStore()
-    if (!traced) return run()
+    const traced = this.#request()
+    if (traced === null) return run()
     const { tracer, instruments } = this.#options
     const { phase, step, effectName, guarantee } = call
     const { pipeline, phaseContext } = traced
@@ -226,7 +246,7 @@ export class EngineTracing implements Tracing {
     let thrown: { readonly error: unknown } | null = null
     try {
       const inside = early === null ? ROOT_CONTEXT : contextWith(ROOT_CONTEXT, early)
-      const value = await this.#current.run(null, () => callIn(inside, run))
+      const value = await this.#current.run({ span: null, context: inside }, () => callIn(inside, run))
       result = 'ended'
       counts = countsOf(value)
       // A started service announces its rounds, and one that was only run once does not.

@@ -37,7 +37,8 @@ async function emptyBucket(
   const met = []
   for (const { of, name, rate } of buckets) {
     if (rate === null) continue
-    const tokens = await findTokens(store, { scope, kind: 'new_keys', pipeline: name }, rate)
+    // One that is not there is full: nobody has taken a token from it.
+    const tokens = (await findTokens(store, { scope, kind: 'new_keys', pipeline: name }, rate)) ?? rate.max
     met.push({ of, waitMs: waitForToken(rate, tokens), isEmpty: tokens < 1 })
   }
   // Meanwhile, even the empty one may have a token again.

@@ -35,12 +35,14 @@ export async function takeToken(store: Store, bucket: BucketName, rate: Rate): P
   const values = [bucket.scope, bucket.kind, bucket.pipeline ?? '', rate.max, rate.perMs]
   const { rows } = await takeTokenStatement(store, values, 'write_soon')
   if (rows.length > 0) return null
-  return waitForToken(rate, await findTokens(store, bucket, rate))
+  // One that is not there any more was empty a moment ago.
+  return waitForToken(rate, (await findTokens(store, bucket, rate)) ?? 0)
 }
 
-/** How many tokens a bucket has by now, without a lock. One that is not there is taken for empty: it was, a moment ago. */
-export async function findTokens(store: Store, bucket: BucketName, rate: Rate): Promise<number> {
+/** How many tokens a bucket has by now, without a lock; null where it is not there. */
+export async function findTokens(store: Store, bucket: BucketName, rate: Rate): Promise<number | null> {
   const values = [bucket.scope, bucket.kind, bucket.pipeline ?? '', rate.max, rate.perMs]
   const { rows } = await findTokensStatement(store, values, 'read')
-  return Number(rows[0]?.['tokens'] ?? 0)
+  const tokens = rows[0]?.['tokens']
+  return tokens == null ? null : Number(tokens)
 }
