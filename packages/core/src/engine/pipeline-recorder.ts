@@ -1,4 +1,5 @@
 import { announce } from '../announce/announce.js'
+import { ASIDE_LOCK_TIMEOUT_MS } from '../limits.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import { recordPipeline } from '../pipeline/record-pipeline.js'
 import { recordPipelines, type PipelineToRecord } from '../storage/pipelines/record-pipelines.js'
@@ -35,7 +36,10 @@ export class PipelineRecorder {
     const { sessions, tables } = this.#of
     const rows = missing.map(([definition, kind]) => toRecord(this.#of, definition, kind))
     try {
-      await sessions.with('pipelines', (session) => recordPipelines({ session, tables }, rows))
+      await sessions.with('pipelines', (session) => {
+        session.shortenLockTimeout(ASIDE_LOCK_TIMEOUT_MS)
+        return recordPipelines({ session, tables }, rows)
+      })
     } catch (thrown) {
       await this.#report(thrown)
       return
