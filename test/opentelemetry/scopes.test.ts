@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { executeFound, lookAtKey } from '@pawl/core/internal'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { TopScopes } from '../../packages/opentelemetry/src/metrics/top-scopes.js'
 import { createRideTables } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
@@ -79,6 +80,27 @@ describe('exported', () => {
   afterEach(async () => {
     await exported.stop()
     await database.drop()
+  })
+
+  test('a duplicate that waited for its key is one, and so is a request that is enqueued again', async () => {
+    const add = vi.spyOn(TopScopes.prototype, 'add')
+    onTestFinished(() => add.mockRestore())
+    const engine = trial.engine()
+    const request = { scope: 'tenant', key: randomUUID(), input: { amount: 1 } }
+    await trial.provider.willMeet('hold_then_execute')
+    const running = engine.execute(trial.ride, request)
+    await trial.provider.arrived()
+    await engine.execute(trial.ride, request)
+    await trial.provider.letGo()
+    await running
+    const look = await lookAtKey(engine, request.scope, request.key)
+    if (look.type !== 'answered') throw new Error(look.type)
+    expect(await executeFound(engine, trial.ride, request, look.row)).toMatchObject({ type: 'replayed' })
+    expect(add.mock.calls.map(([, duplicate]) => duplicate)).toEqual(['in_flight'])
+
+    const later = { ...request, key: randomUUID() }
+    for (let times = 0; times < 2; times++) await engine.enqueue(trial.ride, later)
+    expect(add.mock.calls.map(([, duplicate]) => duplicate)).toEqual(['in_flight', 'in_flight'])
   })
 
   test.each([

@@ -167,6 +167,28 @@ describe('what cannot be written', () => {
     expect(await counts()).toMatchObject([{ replayed: 2 }])
   })
 
+  test('because somebody has locked the table, keeps no connection from requests for long', async () => {
+    const pool = database.pool({ max: 1 })
+    const engine = engineOf({ pool })
+    await engine.execute(note, request('k'))
+    await engine.execute(note, request('k'))
+    const locker = await database.pool().connect()
+    await locker.query(`BEGIN; LOCK TABLE "${database.schema}".duplicates, "${database.schema}".pipelines`)
+    const counter = counterOn(pool)
+    counter.count('s', 'note', 'replayed')
+    const written = Promise.all([counter.flush(), engine.recordPipelines()])
+    const askedAt = performance.now()
+    const outcome = await engine.execute(note, request('k'))
+    const tookMs = performance.now() - askedAt
+    await locker.query('ROLLBACK')
+    locker.release()
+    await written
+    expect(outcome).toMatchObject({ type: 'replayed' })
+    expect(tookMs).toBeLessThan(1_000)
+    await counter.flush()
+    expect(await counts()).toMatchObject([{ scope: 's', replayed: 1 }])
+  })
+
   test.each([null, undefined, 'text', Object.create(null)])(
     'rejects nothing, whatever a pool throws: %o',
     async (thrown) => {

@@ -242,6 +242,9 @@ describe('a tracing that fails', () => {
       return 'something else'
     }),
     'returns nothing': methods(() => undefined),
+    'returns a promise that cannot be waited for': methods(() =>
+      Object.assign(Promise.resolve(), { then: fails }),
+    ),
   }
 
   test.each(Object.entries(failing))('%s changes no outcome', async (_name, tracing) => {

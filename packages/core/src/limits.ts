@@ -541,5 +541,8 @@ export const MAX_COUNT_EVERY_MS = 60 * SECOND_MS
  */
 export const MAX_DUPLICATE_COUNTS = 1_000
 
+/** How long a connection of the pool waits, which requests may need, to write what none of them needs: duplicates and pipelines. */
+export const ASIDE_LOCK_TIMEOUT_MS = 100
+
 /** How long counts of duplicates are kept: who looks later than that looks at metrics. */
 export const DUPLICATES_RETENTION_MS = 24 * HOUR_MS

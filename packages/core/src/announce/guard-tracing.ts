@@ -108,7 +108,9 @@ function reportUnlike(
   traced: Promise<unknown>,
   report: (error: unknown) => void,
 ): void {
-  void Promise.allSettled([ours, traced]).then(([own, other]) => {
+  // It may be anything that is called a promise: its `then` may throw.
+  const settled = new Promise((resolve) => resolve(traced))
+  void Promise.allSettled([ours, settled]).then(([own, other]) => {
     if (other.status === 'fulfilled' || (own.status === 'rejected' && own.reason === other.reason)) return
     report(other.reason)
   })

@@ -43,6 +43,8 @@ export interface RequestToTrace {
   /** Null for a resume. */
   readonly keyHash: string | null
   readonly scopeHash: string | null
+  /** It has waited for its key, and was traced before when it began to. */
+  readonly hasWaited: boolean
 }
 
 /** A grant: from here on, phases run. */

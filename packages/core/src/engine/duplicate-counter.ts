@@ -1,6 +1,6 @@
 import { announce } from '../announce/announce.js'
 import { isConnectionLost } from '../errors.js'
-import { MAX_DUPLICATE_COUNTS } from '../limits.js'
+import { ASIDE_LOCK_TIMEOUT_MS, MAX_DUPLICATE_COUNTS } from '../limits.js'
 import { countDuplicates, type DuplicateCount } from '../storage/duplicates/count-duplicates.js'
 import { describeThrown } from '../read-error.js'
 import { explained } from '../storage/schema/explaining.js'
@@ -81,7 +81,10 @@ export class DuplicateCounter {
     this.#counts = new Map()
     const { sessions, tables } = this.#place
     try {
-      await sessions.with('duplicates', (session) => countDuplicates({ session, tables }, counts))
+      await sessions.with('duplicates', (session) => {
+        session.shortenLockTimeout(ASIDE_LOCK_TIMEOUT_MS)
+        return countDuplicates({ session, tables }, counts)
+      })
       this.#reported = null
     } catch (error) {
       // Where nobody knows whether they were added, adding them again could say twice as much as there was.

@@ -1,4 +1,5 @@
 import { announce } from '../announce/announce.js'
+import { ASIDE_LOCK_TIMEOUT_MS } from '../limits.js'
 import type { PipelineDefinition } from '../pipeline/pipeline.js'
 import { recordPipeline } from '../pipeline/record-pipeline.js'
 import { recordPipelines, type PipelineToRecord } from '../storage/pipelines/record-pipelines.js'
@@ -33,9 +34,12 @@ export class PipelineRecorder {
     const missing = this.#missing()
     if (missing.length === 0) return
     const { sessions, tables } = this.#of
-    const rows = missing.map(([definition, kind]) => toRecord(this.#of, definition, kind))
     try {
-      await sessions.with('pipelines', (session) => recordPipelines({ session, tables }, rows))
+      const rows = eachOnce(missing.map(([definition, kind]) => toRecord(this.#of, definition, kind)))
+      await sessions.with('pipelines', (session) => {
+        session.shortenLockTimeout(ASIDE_LOCK_TIMEOUT_MS)
+        return recordPipelines({ session, tables }, rows)
+      })
     } catch (thrown) {
       await this.#report(thrown)
       return
@@ -76,6 +80,19 @@ function toRecord(
   const record = recordPipeline(definition, kind, settings, namespace)
   const { name: pipeline, version, definitionHash, kind: _, ...described } = record
   return { pipeline, version, definitionHash, kind, descriptionJson: JSON.stringify(described) }
+}
+
+/**
+ * Several atomic handlers may be the same: a route that is declared by two apps, or for two hosts. One statement cannot write one row
+ * twice. The first one is kept: those that keys are resumed by come before handlers.
+ */
+function eachOnce(rows: readonly PipelineToRecord[]): PipelineToRecord[] {
+  const byName = new Map<string, PipelineToRecord>()
+  for (const row of rows) {
+    const name = JSON.stringify([row.pipeline, row.version, row.definitionHash])
+    if (!byName.has(name)) byName.set(name, row)
+  }
+  return [...byName.values()]
 }
 
 const NOT_RECORDED =

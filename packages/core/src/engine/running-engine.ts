@@ -158,7 +158,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     }
     const { current } = this.#context.tracing
     if (current === null) return this.#track(work)
-    const of = requestToTrace('enqueue', this.#askedBy(definition, request), 'pipeline')
+    const of = requestToTrace('enqueue', this.#askedBy(definition, request), 'pipeline', found !== null)
     return this.#traced(current, of, work)
   }
 
@@ -214,7 +214,7 @@ export class RunningEngine<DB> implements Engine<DB> {
     }
     const { current } = this.#context.tracing
     if (current === null) return this.#track(work)
-    const of = requestToTrace('execute', this.#askedBy(definition, request), kind)
+    const of = requestToTrace('execute', this.#askedBy(definition, request), kind, found !== null)
     return this.#traced(current, of, work)
   }
 
@@ -526,8 +526,13 @@ export class RunningEngine<DB> implements Engine<DB> {
   }
 }
 
-function requestToTrace(by: 'execute' | 'enqueue', asked: KeyMessage, kind: KeyKind): RequestToTrace {
-  return { by, kind, ...asked }
+function requestToTrace(
+  by: 'execute' | 'enqueue',
+  asked: KeyMessage,
+  kind: KeyKind,
+  hasWaited: boolean,
+): RequestToTrace {
+  return { by, kind, ...asked, hasWaited }
 }
 
 /** Whatever it is of: only pipelines are resumed. */
@@ -538,6 +543,7 @@ const RESUME_TO_TRACE: RequestToTrace = {
   version: null,
   keyHash: null,
   scopeHash: null,
+  hasWaited: false,
 }
 
 function grantToTrace(how: Granted['how'], run: Run): GrantToTrace {

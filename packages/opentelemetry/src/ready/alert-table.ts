@@ -31,9 +31,10 @@ export const ALERTS: readonly Alert[] = [
   {
     name: 'PawlStoreUnavailable',
     severity: 'critical',
-    windowS: 5 * MINUTE_S,
-    // One failed connection is none; a database that is away fails every request.
-    forS: MINUTE_S,
+    // One failed connection is none, and is out of the window before it has been there for so long; a database that is away fails every
+    // request.
+    windowS: 2 * MINUTE_S,
+    forS: 2 * MINUTE_S,
     threshold: 0,
     by: [],
     metrics: ['pawl.requests'],

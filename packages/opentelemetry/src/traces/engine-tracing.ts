@@ -12,7 +12,7 @@ import type {
 import { addRound } from '../metrics/announcements.js'
 import type { Instruments, RequestEnd } from '../metrics/instruments.js'
 import type { TopScopes } from '../metrics/top-scopes.js'
-import { failureOf, outcomeAttributes } from './outcome-attributes.js'
+import { duplicateOf, failureOf, outcomeAttributes } from './outcome-attributes.js'
 import { callIn, contextWith, failSpan } from './run-in-span.js'
 import { readTraceparent, traceparentOf } from './traceparent.js'
 
@@ -293,8 +293,9 @@ export class EngineTracing implements Tracing {
     const failed = failureOf(outcome)
     if (failed !== null) this.#fail(span, failed.type, failed.error)
     this.#count(request, traced, type, startedAt)
-    if (request.scopeHash !== null && (type === 'replayed' || type === 'in_flight' || type === 'mismatch'))
-      this.#options.scopes.add(request.scopeHash, type)
+    const duplicate = duplicateOf(outcome)
+    if (request.scopeHash !== null && duplicate !== null && !request.hasWaited)
+      this.#options.scopes.add(request.scopeHash, duplicate)
   }
 
   #count(

@@ -1,5 +1,6 @@
 import type { Attributes } from '@opentelemetry/api'
 import type { EnqueueOutcome, Outcome, ResumeOutcome } from '@pawl/core'
+import type { Duplicate } from '../metrics/top-scopes.js'
 
 /** Any outcome of an engine. */
 export type AnyOutcome = Outcome | EnqueueOutcome | ResumeOutcome
@@ -36,6 +37,20 @@ export function outcomeAttributes(outcome: AnyOutcome): Attributes {
     case 'unavailable':
     case 'gone':
       return {}
+  }
+}
+
+/** Which kind of duplicate a request was, if it was one. What is enqueued again is, too. */
+export function duplicateOf(outcome: AnyOutcome): Duplicate | null {
+  switch (outcome.type) {
+    case 'replayed':
+    case 'in_flight':
+    case 'mismatch':
+      return outcome.type
+    case 'enqueued':
+      return outcome.fresh ? null : 'in_flight'
+    default:
+      return null
   }
 }
 
