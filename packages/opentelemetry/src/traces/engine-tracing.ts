@@ -29,6 +29,8 @@ export interface EngineTracingOptions {
 
 /** A request that goes on. Its phases come one after the other, so what is said of the present one can be changed. */
 interface TracedRequest {
+  /** An engine's phase may ask another engine. */
+  readonly by: EngineTracing
   readonly span: Span
   readonly context: Context
   pipeline: string
@@ -44,20 +46,27 @@ interface TracedRound {
   readonly context: Context
 }
 
+/**
+ * The request or the round that goes on. Own, because there may be no context manager; and one for all engines, because each more of
+ * them makes every promise of the process slower, also after it is no longer used.
+ */
+const current = new AsyncLocalStorage<TracedRequest | TracedRound>()
+
 /** What a resume has to do with before its key is known, and what no pipeline is called. */
 const UNKNOWN = ''
 
-/** Turns what an engine does into spans and measurements. */
+/**
+ * Turns what an engine does into spans and measurements. What goes around something adds one promise to it: every request has several, and
+ * where contexts are kept across promises, each of them counts.
+ */
 export class EngineTracing implements Tracing {
   readonly #options: EngineTracingOptions
-  /** The request or the round that goes on. Own, because there may be no context manager. */
-  readonly #current = new AsyncLocalStorage<TracedRequest | TracedRound>()
 
   constructor(options: EngineTracingOptions) {
     this.#options = options
   }
 
-  async request<T extends Outcome | EnqueueOutcome | ResumeOutcome>(
+  request<T extends Outcome | EnqueueOutcome | ResumeOutcome>(
     request: RequestToTrace,
     run: () => Promise<T>,
   ): Promise<T> {
@@ -74,6 +83,7 @@ export class EngineTracing implements Tracing {
     const span = this.#options.tracer.startSpan(nameOf(by, pipeline), { attributes }, parent)
     const inside = contextWith(parent, span)
     const traced: TracedRequest = {
+      by: this,
       span,
       context: inside,
       pipeline: pipeline ?? UNKNOWN,
@@ -82,17 +92,21 @@ export class EngineTracing implements Tracing {
       phaseContext: inside,
     }
     const startedAt = performance.now()
-    try {
-      const outcome = await this.#current.run(traced, () => callIn(inside, run))
-      this.#endRequest(request, traced, outcome, startedAt)
-      return outcome
-    } catch (error) {
-      this.#count(request, traced, 'threw', startedAt)
-      this.#fail(span, 'threw', error)
-      throw error
-    } finally {
-      span.end()
-    }
+    return current
+      .run(traced, () => callIn(inside, run))
+      .then(
+        (outcome) => {
+          this.#endRequest(request, traced, outcome, startedAt)
+          span.end()
+          return outcome
+        },
+        (error: unknown) => {
+          this.#count(request, traced, 'threw', startedAt)
+          this.#fail(span, 'threw', error)
+          span.end()
+          throw error
+        },
+      )
   }
 
   /**
@@ -100,14 +114,14 @@ export class EngineTracing implements Tracing {
    * context, such as that of its job.
    */
   #parent(): Context {
-    const outer = this.#current.getStore()
+    const outer = current.getStore()
     const active = context.active()
     return outer?.span === null && outer.context === active ? ROOT_CONTEXT : active
   }
 
   #request(): TracedRequest | null {
-    const traced = this.#current.getStore()
-    return traced === undefined || traced.span === null ? null : traced
+    const traced = current.getStore()
+    return traced === undefined || traced.span === null || traced.by !== this ? null : traced
   }
 
   traceparent(): string | null {
@@ -141,68 +155,57 @@ export class EngineTracing implements Tracing {
       span.addLink({ context: first, attributes: { 'pawl.link': 'first_attempt' } })
   }
 
-  async phase<T extends PhaseEnd>(phase: PhaseToTrace, run: () => Promise<T>): Promise<T> {
+  phase<T extends PhaseEnd>(phase: PhaseToTrace, run: () => Promise<T>): Promise<T> {
     const traced = this.#request()
     if (traced === null) return run()
-    const { tracer, instruments } = this.#options
     const attributes = {
       'pawl.pipeline': traced.pipeline,
       'pawl.phase': phase.phase,
       'pawl.phase.kind': phase.kind,
       'pawl.step': phase.step,
     }
-    const span = tracer.startSpan(`phase ${phase.phase}`, { attributes }, traced.context)
+    const span = this.#options.tracer.startSpan(`phase ${phase.phase}`, { attributes }, traced.context)
     traced.phase = phase.phase
     traced.phaseContext = contextWith(traced.context, span)
     const startedAt = performance.now()
-    let result: PhaseEnd['type'] | 'fenced_off' = 'fenced_off'
-    try {
-      const end = await callIn(traced.phaseContext, run)
-      result = end.type
-      if (end.committed !== undefined && end.committed.length > 0)
-        span.setAttribute(
-          'pawl.committed',
-          end.committed.map(({ point, skipped }) => (skipped ? `${point} (skipped)` : point)),
-        )
-      if (end.type === 'failed' || end.type === 'stuck') this.#fail(span, end.type, end.error ?? null)
-      return end
-    } catch (error) {
-      this.#fail(span, result, error)
-      throw error
-    } finally {
-      span.setAttribute('pawl.phase.result', result)
-      span.end()
-      traced.phase = null
-      traced.phaseContext = traced.context
-      instruments.record('pawl.phase.duration', performance.now() - startedAt, {
-        'pawl.pipeline': traced.pipeline,
-        'pawl.phase': phase.phase,
-        'pawl.phase.kind': phase.kind,
-        'pawl.phase.result': result,
-      })
-    }
+    return callIn(traced.phaseContext, run).then(
+      (end) => {
+        const { type, committed = [], error = null } = end
+        if (committed.length > 0) span.setAttribute('pawl.committed', committed.map(committedPoint))
+        if (type === 'failed' || type === 'stuck') this.#fail(span, type, error)
+        this.#endPhase(traced, phase, span, type, startedAt)
+        return end
+      },
+      (error: unknown) => {
+        this.#fail(span, 'fenced_off', error)
+        this.#endPhase(traced, phase, span, 'fenced_off', startedAt)
+        throw error
+      },
+    )
   }
 
   /** The first phase of a leg is the span of the leg. The others are parts of it. */
-  async body<T>(phase: string, run: () => Promise<T>): Promise<T> {
+  body<T>(phase: string, run: () => Promise<T>): Promise<T> {
     const traced = this.#request()
     if (traced === null || phase === traced.phase) return run()
     const attributes = { 'pawl.pipeline': traced.pipeline, 'pawl.phase': phase, 'pawl.step': 'body' }
     const span = this.#options.tracer.startSpan(`phase ${phase}`, { attributes }, traced.phaseContext)
-    try {
-      return await callIn(contextWith(traced.phaseContext, span), run)
-    } catch (error) {
-      this.#fail(span, 'threw', error)
-      throw error
-    } finally {
-      span.end()
-    }
+    return callIn(contextWith(traced.phaseContext, span), run).then(
+      (value) => {
+        span.end()
+        return value
+      },
+      (error: unknown) => {
+        this.#fail(span, 'threw', error)
+        span.end()
+        throw error
+      },
+    )
   }
 
-  async call<T>(call: CallToTrace, run: () => Promise<T>): Promise<T> {
+  call<T>(call: CallToTrace, run: () => Promise<T>): Promise<T> {
     const traced = this.#request()
     if (traced === null) return run()
-    const { tracer, instruments } = this.#options
     const { phase, step, effectName, guarantee } = call
     const { pipeline, phaseContext } = traced
     const attributes = {
@@ -212,25 +215,19 @@ export class EngineTracing implements Tracing {
       'pawl.effect': effectName,
       'pawl.guarantee': guarantee,
     }
-    const span = tracer.startSpan(`${step} ${phase}`, { attributes }, phaseContext)
+    const span = this.#options.tracer.startSpan(`${step} ${phase}`, { attributes }, phaseContext)
     const startedAt = performance.now()
-    let result: 'returned' | 'threw' = 'threw'
-    try {
-      const value = await callIn(contextWith(phaseContext, span), run)
-      result = 'returned'
-      return value
-    } catch (error) {
-      this.#fail(span, 'threw', error)
-      throw error
-    } finally {
-      span.end()
-      instruments.record('pawl.call.duration', performance.now() - startedAt, {
-        'pawl.pipeline': pipeline,
-        'pawl.phase': phase,
-        'pawl.call.step': step,
-        'pawl.call.result': result,
-      })
-    }
+    return callIn(contextWith(phaseContext, span), run).then(
+      (value) => {
+        this.#endCall(pipeline, call, span, 'returned', startedAt)
+        return value
+      },
+      (error: unknown) => {
+        this.#fail(span, 'threw', error)
+        this.#endCall(pipeline, call, span, 'threw', startedAt)
+        throw error
+      },
+    )
   }
 
   async round<T>(service: ServiceName, run: () => Promise<T>): Promise<T> {
@@ -246,7 +243,7 @@ export class EngineTracing implements Tracing {
     let thrown: { readonly error: unknown } | null = null
     try {
       const inside = early === null ? ROOT_CONTEXT : contextWith(ROOT_CONTEXT, early)
-      const value = await this.#current.run({ span: null, context: inside }, () => callIn(inside, run))
+      const value = await current.run({ span: null, context: inside }, () => callIn(inside, run))
       result = 'ended'
       counts = countsOf(value)
       // A started service announces its rounds, and one that was only run once does not.
@@ -298,6 +295,41 @@ export class EngineTracing implements Tracing {
       this.#options.scopes.add(request.scopeHash, duplicate)
   }
 
+  #endPhase(
+    traced: TracedRequest,
+    { phase, kind }: PhaseToTrace,
+    span: Span,
+    result: PhaseEnd['type'] | 'fenced_off',
+    startedAt: number,
+  ): void {
+    span.setAttribute('pawl.phase.result', result)
+    span.end()
+    traced.phase = null
+    traced.phaseContext = traced.context
+    this.#options.instruments.record('pawl.phase.duration', performance.now() - startedAt, {
+      'pawl.pipeline': traced.pipeline,
+      'pawl.phase': phase,
+      'pawl.phase.kind': kind,
+      'pawl.phase.result': result,
+    })
+  }
+
+  #endCall(
+    pipeline: string,
+    { phase, step }: CallToTrace,
+    span: Span,
+    result: 'returned' | 'threw',
+    startedAt: number,
+  ): void {
+    span.end()
+    this.#options.instruments.record('pawl.call.duration', performance.now() - startedAt, {
+      'pawl.pipeline': pipeline,
+      'pawl.phase': phase,
+      'pawl.call.step': step,
+      'pawl.call.result': result,
+    })
+  }
+
   #count(
     { by }: RequestToTrace,
     { pipeline, version }: TracedRequest,
@@ -316,6 +348,9 @@ export class EngineTracing implements Tracing {
 }
 
 const nameOf = (by: string, pipeline: string | null): string => (pipeline === null ? by : `${by} ${pipeline}`)
+
+const committedPoint = ({ point, skipped }: NonNullable<PhaseEnd['committed']>[number]): string =>
+  skipped ? `${point} (skipped)` : point
 
 /** A round of a started service returns its counts beside other things. */
 function isAnnounced(value: unknown): value is { readonly counts: unknown } {
