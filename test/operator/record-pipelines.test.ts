@@ -196,8 +196,11 @@ test('atomic handlers that the engine knows by then are recorded too', async () 
 test('handlers that are the same are recorded once, and keep nothing else from being recorded', async () => {
   const warnings = hear('pawl:warning')
   const engine = engineOf()
-  const same = () => pipeline<null>({ name: 'handler', version: 1 }).finish(() => respond(204))
-  for (let times = 0; times < 2; times++) prepareAtomic(engine, same())
+  for (let times = 0; times < 2; times++)
+    prepareAtomic(
+      engine,
+      pipeline<null>({ name: 'handler', version: 1 }).finish(() => respond(204)),
+    )
   await engine.recordPipelines()
   expect(warnings).toEqual([])
   expect((await rows()).map(({ pipeline: name }) => name)).toEqual(['all', 'handler', 'note'])

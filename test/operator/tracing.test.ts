@@ -242,9 +242,11 @@ describe('a tracing that fails', () => {
       return 'something else'
     }),
     'returns nothing': methods(() => undefined),
-    'returns a promise that cannot be waited for': methods(() =>
-      Object.assign(Promise.resolve(), { then: fails }),
-    ),
+    'returns a promise that cannot be waited for': methods(() => {
+      const promise = Promise.resolve()
+      vi.spyOn(promise, 'then').mockImplementation(fails)
+      return promise
+    }),
   }
 
   test.each(Object.entries(failing))('%s changes no outcome', async (_name, tracing) => {
