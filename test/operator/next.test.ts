@@ -1,6 +1,7 @@
 import { EventEmitter, once } from 'node:events'
 import { createOperator, respond } from '@pawl/core'
 import { afterAll, expect, test } from 'vitest'
+import { seedKey } from '../support/seeded-rows.js'
 import { createEngine, pipeline } from '../support/rides.js'
 import { TestDatabase } from '../support/test-database.js'
 
@@ -29,7 +30,8 @@ test('of a key that became stuck at its first attempt, nobody says that its call
   expect(await engine.execute(chargeOnce, { ...name, input: null })).toMatchObject({ type: 'stuck' })
   await engine.close()
   const move = await operator.next(name)
-  expect(move).toMatchObject({ type: 'needs_a_person', isStuck: true, then: { type: 'calls', again: true } })
+  expect(move).toMatchObject({ type: 'needs_a_person', isStuck: true })
+  expect(move?.type === 'needs_a_person' ? move.then : null).toMatchObject({ type: 'calls', again: true })
 })
 
 test('of a key that was enqueued and that nobody has run, it is said that its call was not made', async () => {
@@ -69,4 +71,13 @@ test('of a key that was given back in the middle of its first attempt, nobody sa
   await running.catch(() => {})
   const move = await operator.next(name)
   expect(move?.type === 'waits' ? move.then : move).toMatchObject({ type: 'calls', again: true })
+})
+
+test('a recorded definition without phases is one that cannot be read', async () => {
+  const id = await seedKey(database, { pipeline: 'empty', definitionHash: 'e' })
+  await database.rows(
+    `INSERT INTO pawl.pipelines (pipeline, version, definition_hash, kind, description, recorded_at)
+     VALUES ('empty', 1, 'e', 'pipeline', '{"phases":[],"maxAttempts":1,"maxAgeMs":1,"retentionMs":1,"commits":"each"}', now())`,
+  )
+  expect(await operator.next({ keyId: id })).toMatchObject({ type: 'unknown' })
 })
