@@ -24,8 +24,8 @@ export const GUARD_VARIANTS = [
       },
       {
         file: LIMIT_LOOKS,
-        from: '(had.standing = 0 OR $14::boolean)',
-        to: '(had.standing >= 0 OR $14::boolean)',
+        from: '(had.standing = 0 OR $15::boolean)',
+        to: '(had.standing >= 0 OR $15::boolean)',
       },
     ],
     ride: 'keyed',
@@ -42,8 +42,8 @@ export const GUARD_VARIANTS = [
     replacements: [
       {
         file: LIMIT_LOOKS,
-        from: ' AND (had.standing = 0 OR $14::boolean)',
-        to: ' OR had.standing >= 0 OR $14::boolean',
+        from: ' AND (had.standing = 0 OR $15::boolean)',
+        to: ' OR had.standing >= 0 OR $15::boolean',
       },
       {
         file: INSERT_LIMITED_KEY,
@@ -64,8 +64,8 @@ export const GUARD_VARIANTS = [
     replacements: [
       {
         file: LIMIT_LOOKS,
-        from: ' AND (had.standing = 0 OR $14::boolean)',
-        to: ' OR had.standing >= 0 OR $14::boolean',
+        from: ' AND (had.standing = 0 OR $15::boolean)',
+        to: ' OR had.standing >= 0 OR $15::boolean',
       },
       {
         file: 'request/reserve-key.ts',

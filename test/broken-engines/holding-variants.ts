@@ -75,7 +75,7 @@ export const HOLDING_VARIANTS = [
       'A machine whose clock is fast takes keys from their holders; one whose clock is slow leaves them.',
     replacements: [
       {
-        file: 'request/decide-reservation.ts',
+        file: 'request/decide-unfinished.ts',
         from: 'const leaseLeftMs = (row.leaseUntilMs ?? row.nowMs) - row.nowMs',
         to: 'const leaseLeftMs = (row.leaseUntilMs ?? Date.now()) - Date.now()',
       },
@@ -211,8 +211,9 @@ export const HOLDING_VARIANTS = [
     replacements: [
       {
         file: 'request/decide-reservation.ts',
-        from: `if (leaseLeftMs > 0 && isPlausible) return { type: 'in_flight', leaseLeftMs }`,
-        to: `if ((leaseLeftMs > 0 && isPlausible) || request !== null) return { type: 'in_flight', leaseLeftMs: 1_000 }`,
+        from: `case 'free':`,
+        to: `case 'free':
+      if (request !== null) return { type: 'in_flight', leaseLeftMs: 1_000 }`,
       },
     ],
     ride: 'keyed',

@@ -27,9 +27,9 @@ export const SERVER_VARIANTS = [
       'After a failover to a clock that is behind, the keys of dead holders stay held for as long as it is behind.',
     replacements: [
       {
-        file: 'request/decide-reservation.ts',
-        from: 'const isPlausible = leaseLeftMs <= settings.leaseBoundMs(resolution.definition) || !clockWentBack',
-        to: 'const isPlausible = settings.leaseBoundMs(resolution.definition) > 0',
+        file: 'request/decide-unfinished.ts',
+        from: 'const isPlausible = leaseLeftMs <= leaseBoundMs || !clockWentBack',
+        to: 'const isPlausible = leaseBoundMs > 0',
       },
     ],
     ride: 'keyed',

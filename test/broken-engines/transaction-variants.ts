@@ -95,11 +95,11 @@ export const TRANSACTION_VARIANTS = [
     replacements: [
       {
         file: 'run/stage-job.ts',
-        from: 'staged.push(insertStagedJob(tables, { id, scope, keyId, seq, name, payloadJson, runAfterMs }))',
+        from: 'staged.push(insertStagedJob(tables, job))',
         to: `await run.engine.sessions.with(phase, (session) =>
         {
-        const job = insertStagedJob(tables, { id, scope, keyId, seq, name, payloadJson, runAfterMs })
-        return session.run(job.statement, job.values)
+        const bound = insertStagedJob(tables, job)
+        return session.run(bound.statement, bound.values)
       })`,
       },
     ],

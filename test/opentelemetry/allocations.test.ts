@@ -64,13 +64,13 @@ async function allocations(work: () => Promise<void>): Promise<Map<string, numbe
   await work()
   const { profile } = await session.post('HeapProfiler.stopSampling')
   const found = new Map<string, number>()
-  const visit = ({ callFrame, selfSize, children }: HeapProfiler.SamplingHeapProfileNode): void => {
+  const add = ({ callFrame, selfSize, children }: HeapProfiler.SamplingHeapProfileNode): void => {
     const { functionName, url } = callFrame
     const name = `${functionName} ${url}`
     found.set(name, (found.get(name) ?? 0) + selfSize)
-    for (const child of children) visit(child)
+    for (const child of children) add(child)
   }
-  visit(profile.head)
+  add(profile.head)
   return found
 }
 

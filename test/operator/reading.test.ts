@@ -60,11 +60,25 @@ test('is read by one process of many in each interval, and the others get what i
   for (let times = 0; times < 3; times++) expect(await read()).toEqual([known, known, known, known])
   expect(counted()).toBe(1)
 
-  // The interval is over, and all of them ask at once.
+  // The interval is over, and all of them find that out at once: none gets its turn before all of them want it.
   await database.rows(`UPDATE pawl.readings SET taken_at = taken_at - interval '61 s'`)
   await seedKey(database, { key: 'k1', status: 'stuck' })
-  await read()
-  for (const reading of await read()) expect(reading).toMatchObject({ stuckBy: [{ count: 1 }] })
+  const other = await database.pool().connect()
+  await other.query(`BEGIN; SELECT FROM "${database.schema}".readings FOR UPDATE`)
+  const reading = read()
+  await expect
+    .poll(
+      () =>
+        database.rows(
+          `SELECT FROM pg_stat_activity WHERE application_name = '${APPLICATION}' AND wait_event_type = 'Lock'`,
+        ),
+      { timeout: 10_000 },
+    )
+    .toHaveLength(4)
+  await other.query('ROLLBACK')
+  other.release()
+  await reading
+  for (const each of await read()) expect(each).toMatchObject({ stuckBy: [{ count: 1 }] })
   expect(counted()).toBe(1)
 })
 

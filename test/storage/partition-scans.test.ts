@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
 import { TestDatabase } from '../support/test-database.js'
-import { type Reading, readingOf, type Values } from './partition-scans.js'
+import { partitionsFor, type Reading, readingOf, type Values } from './partition-scans.js'
 
 const PARTITIONS = 4
 const database = await TestDatabase.createPartitioned(PARTITIONS)
@@ -68,7 +68,7 @@ const [one = { id: '', holder: '', scope: '', key: '' }] = await database.rows<
 >(`SELECT id, holder, scope, key FROM pawl.idempotency_keys WHERE status = 'stuck' LIMIT 1`)
 const asRead = [one.scope, one.key, one.id, one.holder, 1, 1]
 const because = [randomUUID(), 'anna', 'plans', '{}']
-const anything: Values = [null, null, null, null, null, null, 'false', MANY]
+const anything: Values = [null, null, null, null, null, null, 'false', MANY, '-1000000000000000', '', '']
 const versions = [list(['p-0', 'p-1']), list([1, 2]), times(2, 'hash')]
 const tomorrow = Date.now() + 86_400_000
 
@@ -128,6 +128,14 @@ const STATEMENTS: Readonly<Record<string, readonly [Values, Bound]>> = {
   list_running: [anything, { passes: 1 + 8 + 8, rows: RUNNING + 9 * PARTITIONS }],
   list_stuck: [anything, { passes: 1 + 8 + 8, rows: STUCK + 9 * PARTITIONS }],
   list_finished: [anything, { passes: 1, rows: firstOf(MANY) }],
+  find_finished_lately: [
+    [list(['p-0', 'p-1', 'p-2', 'p-3']), 86_400_000, 100 * 86_400_000, MANY],
+    { passes: 1, rows: FINISHED },
+  ],
+  find_unfinished_named: [['no such', MANY], { passes: 1, rows: RUNNING + STUCK }],
+  find_finished_named: [['no such', MANY, MANY], { passes: 1, rows: firstOf(MANY) }],
+  group_flow: [[MANY], { passes: 1, rows: RUNNING + STUCK }],
+  find_effects_lately: [['no such', MANY, 40_000 * 86_400_000, MANY], { passes: 1, rows: firstOf(MANY) }],
   find_dead_jobs: [[null, MANY], { passes: 1, rows: firstOf(MANY) }],
   find_effects: [
     [0, '00000000-0000-0000-0000-000000000000', tomorrow * 1_000, MANY],
@@ -150,7 +158,10 @@ const STATEMENTS: Readonly<Record<string, readonly [Values, Bound]>> = {
   requeue_these_jobs: [['anna', 'plans', '{}', deadJobs], { passes: 1, rows: DEAD_JOBS, lookUps: 2 * MANY }],
 }
 
-/** Each of these finds one row by scope and key, or by scope and id; `cost/plans.test.ts` reads their plans. */
+/**
+ * Each of these finds one row by scope and key, or by scope and id. `cost/plans-partitioned.test.ts` reads their plans for the values
+ * of a request.
+ */
 const OF_REQUESTS = [
   'advance_key',
   'declare_call',
@@ -187,7 +198,11 @@ const OF_ONE_SCOPE = [
   'find_last_effect',
   'find_standing_effects',
   'forget_finished_key',
+  'has_scope',
 ]
+
+/** Sent only where somebody has made an index for it. */
+const BY_OWN_INDEXES = ['find_effects_indexed', 'find_keys_indexed']
 
 // The page has every statement, as a test of its own checks.
 const page = readFileSync(new URL('../../docs/statements.md', import.meta.url), 'utf8')
@@ -212,7 +227,13 @@ const OVER_SERVERS = [
 ]
 
 test('every statement about tables that are divided is read here, is of a request, or is for many servers', () => {
-  const known = [...Object.keys(STATEMENTS), ...OF_REQUESTS, ...OF_ONE_SCOPE, ...OVER_SERVERS]
+  const known = [
+    ...Object.keys(STATEMENTS),
+    ...OF_REQUESTS,
+    ...OF_ONE_SCOPE,
+    ...BY_OWN_INDEXES,
+    ...OVER_SERVERS,
+  ]
   expect([...texts.keys()].toSorted()).toEqual(known.toSorted())
 })
 
@@ -226,6 +247,25 @@ test.each(OF_ONE_SCOPE)('%s names the scope wherever it reads a table that is di
 /** How many values a statement takes. */
 const parametersIn = (text: string): number =>
   Math.max(0, ...[...text.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)))
+
+/** The scope, the key and the id of a row, where a statement asks for them. Which partition it is depends on nothing else. */
+function namesIn(text: string): Values {
+  const values: (string | null)[] = Array.from({ length: parametersIn(text) }, () => null)
+  for (const [, name, number] of text.matchAll(/\b(scope|key|id) = \$(\d+)/g))
+    values[Number(number) - 1] = one[name as 'scope' | 'key' | 'id']
+  return values
+}
+
+// Those that insert alone read nothing, and name the scope of their row; `every-statement.test.ts` reads their texts.
+test.each(OF_REQUESTS.filter((name) => !name.startsWith('insert_')))(
+  '%s looks into one partition where it is kept prepared',
+  async (name) => {
+    for (const written of texts.get(name) ?? []) {
+      const text = written.replaceAll('"pawl".', `"${database.schema}".`)
+      expect(await partitionsFor(database, { text, values: namesIn(written) })).toHaveLength(1)
+    }
+  },
+)
 
 const newKey: Values = [
   randomUUID(),

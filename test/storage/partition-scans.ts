@@ -1,4 +1,3 @@
-import type pg from 'pg'
 import { parentNames } from '../support/parent-names.js'
 import type { TestDatabase } from '../support/test-database.js'
 
@@ -32,43 +31,64 @@ interface Plan {
 
 const SCANS = ['Seq Scan', 'Index Scan', 'Index Only Scan', 'Bitmap Heap Scan']
 
-/** Executes a statement, undoes it, and returns what it has read. `plan`: for these values, or for any. */
+interface Statement {
+  readonly text: string
+  readonly values: Values
+}
+
+/** For these values, or for any. */
+type PlannedFor = 'custom' | 'generic'
+
+const EXECUTED = 'ANALYZE, TIMING OFF, BUFFERS OFF, '
+
+/** Returns which partitions a statement that is kept prepared would look into for these values. It is not executed. */
+export async function partitionsFor(database: TestDatabase, statement: Statement): Promise<string[]> {
+  const parentOf = await parentNames(database)
+  const nodes = flatten(await planOf(database, statement, 'generic', ''))
+  const read = nodes.filter(({ 'Node Type': type }) => SCANS.includes(type)).map(nameOf)
+  return [...new Set(read.filter((name) => parentOf(name) !== name))]
+}
+
+const nameOf = (scan: Plan): string => scan['Relation Name'] ?? ''
+
+/** Executes a statement, undoes it, and returns what it has read. */
 export async function readingOf(
   database: TestDatabase,
-  statement: { readonly text: string; readonly values: Values },
-  plan: 'custom' | 'generic',
+  statement: Statement,
+  plan: PlannedFor,
 ): Promise<Reading> {
   const parentOf = await parentNames(database)
+  const nodes = flatten(await planOf(database, statement, plan, EXECUTED))
+  const scans = nodes.filter(
+    ({ 'Node Type': type, 'Actual Loops': loops }) => SCANS.includes(type) && loops > 0,
+  )
+  const usage = scans.filter((scan) => parentOf(nameOf(scan)) === 'scope_usage')
+  return {
+    ...sumUp(scans.filter((scan) => parentOf(nameOf(scan)) !== nameOf(scan))),
+    usageLooks: sum(usage, (scan) => scan['Actual Loops']),
+  }
+}
+
+async function planOf(
+  database: TestDatabase,
+  { text, values }: Statement,
+  plan: PlannedFor,
+  options: string,
+): Promise<Plan> {
   const client = await database.admin.connect()
   try {
-    const nodes = flatten(await executedPlan(client, statement, plan))
-    const scans = nodes.filter(
-      ({ 'Node Type': type, 'Actual Loops': loops }) => SCANS.includes(type) && loops > 0,
+    const literals = values.map((value) => (value === null ? 'NULL' : client.escapeLiteral(String(value))))
+    await client.query(`BEGIN; SET LOCAL plan_cache_mode = force_${plan}_plan; PREPARE explained AS ${text}`)
+    const executed =
+      literals.length === 0 ? 'EXECUTE explained' : `EXECUTE explained (${literals.join(', ')})`
+    const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
+      `EXPLAIN (${options}FORMAT JSON) ${executed}`,
     )
-    const nameOf = (scan: Plan): string => scan['Relation Name'] ?? ''
-    const usage = scans.filter((scan) => parentOf(nameOf(scan)) === 'scope_usage')
-    return {
-      ...sumUp(scans.filter((scan) => parentOf(nameOf(scan)) !== nameOf(scan))),
-      usageLooks: sum(usage, (scan) => scan['Actual Loops']),
-    }
+    return rows[0]?.['QUERY PLAN'][0].Plan as Plan
   } finally {
     await client.query('ROLLBACK; DEALLOCATE ALL')
     client.release()
   }
-}
-
-async function executedPlan(
-  client: pg.PoolClient,
-  { text, values }: { readonly text: string; readonly values: Values },
-  plan: 'custom' | 'generic',
-): Promise<Plan> {
-  const literals = values.map((value) => (value === null ? 'NULL' : client.escapeLiteral(String(value))))
-  await client.query(`BEGIN; SET LOCAL plan_cache_mode = force_${plan}_plan; PREPARE explained AS ${text}`)
-  const executed = literals.length === 0 ? 'EXECUTE explained' : `EXECUTE explained (${literals.join(', ')})`
-  const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
-    `EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF, FORMAT JSON) ${executed}`,
-  )
-  return rows[0]?.['QUERY PLAN'][0].Plan as Plan
 }
 
 const flatten = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(flatten)]
@@ -86,7 +106,7 @@ function sumUp(scans: readonly Plan[]): Omit<Reading, 'usageLooks'> {
   }
   const isWhole = (scan: Plan): boolean => scan['Node Type'] === 'Seq Scan'
   return {
-    wholePartitions: scans.filter(isWhole).map((scan) => scan['Relation Name'] ?? ''),
+    wholePartitions: scans.filter(isWhole).map(nameOf),
     passes: Math.max(0, ...passes.values()),
     rows: sum(
       searching,

@@ -156,7 +156,7 @@ describe('from the inbox', () => {
   })
 
   test('a name of markup is text in the dialog as well', async () => {
-    const [markup = ''] = HOSTILE_NAMES
+    const [markup] = HOSTILE_NAMES
     const page = await look('inbox')
     const dialog = await choose(rowOf(page, markup), page, 'It was not executed', /counts as not executed/)
     await dialog.getByText(markup).first().waitFor()
@@ -191,10 +191,9 @@ describe('from the inbox', () => {
   })
 })
 
-describe('from the page of a request', () => {
-  const open = async (key: string, options?: VisitOptions) =>
-    look(`requests/${await busy.keyIdOf(key)}`, options)
+const open = async (key: string) => look(`requests/${await busy.keyIdOf(key)}`)
 
+describe('from the page of a request', () => {
   test('its answer is kept for longer', async () => {
     const page = await open('ride-2004')
     const dialog = await choose(page, page, 'Keep for longer', /It is kept until/)

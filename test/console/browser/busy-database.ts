@@ -1,4 +1,5 @@
 import { createBackground, createOperator, type Engine, type Outcome } from '@pawl/core'
+import type { QueryResultRow } from 'pg'
 import { expect } from 'vitest'
 import { buryJobs } from '../../cli/filled-database.js'
 import { dieAt } from '../../support/die-at.js'
@@ -53,12 +54,17 @@ export class BusyDatabase {
 
   /** The id of a key, by the name that its client gave it. */
   async keyIdOf(key: string): Promise<string> {
-    const [row] = await this.database.rows<{ id: string }>(
-      'SELECT id FROM pawl.idempotency_keys WHERE key = $1',
-      [key],
-    )
-    if (row === undefined) throw new Error(`There is no key ${key}.`)
-    return row.id
+    const { id } = await this.row<{ id: string }>('SELECT id FROM pawl.idempotency_keys WHERE key = $1', [
+      key,
+    ])
+    return id
+  }
+
+  /** The one row that a query returns. */
+  async row<Row extends QueryResultRow>(sql: string, values: unknown[] = []): Promise<Row> {
+    const [row] = await this.database.rows<Row>(sql, values)
+    if (row === undefined) throw new Error(`No row, with ${values.join(', ')}: ${sql}`)
+    return row
   }
 
   /** What people did, oldest first. */

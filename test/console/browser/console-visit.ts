@@ -68,7 +68,7 @@ export class ConsoleVisit {
   /** Resolves once nothing is loading any more. */
   async settled(): Promise<void> {
     await this.page.locator('main:not([aria-busy="true"]) h1').first().waitFor()
-    await this.page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' })
+    await this.page.locator('[aria-busy="true"], .state-loading').first().waitFor({ state: 'detached' })
   }
 
   async end(): Promise<void> {

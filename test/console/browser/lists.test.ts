@@ -29,10 +29,10 @@ const rowsOf = (caption: string) =>
   page.getByRole('table', { name: caption }).locator('tbody').getByRole('row')
 
 async function deadCount(): Promise<number> {
-  const [row] = await busy.database.rows<{ dead: number }>(
+  const { dead } = await busy.row<{ dead: number }>(
     'SELECT count(*)::int AS dead FROM pawl.staged_jobs WHERE dead_at IS NOT NULL',
   )
-  return row?.dead ?? -1
+  return dead
 }
 
 describe('dead letters', () => {
@@ -64,18 +64,18 @@ describe('dead letters', () => {
 describe('duplicates', () => {
   test('are counted by scope, for as long as one chooses', async () => {
     await visit.open('duplicates')
-    const total = () => rowsOf('Duplicates by scope').filter({ hasText: 'rider-1' }).locator('.cell-total')
-    const [{ hour = 0, quarter = 0 } = {}] = await busy.database.rows<{ hour: number; quarter: number }>(
+    const total = rowsOf('Duplicates by scope').filter({ hasText: 'rider-1' }).locator('.cell-total')
+    const { hour, quarter } = await busy.row<{ hour: number; quarter: number }>(
       `SELECT sum(replayed + in_flight + mismatched)::int AS hour,
               sum(replayed + in_flight + mismatched) FILTER (WHERE minute > clock_timestamp() - interval '15 min')::int AS quarter
          FROM pawl.duplicates WHERE scope = 'rider-1'`,
     )
-    expect(await total().innerText()).toBe(String(hour))
+    expect(await total.innerText()).toBe(String(hour))
     await page.getByRole('link', { name: '15 min' }).click()
     await page.waitForURL(/minutes=15/)
     await visit.settled()
     // The minute may have changed meanwhile.
-    const shown = Number(await total().innerText())
+    const shown = Number(await total.innerText())
     expect(shown).toBeGreaterThan(0)
     expect(shown).toBeLessThanOrEqual(quarter)
     expect(shown).toBeLessThan(hour)
@@ -138,7 +138,7 @@ describe('the audit trail', () => {
 })
 
 test('a search finds a key, and what a provider calls it', async () => {
-  const [{ reference = '' } = {}] = await busy.database.rows<{ reference: string }>(
+  const { reference } = await busy.row<{ reference: string }>(
     `SELECT reference FROM pawl.effects WHERE key = 'ride-2003'`,
   )
   for (const text of ['ride-2003', reference]) {

@@ -52,8 +52,8 @@ test('a process that is killed in the middle is seen as a lease that runs out, a
   await createBackground({ engine, reaper: false }).runOnce()
   await page.getByRole('link', { name: '1 unattended at ride_created' }).waitFor({ state: 'detached' })
   await engine.close()
-  const [{ id = '' } = {}] = await database.rows<{ id: string }>('SELECT id FROM pawl.idempotency_keys')
-  await visit.open(`requests/${id}`)
+  const [row] = await database.rows<{ id: string }>('SELECT id FROM pawl.idempotency_keys')
+  await visit.open(`requests/${row?.id}`)
   await page.getByText('finished').first().waitFor()
 })
 

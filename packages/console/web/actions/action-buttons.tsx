@@ -17,17 +17,20 @@ interface ActionButtonsProps {
   readonly isQuiet?: boolean
 }
 
-/** A button for each thing that may be done to a key, the likeliest first. None for somebody who may look only. */
+/**
+ * A button for each thing that may be done to a key, the likeliest first. None for somebody who may look only. Of verdicts, none stands
+ * out: which one is right is not for a page to suggest.
+ */
 export function ActionButtons({ of, onChoose, isQuiet = false }: ActionButtonsProps) {
   const session = useSession()
   const actions = allowedActions(of, clock.now())
   if (session?.canChange !== true || actions.length === 0) return null
   return (
     <div class="action-buttons" role="group" aria-label="Actions">
-      {actions.map((action, index) => (
+      {actions.map((action) => (
         <Button
           key={action}
-          kind={index === 0 && !isQuiet ? 'primary' : 'plain'}
+          kind={action === 'retry' && !isQuiet ? 'primary' : 'plain'}
           aria-haspopup="dialog"
           onClick={() => onChoose(action)}
         >

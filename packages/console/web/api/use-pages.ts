@@ -1,4 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useRetryWhenLive } from '../live/use-retry-when-live.js'
 import { type ApiError, asApiError } from './api-error.js'
 
 /** A list that comes page by page, as far as it was asked for. */
@@ -68,6 +69,9 @@ export function usePages<Row>(
     return () => asking.current?.abort()
   }, [load])
 
+  const reload = useCallback(() => load(null), [load])
+  useRetryWhenLive(state.error, reload)
+
   // In the render in which `of` changes, the effect has not run yet.
   const { rows, next, error, isLoading } = state.of === of ? state : empty
   return {
@@ -78,6 +82,6 @@ export function usePages<Row>(
     more: () => {
       if (next !== null && !isLoading) load(next)
     },
-    reload: () => load(null),
+    reload,
   }
 }

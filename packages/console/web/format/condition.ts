@@ -3,14 +3,6 @@ import type { AsJson, KeyRowSummary } from '../../src/api.js'
 /** Where a key is in its life, as lists and the map tell it. */
 export type Condition = 'held' | 'backing_off' | 'unattended' | 'stuck' | 'finished'
 
-export const CONDITIONS = [
-  'held',
-  'backing_off',
-  'unattended',
-  'stuck',
-  'finished',
-] as const satisfies readonly Condition[]
-
 /** What it is called, and what it means. */
 export const CONDITION_TEXT: Readonly<
   Record<Condition, { readonly word: string; readonly meaning: string }>

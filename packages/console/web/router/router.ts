@@ -11,7 +11,7 @@ export interface Place {
 
 const listeners = new Set<(place: Place) => void>()
 
-export function currentPlace(): Place {
+function currentPlace(): Place {
   const { pathname, search } = window.location
   const path = pathname.startsWith(BASE.pathname) ? pathname.slice(BASE.pathname.length) : ''
   return {
@@ -32,11 +32,23 @@ export function hrefOf(path: string, query: QueryValues = {}): string {
 /** Goes to a page. `replace`: the way back does not lead through the one that is left, such as for a filter that is being typed. */
 export function navigate(href: string, { replace = false }: { readonly replace?: boolean } = {}): void {
   if (href === window.location.pathname + window.location.search) return
+  cameBack = false
   const pathBefore = window.location.pathname
   if (replace) window.history.replaceState(window.history.state, '', href)
-  else window.history.pushState(null, '', href)
+  else {
+    // For the way back.
+    window.history.replaceState({ scrollY: window.scrollY }, '')
+    window.history.pushState(null, '', href)
+  }
   tell()
   if (window.location.pathname !== pathBefore) window.scrollTo(0, 0)
+}
+
+let cameBack = false
+
+/** Whether the page is shown again, and not anew. */
+export function hasComeBack(): boolean {
+  return cameBack
 }
 
 /** Where the reader is, as it changes. */
@@ -44,13 +56,21 @@ export function usePlace(): Place {
   const [place, setPlace] = useState(currentPlace)
   useEffect(() => {
     listeners.add(setPlace)
-    if (listeners.size === 1) window.addEventListener('popstate', tell)
+    if (listeners.size === 1) window.addEventListener('popstate', goBack)
     return () => {
       listeners.delete(setPlace)
-      if (listeners.size === 0) window.removeEventListener('popstate', tell)
+      if (listeners.size === 0) window.removeEventListener('popstate', goBack)
     }
   }, [])
   return place
+}
+
+/** Browsers scroll back before the page is drawn again, and so not far enough. */
+function goBack({ state }: PopStateEvent): void {
+  cameBack = true
+  tell()
+  const { scrollY } = (state ?? {}) as { readonly scrollY?: number }
+  if (scrollY !== undefined) requestAnimationFrame(() => window.scrollTo(0, scrollY))
 }
 
 function tell(): void {

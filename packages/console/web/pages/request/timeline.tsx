@@ -16,7 +16,7 @@ export function Timeline({ report }: { readonly report: ReportNow }) {
           <li key={event.id} class={`event event-${event.kind}`}>
             {isTakenOver && (
               <p class="event-takeover">
-                Granted again: fence {from} → {event.fence}. What the attempt before would still write is
+                Granted again: fence {from} to {event.fence}. What the attempt before would still write is
                 refused.
               </p>
             )}

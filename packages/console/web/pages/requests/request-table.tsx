@@ -43,7 +43,7 @@ const COLUMNS: readonly Column<RequestRow>[] = [
   { id: 'fence', title: 'Fence', align: 'end', cell: ({ fence }) => formatCount(fence) },
   {
     id: 'error',
-    title: 'Last error',
+    title: 'Last error or answer',
     cell: ({ lastError, responseStatus }) =>
       responseStatus === null ? (
         <ForeignText class="muted" text={lastError ?? ''} isShort />

@@ -32,7 +32,7 @@ const AHEAD_PX = 1_200
 function ListPage({ query }: RequestsPageProps) {
   const { flow } = useLiveFlow()
   const filters = readFilters(query)
-  const pages = useRequestPages(filters, true)
+  const pages = useRequestPages(filters)
   const { rows, error, isLoading, hasMore, isFull, more, reload } = pages
   const end = useRef<HTMLDivElement>(null)
   const latest = useRef(more)
@@ -66,7 +66,7 @@ function ListPage({ query }: RequestsPageProps) {
         {error !== null && rows === null ? (
           <Failure error={error} onRetry={reload} />
         ) : rows?.length === 0 ? (
-          <Empty title={isFiltered ? 'No request matches.' : 'Every request has finished.'}>
+          <Empty title={isFiltered ? 'No request matches.' : 'Nothing is unfinished.'}>
             {isFiltered ? (
               <Button onClick={() => navigate(hrefOf('requests'))}>Clear the filters</Button>
             ) : (
