@@ -229,6 +229,23 @@ describe('what the address says', () => {
   })
 })
 
+test.each([
+  ['/ops/pawl/', '/ops/pawl/'],
+  ['/:tenant/pawl', '/somebody/pawl/'],
+  ['/ops/pawl', '/%6Fps/pawl/'],
+])('mounted at %s, the page and its files are at %s', async (prefix, path) => {
+  const own = await consoleOn(database, {}, prefix)
+  onTestFinished(() => own.close())
+  const { body } = await new ConsoleClient(own.url, { 'x-user': 'anna' }).get<string>(path.slice(1))
+  const [, script] = /src="\.\/([\w-]+\.js)"/.exec(body) ?? []
+  const file = await new ConsoleClient(own.url, { 'x-user': 'anna' }).get(`${path.slice(1)}${script}`)
+  expect(file.headers.get('content-type')).toBe('text/javascript; charset=utf-8')
+  const deeper = await new ConsoleClient(own.url, { 'x-user': 'anna' }).get<string>(
+    `${path.slice(1)}requests/x`,
+  )
+  expect(deeper.body).toContain(`src="../${script}"`)
+})
+
 async function appWithout() {
   const app = Fastify()
   onTestFinished(() => app.close())
@@ -266,12 +283,25 @@ describe('without authenticate', () => {
       { 'x-forwarded-for': '203.0.113.7' },
       { forwarded: 'for=203.0.113.7' },
       { 'x-real-ip': '203.0.113.7' },
+      { 'x-forwarded-proto': 'https' },
+      { 'cf-connecting-ip': '203.0.113.7' },
+      // Sent by a page of the proxy's own name: one that replaces Host leaves it as it is.
+      { origin: 'https://ops.example', 'sec-fetch-site': 'same-origin' },
+      { origin: 'null', 'sec-fetch-site': 'same-origin' },
     ]) {
       const sent = httpRequest(`${url}/ops/api/session`, { headers }).end()
       const [response] = (await once(sent, 'response')) as [NodeJS.ReadableStream & { statusCode: number }]
       expect(response.statusCode, JSON.stringify(headers)).toBe(403)
       response.resume()
     }
+  })
+
+  test('a proxy that only speaks an old HTTP is refused, as one without any settings does', async () => {
+    const app = await appWithout()
+    const { port } = new URL(await app.listen({ port: 0, host: '127.0.0.1' }))
+    const socket = connect(Number(port), '127.0.0.1')
+    socket.write(`GET /ops/api/session HTTP/1.0\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\n\r\n`)
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 403 /)
   })
 
   test('a server that was given to the app and already listens elsewhere answers nobody from there', async () => {

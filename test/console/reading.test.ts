@@ -38,11 +38,18 @@ describe('the connections for reading', () => {
     })
   })
 
-  test('have time-outs on the server, and are told apart there', async () => {
-    const { rows } = await reading().query(
-      `SELECT current_setting('statement_timeout') AS statement, current_setting('lock_timeout') AS lock, current_setting('application_name') AS name`,
-    )
-    expect(rows).toEqual([{ statement: '20s', lock: '2s', name: 'pawl-console' }])
+  test('have time-outs on the server, whatever those of the pool are, and are told apart there', async () => {
+    const url = new URL(database.url)
+    url.searchParams.set('statement_timeout', '600000')
+    url.searchParams.set('lock_timeout', '600000')
+    const patient = { statement_timeout: 600_000, lock_timeout: 600_000 }
+    for (const options of [{}, patient, { connectionString: url.href }]) {
+      const { rows } = await reading(options).query(
+        `SELECT current_setting('statement_timeout') AS statement, current_setting('lock_timeout') AS lock,
+                current_setting('application_name') AS name, current_setting('default_transaction_read_only') AS only`,
+      )
+      expect(rows).toEqual([{ statement: '20s', lock: '2s', name: 'pawl-console', only: 'on' }])
+    }
   })
 
   test('keep what the pool they are like says, in its URL or beside it', async () => {
@@ -271,6 +278,24 @@ describe('the audit trail as a file', () => {
     expect(lines[1]).toContain(`"'@actor"`)
     for (const line of lines) expect(line).not.toMatch(/(?:^|,)"?[=+@\t-]/)
   })
+
+  test.each([';', '\t', '\n', '\r\n'])(
+    'as CSV runs nothing either where a spreadsheet splits at %j',
+    async (separator) => {
+      await database.rows(
+        `INSERT INTO pawl.interventions (scope, key, action, actor, reason, created_at)
+         VALUES ('export', 'k', 'unstick', 'anna', $1, timestamptz '2019-01-01')`,
+        [`so it is${separator}=cmd|'/c calc'!A1${separator} "@x"${separator}"=1`],
+      )
+      const { body } = await console
+        .as('anna')
+        .get<string>('api/interventions.csv?from=2019-01-01&to=2019-01-02')
+      await database.rows(`DELETE FROM pawl.interventions WHERE created_at < '2019-01-02'`)
+      expect(body).toContain(`so it is${separator}'=cmd`)
+      // Some take a quote that does not begin a cell for text, and others drop it.
+      for (const cell of body.split(/[;\t\r\n]/)) expect(cell).not.toMatch(/^\s*"*\s*[=+@|-]/)
+    },
+  )
 
   test('as JSON has the same', async () => {
     const { body } = await console

@@ -1,5 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
+import {
+  connect as connectHttp2,
+  createServer as createHttp2Server,
+  type Http2ServerResponse,
+} from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import type { Flow } from '@pawl/core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -126,6 +131,19 @@ describe('a stream of events', () => {
     for (const reader of readers) reader.destroy()
   })
 
+  test('is over at once for a browser that left while it was found out who it is', async () => {
+    const server = createServer().listen(0, '127.0.0.1')
+    onTestFinished(() => void server.close())
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const leaving = request({ port, agent: false }).on('error', () => {})
+    leaving.end()
+    const [, left] = (await once(server, 'request')) as [unknown, ServerResponse]
+    leaving.destroy()
+    await once(left, 'close')
+    await new EventStream(left, {}).closed
+  })
+
   test('ends with the app, also where nobody reads it', async () => {
     const console = await consoleOn(database)
     const reader = await EventReader.open(console.origin, ANNA)
@@ -190,6 +208,28 @@ describe('to a browser that does not read', () => {
     await latest
     expect(numbers.length).toBeLessThan(50)
     stream.close()
+  })
+
+  test('nothing piles up with HTTP/2 either', async () => {
+    const server = createHttp2Server().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const client = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    onTestFinished(() => {
+      client.destroy()
+      server.close()
+    })
+    const sent = client.request()
+    const [, response] = (await once(server, 'request')) as [unknown, Http2ServerResponse]
+    const stream = new EventStream(response as unknown as ServerResponse, {})
+    await once(sent, 'response')
+    const unread: number[] = []
+    for (let n = 0; n < 20; n++) {
+      stream.send('flow', { n, ...LARGE })
+      unread.push(response.stream.writableLength)
+    }
+    expect(Math.max(...unread)).toBeLessThan(2 * JSON.stringify(LARGE).length)
+    sent.destroy()
+    await stream.closed
   })
 
   test('the connection is cut in the end', async () => {

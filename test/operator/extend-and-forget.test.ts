@@ -178,6 +178,20 @@ describe('forget', () => {
     })
   })
 
+  test('refuses it also after a thousand people have looked at it', async () => {
+    const key = await finished()
+    await database.rows(
+      `INSERT INTO pawl.interventions (id, key_id, scope, key, action, actor, reason, created_at)
+       SELECT gen_random_uuid(), $1, $2, 'k', CASE WHEN n > 1000 THEN 'answer' ELSE 'reveal' END, 'x', 'x', now() + n * interval '1 ms'
+         FROM generate_series(1, 1001) AS n`,
+      [key.id, key.scope],
+    )
+    expect(await operator.forget(named(key), because)).toMatchObject({
+      type: 'refused',
+      detail: expect.stringContaining('A person answered it') as string,
+    })
+  })
+
   test('refuses a finished key that still knows of a call which was not settled', async () => {
     const key = await finished()
     await database.rows(

@@ -11,6 +11,8 @@ export class EventStream {
   readonly #end: NodeJS.Timeout
   /** What came while the browser was not reading: the last of it. */
   #waiting: string | null = null
+  /** Kept here, because responses of HTTP/2 do not say `writableNeedDrain`. */
+  #isFull = false
   #unread: NodeJS.Timeout | null = null
   /** Resolves when the connection is closed, by whomever. */
   readonly closed: Promise<void>
@@ -28,7 +30,10 @@ export class EventStream {
     response.on('drain', () => this.#drained())
     // A connection that breaks also closes.
     response.on('error', () => {})
-    this.closed = new Promise((resolve) => response.once('close', () => resolve()))
+    // Whoever left while it was found out who they are is not told again that they did.
+    this.closed = isGone(response)
+      ? Promise.resolve()
+      : new Promise((resolve) => response.once('close', () => resolve()))
     this.#heartbeat = setInterval(() => this.#write(':\n\n'), HEARTBEAT_MS).unref()
     this.#end = setTimeout(() => this.close(), MAX_STREAM_MS).unref()
     void this.closed.then(() => this.#clear())
@@ -46,12 +51,13 @@ export class EventStream {
   }
 
   #write(frame: string): void {
-    if (this.#response.writableNeedDrain) {
+    if (this.#isFull) {
       // A heartbeat is not worth to wait: what waits already will be one.
       if (frame.startsWith('event:')) this.#waiting = frame
       return
     }
-    if (!this.#response.write(frame)) this.#dropIn(MAX_UNREAD_MS)
+    this.#isFull = !this.#response.write(frame)
+    if (this.#isFull) this.#dropIn(MAX_UNREAD_MS)
   }
 
   /** Unless it has read by then, or is gone. */
@@ -63,6 +69,7 @@ export class EventStream {
   #drained(): void {
     if (this.#unread !== null) clearTimeout(this.#unread)
     this.#unread = null
+    this.#isFull = false
     const frame = this.#waiting
     this.#waiting = null
     if (frame !== null) this.#write(frame)
@@ -73,4 +80,10 @@ export class EventStream {
     clearTimeout(this.#end)
     if (this.#unread !== null) clearTimeout(this.#unread)
   }
+}
+
+/** Whether its connection is closed, or with HTTP/2 its stream. */
+function isGone(response: ServerResponse): boolean {
+  const { stream } = response as { readonly stream?: { readonly destroyed: boolean } | null }
+  return stream === undefined ? response.destroyed : stream?.destroyed !== false
 }

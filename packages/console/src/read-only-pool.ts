@@ -22,6 +22,9 @@ export function readOnlyPoolLike(pool: pg.Pool): pg.Pool {
     // Pools hide it, so that nothing prints it by mistake.
     ...(config.password !== undefined && { password: config.password }),
     ...withSettings(config),
+    // Beside the startup options, a pool's own count more: those of the application may be far longer.
+    statement_timeout: READ_STATEMENT_MS,
+    lock_timeout: READ_LOCK_MS,
     Client,
     application_name: 'pawl-console',
     max: READ_CONNECTIONS,
@@ -61,14 +64,20 @@ class NotReadOnlyError extends Error {
   }
 }
 
+const TIMEOUTS = ['statement_timeout', 'lock_timeout'] as const
+const OURS = [...TIMEOUTS, 'options'] as const
+
 /** What a URL says counts more than an option beside it, and an option more than the environment. */
 function withSettings({ connectionString, options }: pg.PoolConfig): pg.PoolConfig {
   const beside = { options: withOurs(options ?? process.env['PGOPTIONS']) }
   if (connectionString === undefined || !URL.canParse(connectionString)) return beside
   const url = new URL(connectionString)
-  const given = url.searchParams.get('options')
-  if (given === null) return beside
-  url.searchParams.set('options', withOurs(given))
+  const { searchParams } = url
+  if (!OURS.some((name) => searchParams.has(name))) return beside
+  for (const name of TIMEOUTS) searchParams.delete(name)
+  const given = searchParams.get('options')
+  if (given === null) return { ...beside, connectionString: url.href }
+  searchParams.set('options', withOurs(given))
   return { connectionString: url.href }
 }
 

@@ -73,6 +73,8 @@ describe('the database', () => {
     const { page } = visit
     await visit.open('inbox')
     await page.getByText('Live', { exact: true }).waitFor()
+    // Events may come before the answer, and it is to be there before the database goes.
+    await page.getByRole('link', { name: 'permit-1005' }).waitFor()
     await proxy.close()
     await page.getByText('Database away', { exact: true }).waitFor()
     await page.getByText('The database cannot be reached.').first().waitFor()

@@ -10,7 +10,7 @@ import { countUnfinished } from '../storage/keys/count-unfinished.js'
 import { groupUnfinished } from '../storage/keys/group-unfinished.js'
 import { hasKeysOf } from '../storage/keys/has-keys-of.js'
 import { answerKey } from '../storage/keys/answer-key.js'
-import { findInterventions } from '../storage/interventions/find-interventions.js'
+import { isAnswered } from '../storage/interventions/is-answered.js'
 import { noteRound } from '../storage/interventions/note-round.js'
 import { unstickKey } from '../storage/keys/unstick-key.js'
 import { revokeLease } from '../storage/keys/revoke-lease.js'
@@ -272,9 +272,8 @@ class DatabaseOperator implements Operator {
     let mayBeCached = true
     const end = await steerKey(this.#context, { of, because, ...steering }, async (row, store) => {
       const standing = await findStandingEffects(store, row, MAX_SHOWN_WITH_KEY)
-      const interventions = await findInterventions(store, row, MAX_SHOWN_WITH_KEY)
-      const isAnswered = interventions.some(({ action }) => action === 'answer')
-      return decideForget(row, { standing, isAnswered }, effectsUndone, () => {
+      const known = { standing, isAnswered: await isAnswered(store, row) }
+      return decideForget(row, known, effectsUndone, () => {
         mayBeCached = false
       })
     })

@@ -155,9 +155,15 @@ function providerOf(
   return { effectName, providerKey: namespace === null ? null : providerKeyOf(namespace, row, effectName) }
 }
 
-/** Whether nobody has ever run it: it was enqueued. */
-function isUntouched({ recoveryPoint, fence, attempts, retries }: KeyRow): boolean {
-  return recoveryPoint === 'started' && fence === 1 && attempts === 0 && retries === 0
+/** That of a row which nobody has written since it was made. */
+const FIRST_REVISION = 1
+
+/**
+ * Whether nobody has ever run it: it was enqueued. A row in which attempts are not counted, or not any more, may have been run: by
+ * whoever gave it back, or before a person unstuck it.
+ */
+function isUntouched({ revision, attempts }: KeyRow): boolean {
+  return revision === FIRST_REVISION && attempts === 0
 }
 
 export function becomesStuck(reason: StuckReason, because: string): NextMove {

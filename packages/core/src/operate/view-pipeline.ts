@@ -42,6 +42,7 @@ function isRecord(value: unknown): value is WrittenRecord {
     [maxAttempts, maxAgeMs, retentionMs].every(isAmount) &&
     (commits === 'each' || commits === 'fewest') &&
     Array.isArray(phases) &&
+    phases.length > 0 &&
     phases.every(isPhase) &&
     phases.findIndex(({ kind }) => kind === 'finish') === phases.length - 1
   )
