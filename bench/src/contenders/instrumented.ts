@@ -67,7 +67,7 @@ const stopper =
   async (): Promise<void> =>
     stop()
 
-/** `ExportResultCode.SUCCESS`. */
+// oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- `ExportResultCode.SUCCESS`, of a package that is not ours to import
 const SUCCESS = { code: 0 } as Parameters<Parameters<SpanExporter['export']>[1]>[0]
 
 const SPANS_TO_NOWHERE: SpanExporter = {
