@@ -91,7 +91,7 @@ export const RETIRED_WORDS: readonly RetiredWord[] = [
 /** Files that name a retired word without using it. */
 export const NOT_SEARCHED: readonly RegExp[] = [
   /^pnpm-lock\.yaml$/,
-  /\.(?:svg|tgz|log)$/,
+  /\.(?:png|svg|tgz|log)$/,
   /^test\/docs\/(?:retired-words|words\.test)\.ts$/,
   // What the style table of CONTRIBUTING shows is how not to write.
   /^CONTRIBUTING\.md$/,

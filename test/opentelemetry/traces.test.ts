@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks'
 import { fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -308,3 +309,50 @@ test('without an SDK, requests run as ever', async () => {
   stop()
   await engine.close()
 })
+
+test('a request of another engine that is instrumented meanwhile is no part of the one that asked for it', async () => {
+  const asked = pipeline<null>({ name: 'asked', version: 1 })
+    .local('begun', () => {
+      onTestFinished(instrument({ engine: other, tracerProvider: spans.provider }).stop)
+    })
+    .local('unseen', () => {})
+    .finish(() => respond(204))
+  const other = createEngine({ pool: database.pool(), pipelines: [asked], schema: database.schema })
+  onTestFinished(() => other.close())
+  const asking = pipeline<null>({ name: 'asking', version: 1 })
+    .foreign('answered', {
+      call: async () => {
+        const { type } = await other.execute(asked, { scope: 's', key: randomUUID(), input: null })
+        return { type }
+      },
+      settle: () => {},
+    })
+    .finish(() => respond(204))
+  const engine = engineFor(asking)
+  await engine.execute(asking, { scope: 's', key: randomUUID(), input: null })
+  expect(spans.tree(await spans.named('execute asking'))).toEqual({
+    'execute asking': [{ 'phase answered': ['call answered'] }, 'phase finished'],
+  })
+})
+
+test('engines that come and go leave nothing behind that makes promises slower', async () => {
+  const before = storesOfTheProcess()
+  for (let round = 0; round < 3; round++) {
+    const engine = createEngine({ pool: database.pool(), pipelines: [], schema: database.schema })
+    instrument({ engine, tracerProvider: spans.provider }).stop()
+    const trial = new RideTrial(database)
+    const used = createEngine(trial.options())
+    const { stop } = instrument({ engine: used, tracerProvider: spans.provider })
+    await trial.execute(used)
+    stop()
+    await Promise.all([engine.close(), used.close()])
+  }
+  expect(storesOfTheProcess() - before).toBeLessThanOrEqual(1)
+})
+
+/** How many stores follow every promise: Node keeps them as symbols on whatever is created. */
+function storesOfTheProcess(): number {
+  return Object.getOwnPropertySymbols(new AsyncResource('test')).filter(
+    ({ description }) => description === 'kResourceStore',
+  ).length
+}

@@ -25,7 +25,7 @@ export type AsJson<T> = T extends Date
       : T
 
 /** Stands for a value that is not shown: what a client or a provider sent. */
-export interface Hidden {
+interface Hidden {
   readonly hidden: true
   readonly bytes: number
 }

@@ -118,7 +118,7 @@ function reportUnlike(
   // It may be anything that is called a promise: its `then` may throw.
   const settled = traced instanceof Promise ? traced : new Promise((resolve) => resolve(traced))
   try {
-    Promise.prototype.then.call(settled, undefined, compare)
+    void Promise.prototype.then.call(settled, undefined, compare)
   } catch (error) {
     report(error)
   }

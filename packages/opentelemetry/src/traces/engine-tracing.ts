@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Context, context, ROOT_CONTEXT, type Span, type Tracer } from '@opentelemetry/api'
 import type { EnqueueOutcome, Outcome, ResumeOutcome, ServiceName } from '@pawl/core'
 import type {
@@ -13,7 +12,9 @@ import { addRound } from '../metrics/announcements.js'
 import type { Instruments, RequestEnd } from '../metrics/instruments.js'
 import type { TopScopes } from '../metrics/top-scopes.js'
 import { duplicateOf, failureOf, outcomeAttributes } from './outcome-attributes.js'
+import { countsOf, didSomething, isAnnounced } from './round-counts.js'
 import { callIn, contextWith, failSpan } from './run-in-span.js'
+import { current, type TracedRequest } from './traced.js'
 import { readTraceparent, traceparentOf } from './traceparent.js'
 
 /** What an engine's tracing works with. */
@@ -26,31 +27,6 @@ export interface EngineTracingOptions {
   /** Whether rounds that did nothing get a span as well. */
   readonly idleRounds: boolean
 }
-
-/** A request that goes on. Its phases come one after the other, so what is said of the present one can be changed. */
-interface TracedRequest {
-  /** An engine's phase may ask another engine. */
-  readonly by: EngineTracing
-  readonly span: Span
-  readonly context: Context
-  pipeline: string
-  version: number
-  /** Of the step that goes on, if one does. */
-  phase: string | null
-  phaseContext: Context
-}
-
-/** A round of a background service that goes on. */
-interface TracedRound {
-  readonly span: null
-  readonly context: Context
-}
-
-/**
- * The request or the round that goes on. Own, because there may be no context manager; and one for all engines, because each more of
- * them makes every promise of the process slower, also after it is no longer used.
- */
-const current = new AsyncLocalStorage<TracedRequest | TracedRound>()
 
 /** What a resume has to do with before its key is known, and what no pipeline is called. */
 const UNKNOWN = ''
@@ -351,19 +327,3 @@ const nameOf = (by: string, pipeline: string | null): string => (pipeline === nu
 
 const committedPoint = ({ point, skipped }: NonNullable<PhaseEnd['committed']>[number]): string =>
   skipped ? `${point} (skipped)` : point
-
-/** A round of a started service returns its counts beside other things. */
-function isAnnounced(value: unknown): value is { readonly counts: unknown } {
-  return typeof value === 'object' && value !== null && 'counts' in value
-}
-
-function countsOf(value: unknown): Record<string, number> {
-  const counts: unknown = isAnnounced(value) ? value.counts : value
-  if (typeof counts !== 'object' || counts === null) return {}
-  return Object.fromEntries(
-    Object.entries(counts).filter((entry): entry is [string, number] => typeof entry[1] === 'number'),
-  )
-}
-
-const didSomething = (counts: Readonly<Record<string, number>>): boolean =>
-  Object.values(counts).some((count) => count > 0)
