@@ -16,7 +16,7 @@ export const HOSTILE_NAMES = [
   "\"><script>document.title='owned'</script>",
   'javascript:document.title="owned"',
   'right\u202Eto left\u2066',
-  'bell\u0007 and escape\u001B[31m red',
+  'alert\u0007 and escape\u001B[31m red',
   'new\nline\r\u2028and\u2029more',
   'zero\u200Bwidth\uFEFF',
   '../../%2e%2e%2f?a=b&c#d',
