@@ -132,13 +132,13 @@ describe('the console, as it is unpacked in an empty folder', () => {
       const address = String((await lines.next()).value)
       const { headers } = await fetch(address)
       const cookie = headers.getSetCookie()[0]?.split(';')[0] ?? ''
-      const page = await fetch(new URL('/', address), { headers: { cookie } })
+      const page = await fetch(new URL('../', address), { headers: { cookie } })
       const html = await page.text()
       const [, script = ''] = /src="([^"]+\.js)"/.exec(html) ?? []
       expect(script).not.toBe('')
       for (const path of [script, 'api/flow', 'api/session'])
         expect(
-          (await fetch(new URL(path, new URL('/', address)), { headers: { cookie } })).status,
+          (await fetch(new URL(path, new URL('../', address)), { headers: { cookie } })).status,
           path,
         ).toBe(200)
       const ended = once(child, 'exit')

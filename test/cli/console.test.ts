@@ -44,13 +44,13 @@ async function enter(address: string): Promise<{ readonly status: number; readon
 }
 
 const sessionOf = (address: string, cookie: string) =>
-  fetch(new URL('/api/session', address), { headers: { cookie } })
+  fetch(new URL('../api/session', address), { headers: { cookie } })
 
 describe('pawl console', () => {
   test('prints an address that signs in one browser once, then the next one, and ends with 0 on Ctrl-C', async () => {
     const { child, line, err, exit } = startConsole()
     const address = await line()
-    expect(address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/enter\/[\w-]{43}$/)
+    expect(address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/[\w-]{22}\/enter\/[\w-]{43}$/)
     expect((await sessionOf(address, '')).status).toBe(401)
 
     const first = await enter(address)
@@ -70,7 +70,7 @@ describe('pawl console', () => {
     expect((await sessionOf(address, first.cookie)).status).toBe(200)
 
     // A page that listens does not keep it from ending.
-    const stream = await fetch(new URL('/api/events', address), { headers: { cookie: first.cookie } })
+    const stream = await fetch(new URL('../api/events', address), { headers: { cookie: first.cookie } })
     expect(stream.status).toBe(200)
     const reader = stream.body?.getReader()
     await reader?.read()

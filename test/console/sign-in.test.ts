@@ -59,7 +59,7 @@ describe('an address that signs in', () => {
         'cache-control': 'no-store',
         'referrer-policy': 'no-referrer',
         'set-cookie': [
-          expect.stringMatching(/^pawl-console-\d+=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/),
+          expect.stringMatching(/^pawl-console-\d+=[\w-]{43}; Path=\/[\w-]{22}; HttpOnly; SameSite=Strict$/),
         ],
       },
     })

@@ -33,7 +33,11 @@ export class ConsoleProcess {
     const address = String(value)
     const { headers } = await fetch(address)
     const [cookie = ''] = headers.getSetCookie()
-    return new ConsoleProcess(child, new URL(address).origin, cookie.split(';')[0] ?? '')
+    return new ConsoleProcess(
+      child,
+      new URL('..', address).href.replace(/\/$/, ''),
+      cookie.split(';')[0] ?? '',
+    )
   }
 
   /** Returns how long the whole answer took, in milliseconds. */

@@ -34,6 +34,8 @@ async function main(): Promise<void> {
     pool,
     pipelines: [createRide],
     namespace: 'rides',
+    // For the console and whoever asks the operator: who sends the same again and again.
+    countDuplicates: true,
     // Where rides are on several servers, the queue is on one of them, and not atomic with the others: a relay fills it.
     ...(config.layout === 'citus' ? {} : { stager: graphileStager() }),
     ...guardOptions(config),

@@ -10,6 +10,6 @@ export function readCookie(header: string | undefined, name: string): string | n
 }
 
 /** A cookie that only this site's own pages send, that no script reads, and that ends with the browser. */
-export function writeCookie(name: string, value: string, isSecure: boolean): string {
-  return `${name}=${value}; Path=/; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
+export function writeCookie(name: string, value: string, isSecure: boolean, path = '/'): string {
+  return `${name}=${value}; Path=${path}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
 }

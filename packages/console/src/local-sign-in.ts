@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { readCookie, writeCookie } from './cookies.js'
 import { isLoopbackHost } from './loopback.js'
@@ -22,6 +22,11 @@ export interface LocalSignInOptions {
  */
 export class LocalSignIn {
   readonly #options: LocalSignInOptions
+  /**
+   * The folder that the console is in, such as `/kq0…`. A browser sends the cookies of a machine to each of its ports, so that another
+   * user of the machine could serve a page and get the session: but only in folders that they belong to, and this one is nobody else's.
+   */
+  readonly folder: string
   /** Sessions by their ids, oldest first, and when they end on the monotonic clock. */
   readonly #sessions = new Map<string, number>()
   #token: string
@@ -29,9 +34,11 @@ export class LocalSignIn {
   constructor(options: LocalSignInOptions) {
     this.#options = options
     this.#token = options.token ?? newToken()
+    // That of a given token stays the same, so that an address can be kept.
+    this.folder = `/${(options.token === null ? newToken() : digestOf(options.token)).slice(0, FOLDER_LENGTH)}`
   }
 
-  /** Where the next browser signs in. */
+  /** Where in the folder the next browser signs in. */
   get path(): string {
     return `/enter/${encodeURIComponent(this.#token)}`
   }
@@ -42,24 +49,29 @@ export class LocalSignIn {
     const id = readCookie(request.headers.cookie, cookieName(request))
     if (id !== null && this.#isOpen(id)) return this.#options.user
     const isPage = request.method === 'GET' && request.headers.accept?.includes('text/html') === true
-    if (isPage) void reply.code(401).type(HTML).send(SIGN_IN_FIRST)
+    if (isPage) void this.askToEnter(reply)
     return null
   }
 
-  /** Exchanges a token for a session. */
-  enter(request: FastifyRequest, reply: FastifyReply): unknown {
+  /** Says to whoever comes to another address where to begin. */
+  askToEnter(reply: FastifyReply): unknown {
+    return reply.code(401).type(HTML).send(SIGN_IN_FIRST)
+  }
+
+  /** Exchanges a token for a session. `to`: the console, as seen from the address of the request. */
+  enter(request: FastifyRequest, reply: FastifyReply, to: string): unknown {
     const { token } = request.params as { readonly token: string }
-    if (!this.#options.anyHost && !isLoopbackHost(request.headers.host))
-      return reply.code(401).type(HTML).send(SIGN_IN_FIRST)
-    if (!isSameSecret(token, this.#token)) return reply.code(401).type(HTML).send(SIGN_IN_FIRST)
+    if (!this.#options.anyHost && !isLoopbackHost(request.headers.host)) return this.askToEnter(reply)
+    if (!isSameSecret(token, this.#token)) return this.askToEnter(reply)
     if (this.#options.token === null) {
       this.#token = newToken()
       this.#options.onUsed()
     }
-    const cookie = writeCookie(cookieName(request), this.#open(), request.protocol === 'https')
+    const isSecure = request.protocol === 'https'
+    const cookie = writeCookie(cookieName(request), this.#open(), isSecure, this.folder)
     // A page, and not a redirect: browsers send a strict cookie only along with what a page of this site asks for, and whoever follows
     // the address comes from elsewhere.
-    return reply.header('set-cookie', cookie).type(HTML).send(SIGNED_IN)
+    return reply.header('set-cookie', cookie).type(HTML).send(signedIn(to))
   }
 
   #open(): string {
@@ -82,10 +94,11 @@ export class LocalSignIn {
 const HTML = 'text/html; charset=utf-8'
 const PAGE = (text: string, refresh = '') =>
   `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">${refresh}<title>Pawl</title><p>${text}</p></html>`
-const SIGNED_IN = PAGE(
-  'Signed in. <a href="../">Go to the console</a>.',
-  '<meta http-equiv="refresh" content="0;url=../">',
-)
+const signedIn = (to: string) =>
+  PAGE(
+    `Signed in. <a href="${to}">Go to the console</a>.`,
+    `<meta http-equiv="refresh" content="0;url=${to}">`,
+  )
 const SIGN_IN_FIRST = PAGE(
   'This console has not signed this browser in. Open the address that <code>pawl console</code> printed last; each works once.',
 )
@@ -93,6 +106,14 @@ const SIGN_IN_FIRST = PAGE(
 /** Cookies do not tell ports apart: two consoles on one machine would sign each other out. */
 function cookieName({ raw }: FastifyRequest): string {
   return `pawl-console-${raw.socket.localPort ?? 0}`
+}
+
+/** 128 bits: nobody guesses it, and it is shorter than a token in the address that people see. */
+const FOLDER_LENGTH = 22
+
+/** Who knows it does not know the token. */
+function digestOf(token: string): string {
+  return createHash('sha256').update(`folder of ${token}`).digest('base64url')
 }
 
 function newToken(): string {

@@ -43,7 +43,7 @@ export interface StartConsoleOptions {
 
 /** A console that runs. */
 export interface RunningConsole {
-  /** Without a token: for browsers that are signed in. */
+  /** Where it is, without a slash at the end and without a token: for browsers that are signed in. */
   readonly origin: string
   /** Signs a browser in. */
   readonly address: string
@@ -103,17 +103,25 @@ export async function startConsole(options: StartConsoleOptions): Promise<Runnin
         .send(tellFailure(invalid('The address cannot be read.')))
     },
   })
-  app.setNotFoundHandler((_request, reply) => {
+  app.setNotFoundHandler((request, reply) => {
     void reply.headers(SECURITY_HEADERS)
+    if (request.method === 'GET' && request.headers.accept?.includes('text/html') === true)
+      return signIn.askToEnter(reply)
     return reply
       .code(404)
       .send(tellFailure(new ConsoleError('not_found', 'There is no such page, or not with that method.')))
   })
-  app.get('/enter/:token', { exposeHeadRoute: false }, (request, reply) => {
-    void reply.headers(SECURITY_HEADERS)
-    return signIn.enter(request, reply)
-  })
+  const { folder } = signIn
+  const enter = (address: string, to: string) =>
+    app.get(address, { exposeHeadRoute: false }, (request, reply) => {
+      void reply.headers(SECURITY_HEADERS)
+      return signIn.enter(request, reply, to)
+    })
+  enter(`${folder}/enter/:token`, '../')
+  // For whoever knows the token, and not yet the folder.
+  if (token !== null) enter('/enter/:token', `..${folder}/`)
   await app.register(fastifyPawlConsole, {
+    prefix: folder,
     pool,
     authenticate: signIn.authenticate,
     ...(readPool !== null && { readPool }),
@@ -130,7 +138,7 @@ export async function startConsole(options: StartConsoleOptions): Promise<Runnin
     throw error
   }
   const { port: bound } = app.server.address() as AddressInfo
-  origin = `http://${host.includes(':') ? `[${host}]` : host}:${bound}`
+  origin = `http://${host.includes(':') ? `[${host}]` : host}:${bound}${folder}`
   onAddress?.(origin + signIn.path)
   return {
     origin,

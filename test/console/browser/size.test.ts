@@ -23,7 +23,7 @@ async function visitOn(database: TestDatabase): Promise<ConsoleVisit> {
   return visit
 }
 
-/** What the issue that asked for the console allows. */
+/** Little enough for a slow line; what a dashboard of others weighs is several times that. */
 const MAX_FIRST_LOAD_BYTES = 150_000
 /** Those in sight, and as many above and below them. */
 const MAX_DRAWN_ROWS = 200
