@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { readCookie, writeCookie } from './cookies.js'
 import { isLoopbackHost } from './loopback.js'
@@ -34,8 +34,7 @@ export class LocalSignIn {
   constructor(options: LocalSignInOptions) {
     this.#options = options
     this.#token = options.token ?? newToken()
-    // That of a given token stays the same, so that an address can be kept.
-    this.folder = `/${(options.token === null ? newToken() : digestOf(options.token)).slice(0, FOLDER_LENGTH)}`
+    this.folder = `/${newToken().slice(0, FOLDER_LENGTH)}`
   }
 
   /** Where in the folder the next browser signs in. */
@@ -110,11 +109,6 @@ function cookieName({ raw }: FastifyRequest): string {
 
 /** 128 bits: nobody guesses it, and it is shorter than a token in the address that people see. */
 const FOLDER_LENGTH = 22
-
-/** Who knows it does not know the token. */
-function digestOf(token: string): string {
-  return createHash('sha256').update(`folder of ${token}`).digest('base64url')
-}
 
 function newToken(): string {
   return randomBytes(TOKEN_BYTES).toString('base64url')
