@@ -176,7 +176,7 @@ describe('from the inbox', () => {
     await page.keyboard.type('The ledger is mended.')
     await tabTo(page, /^button Cancel/)
     await page.keyboard.press('Enter')
-    expect(await focusOf(page)).toBe('button Retry…')
+    await expect.poll(() => focusOf(page)).toBe('button Retry…')
     await page.keyboard.press('Enter')
     await page
       .getByRole('dialog')

@@ -137,6 +137,7 @@ export const STEP_WORDS: ReadonlyMap<string, StepWords> = new Map([
     raise_cache_epoch: 'what was cached became useless',
     find_standing_effects: 'effects of the key that stand were read',
     is_noted: 'a note was looked for',
+    is_answered: 'whether an operator had answered the key was looked for',
     note_round: 'the beginning or the end of a round was noted',
     find_ids_of_key: 'the ids of the key were looked up',
     find_keys_to_erase: 'keys to erase were looked for',
