@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { type DevPostgres, startPostgres } from '@pawl/dev-postgres'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { firstUnlessDeep } from '../support/amounts.js'
 import { SIZE_CONSTANTS } from '../../packages/cli/src/size/constants.js'
 import { estimate, type Workload } from '../../packages/cli/src/size/estimate.js'
 import { measure, type Shape } from './measured-shape.js'
@@ -49,17 +50,19 @@ const LOG_TOLERANCE = 0.12
 const DISK_TOLERANCE = 0.3
 
 describe('statements, round trips, and bytes of the log', () => {
-  test.each<[string, Partial<Shape>]>([
-    ['a ride', {}],
-    ['a ride with fewest commits', { commits: 'fewest' }],
-    ['three local phases', { locals: 3 }],
-    ['three local phases with fewest commits', { locals: 3, commits: 'fewest' }],
-    ['no call', { calls: 0 }],
-    ['two calls with fewest commits', { calls: 2, commits: 'fewest' }],
-    ['two jobs', { jobs: 2 }],
-    ['a body of 8 kB', { bodyBytes: 8_000 }],
-    ['an input of 1 kB', { inputBytes: 1_000 }],
-  ])(
+  test.each<readonly [string, Partial<Shape>]>(
+    firstUnlessDeep(4, [
+      ['a ride', {}],
+      ['a ride with fewest commits', { commits: 'fewest' }],
+      ['three local phases', { locals: 3 }],
+      ['three local phases with fewest commits', { locals: 3, commits: 'fewest' }],
+      ['no call', { calls: 0 }],
+      ['two calls with fewest commits', { calls: 2, commits: 'fewest' }],
+      ['two jobs', { jobs: 2 }],
+      ['a body of 8 kB', { bodyBytes: 8_000 }],
+      ['an input of 1 kB', { inputBytes: 1_000 }],
+    ]),
+  )(
     '%s',
     async (_name, more) => {
       const shape = { ...usual, ...more }
@@ -78,11 +81,13 @@ describe('statements, round trips, and bytes of the log', () => {
 })
 
 describe('bytes on the disk', () => {
-  test.each<[string, Partial<Shape>]>([
-    ['a ride', {}],
-    ['a body of 2 kB', { bodyBytes: 2_000 }],
-    ['a body of 8 kB', { bodyBytes: 8_000 }],
-  ])(
+  test.each<readonly [string, Partial<Shape>]>(
+    firstUnlessDeep(1, [
+      ['a ride', {}],
+      ['a body of 2 kB', { bodyBytes: 2_000 }],
+      ['a body of 8 kB', { bodyBytes: 8_000 }],
+    ]),
+  )(
     '%s',
     async (_name, more) => {
       const shape = { ...usual, ...more }

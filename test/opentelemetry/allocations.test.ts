@@ -102,8 +102,14 @@ test('without a listener, nothing is allocated for one; with one, it is seen her
   first.stop()
   await requests()
 
+  // What the engine of JavaScript itself notes of a function, such as after so many calls, is not there in each of several rounds.
   const without = await allocations(requests)
-  expect(forTracing(without)).toEqual([])
+  let always = forTracing(without)
+  for (let round = 0; round < 2; round++) {
+    const again = forTracing(await allocations(requests))
+    always = always.filter((name) => again.includes(name))
+  }
+  expect(always).toEqual([])
   // Everything else is seen.
   expect([...without.keys()].some((name) => /packages\/core/.test(name))).toBe(true)
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { askForRide, expectBalancedBooks, json, newKey, RIDE } from '../support/rides-client.js'
 import { Rides } from '../support/rides-processes.js'
+import { onlyDeep } from '../support/amounts.js'
 
 type Read = (
   text: string,
@@ -109,15 +110,17 @@ test('a rider who sprays keys is limited, keeps every answer, and takes nothing 
   }
 })
 
-test('with another key in front, what the old one sealed is still replayed', async () => {
-  const rides = await Rides.start()
-  try {
-    const key = newKey()
-    const before = await rides.startApi({ env: { PROTECT_KEY: KEY } })
-    const answer = await askForRide(before.url, key)
-    const after = await rides.startApi({ env: { PROTECT_KEY: `new:${OTHER},k1:${KEY}` } })
-    expect(json(await askForRide(after.url, key))).toEqual(json(answer))
-  } finally {
-    await rides.end()
-  }
+onlyDeep(() => {
+  test('with another key in front, what the old one sealed is still replayed', async () => {
+    const rides = await Rides.start()
+    try {
+      const key = newKey()
+      const before = await rides.startApi({ env: { PROTECT_KEY: KEY } })
+      const answer = await askForRide(before.url, key)
+      const after = await rides.startApi({ env: { PROTECT_KEY: `new:${OTHER},k1:${KEY}` } })
+      expect(json(await askForRide(after.url, key))).toEqual(json(answer))
+    } finally {
+      await rides.end()
+    }
+  })
 })

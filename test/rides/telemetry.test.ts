@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { askForRide, newKey } from '../support/rides-client.js'
 import { Rides, type RidesProcess, until } from '../support/rides-processes.js'
+import { onlyDeep } from '../support/amounts.js'
 
 const NOTE_IMPORTS = fileURLToPath(new URL('../fixtures/note-imports.mjs', import.meta.url))
 
@@ -79,11 +80,13 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     expect(sent).toContain(row?.traceparent.split('-')[1])
   })
 
-  test('a collector that is away costs nobody an answer, nor the process its end', async () => {
-    const api = await rides.startApi({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' } })
-    expect((await askForRide(api.url, newKey())).status).toBe(201)
-    api.signal('SIGTERM')
-    expect(await api.ended).toBe('0')
+  onlyDeep(() => {
+    test('a collector that is away costs nobody an answer, nor the process its end', async () => {
+      const api = await rides.startApi({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' } })
+      expect((await askForRide(api.url, newKey())).status).toBe(201)
+      api.signal('SIGTERM')
+      expect(await api.ended).toBe('0')
+    })
   })
 })
 
@@ -106,14 +109,16 @@ test.each([
   expect(await api.ended).toBe('0')
 })
 
-test('what fails in the background is in the log', async () => {
-  const api = await rides.startApi()
-  await rides.provoke('error_before')
-  const asked = askForRide(api.url, newKey())
-  await until('a line about the phase', () =>
-    Promise.resolve(api.out.some((line) => line.includes('a phase asked for another attempt'))),
-  )
-  await asked
-  api.signal('SIGTERM')
-  expect(await api.ended).toBe('0')
+onlyDeep(() => {
+  test('what fails in the background is in the log', async () => {
+    const api = await rides.startApi()
+    await rides.provoke('error_before')
+    const asked = askForRide(api.url, newKey())
+    await until('a line about the phase', () =>
+      Promise.resolve(api.out.some((line) => line.includes('a phase asked for another attempt'))),
+    )
+    await asked
+    api.signal('SIGTERM')
+    expect(await api.ended).toBe('0')
+  })
 })

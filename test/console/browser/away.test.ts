@@ -7,6 +7,7 @@ import { BusyDatabase } from './busy-database.js'
 import { barriersOf } from './console-page.js'
 import { ConsoleVisit, type VisitOptions } from './console-visit.js'
 import { startBrowser } from './start-browser.js'
+import { onlyDeep } from '../../support/amounts.js'
 
 let busy: BusyDatabase
 let browser: Browser
@@ -90,17 +91,19 @@ describe('the database', () => {
     await page.getByText('send_receipt').first().waitFor()
   })
 
-  test('that is not migrated: every page says what to run', async () => {
-    const database = await TestDatabase.createPlain()
-    onTestFinished(() => database.drop())
-    const console = await consoleOn(database, { schema: 'not_migrated' })
-    onTestFinished(() => console.close())
-    const visit = await visitOn(console.origin)
-    for (const path of ['', 'inbox', 'requests', 'dead', 'duplicates', 'reconciliation', 'interventions']) {
-      await visit.open(path)
-      await visit.page.getByText('pawl migrate --schema not_migrated').first().waitFor()
-      expect(await barriersOf(visit.page)).toEqual([])
-    }
+  onlyDeep(() => {
+    test('that is not migrated: every page says what to run', async () => {
+      const database = await TestDatabase.createPlain()
+      onTestFinished(() => database.drop())
+      const console = await consoleOn(database, { schema: 'not_migrated' })
+      onTestFinished(() => console.close())
+      const visit = await visitOn(console.origin)
+      for (const path of ['', 'inbox', 'requests', 'dead', 'duplicates', 'reconciliation', 'interventions']) {
+        await visit.open(path)
+        await visit.page.getByText('pawl migrate --schema not_migrated').first().waitFor()
+        expect(await barriersOf(visit.page)).toEqual([])
+      }
+    })
   })
 })
 

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { IS_DEEP } from '../../support/amounts.js'
 import { consoleOn, type TestConsole } from '../console-on.js'
 import { BusyDatabase, HOSTILE_NAMES } from './busy-database.js'
 import { barriersOf, overflowOf } from './console-page.js'
@@ -92,8 +93,14 @@ async function fits(page: Page, name: string, theme: Theme): Promise<void> {
   }
 }
 
+/** Every page in one of the themes; in both, where more is repeated. */
+function pagesIn(theme: Theme): readonly (typeof PAGES)[number][] {
+  if (IS_DEEP || PICTURES) return PAGES
+  return PAGES.filter((_, at) => at % THEMES.length === THEMES.indexOf(theme))
+}
+
 describe.each(THEMES)('in the %s theme', (theme) => {
-  test.each(PAGES)(
+  test.each(pagesIn(theme))(
     '$name shows what it is for, to everybody, at every width',
     async ({ name, path, ...has }) => {
       const { page } = await visitOf(theme)
