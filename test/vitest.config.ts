@@ -40,6 +40,8 @@ const ALONE = [
   // It counts the subscriptions of its process.
   'calls/strict-mode.test.ts',
   'http/{respond-async-wait,shared-waiting,waiting}.test.ts',
+  // In a process that has run for long, code is optimized, and what it allocates is noted of other functions.
+  'opentelemetry/allocations.test.ts',
   'storage/every-statement.test.ts',
   'unit/announce.test.ts',
 ]

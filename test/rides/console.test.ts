@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { askForRide, newKey } from '../support/rides-client.js'
 import { Rides, RidesProcess } from '../support/rides-processes.js'
+import { onlyDeep } from '../support/amounts.js'
 
 const TOKEN = 'a-token-of-the-environment'
 
@@ -44,12 +45,14 @@ describe('with CONSOLE_PORT', () => {
     expect(await api.ended).toBe('0')
   })
 
-  test('alone, each address that is logged signs in one browser', async () => {
-    const api = await rides.startApi({ env: { CONSOLE_PORT: '0' } })
-    const address = matchOf(api, /^the console signs in one browser at (\S+)$/)
-    await enter(address)
-    expect((await fetch(address)).status).toBe(401)
-    await api.kill()
+  onlyDeep(() => {
+    test('alone, each address that is logged signs in one browser', async () => {
+      const api = await rides.startApi({ env: { CONSOLE_PORT: '0' } })
+      const address = matchOf(api, /^the console signs in one browser at (\S+)$/)
+      await enter(address)
+      expect((await fetch(address)).status).toBe(401)
+      await api.kill()
+    })
   })
 })
 
