@@ -149,6 +149,12 @@ export const HOLDING_VARIANTS = [
         from: `\${tables.ofOneShard('k')} AND \${statusIs('finished')}`,
         to: '',
       },
+      {
+        // Those whose bytes are counted are looked at once more.
+        file: 'storage/keys/reap-these-keys.ts',
+        from: ` AND \${statusIs('finished')} AND \${HAS_EXPIRED}`,
+        to: '',
+      },
     ],
     ride: 'keyed',
     search: { by: 'faults', faults: ['reaper'], depth: 1 },
