@@ -73,9 +73,9 @@ const SAME_WITH_GUARDS = [
 /** They repeat what is run without guard rails, so they do so less often. */
 const guards = {
   PAWL_GUARDS: 'on',
-  ...fewer('PAWL_RUNS', IS_DEEP ? 60 : 8),
+  ...fewer('PAWL_RUNS', IS_DEEP ? 40 : 8),
   ...(IS_DEEP && {
-    ...fewer('PAWL_RACES', 10),
+    ...fewer('PAWL_RACES', 6),
     ...fewer('PAWL_WIRE_ALL', 0),
     ...fewer('PAWL_WIRE_CASES', 20),
     ...fewer('PAWL_WIRE_RACES', 10),

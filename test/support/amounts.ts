@@ -28,15 +28,15 @@ export const AMOUNTS = {
   /** Cases per property. Properties with a database run a part of them. */
   runs: { variable: 'PAWL_RUNS', shallow: 50, deep: 300 },
   /** Random pipelines with faults, each a few requests, crashes and recoveries. */
-  pipelineRuns: { variable: 'PAWL_RUNS', shallow: 12, deep: 220 },
+  pipelineRuns: { variable: 'PAWL_RUNS', shallow: 12, deep: 160 },
   /** Races of the ride under the crash kit, for each of its kits. */
-  races: { variable: 'PAWL_RACES', shallow: 3, deep: 30 },
+  races: { variable: 'PAWL_RACES', shallow: 3, deep: 20 },
   /** A process is killed with SIGKILL at one position of the ride in this many. */
   oneKillIn: { variable: 'PAWL_ONE_KILL_IN', shallow: 12, deep: 1 },
   /** 1 means all faults at every message, for every way to send statements. 0 means one fault at some, in turn. */
   wireAll: { variable: 'PAWL_WIRE_ALL', shallow: 0, deep: 1 },
   /** Random pipelines whose messages are struck at random. */
-  wireCases: { variable: 'PAWL_WIRE_CASES', shallow: 6, deep: 80 },
+  wireCases: { variable: 'PAWL_WIRE_CASES', shallow: 6, deep: 60 },
   /** Races of messages, of the ride and of random pipelines. */
   wireRaces: { variable: 'PAWL_WIRE_RACES', shallow: 6, deep: 30 },
   /** Faults of the soak. */
@@ -48,7 +48,7 @@ export const AMOUNTS = {
   /** Faults of a case in the example's own crash test: 2 adds another in the recovery from the first. */
   exampleDepth: { variable: 'RIDES_DEPTH', shallow: 1, deep: 1 },
   /** Races in the example's own crash test. */
-  exampleRaces: { variable: 'RIDES_RACES', shallow: 3, deep: 30 },
+  exampleRaces: { variable: 'RIDES_RACES', shallow: 3, deep: 20 },
   /** Rides of the demo's chaos. */
   chaosRides: { variable: 'RIDES_CHAOS', shallow: 12, deep: 50 },
 } as const satisfies Record<string, Amount>
