@@ -39,6 +39,8 @@ const ALONE = [
   ...ALONE_AND_DEEP,
   // It counts the subscriptions of its process.
   'calls/strict-mode.test.ts',
+  // They count the timers of their process.
+  'console/live-flow.test.ts',
   'http/{respond-async-wait,shared-waiting,waiting}.test.ts',
   // In a process that has run for long, code is optimized, and what it allocates is noted of other functions.
   'opentelemetry/allocations.test.ts',
