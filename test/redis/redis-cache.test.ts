@@ -147,7 +147,10 @@ describeOnOwnRedis('a Redis', () => {
           tookMs.push(performance.now() - startedAt)
           expect(outcome).toMatchObject({ type: 'replayed', response })
         }
-        expect(warnings[0]?.message).toContain('Everything comes from PostgreSQL meanwhile')
+        // Other engines of this process may have something to say as well.
+        expect(warnings.map(({ message }) => message).join('\n')).toContain(
+          'Everything comes from PostgreSQL meanwhile',
+        )
         expect(Math.max(...tookMs)).toBeLessThan(SLOW_MS)
         if (how === 'kill') await own.restart()
         else own.thaw()
