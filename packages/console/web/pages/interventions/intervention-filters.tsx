@@ -1,3 +1,4 @@
+import { useEffect, useState } from 'preact/hooks'
 import { Field, type FieldControl } from '../../components/field.js'
 import { MomentField } from '../../components/moment-field.js'
 import { hrefOf, navigate } from '../../router/router.js'
@@ -29,13 +30,10 @@ export function InterventionFilters({ filter }: { readonly filter: InterventionF
   const choose = (change: Partial<InterventionFilter>) =>
     navigate(hrefOf('interventions', { ...filter, ...change }), { replace: true })
   const text = (name: 'actor' | 'scope') => (control: FieldControl) => (
-    <input
-      {...control}
-      type="text"
-      autoComplete="off"
-      spellcheck={false}
+    <TextFilter
+      control={control}
       value={filter[name] ?? ''}
-      onChange={({ currentTarget }) => choose({ [name]: currentTarget.value })}
+      onChoose={(value) => choose({ [name]: value })}
     />
   )
   return (
@@ -61,5 +59,28 @@ export function InterventionFilters({ filter }: { readonly filter: InterventionF
       <MomentField label="From" at={filter.from} onChange={(from) => choose({ from })} />
       <MomentField label="To" at={filter.to} onChange={(to) => choose({ to })} />
     </div>
+  )
+}
+
+interface TextFilterProps {
+  readonly control: FieldControl
+  readonly value: string
+  readonly onChoose: (value: string) => void
+}
+
+/** What is typed stays while the page is drawn again, until it is chosen. */
+function TextFilter({ control, value, onChoose }: TextFilterProps) {
+  const [draft, setDraft] = useState(value)
+  useEffect(() => setDraft(value), [value])
+  return (
+    <input
+      {...control}
+      type="text"
+      autoComplete="off"
+      spellcheck={false}
+      value={draft}
+      onInput={({ currentTarget }) => setDraft(currentTarget.value)}
+      onChange={({ currentTarget }) => onChoose(currentTarget.value)}
+    />
   )
 }
